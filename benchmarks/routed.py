@@ -23,7 +23,7 @@ from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
-from function_calls.turn import HistoryLine, KnownPast
+from function_calls.turn import FixedHistory, HistoryLine
 from services.clock import SystemClock
 from services.llm.model import ChatModel, ModelAnswer, ModelRequest
 from services.llm.profile import ModelProfile
@@ -133,7 +133,7 @@ def _router(model: ChatModel, invoker: Invoker) -> FunctionCallRouter:
 async def _routed(load: Load, model: ChatModel, folder: Path | None, history: list[HistoryLine]) -> Sample:
     invoker, profile = an_invoker(folder), a_profile()
     router = _router(model, invoker)
-    registered, past = BotFunctions(functions(load.functions)), KnownPast(history)
+    registered, past = BotFunctions(functions(load.functions)), FixedHistory(history)
 
     def prepare(number: int) -> tuple[int, MessageContext]:
         return number, message(question(number), number)

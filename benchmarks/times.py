@@ -70,7 +70,7 @@ def ours(times: Times) -> Reader:
 
     def read(text: str, now: datetime) -> Answer | None:
         reading = times.read(text, now)
-        return None if reading is None or reading.trouble is not None else _answer(reading, now)
+        return None if reading is None or reading.problem is not None else _answer(reading, now)
 
     return read
 

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from bot.cli.serving import collect_seldom
 from bot.daemon import Daemon
 from bot.database.opening import open_store
-from bot.overrides import Given
+from bot.overrides import Overrides
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
 from bot.telemetry.logs import set_up_logs, set_up_logs_of_a_command
 from bot.telemetry.metrics import Metrics
@@ -31,7 +31,7 @@ from function_calls.loading.source import Publish, Snapshot
 from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import KnownPast, Past, Turn, TurnInput
+from function_calls.turn import ChatHistory, FixedHistory, Turn, TurnInput
 from services.call_log import JsonLines
 from services.clock import Clock, Deadlines, SystemClock
 from services.llm.model import ChatModel
@@ -44,7 +44,7 @@ NETWORK, ACCOUNT = "memory", "bot"
 _SENDER = Sender(MemberRef(NETWORK, ACCOUNT, "ann"), "Ann")
 _SENT_AT = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 _LATER = 1e12
-_NO_PAST = KnownPast()
+_NO_PAST = FixedHistory()
 _SECRETS = ("a secret that is nowhere",)
 
 
@@ -74,9 +74,9 @@ def a_profile() -> ChatProfile:
     return ChatProfile("default", "Rollcall", "", texts, ZoneInfo("Europe/Oslo"), True, {}, {})
 
 
-def a_turn(number: int, functions: BotFunctions, profile: ChatProfile, past: Past = _NO_PAST) -> Turn:
+def a_turn(number: int, functions: BotFunctions, profile: ChatProfile, past: ChatHistory = _NO_PAST) -> Turn:
     """A turn that is not stored."""
-    return Turn(TurnInput(str(number), functions, lambda: profile, past=past), _LATER)
+    return Turn(TurnInput(str(number), functions, lambda: profile, history=past), _LATER)
 
 
 async def outer_filter(invocation: Invocation, proceed: Proceed) -> FunctionResult:
@@ -103,7 +103,7 @@ def set_up_process(logs: Path | None = None) -> None:
         set_up_logs_of_a_command(sys.stderr)
     else:
         settings = LoggingSettings(folder=logs, console="off")
-        set_up_logs(settings, redact=Redactor(_SECRETS), somebody_chats_here=False)
+        set_up_logs(settings, redact=Redactor(_SECRETS), console_chat=False)
 
 
 def an_invoker(folder: Path | None = None) -> Invoker:
@@ -188,7 +188,7 @@ async def a_daemon(
         loaded = Settings.model_validate(given)
         clock, network = clock or SystemClock(), MemoryNetwork()
         store = await open_store(loaded, clock)
-        parts = Given(clock=clock, model=model, sources=lambda services: [_Source(specs)], filters=FILTERS)
+        parts = Overrides(clock=clock, model=model, sources=lambda services: [_Source(specs)], filters=FILTERS)
         daemon = build_daemon(loaded, store, [network], Ids(clock), Texts(), parts)
         await daemon.start()
         daemon.registry.publish("built in")
@@ -201,5 +201,5 @@ async def a_daemon(
 async def ask(daemon: Daemon, network: MemoryNetwork, context: MessageContext) -> str:
     """Deliver a message; returns the text of the reply that the network gets."""
     waiter = network.answer(context.chat)
-    await daemon.intake.deliver(context)
+    await daemon.intake.accept(context)
     return await waiter

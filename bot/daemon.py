@@ -9,7 +9,7 @@ from typing import Protocol
 
 import structlog
 
-from bot.chats.chat_notes import Beginnings, ScriptNotes, ScriptSchedules
+from bot.chats.chat_notes import ScriptNotes, ScriptSchedules, StartScripts
 from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
 from bot.chats.summaries import Summaries
@@ -18,7 +18,7 @@ from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
 from bot.housekeeping import Backups, Housekeeping
 from bot.intake.intake import Intake
-from bot.live.operator_notices import DeadLetters, OperatorNews
+from bot.live.operator_notices import DeadLetters, OperatorNotices
 from bot.live.settings import LiveSettings, Reload
 from bot.platforms.base import ChatPlatform
 from bot.registration.function_sources import FunctionSources
@@ -35,7 +35,7 @@ from services.fault_points import FaultPoints
 from services.llm.failover import ModelState
 from services.llm.model import ChatModel
 from services.store.all_tables import newest_ids
-from services.store.ids import Ids, taken_ms
+from services.store.ids import Ids, generated_ms
 from services.store.port import Store
 from services.timers.scheduler import Ticker
 from services.timers.timetable import Timetable
@@ -68,8 +68,8 @@ class Daemon:
     live: LiveSettings
     """The current settings."""
     reload: Reload
-    names: UnknownNames
-    news: OperatorNews
+    unknown_names: UnknownNames
+    operator_notices: OperatorNotices
     backups: Backups
     store: Store
     ids: Ids
@@ -82,7 +82,7 @@ class Daemon:
     model: ChatModel
     model_states: Callable[[], Sequence[ModelState]]
     chats: Chats
-    beginnings: Beginnings
+    start_scripts: StartScripts
     questions: OpenQuestions
     grants: Grants
     schedules: SettingsSchedules
@@ -106,16 +106,16 @@ class Daemon:
         """Load the stored state and resume what an earlier process left unfinished. Raises DefinitionError for
         functions given in code that cannot be used."""
         newest = [row["id"] for row in await self.store.read(newest_ids()) if row["id"] is not None]
-        self.ids.go_on_after(max(newest, default=0))
+        self.ids.advance_past(max(newest, default=0))
         await self.functions.start()
-        await self.timers.start(taken_ms(max(newest)) if newest else None)
+        await self.timers.start(generated_ms(max(newest)) if newest else None)
         await self.chats.load(self.store)
-        await self.script_notes.keep_in_step()
-        await self.beginnings.load()
+        await self.script_notes.sync()
+        await self.start_scripts.load()
         await self.questions.load(self.store)
         await self.grants.load()
-        await self.schedules.keep_in_step()
-        self.names.begin()
+        await self.schedules.sync()
+        self.unknown_names.begin()
         unsent = await self.delivery.recover()
         unfinished = await self.intake.recover()
         await self.dead_letters.start()
@@ -130,7 +130,7 @@ class Daemon:
         async with asyncio.TaskGroup() as tasks:
             failed = tasks.create_task(self.engine.failed())
             receiving = [
-                tasks.create_task(platform.run(self.intake.deliver), name=f"platform {platform.name}")
+                tasks.create_task(platform.run(self.intake.accept), name=f"platform {platform.name}")
                 for platform in self.platforms
             ]
             if receiving:
@@ -143,9 +143,9 @@ class Daemon:
         wait for nothing, since the store is broken."""
         await self.timers.close()
         await self.engine.drain(0.0 if at_once else DRAIN_SECONDS)
-        await self.names.close()
+        await self.unknown_names.close()
         await self.functions.close()
-        await self.news.close()
+        await self.operator_notices.close()
         self.faults.reach("shutdown.during_drain")
         await self.delivery.close(0.0 if at_once else 2.0)
         await self.summaries.close()
@@ -168,9 +168,9 @@ class Daemon:
         ticker.every(_STORE_SECONDS, "check the store", self.store.check)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
-        ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.schedules.keep_in_step)
-        ticker.every(_SCHEDULES_SECONDS, "keep schedules of scripts in step", self.script_schedules.keep_in_step)
-        ticker.every(_SCHEDULES_SECONDS, "keep notes of scripts in step", self.script_notes.keep_in_step)
+        ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.schedules.sync)
+        ticker.every(_SCHEDULES_SECONDS, "keep schedules of scripts in step", self.script_schedules.sync)
+        ticker.every(_SCHEDULES_SECONDS, "keep notes of scripts in step", self.script_notes.sync)
         return ticker
 
     async def settle(self) -> None:

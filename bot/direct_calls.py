@@ -13,7 +13,7 @@ import structlog
 from bot.chats.chats import Chats
 from bot.delivery.delivery import Address, Delivery, Origin, OutboundMessage, OutboxRows
 from bot.delivery.outgoing import addressed_to
-from bot.intake.intake import fit_text
+from bot.intake.intake import normalized_text
 from bot.turns.turn_log import StoreTurnLog
 from config.texts import Phrases
 from function_calls.call import CallRequest, Path
@@ -21,7 +21,7 @@ from function_calls.checks.permissions import callable_here
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.failures import unknown
 from function_calls.invocation import Invoker
-from function_calls.questions.callers import Answering, Asked, Person, Reply, to_ask, understood
+from function_calls.questions.callers import Answering, Asked, Person, Reply, question_for_caller, read_reply
 from function_calls.questions.input_questions import MOST_QUESTIONS
 from function_calls.questions.open_questions import Answered
 from function_calls.registry import BotFunctions, FunctionRegistry
@@ -61,7 +61,7 @@ class RunningCall:
     path: Path
     here: list[Message] = field(default_factory=list)
     unsent: list[Message] = field(default_factory=list)
-    said_elsewhere: int = 0
+    sent_elsewhere: int = 0
     is_handed_over: bool = False
     """The caller is gone, and another task ends the run."""
 
@@ -103,7 +103,7 @@ class CallerQuestions:
         turn, path = running.turn, running.path
         filled: frozenset[str] = frozenset()
         for _ in range(MOST_QUESTIONS):
-            asked = to_ask(result, turn, filled)
+            asked = question_for_caller(result, turn, filled)
             if asked is None:
                 break
             await before_asking(running, result)
@@ -132,8 +132,8 @@ class CallerQuestions:
                 reply = await self._deadlines.run(person.answer(asked), by)
                 if reply.kind != "answered":
                     return reply
-                text = fit_text(reply.text, _LONGEST_ANSWER)
-                if understood(question, text, turn.input.profile().texts).kind is not Answered.UNRELATED:
+                text = normalized_text(reply.text, _LONGEST_ANSWER)
+                if read_reply(question, text, turn.input.profile().texts).kind is not Answered.UNRELATED:
                     return reply._replace(text=text)
             _log.warning("answers_are_none", turn=turn.input.id, function=question.function)
         except TimeoutError:
@@ -278,10 +278,10 @@ class DirectCalls:
         finally:
             if not running.is_handed_over:
                 log.unbind()
-        writes, parcels = self._sorted(running, result.messages)
+        writes, outbound = self._sorted(running, result.messages)
         # The run is over: a cancelled caller must not undo its messages and writes.
-        await asyncio.shield(self._keep([*log.rest(), *writes], parcels))
-        return Called(result, tuple(running.here), tuple(running.unsent), await self._is_unheard(name, context, turn))
+        await asyncio.shield(self._keep([*log.rest(), *writes], outbound))
+        return Called(result, tuple(running.here), tuple(running.unsent), await self._is_unknown(name, context, turn))
 
     async def settled(self) -> None:
         """Wait for the runs whose callers disconnected before they answered."""
@@ -289,11 +289,11 @@ class DirectCalls:
 
     async def _before_asking(self, running: RunningCall, result: FunctionResult) -> None:
         """Commit the writes and send the messages for others before the caller is asked, which may take long."""
-        said = result.messages if isinstance(result.question, InputQuestion) else ()
-        writes, parcels = self._sorted(running, said)
+        messages = result.messages if isinstance(result.question, InputQuestion) else ()
+        writes, outbound = self._sorted(running, messages)
         await running.log.settle()
         if writes:
-            await self._keep(writes, parcels)
+            await self._keep(writes, outbound)
 
     def _context(self, caller: Caller) -> MessageContext:
         chat = caller.chat
@@ -308,27 +308,27 @@ class DirectCalls:
             bot=self.chats.of(chat).settings.bot,
         )
 
-    def _turn(self, context: MessageContext, turn_id: int, **given: Any) -> Turn:
-        """A new turn; `given` are further fields of its TurnInput."""
+    def _turn(self, context: MessageContext, turn_id: int, **options: Any) -> Turn:
+        """A new turn; `options` are further fields of its TurnInput."""
         chat, chats = context.chat, self.chats
         functions = self._registry.of(context.bot)
-        turn_input = TurnInput(str(turn_id), functions, lambda: chats.profile(chat), **given)
+        turn_input = TurnInput(str(turn_id), functions, lambda: chats.profile(chat), **options)
         return Turn(turn_input, self._clock.monotonic() + self._timeout_seconds)
 
-    async def _keep(self, writes: Sequence[Write], parcels: Sequence[OutboundMessage]) -> None:
+    async def _keep(self, writes: Sequence[Write], outbound: Sequence[OutboundMessage]) -> None:
         await self._store.commit(writes)
-        self._delivery.hand_over(parcels)
+        self._delivery.hand_over(outbound)
 
     def _sorted(self, running: RunningCall, messages: Sequence[Message]) -> tuple[list[Write], list[OutboundMessage]]:
         """The writes and outbound messages for those of `messages` that go to others. Messages for the caller, and
         those that cannot be sent, are added to `running`."""
         writes: list[Write] = []
-        parcels: list[OutboundMessage] = []
+        outbound: list[OutboundMessage] = []
         context, turn = running.context, running.turn
         profile, now_ms = turn.input.profile(), self._clock.now_ms()
-        here, elsewhere = _told_apart(messages, context)
+        here, elsewhere = _split_by_chat(messages, context)
         running.here += here
-        for number, message in enumerate(elsewhere, running.said_elsewhere):
+        for number, message in enumerate(elsewhere, running.sent_elsewhere):
             chat, private_to = addressed_to(message, context.chat)
             platform = self._delivery.platform(chat)
             if platform is None or (chat != context.chat and self.chats.of(chat).allowed_by is None):
@@ -347,11 +347,11 @@ class DirectCalls:
             )
             rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
             writes += rows
-            parcels += pieces
-        running.said_elsewhere += len(elsewhere)
-        return writes, parcels
+            outbound += pieces
+        running.sent_elsewhere += len(elsewhere)
+        return writes, outbound
 
-    async def _is_unheard(self, name: str, context: MessageContext, turn: Turn) -> bool:
+    async def _is_unknown(self, name: str, context: MessageContext, turn: Turn) -> bool:
         """Whether the call scheduled something, such as a reminder, that will reach nobody."""
         if context.chat.platform not in _WITHOUT_PEOPLE or not turn.memory.effects:
             return False
@@ -371,7 +371,7 @@ def stopped(spec: FunctionSpec, texts: Phrases) -> FunctionResult:
     return FunctionResult.fail(ErrorCode.CANCELLED, texts.say("stop.stopped"))
 
 
-def _told_apart(messages: Sequence[Message], context: MessageContext) -> tuple[list[Message], list[Message]]:
+def _split_by_chat(messages: Sequence[Message], context: MessageContext) -> tuple[list[Message], list[Message]]:
     """The messages for the caller and those for others, without empty ones for others."""
     here: list[Message] = []
     elsewhere: list[Message] = []

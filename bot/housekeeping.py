@@ -55,10 +55,10 @@ class Expiry:
         self._questions = questions
         self._clock = clock
 
-    async def end(self, left: Sequence[OpenQuestion]) -> None:
+    async def end(self, unanswered: Sequence[OpenQuestion]) -> None:
         """Resume the runs that asked these questions with an expiry, each in its chat's queue. Question and turn change
         in one unit, so neither is lost; after a failure the question is kept for the next call."""
-        for question in left:
+        for question in unanswered:
             try:
                 is_over = await self._fire(question)
             except Conflict:
@@ -66,10 +66,10 @@ class Expiry:
                 _log.info("question_was_over", question=question.id)
             except StoreError as problem:
                 _log.error("expiry_waits_for_the_store", question=question.id, problem=str(problem))
-                self._questions.still_left(question)
+                self._questions.retry_unanswered(question)
             else:
                 if not is_over:
-                    self._questions.still_left(question)
+                    self._questions.retry_unanswered(question)
 
     async def _fire(self, question: OpenQuestion) -> bool:
         asker = question.asker
@@ -144,7 +144,7 @@ class Housekeeping:
         could look old."""
         if not self._clock_is_trusted():
             return
-        before_id, before_ms = await self._first_kept_id(), self._clock.now_ms() - self._days * _DAY_MS
+        before_id, before_ms = await self._oldest_id(), self._clock.now_ms() - self._days * _DAY_MS
         for batch in (
             history.forget_old(before_id),
             http_events.forget(before_id),
@@ -154,7 +154,7 @@ class Housekeeping:
             pending.forget(before_id),
             turn_state.forget_member_state(self._clock.now_ms()),
             script_data.forget(self._clock.now_ms()),
-            budgets.forget(self._first_kept_day()),
+            budgets.forget(self._oldest_day()),
             summaries.forget_old(before_ms),
             audit.forget(before_id, before_ms),
             occurrences.forget(before_id, before_ms),
@@ -186,11 +186,11 @@ class Housekeeping:
             if self._database is not None and count % _BATCHES_TO_CHECKPOINT == 0:
                 await asyncio.to_thread(checkpoint, self._database)
 
-    def _first_kept_day(self) -> str:
+    def _oldest_day(self) -> str:
         """First day to keep, with one more day as a margin for time zones."""
         return (self._clock.now() - timedelta(days=self._days + 1)).date().isoformat()
 
-    async def _first_kept_id(self) -> int:
+    async def _oldest_id(self) -> int:
         """The id before which rows are old enough. Ids contain their time. If the clock was ahead once, later ids are
         ahead too, because ids only rise; then the age comes from the inbox."""
         now_ms = self._clock.now_ms()
@@ -205,10 +205,10 @@ class Housekeeping:
         if writes:
             notices = [await self._not_allowed(one, others_wait=len(approvals) > 1) for one in approvals]
             await self._store.commit([*writes, *(write for write, _ in notices)])
-            self._notices.send([parcel for _, parcel in notices])
-        left = self._questions.take_left()
-        if left:
-            await self._expiry.end(left)
+            self._notices.send([message for _, message in notices])
+        unanswered = self._questions.take_unanswered()
+        if unanswered:
+            await self._expiry.end(unanswered)
 
     async def _not_allowed(self, question: OpenQuestion, *, others_wait: bool) -> tuple[Write, OutboundMessage]:
         """The notice that an approval was not given in time; it disables the choices of the question."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random, SystemRandom
 
-from bot.database.leadership import Alone, Lead
+from bot.database.leadership import Lead, SoleLeader
 from config.settings import Settings
 from function_calls.filters.call import CallFilter
 from function_calls.loading.source import Changes, FunctionSource, Unwatched
@@ -19,7 +19,7 @@ from services.web.http import WebClient
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Overrides:
     """Overrides of parts that are otherwise built from the settings, such as clock, random numbers, model and web
     client. Used by tests and commands; the daemon uses the defaults."""
 
@@ -47,6 +47,6 @@ class Given:
     """Path of the settings file, for diagnostics."""
     faults: FaultPoints = field(default_factory=FaultPoints)
     deadlines: Deadlines | None = None
-    lead: Lead = field(default_factory=Alone)
+    lead: Lead = field(default_factory=SoleLeader)
     """Whether this process may send, if several share the database."""
     on_broken: Callable[[StoreBroken], None] | None = None

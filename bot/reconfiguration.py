@@ -13,7 +13,7 @@ from bot.engine.embedded import EmbeddedEngine
 from bot.intake.intake import Intake
 from bot.live.settings import LiveSettings, Use
 from bot.registration.filters import files_of
-from bot.registration.function_sources import FunctionSources, WantedSource
+from bot.registration.function_sources import ConfiguredSource, FunctionSources
 from bot.registration.functions import SECTIONS, made_of
 from bot.registration.models import CurrentModel
 from bot.turns.turns import Turns
@@ -22,7 +22,7 @@ from function_calls.checks.approvals import Approvals
 from function_calls.checks.budgets import FunctionBudgets, RequestBudgets
 from function_calls.filters import Filters
 from function_calls.invocation import Invoker
-from function_calls.rounds.asking import Outages
+from function_calls.rounds.model_requests import Outages
 from function_calls.router import FunctionCallRouter
 from services.llm.model import ChatModel
 from services.sandbox.sandbox import Sandbox
@@ -38,11 +38,11 @@ def chats_live(live: LiveSettings, chats: Chats) -> None:
     """Chats, bots, roles and permissions."""
     sections = ("language", "timezone", "rollout", "bots", "functions", "chats", "members", "schedules")
 
-    def hears_of(settings: Settings) -> object:
+    def depends_on(settings: Settings) -> object:
         # The entries of mcp.serve determine the bots of their chats.
         return [getattr(settings, name) for name in sections], settings.router.enabled, settings.mcp.serve.clients
 
-    live.take(*sections, "router.enabled", prepare=lambda fresh: partial(chats.use, fresh), hears_of=hears_of)
+    live.register(*sections, "router.enabled", prepare=lambda fresh: partial(chats.use, fresh), depends_on=depends_on)
 
 
 def consent_live(live: LiveSettings, approvals: Approvals, questions: OpenQuestions) -> None:
@@ -55,7 +55,7 @@ def consent_live(live: LiveSettings, approvals: Approvals, questions: OpenQuesti
 
         return use
 
-    live.take("approvals", "questions", prepare=prepare)
+    live.register("approvals", "questions", prepare=prepare)
 
 
 def budgets_live(live: LiveSettings, requests: RequestBudgets, units: FunctionBudgets) -> None:
@@ -68,7 +68,7 @@ def budgets_live(live: LiveSettings, requests: RequestBudgets, units: FunctionBu
 
         return use
 
-    live.take("budgets", prepare=prepare)
+    live.register("budgets", prepare=prepare)
 
 
 def processes_live(live: LiveSettings, services: Mapping[type, object]) -> None:
@@ -84,7 +84,7 @@ def processes_live(live: LiveSettings, services: Mapping[type, object]) -> None:
 
         return use
 
-    live.take("sandbox", "shell", "files", prepare=prepare)
+    live.register("sandbox", "shell", "files", prepare=prepare)
 
 
 def limits_live(live: LiveSettings, engine: EmbeddedEngine, intake: Intake, schedules: Schedules) -> None:
@@ -98,7 +98,7 @@ def limits_live(live: LiveSettings, engine: EmbeddedEngine, intake: Intake, sche
 
         return use
 
-    live.take("limits", prepare=prepare)
+    live.register("limits", prepare=prepare)
 
 
 def turns_live(
@@ -118,13 +118,13 @@ def turns_live(
 
         def use() -> None:
             invoker.use(filters.call, filters.named)
-            functions.judge_again()
+            functions.recheck()
             turns.use(router, fresh.router, fresh.limits.attempts_per_turn)
             summaries.use(fresh.router, fresh.memory)
 
         return use
 
-    live.take(
+    live.register(
         "filters",
         "router",
         "memory",
@@ -133,7 +133,7 @@ def turns_live(
         files=lambda settings: files_of(settings.filters),
     )
     # The shadow model runs after turns have ended, with limits that are fixed at the start.
-    live.leave("router.shadow")
+    live.mark_restart_only("router.shadow")
 
 
 def models_live(
@@ -150,11 +150,13 @@ def models_live(
 
         return use
 
-    live.take("models", "failover", prepare=prepare)
+    live.register("models", "failover", prepare=prepare)
 
 
 def sources_live(
-    live: LiveSettings, functions: FunctionSources, wanted: Callable[[Settings], list[WantedSource]]
+    live: LiveSettings, functions: FunctionSources, configured_sources: Callable[[Settings], list[ConfiguredSource]]
 ) -> None:
     """Function sources."""
-    live.take(*SECTIONS, prepare=lambda fresh: partial(functions.use, wanted(fresh)), hears_of=made_of)
+    live.register(
+        *SECTIONS, prepare=lambda fresh: partial(functions.use, configured_sources(fresh)), depends_on=made_of
+    )

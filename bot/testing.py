@@ -11,20 +11,26 @@ from __future__ import annotations
 import asyncio
 import functools
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
+import structlog
+from structlog.typing import ExcInfo
+
+import function_calls
+import services
 from bot.daemon import Daemon
-from bot.database.leadership import Alone, Lead
+from bot.database.leadership import Lead, SoleLeader
 from bot.database.opening import database_of, open_store
-from bot.overrides import Given
+from bot.overrides import Overrides
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt
-from bot.platforms.mentions import hearing
+from bot.platforms.mentions import mention_parser
 from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
@@ -179,7 +185,7 @@ class Group:
 
     async def hear(self, who: str, text: str, **facts: Any) -> Accepted:
         """Deliver `text` by `who`; returns as soon as it is accepted."""
-        return await self.daemon.intake.deliver(self.message(who, text, **facts))
+        return await self.daemon.intake.accept(self.message(who, text, **facts))
 
     async def settle(self) -> None:
         """Return when the bot is idle. Raises TimeoutError if that takes more than a minute."""
@@ -197,7 +203,7 @@ class Group:
 
     def message(self, who: str, text: str, **facts: Any) -> MessageContext:
         """The event of `who` sending `text`, as a platform reports it."""
-        heard = hearing(["Rollcall"])(text)
+        parsed = mention_parser(["Rollcall"])(text)
         chat = facts.pop("chat", self.chat)
         kind = facts.pop("kind", Kind.MESSAGE)
         native_id = facts.pop("id", None) or f"m{self.daemon.ids.next()}"
@@ -214,9 +220,9 @@ class Group:
             chat=chat,
             is_group=facts.pop("is_group", self.is_group),
             sender=sender,
-            text=heard.text,
+            text=parsed.text,
             sent_at=self.clock.now(),
-            mentions_bot=heard.mentions_bot,
+            mentions_bot=parsed.mentions_bot,
             reply_to=facts.pop("reply_to", quoted),
             **facts,
         )
@@ -230,6 +236,34 @@ def _new_database() -> bytes:
         upgrade(path, backups=Path(folder), clock=VirtualClock(), tables=all_tables())
         connect_writer(path).close()
         return path.read_bytes()
+
+
+_OUR_FOLDERS = tuple(folder for package in (function_calls, services) for folder in package.__path__)
+
+
+@contextmanager
+def _short_tracebacks() -> Iterator[None]:
+    """Log exceptions without local variables, unless the test has configured structlog."""
+    if structlog.is_configured():
+        yield
+        return
+    *others, _ = structlog.get_config()["processors"]
+    renderer = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=_short_traceback)
+    structlog.configure(processors=[*others, renderer])
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()
+
+
+def _short_traceback(write_to: TextIO, exc_info: ExcInfo) -> None:
+    """Print the traceback from the first frame outside of this project on; all of it if there is none."""
+    kind, error, trace = exc_info
+    own = trace
+    while own is not None and own.tb_frame.f_code.co_filename.startswith(_OUR_FOLDERS):
+        own = own.tb_next
+    write_to.write("\n")
+    traceback.print_exception(kind, error, own or trace, file=write_to)
 
 
 @asynccontextmanager
@@ -257,15 +291,15 @@ async def a_group(
     connects to this machine. `sources` are additional sources, after all others; `changes` notifies the sources of
     changed files, by default never. `lead` and `guard` belong to a lease, for a database server that several daemons
     share."""
-    with tempfile.TemporaryDirectory() as folder:
+    with _short_tracebacks(), tempfile.TemporaryDirectory() as folder:
         at = home or Path(folder)
-        given_settings = {
+        test_settings = {
             "home": str(at),
             "logging": {"folder": str(at / "logs"), "console": "off"},
             "chats": {"allow": ["*"]},
             **(settings or {}),
         }
-        loaded = Settings.model_validate(given_settings)
+        loaded = Settings.model_validate(test_settings)
         if prepare is not None:
             loaded = prepare(loaded)
         clock = clock or VirtualClock()
@@ -280,7 +314,7 @@ async def a_group(
             database.parent.mkdir(parents=True, exist_ok=True)
             database.write_bytes(_new_database())
         store = around_store(await open_store(loaded, clock, guard=guard))
-        given = Given(
+        overrides = Overrides(
             clock=clock,
             rng=Random(1),  # noqa: S311 - the same random numbers in every test
             model=model or scripted,
@@ -291,10 +325,10 @@ async def a_group(
             filters=filters,
             faults=faults or FaultPoints(),
             deadlines=deadlines,
-            lead=lead or Alone(),
+            lead=lead or SoleLeader(),
         )
         try:
-            daemon = build_daemon(loaded, store, [network], Ids(clock), _TEXTS, given)
+            daemon = build_daemon(loaded, store, [network], Ids(clock), _TEXTS, overrides)
         except BaseException:
             await store.close()
             raise

@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import cast
 
-from bot.chats.chat_changes import StoredAtHand, StoredOwnSettings
-from bot.chats.chat_notes import Beginnings, ScriptNotes, ScriptSchedules, StoredChatNotes
+from bot.chats.chat_changes import StoredActivations, StoredOwnSettings
+from bot.chats.chat_notes import ScriptNotes, ScriptSchedules, StartScripts, StoredChatNotes
 from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
 from bot.chats.summaries import ModelWriter, PaidRequests, Summaries
@@ -23,12 +23,12 @@ from bot.delivery.outgoing import Due
 from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
 from bot.housekeeping import Backups, Expiry, Housekeeping
-from bot.intake.gate import Decisions
+from bot.intake.gate import ApprovalOutcomes
 from bot.intake.intake import Intake
-from bot.intake.notices import Alternations, Notices
-from bot.live.operator_notices import DeadLetters, OperatorNews
+from bot.intake.notices import BotLoopLimit, Notices
+from bot.live.operator_notices import DeadLetters, OperatorNotices
 from bot.live.settings import LiveSettings, Reload, secrets_of
-from bot.overrides import Given
+from bot.overrides import Overrides
 from bot.platforms.base import ChatPlatform, Linked
 from bot.reconfiguration import (
     BuildRouter,
@@ -43,10 +43,10 @@ from bot.reconfiguration import (
 )
 from bot.registration.basic_scripts import script_services_live, script_services_of
 from bot.registration.filters import FilterFactory
-from bot.registration.function_sources import FunctionSources, WantedSource
-from bot.registration.functions import made_of, mcp_sources, sources_of
+from bot.registration.function_sources import ConfiguredSource, FunctionSources
+from bot.registration.functions import in_settings_file, made_of, mcp_sources, sources_of
 from bot.registration.models import CurrentModel, model_of, shadow_of
-from bot.registration.services import EngineActions, PlatformMembers, WordsOfModels, services_of
+from bot.registration.services import EngineActions, PlatformMembers, TextModels, services_of
 from bot.registration.unknown_names import UnknownNames, names_in
 from bot.telemetry.metrics import Metrics
 from bot.telemetry.records import FILE as SHADOW_LOG
@@ -66,22 +66,22 @@ from function_calls.filters import Filters
 from function_calls.invocation import Invoker
 from function_calls.llm import FunctionCallLLM
 from function_calls.ports import (
-    AtHand,
+    ActiveFunctions,
     ChatActions,
-    ChatBeginnings,
     ChatNotes,
     ChatWriter,
     Explanations,
     Members,
     OwnSettings,
-    Words,
+    StartFunctions,
+    TextModel,
 )
 from function_calls.registry import FunctionRegistry
-from function_calls.rehearsal import Rehearsal
-from function_calls.rounds.asking import Outages
+from function_calls.rounds.model_requests import Outages
 from function_calls.rounds.shadow import Shadow
 from function_calls.rounds.shortlist import ChatLists
 from function_calls.router import FunctionCallRouter
+from function_calls.schedule_check import ScheduleCheck
 from services.call_log import JsonLines
 from services.chats.grants import Grants
 from services.clock import Clock, Deadlines
@@ -115,7 +115,7 @@ def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, not
         "Lines that were not sent because too many waited",
         lambda: delivery.dropped_lines,
     )
-    metrics.gauge("rollcall_messages_given_up", "Messages that no network took", lambda: delivery.failed)
+    metrics.gauge("rollcall_messages_given_up", "Messages that could not be delivered", lambda: delivery.failed)
     metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: notices.dropped)
 
 
@@ -123,7 +123,7 @@ def show_dead_letters(metrics: Metrics, dead: DeadLetters) -> None:
     """Metrics on dead letters."""
     metrics.gauges(
         "rollcall_dead_letters",
-        "What was given up and may be retried",
+        "Dead letters that can be retried",
         "kind",
         lambda: {kind.value: dead.counts[kind.value] for kind in DeadKind},
     )
@@ -160,8 +160,8 @@ def show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
 
 def show_faults(metrics: Metrics, functions: FunctionSources, reload: Reload) -> None:
     """Metrics on errors in function files and the settings file."""
-    metrics.gauge("rollcall_functions_unusable", "Faults in files of functions", lambda: len(functions.faults))
-    metrics.gauge("rollcall_settings_faulty", "Faults in the settings' file", lambda: len(reload.faults))
+    metrics.gauge("rollcall_functions_unusable", "Problems in function files", lambda: len(functions.faults))
+    metrics.gauge("rollcall_settings_faulty", "Problems in the settings file", lambda: len(reload.faults))
 
 
 def show_backups(metrics: Metrics, backups: Backups) -> None:
@@ -174,37 +174,37 @@ def show_timers(metrics: Metrics, timers: Timers) -> None:
     """Metrics on due timers and their outcomes."""
     metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
     metrics.gauge("rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding)
-    metrics.counter("rollcall_timers_fired", "Moments that came", "outcome", lambda: timers.outcomes)
+    metrics.counter("rollcall_timers_fired", "Due timer occurrences", "outcome", lambda: timers.outcomes)
 
 
 def show_shadow(metrics: Metrics, shadow: Shadow) -> None:
     """Metrics on requests that the shadow model did not get."""
     dropped = shadow.dropped
-    metrics.counter("rollcall_shadow_dropped", "Questions the shadow was not asked", "reason", lambda: dropped)
+    metrics.counter("rollcall_shadow_dropped", "Requests that the shadow model did not get", "reason", lambda: dropped)
 
 
 def show_models(metrics: Metrics, model: CurrentModel) -> None:
     """Metrics on model failures."""
     metrics.gauges(
         "rollcall_model_left_alone_seconds",
-        "How long a model is left alone after failures",
+        "Remaining pause of a model after failures, in seconds",
         "model",
         lambda: {state.name: state.seconds_left for state in model.states()},
     )
     metrics.counter(
         "rollcall_model_failures",
-        "Questions that a model could not be asked",
+        "Requests that a model did not answer",
         "model",
         lambda: {state.name: state.failures for state in model.states()},
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Base:
     """Settings at the start, time, store, and parts that depend on no others."""
 
     settings: Settings
-    given: Given
+    overrides: Overrides
     store: Store
     ids: Ids
     epoch: int
@@ -223,18 +223,18 @@ class Ground:
     shadow_log: JsonLines
 
 
-def ground_of(settings: Settings, store: Store, ids: Ids, texts: Texts, given: Given) -> Ground:
-    """The base parts, on `store` and with the overrides in `given`."""
-    return Ground(
+def base_of(settings: Settings, store: Store, ids: Ids, texts: Texts, overrides: Overrides) -> Base:
+    """The base parts, on `store` and with the overrides in `overrides`."""
+    return Base(
         settings=settings,
-        given=given,
+        overrides=overrides,
         store=store,
         ids=ids,
         epoch=ids.next(),
         texts=texts,
-        clock=given.clock,
-        deadlines=given.deadlines or Deadlines(given.clock),
-        faults=given.faults,
+        clock=overrides.clock,
+        deadlines=overrides.deadlines or Deadlines(overrides.clock),
+        faults=overrides.faults,
         chats=Chats(settings, texts),
         registry=FunctionRegistry(),
         redact=Redactor(secrets_of(settings)),
@@ -259,19 +259,19 @@ class Consent:
     """Open questions, approvals and grants."""
 
     questions: OpenQuestions
-    decisions: Decisions
+    decisions: ApprovalOutcomes
     grants: Grants
     approvals: Approvals
 
 
-def consent_of(ground: Ground) -> Consent:
+def consent_of(base: Base) -> Consent:
     """Without stored questions and grants, which are loaded at the start."""
-    settings, store, clock = ground.settings, ground.store, ground.clock
+    settings, store, clock = base.settings, base.store, base.clock
     questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
-    grants = Grants(store, clock, ground.ids)
+    grants = Grants(store, clock, base.ids)
     return Consent(
         questions=questions,
-        decisions=Decisions(store, questions, ground.chats),
+        decisions=ApprovalOutcomes(store, questions, base.chats),
         grants=grants,
         approvals=Approvals(settings.approvals, grants, lambda chat: questions.approvals_in(chat.key)),
     )
@@ -290,19 +290,19 @@ class Models:
     outages: Outages
 
 
-def models_of(ground: Ground) -> Models:
+def models_of(base: Base) -> Models:
     """The model of the overrides, else of the settings. Raises DefinitionError for a custom model that cannot be
     found."""
-    settings, clock, deadlines = ground.settings, ground.clock, ground.deadlines
-    current = CurrentModel(ground.given.model or model_of(settings, ground.texts, clock, deadlines))
-    requests = RequestBudgets(settings.budgets, ground.store, clock)
+    settings, clock, deadlines = base.settings, base.clock, base.deadlines
+    current = CurrentModel(base.overrides.model or model_of(settings, base.texts, clock, deadlines))
+    requests = RequestBudgets(settings.budgets, base.store, clock)
     # The offline model writes no text.
     paid = PaidRequests(current, requests, can_write=lambda: current.can_write)
     return Models(
         current=current,
         requests=requests,
         paid=paid,
-        writer=ModelWriter(paid, ground.store, deadlines, clock),
+        writer=ModelWriter(paid, base.store, deadlines, clock),
         outages=Outages(clock, settings.failover.say_again_seconds),
     )
 
@@ -314,13 +314,13 @@ class Planning:
     timetable: Timetable
     reader: WhenReader
     schedules: Schedules
-    rehearsal: Rehearsal
+    schedule_check: ScheduleCheck
     """Bound to the invoker later."""
 
 
-def planning_of(ground: Ground) -> Planning:
+def planning_of(base: Base) -> Planning:
     """Planning on the timetable of the store."""
-    settings, store, clock, ids = ground.settings, ground.store, ground.clock, ground.ids
+    settings, store, clock, ids = base.settings, base.store, base.clock, base.ids
     timetable = Timetable(store, clock, ids)
     reader = WhenReader(Times(), time.fromisoformat(settings.reminders.default_time))
     most_here, most_in_all = settings.limits.schedules_per_chat, settings.timers.per_member
@@ -328,12 +328,12 @@ def planning_of(ground: Ground) -> Planning:
         timetable=timetable,
         reader=reader,
         schedules=Schedules(timetable, reader, store, clock, ids, most_here, most_in_all),
-        rehearsal=Rehearsal(),
+        schedule_check=ScheduleCheck(),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Leaning:
+class FunctionServices:
     """The services that functions may bind; some are also fields, for other parts of the daemon."""
 
     services: Mapping[type, object]
@@ -342,50 +342,50 @@ class Leaning:
     members: PlatformMembers
     """Bound to the delivery later."""
     notes: StoredChatNotes
-    beginnings: Beginnings
+    start_scripts: StartScripts
     scripts: BasicTools
     sandbox: Sandbox
 
     @property
-    def held_open(self) -> Sequence[WebClient | News | WebSearch]:
+    def closable(self) -> Sequence[WebClient | News | WebSearch]:
         """The services that are closed at shutdown."""
         return [service for service in self.services.values() if isinstance(service, WebClient | News | WebSearch)]
 
 
-def leaning_of(ground: Ground, consent: Consent, models: Models, planning: Planning) -> Leaning:
+def function_services_of(base: Base, consent: Consent, models: Models, planning: Planning) -> FunctionServices:
     """One shared instance per service."""
-    settings, given, store, ids, clock = ground.settings, ground.given, ground.store, ground.ids, ground.clock
-    chats, deadlines = ground.chats, ground.deadlines
+    settings, overrides, store, ids, clock = base.settings, base.overrides, base.store, base.ids, base.clock
+    chats, deadlines = base.chats, base.deadlines
     actions, members = EngineActions(store, consent.questions), PlatformMembers(store, chats, deadlines, clock)
-    notes, beginnings = StoredChatNotes(chats, store, clock), Beginnings(store, clock, ground.registry.of)
+    notes, start_scripts = StoredChatNotes(chats, store, clock), StartScripts(store, clock, base.registry.of)
     scripts = BasicTools(store, clock)
     ports: dict[type, object] = {
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
         OwnSettings: StoredOwnSettings(chats, store, ids, clock),
-        AtHand: StoredAtHand(chats, store, ids, clock),
+        ActiveFunctions: StoredActivations(chats, store, ids, clock),
         ChatNotes: notes,
-        ChatBeginnings: beginnings,
+        StartFunctions: start_scripts,
         ChatWriter: models.writer,
-        Words: WordsOfModels(models.writer, deadlines, clock),
+        TextModel: TextModels(models.writer, deadlines, clock),
     }
     shared: dict[type, object] = {
         Grants: consent.grants,
         Schedules: planning.schedules,
-        Rehearsal: planning.rehearsal,
+        ScheduleCheck: planning.schedule_check,
     }
     # Used by scripts, in addition to the services of functions.
-    inner: dict[type, object] = {BasicTools: scripts, Random: given.rng, Redactor: ground.redact}
-    own = services_of(settings, store, clock, ids, given.rng, given.web, planning.timetable)
+    inner: dict[type, object] = {BasicTools: scripts, Random: overrides.rng, Redactor: base.redact}
+    own = services_of(settings, store, clock, ids, overrides.rng, overrides.web, planning.timetable)
     services = {**own, **shared, **inner, **ports}
     services |= script_services_of(settings, services, store, ids)
-    return Leaning(
+    return FunctionServices(
         services=services,
         actions=actions,
         members=members,
         notes=notes,
-        beginnings=beginnings,
+        start_scripts=start_scripts,
         scripts=scripts,
         sandbox=cast(Sandbox, own[Sandbox]),
     )
@@ -403,60 +403,64 @@ class Calling:
     """Returns the filters of other settings; raises DefinitionError."""
 
 
-def calling_of(ground: Ground, consent: Consent) -> Calling:
+def calling_of(base: Base, consent: Consent) -> Calling:
     """From the settings at the start. Raises DefinitionError for filters that cannot be used."""
-    settings, given, clock = ground.settings, ground.given, ground.clock
-    factory = FilterFactory(ground.store, clock, ground.deadlines, ground.redact)
+    settings, overrides, clock = base.settings, base.overrides, base.clock
+    factory = FilterFactory(base.store, clock, base.deadlines, base.redact)
 
     def filters_of(settings: Settings) -> Filters:
         filters = factory.build(settings.filters)
-        named = {**filters.named, **given.named_filters}
-        return replace(filters, call=[*given.filters, *filters.call], named=named)
+        named = {**filters.named, **overrides.named_filters}
+        return replace(filters, call=[*overrides.filters, *filters.call], named=named)
 
-    filters, units = filters_of(settings), FunctionBudgets(settings.budgets, ground.store, clock)
+    filters, units = filters_of(settings), FunctionBudgets(settings.budgets, base.store, clock)
     invoker = Invoker(
         Policies(budget=units, approval=Vouching(consent.approvals)),
-        ground.deadlines,
+        base.deadlines,
         clock,
         filters=filters.call,
         named_filters=filters.named,
-        record=CallRecords(ground.call_log, ground.metrics, clock, ground.redact).record,
-        faults=ground.faults,
+        record=CallRecords(base.call_log, base.metrics, clock, base.redact).record,
+        faults=base.faults,
     )
     return Calling(invoker, units, filters, filters_of)
 
 
 @dataclass(frozen=True, slots=True)
-class Offering:
+class FunctionLoading:
     """The function sources that fill the registry."""
 
     sources: FunctionSources
-    wanted: Callable[[Settings], list[WantedSource]]
+    configured_sources: Callable[[Settings], list[ConfiguredSource]]
     """Returns the sources that settings configure."""
     pins: Pins
 
 
-def offering_of(ground: Ground, leaning: Leaning, calling: Calling) -> Offering:
+def function_loading_of(base: Base, function_services: FunctionServices, calling: Calling) -> FunctionLoading:
     """The sources of the settings and of the overrides. The invoker of `calling` checks whether functions can run."""
-    given, clock, services = ground.given, ground.clock, leaning.services
-    others = [WantedSource(one, one) for one in (given.sources(services) if given.sources else ())]
-    pins = Pins(ground.store, clock)
-    start = SandboxedStart(leaning.sandbox, Path(ground.settings.home) / "mcp")
+    overrides, clock, services = base.overrides, base.clock, function_services.services
+    others = [ConfiguredSource(one, one) for one in (overrides.sources(services) if overrides.sources else ())]
+    pins = Pins(base.store, clock)
+    start = SandboxedStart(function_services.sandbox, Path(base.settings.home) / "mcp")
 
-    def wanted(settings: Settings) -> list[WantedSource]:
+    def configured_sources(settings: Settings) -> list[ConfiguredSource]:
         coarsely = made_of(settings)
-        found = sources_of(settings, services, given.changes)
-        servers = mcp_sources(settings.mcp.servers, pins, clock, start, asks_first=given.asks_servers)
+        found = sources_of(settings, services, overrides.changes)
+        servers = mcp_sources(settings.mcp.servers, pins, clock, start, asks_first=overrides.asks_servers)
         return [
-            *(one if isinstance(one, WantedSource) else WantedSource(one, coarsely) for one in found),
+            *(one if isinstance(one, ConfiguredSource) else ConfiguredSource(one, coarsely) for one in found),
             *servers,
             *others,
         ]
 
     sources = FunctionSources(
-        wanted(ground.settings), ground.registry, calling.invoker.problems_of, logs_faults=given.logs_faults
+        configured_sources(base.settings),
+        base.registry,
+        calling.invoker.problems_of,
+        placed=in_settings_file(overrides.settings_file),
+        logs=overrides.logs_faults,
     )
-    return Offering(sources, wanted, pins)
+    return FunctionLoading(sources, configured_sources, pins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,9 +471,9 @@ class Sending:
     notices: Notices
 
 
-def sending_of(ground: Ground, platforms: Sequence[ChatPlatform]) -> Sending:
+def sending_of(base: Base, platforms: Sequence[ChatPlatform]) -> Sending:
     """The delivery over `platforms`."""
-    settings, chats, clock = ground.settings, ground.chats, ground.clock
+    settings, chats, clock = base.settings, base.chats, base.clock
 
     def late(chat: ChatRef, due: Due) -> str:
         seconds = (clock.now_ms() - due.at_ms) // 1000
@@ -479,17 +483,17 @@ def sending_of(ground: Ground, platforms: Sequence[ChatPlatform]) -> Sending:
 
     delivery = Delivery(
         {(one.name, one.account): one for one in platforms},
-        ground.store,
+        base.store,
         settings.delivery,
         clock,
-        ground.epoch,
-        ground.faults,
+        base.epoch,
+        base.faults,
         resent=lambda chat: chats.profile(chat).texts.say("delivery.resent"),
         late=late,
         dropped=lambda chat, lines: chats.profile(chat).texts.say("delivery.dropped", count=f"{lines:,}"),
-        lead=ground.given.lead,
+        lead=base.overrides.lead,
     )
-    return Sending(delivery, Notices(ground.store, delivery, chats, clock, ground.ids, ground.epoch))
+    return Sending(delivery, Notices(base.store, delivery, chats, clock, base.ids, base.epoch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,10 +506,10 @@ class Routing:
     shadow: Shadow | None
 
 
-def routing_of(ground: Ground, models: Models, planning: Planning, calling: Calling, sending: Sending) -> Routing:
+def routing_of(base: Base, models: Models, planning: Planning, calling: Calling, sending: Sending) -> Routing:
     """From the settings at the start. Raises DefinitionError for a shadow model that cannot be used."""
-    shadow = _shadow(ground, sending)
-    asked = ModelRecords(ground.model_log, ground.clock)
+    shadow = _shadow(base, sending)
+    asked = ModelRecords(base.model_log, base.clock)
     lists: ChatLists = OrderedDict()
 
     def router_of(settings: Settings, filters: Filters) -> FunctionCallRouter:
@@ -513,26 +517,26 @@ def routing_of(ground: Ground, models: Models, planning: Planning, calling: Call
             models.current,
             calling.invoker,
             settings.router,
-            ground.clock,
+            base.clock,
             filters=[*filters.round, *([shadow.around] if shadow else [])],
             record=asked.record,
-            faults=ground.faults,
+            faults=base.faults,
             outages=models.outages,
             budgets=models.requests,
             lists=lists,
         )
         return FunctionCallRouter(calling.invoker, llm, filters.turn, ScheduleEnds(planning.schedules))
 
-    return Routing(router_of(ground.settings, calling.filters), router_of, shadow)
+    return Routing(router_of(base.settings, calling.filters), router_of, shadow)
 
 
-def _shadow(ground: Ground, sending: Sending) -> Shadow | None:
+def _shadow(base: Base, sending: Sending) -> Shadow | None:
     """The shadow model, whose calls are recorded and not run; None if it is not configured."""
-    given, clock, settings = ground.given, ground.clock, ground.settings
-    model = given.shadow or (shadow_of(settings, clock) if given.model is None else None)
+    overrides, clock, settings = base.overrides, base.clock, base.settings
+    model = overrides.shadow or (shadow_of(settings, clock) if overrides.model is None else None)
     if model is None:
         return None
-    compared = ShadowRecords(ground.shadow_log, ground.registry, clock, ground.redact)
+    compared = ShadowRecords(base.shadow_log, base.registry, clock, base.redact)
     return Shadow(model, settings.router.shadow, clock, compared.record, sending.delivery.delivered)
 
 
@@ -548,64 +552,64 @@ class Running:
 
 
 def running_of(
-    ground: Ground,
+    base: Base,
     consent: Consent,
     models: Models,
     planning: Planning,
-    leaning: Leaning,
+    function_services: FunctionServices,
     calling: Calling,
     sending: Sending,
     routing: Routing,
 ) -> Running:
     """From the settings at the start; nothing runs yet."""
-    settings = ground.settings
-    summaries = Summaries(ground.store, models.paid, settings.router, settings.memory, ground.clock)
+    settings = base.settings
+    summaries = Summaries(base.store, models.paid, settings.router, settings.memory, base.clock)
     closing = Closing(
-        chats=ground.chats,
+        chats=base.chats,
         questions=consent.questions,
-        beginnings=leaning.beginnings,
-        store=ground.store,
+        start_scripts=function_services.start_scripts,
+        store=base.store,
         delivery=sending.delivery,
-        metrics=ground.metrics,
-        clock=ground.clock,
-        ids=ground.ids,
-        epoch=ground.epoch,
-        faults=ground.faults,
+        metrics=base.metrics,
+        clock=base.clock,
+        ids=base.ids,
+        epoch=base.epoch,
+        faults=base.faults,
         after=routing.shadow.turn_ended if routing.shadow else None,
     )
     turns = Turns(
         router=routing.router,
-        functions=ground.registry.of,
-        chats=ground.chats,
-        members=leaning.members,
+        functions=base.registry.of,
+        chats=base.chats,
+        members=function_services.members,
         questions=consent.questions,
         decisions=consent.decisions,
-        beginnings=leaning.beginnings,
+        start_scripts=function_services.start_scripts,
         closing=closing,
-        store=ground.store,
+        store=base.store,
         show=sending.delivery.typing,
         summaries=summaries,
-        deadlines=ground.deadlines,
+        deadlines=base.deadlines,
         settings=settings.router,
         attempts=settings.limits.attempts_per_turn,
-        clock=ground.clock,
-        epoch=ground.epoch,
-        faults=ground.faults,
+        clock=base.clock,
+        epoch=base.epoch,
+        faults=base.faults,
     )
     direct_calls = DirectCalls(
-        registry=ground.registry,
-        chats=ground.chats,
+        registry=base.registry,
+        chats=base.chats,
         invoker=calling.invoker,
-        store=ground.store,
+        store=base.store,
         delivery=sending.delivery,
         timetable=planning.timetable,
         timeout_seconds=settings.router.turn_timeout_seconds,
         wait_seconds=consent.questions.seconds_for,
-        deadlines=ground.deadlines,
-        clock=ground.clock,
-        ids=ground.ids,
-        epoch=ground.epoch,
-        faults=ground.faults,
+        deadlines=base.deadlines,
+        clock=base.clock,
+        ids=base.ids,
+        epoch=base.epoch,
+        faults=base.faults,
     )
     return Running(EmbeddedEngine(turns.run, settings.limits), turns, closing, summaries, direct_calls)
 
@@ -618,76 +622,77 @@ class Receiving:
     timers: Timers
 
 
-def receiving_of(ground: Ground, consent: Consent, planning: Planning, sending: Sending, running: Running) -> Receiving:
+def receiving_of(base: Base, consent: Consent, planning: Planning, sending: Sending, running: Running) -> Receiving:
     """Nothing is received yet."""
-    settings, delivery = ground.settings, sending.delivery
+    settings, delivery = base.settings, sending.delivery
     intake = Intake(
-        store=ground.store,
+        store=base.store,
         engine=running.engine,
-        chats=ground.chats,
-        functions=ground.registry.of,
+        chats=base.chats,
+        functions=base.registry.of,
         questions=consent.questions,
         decisions=consent.decisions,
-        alternations=Alternations(delivery.unmarked_bots_said_at, ground.clock, settings.limits.bot_alternations),
+        bot_loop_limit=BotLoopLimit(delivery.last_unmarked_sent_at, base.clock, settings.limits.bot_alternations),
         notices=sending.notices,
         senders_retry=delivery.senders_retry,
+        is_only_bot=delivery.is_only_bot,
         limits=settings.limits,
         history_per_chat=settings.store.history_per_chat,
-        clock=ground.clock,
-        ids=ground.ids,
-        epoch=ground.epoch,
-        faults=ground.faults,
+        clock=base.clock,
+        ids=base.ids,
+        epoch=base.epoch,
+        faults=base.faults,
     )
     timers = Timers(
-        store=ground.store,
+        store=base.store,
         intake=intake,
         delivery=delivery,
         timetable=planning.timetable,
         settings=settings.timers,
-        clock=ground.clock,
-        ids=ground.ids,
-        faults=ground.faults,
+        clock=base.clock,
+        ids=base.ids,
+        faults=base.faults,
     )
     return Receiving(intake, timers)
 
 
 @dataclass(frozen=True, slots=True)
-class Minding:
+class Reloading:
     """Reload of settings, diagnostics, and notices to operators."""
 
     live: LiveSettings
-    """Without registered parts; `_take` adds them."""
+    """Without registered parts; `_register_live_settings` adds them."""
     reload: Reload
-    news: OperatorNews
-    names: UnknownNames
+    operator_notices: OperatorNotices
+    unknown_names: UnknownNames
     backups: Backups
 
 
-def minding_of(ground: Ground, offering: Offering, sending: Sending) -> Minding:
+def reloading_of(base: Base, loading: FunctionLoading, sending: Sending) -> Reloading:
     """Watches settings, functions, names and backups for problems."""
-    settings, given, registry = ground.settings, ground.given, ground.registry
+    settings, overrides, registry = base.settings, base.overrides, base.registry
     live = LiveSettings(settings)
-    reload = Reload(live, given.read_settings, ground.faults)
-    news = OperatorNews(
+    reload = Reload(live, overrides.read_settings, base.faults)
+    operator_notices = OperatorNotices(
         settings.operators,
         sending.notices,
-        ground.chats,
-        ground.store,
-        ground.clock,
-        ground.redact,
+        base.chats,
+        base.store,
+        base.clock,
+        base.redact,
         registry.serves_of,
     )
-    names = UnknownNames(lambda: live.now, offering.sources, lambda: registry.specs, given.settings_file)
-    news.watch("settings", lambda: reload.faults)
-    news.watch("functions", lambda: offering.sources.faults)
-    news.watch("names", lambda: names.faults)
-    backups = Backups(settings, ground.clock, news.changed)
-    news.watch("backups", lambda: backups.faults)
-    return Minding(live, reload, news, names, backups)
+    unknown_names = UnknownNames(lambda: live.now, loading.sources, lambda: registry.specs, overrides.settings_file)
+    operator_notices.watch("settings", lambda: reload.faults)
+    operator_notices.watch("functions", lambda: loading.sources.faults)
+    operator_notices.watch("names", lambda: unknown_names.faults)
+    backups = Backups(settings, base.clock, operator_notices.changed)
+    operator_notices.watch("backups", lambda: backups.faults)
+    return Reloading(live, reload, operator_notices, unknown_names, backups)
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class PeriodicTasks:
     """The periodic tasks of the daemon, except for timers."""
 
     schedules: SettingsSchedules
@@ -697,35 +702,35 @@ class Keeping:
     dead_letters: DeadLetters
 
 
-def keeping_of(
-    ground: Ground,
+def periodic_tasks_of(
+    base: Base,
     consent: Consent,
     planning: Planning,
-    leaning: Leaning,
-    offering: Offering,
+    function_services: FunctionServices,
+    loading: FunctionLoading,
     sending: Sending,
     receiving: Receiving,
-    minding: Minding,
-) -> Keeping:
+    reloading: Reloading,
+) -> PeriodicTasks:
     """From the settings at the start."""
-    chats, clock, functions, scripts = ground.chats, ground.clock, ground.registry.of, leaning.scripts
-    plans = SchedulePlans(chats, planning.rehearsal, planning.reader, clock, ground.texts.of("en"))
+    chats, clock, functions, scripts = base.chats, base.clock, base.registry.of, function_services.scripts
+    plans = SchedulePlans(chats, planning.schedule_check, planning.reader, clock, base.texts.of("en"))
     delivery, intake = sending.delivery, receiving.intake
-    dead = DeadLetters(ground.store, intake, delivery, planning.timetable, minding.news, clock)
-    return Keeping(
+    dead = DeadLetters(base.store, intake, delivery, planning.timetable, reloading.operator_notices, clock)
+    return PeriodicTasks(
         schedules=SettingsSchedules(chats, plans, planning.schedules),
         script_schedules=ScriptSchedules(planning.schedules, functions, scripts, clock),
-        script_notes=ScriptNotes(leaning.notes, chats, functions, scripts),
+        script_notes=ScriptNotes(function_services.notes, chats, functions, scripts),
         housekeeping=Housekeeping(
-            ground.store,
+            base.store,
             chats,
             consent.questions,
             sending.notices,
             Expiry(intake, consent.questions, clock),
-            ground.settings.store,
+            base.settings.store,
             clock,
-            {PINS: offering.pins.load, SCRIPTS: scripts.look, DEAD: dead.look},
-            None if ground.settings.store.is_on_a_server else database_of(ground.settings),
+            {PINS: loading.pins.load, SCRIPTS: scripts.reload_if_changed, DEAD: dead.look},
+            None if base.settings.store.is_on_a_server else database_of(base.settings),
         ),
         dead_letters=dead,
     )
@@ -737,50 +742,52 @@ def build_daemon(
     platforms: Sequence[ChatPlatform],
     ids: Ids,
     texts: Texts,
-    given: Given,
+    overrides: Overrides,
 ) -> Daemon:
     """The daemon on `store` with `platforms`. Raises DefinitionError for filters and models that cannot be used."""
     # Each part depends on those above it.
-    ground = ground_of(settings, store, ids, texts, given)
-    consent = consent_of(ground)
-    models = models_of(ground)
-    planning = planning_of(ground)
-    leaning = leaning_of(ground, consent, models, planning)
-    calling = calling_of(ground, consent)
-    offering = offering_of(ground, leaning, calling)
-    sending = sending_of(ground, platforms)
-    routing = routing_of(ground, models, planning, calling, sending)
-    running = running_of(ground, consent, models, planning, leaning, calling, sending, routing)
-    receiving = receiving_of(ground, consent, planning, sending, running)
-    minding = minding_of(ground, offering, sending)
-    keeping = keeping_of(ground, consent, planning, leaning, offering, sending, receiving, minding)
+    base = base_of(settings, store, ids, texts, overrides)
+    consent = consent_of(base)
+    models = models_of(base)
+    planning = planning_of(base)
+    function_services = function_services_of(base, consent, models, planning)
+    calling = calling_of(base, consent)
+    loading = function_loading_of(base, function_services, calling)
+    sending = sending_of(base, platforms)
+    routing = routing_of(base, models, planning, calling, sending)
+    running = running_of(base, consent, models, planning, function_services, calling, sending, routing)
+    receiving = receiving_of(base, consent, planning, sending, running)
+    reloading = reloading_of(base, loading, sending)
+    periodic = periodic_tasks_of(base, consent, planning, function_services, loading, sending, receiving, reloading)
 
-    _bind(ground, consent, planning, leaning, calling, offering, sending, running, minding)
-    _hear_of_dead_letters(keeping.dead_letters, sending, running, receiving)
-    _show(ground, models, offering, sending, routing, running, receiving, minding, keeping, platforms)
-    _take(ground, consent, models, planning, leaning, calling, offering, routing, running, receiving, minding)
+    _bind(base, consent, planning, function_services, calling, loading, sending, running, reloading)
+    _register_dead_letters(periodic.dead_letters, sending, running, receiving)
+    _register_metrics(base, models, loading, sending, routing, running, receiving, reloading, periodic, platforms)
+    _register_live_settings(
+        base, consent, models, planning, function_services, calling, loading, routing, running, receiving, reloading
+    )
     return Daemon(
-        live=minding.live,
-        reload=minding.reload,
-        names=minding.names,
-        news=minding.news,
-        backups=minding.backups,
+        live=reloading.live,
+        reload=reloading.reload,
+        unknown_names=reloading.unknown_names,
+        operator_notices=reloading.operator_notices,
+        backups=reloading.backups,
         store=store,
         ids=ids,
-        registry=ground.registry,
-        functions=offering.sources,
+        registry=base.registry,
+        functions=loading.sources,
         invoker=calling.invoker,
         router=routing.router,
         direct_calls=running.direct_calls,
         model=models.current,
         model_states=models.current.states,
-        chats=ground.chats,
-        beginnings=leaning.beginnings,
+        chats=base.chats,
+        start_scripts=function_services.start_scripts,
         questions=consent.questions,
         grants=consent.grants,
-        schedules=keeping.schedules,
-        script_schedules=keeping.script_schedules,
-        script_notes=keeping.script_notes,
+        schedules=periodic.schedules,
+        script_schedules=periodic.script_schedules,
+        script_notes=periodic.script_notes,
         engine=running.engine,
         delivery=sending.delivery,
         summaries=running.summaries,
@@ -788,91 +795,91 @@ def build_daemon(
         timetable=planning.timetable,
         timers=receiving.timers,
         platforms=platforms,
-        metrics=ground.metrics,
-        logs=(ground.call_log, ground.model_log, ground.shadow_log),
-        faults=ground.faults,
-        housekeeping=keeping.housekeeping,
-        dead_letters=keeping.dead_letters,
-        services=[*leaning.held_open, *([routing.shadow] if routing.shadow else [])],
+        metrics=base.metrics,
+        logs=(base.call_log, base.model_log, base.shadow_log),
+        faults=base.faults,
+        housekeeping=periodic.housekeeping,
+        dead_letters=periodic.dead_letters,
+        services=[*function_services.closable, *([routing.shadow] if routing.shadow else [])],
     )
 
 
 def _bind(
-    ground: Ground,
+    base: Base,
     consent: Consent,
     planning: Planning,
-    leaning: Leaning,
+    function_services: FunctionServices,
     calling: Calling,
-    offering: Offering,
+    loading: FunctionLoading,
     sending: Sending,
     running: Running,
-    minding: Minding,
+    reloading: Reloading,
 ) -> None:
     """Bind parts that depend on each other in a cycle, and register callbacks for changes of functions."""
-    planning.rehearsal.bind(ground.registry.of, calling.invoker, consent.approvals)
-    leaning.actions.bind(running.engine)
-    leaning.members.bind(sending.delivery)
-    functions = offering.sources
-    functions.on_change(lambda: calling.invoker.keep(ground.registry.specs))
-    functions.on_change(minding.news.changed)
-    functions.on_change(leaning.beginnings.look)
-    functions.on_change(minding.names.look)
-    minding.names.on_change(minding.news.changed)
+    planning.schedule_check.bind(base.registry.of, calling.invoker, consent.approvals)
+    function_services.actions.bind(running.engine)
+    function_services.members.bind(sending.delivery)
+    functions = loading.sources
+    functions.on_change(lambda: calling.invoker.keep(base.registry.specs))
+    functions.on_change(reloading.operator_notices.changed)
+    functions.on_change(function_services.start_scripts.warn_of_changes)
+    functions.on_change(reloading.unknown_names.look)
+    reloading.unknown_names.on_change(reloading.operator_notices.changed)
 
 
-def _hear_of_dead_letters(dead: DeadLetters, sending: Sending, running: Running, receiving: Receiving) -> None:
+def _register_dead_letters(dead: DeadLetters, sending: Sending, running: Running, receiving: Receiving) -> None:
     """Register the callbacks for everything that is given up."""
     running.closing.on_given_up.append(dead.turn)
     sending.delivery.on_given_up.append(dead.message)
     receiving.timers.on_undeliverable.append(dead.moment)
 
 
-def _show(
-    ground: Ground,
+def _register_metrics(
+    base: Base,
     models: Models,
-    offering: Offering,
+    loading: FunctionLoading,
     sending: Sending,
     routing: Routing,
     running: Running,
     receiving: Receiving,
-    minding: Minding,
-    keeping: Keeping,
+    reloading: Reloading,
+    periodic: PeriodicTasks,
     platforms: Sequence[ChatPlatform],
 ) -> None:
     """Register the metrics of all parts."""
-    metrics = ground.metrics
+    metrics = base.metrics
     show_turns(metrics, running.engine, sending.delivery, sending.notices)
-    show_dead_letters(metrics, keeping.dead_letters)
-    show_store(metrics, ground.store)
+    show_dead_letters(metrics, periodic.dead_letters)
+    show_store(metrics, base.store)
     show_links(metrics, platforms)
     show_timers(metrics, receiving.timers)
     if routing.shadow is not None:
         show_shadow(metrics, routing.shadow)
     show_models(metrics, models.current)
-    show_faults(metrics, offering.sources, minding.reload)
-    show_backups(metrics, minding.backups)
+    show_faults(metrics, loading.sources, reloading.reload)
+    show_backups(metrics, reloading.backups)
 
 
-def _take(
-    ground: Ground,
+def _register_live_settings(
+    base: Base,
     consent: Consent,
     models: Models,
     planning: Planning,
-    leaning: Leaning,
+    function_services: FunctionServices,
     calling: Calling,
-    offering: Offering,
+    loading: FunctionLoading,
     routing: Routing,
     running: Running,
     receiving: Receiving,
-    minding: Minding,
+    reloading: Reloading,
 ) -> None:
     """Register the parts that apply new settings at run time, in this order."""
-    live, functions = minding.live, offering.sources
-    chats_live(live, ground.chats)
+    live, functions = reloading.live, loading.sources
+    chats_live(live, base.chats)
     consent_live(live, consent.approvals, consent.questions)
     budgets_live(live, models.requests, calling.units)
-    processes_live(live, leaning.services)
-    script_services_live(live, leaning.services)
+    processes_live(live, function_services.services)
+    script_services_live(live, function_services.services)
     limits_live(live, running.engine, receiving.intake, planning.schedules)
     turns_live(
         live,
@@ -883,11 +890,11 @@ def _take(
         running.turns,
         running.summaries,
     )
-    if ground.given.model is None:
-        texts, clock, deadlines = ground.texts, ground.clock, ground.deadlines
+    if base.overrides.model is None:
+        texts, clock, deadlines = base.texts, base.clock, base.deadlines
         models_live(live, models.current, lambda fresh: model_of(fresh, texts, clock, deadlines), models.outages)
-    sources_live(live, functions, offering.wanted)
-    live.take("operators", prepare=lambda fresh: partial(minding.news.use, fresh.operators))
-    live.take(prepare=lambda fresh: partial(ground.redact.learn, secrets_of(fresh)), hears_of=secrets_of)
+    sources_live(live, functions, loading.configured_sources)
+    live.register("operators", prepare=lambda fresh: partial(reloading.operator_notices.use, fresh.operators))
+    live.register(prepare=lambda fresh: partial(base.redact.learn, secrets_of(fresh)), depends_on=secrets_of)
     # Last, after the sources have the new settings.
-    live.take(prepare=lambda fresh: minding.names.look, hears_of=names_in)
+    live.register(prepare=lambda fresh: reloading.unknown_names.look, depends_on=names_in)

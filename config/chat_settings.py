@@ -21,7 +21,7 @@ _FLAGS = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false
 Value = TypeVar("Value")
 _Entries = Sequence[tuple[str, ChatSettings]]
 """Entries of `chats.settings` that match a chat, each with its key."""
-Unheeded = Literal["unknown", "not_changeable", "bad_value"]
+IgnoredReason = Literal["unknown", "not_changeable", "bad_value"]
 """Reason why a chat's own setting is ignored."""
 
 
@@ -64,7 +64,7 @@ class ResolvedChat:
     """Functions with settings that apply to the chat; all others are enabled."""
     layers: Mapping[str, str]
     """Layer of each setting's value: `default`, a key of the settings, or `chat`."""
-    unheeded: Mapping[str, Unheeded]
+    ignored: Mapping[str, IgnoredReason]
     """The chat's own settings that are ignored, with the reason."""
 
 
@@ -90,7 +90,7 @@ def matches(pattern: str, chat_key: str) -> bool:
     return position <= end
 
 
-def why_unheeded(settings: Settings, name: str, text: str) -> Unheeded | None:
+def why_ignored(settings: Settings, name: str, text: str) -> IgnoredReason | None:
     """Reason why a chat cannot set `name` to `text`; None if it can. Check this before storing."""
     if name not in get_args(ChatSettingName):
         return "unknown"
@@ -114,8 +114,8 @@ def _is_good(name: str, text: str) -> bool:
 def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) -> ResolvedChat:
     """Effective settings of the chat `chat_key`. `stored`: its own settings by name, as text (`on` or `off` for
     `functions_on`). The time grows with the settings: call it once per turn."""
-    unheeded = {name: why for name, text in stored.items() if (why := why_unheeded(settings, name, text))}
-    own = {name: text for name, text in stored.items() if name not in unheeded}
+    ignored = {name: why for name, text in stored.items() if (why := why_ignored(settings, name, text))}
+    own = {name: text for name, text in stored.items() if name not in ignored}
     entries = _entries(settings, chat_key)
     layers: dict[str, str] = {}
     bots = [(f"{at}.bot", entry.bot) for at, entry in entries]
@@ -145,7 +145,7 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
         context_scope=_context_scope(layers, bot_key, bot, entries),
         functions=_functions(settings, bot_key, entries),
         layers=layers,
-        unheeded=unheeded,
+        ignored=ignored,
     )
 
 
@@ -174,9 +174,9 @@ def _functions_on(
     if not settings.router.enabled:
         layers["functions_on"] = "router.enabled"
         return False
-    said = own.get("functions_on")
+    value = own.get("functions_on")
     candidates = [
-        (CHAT_LAYER, None if said is None else _FLAGS[said.lower()]),
+        (CHAT_LAYER, None if value is None else _FLAGS[value.lower()]),
         *((f"{at}.functions_on", entry.functions_on) for at, entry in entries),
         ("rollout.percent", None if settings.rollout.includes(chat_key) else False),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple
@@ -90,3 +92,11 @@ class Diagnostics(list[Diagnostic]):
 
     def __str__(self) -> str:
         return "\n".join(str(diagnostic) for diagnostic in self)
+
+
+def did_you_mean(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Suffix of a message that suggests the closest of `known`, ignoring case; empty if none is close. `cutoff`:
+    the least similarity, from 0 to 1."""
+    by_word = {one.lower(): one for one in sorted(known)}
+    close = difflib.get_close_matches(word.lower(), by_word, n=1, cutoff=cutoff)
+    return f"; did you mean {by_word[close[0]]!r}?" if close else ""

@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from config.chat_settings import is_allowed, matches
-from config.diagnostics import Code, Diagnostics, Position
+from config.diagnostics import Code, Diagnostics, Position, did_you_mean
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
-from config.wording import diagnostic_of, did_you_mean, dotted
+from config.wording import diagnostic_of, dotted
 from config.yaml_document import Location, Plain, YamlDocument, fill_references, read_yaml_file
 
 _UNIQUE: tuple[tuple[Location, str], ...] = (
@@ -27,13 +27,13 @@ _UNIQUE: tuple[tuple[Location, str], ...] = (
 
 def check_consistency(document: YamlDocument) -> None:
     """Add errors to `document` for settings that contradict each other."""
-    _keys_that_differ_by_case(document)
-    _names_given_twice(document)
-    _bots_that_are_not_there(document)
-    _shadow_that_is_not_there(document)
-    _prices_of_models_that_are_not_there(document)
+    _ambiguous_keys(document)
+    _duplicate_names(document)
+    _unknown_bots(document)
+    _unknown_shadow(document)
+    _prices_of_unknown_models(document)
     _models_without_their_function(document)
-    _operators_that_are_not_served(document)
+    _unserved_operators_chat(document)
 
 
 def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
@@ -42,21 +42,21 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
         if not pattern.strip("*:"):
             at = document.value_at(("chats", "allow", index))
             message = f"chats.allow[{index}] {pattern!r} serves every chat that the bot is added to"
-            document.complain(at, Code.SERVES_EVERY_CHAT, message, "warning")
-    _page_that_refuses_other_machines(settings, document)
-    _limits_that_never_count(settings, document)
-    _irc_that_is_not_as_meant(settings, document)
-    _schedules_where_nobody_is(settings, document)
-    _programs_where_nobody_is(settings, document)
-    _plugins_that_are_there_already(settings, document)
+            document.add_diagnostic(at, Code.SERVES_EVERY_CHAT, message, "warning")
+    _page_without_other_machines(settings, document)
+    _ineffective_limits(settings, document)
+    _suspicious_irc(settings, document)
+    _schedules_for_unserved_chats(settings, document)
+    _programs_for_unserved_chats(settings, document)
+    _duplicate_plugins(settings, document)
     known = Texts().languages
     for location, language in _languages(settings):
         if language.lower().replace("_", "-").split("-")[0] not in known:
             message = f"{dotted(location)}: there are no texts in {language!r}, so {FALLBACK!r} is used"
-            document.complain(document.value_at(location), Code.NO_TEXTS, message, "warning")
+            document.add_diagnostic(document.value_at(location), Code.NO_TEXTS, message, "warning")
 
 
-def _page_that_refuses_other_machines(settings: Settings, document: YamlDocument) -> None:
+def _page_without_other_machines(settings: Settings, document: YamlDocument) -> None:
     """A server that listens on all addresses but accepts only loopback host names."""
     web = settings.platforms.web
     if web.host in ("0.0.0.0", "::") and not web.public_url:  # noqa: S104 - compared, not bound
@@ -65,10 +65,10 @@ def _page_that_refuses_other_machines(settings: Settings, document: YamlDocument
             f"{dotted(location)} {web.host} listens on all addresses, but other machines are refused until "
             f"platforms.web.public_url names what they open, such as http://192.168.1.5:{web.port or 8080}"
         )
-        document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+        document.add_diagnostic(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
 
 
-def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None:
+def _ineffective_limits(settings: Settings, document: YamlDocument) -> None:
     """Budgets without any costs, and waits that another setting limits further."""
     budgets, failover = settings.budgets, settings.failover
     for whose in ("member", "chat"):
@@ -76,36 +76,36 @@ def _limits_that_never_count(settings: Settings, document: YamlDocument) -> None
         for what, costs in (("money", budgets.prices), ("units", budgets.functions)):
             if getattr(allowance, what) is not None and not costs:
                 key = "prices" if what == "money" else "functions"
-                message = f"budgets.{whose}.{what} never counts, because budgets.{key} is empty and nothing costs any"
+                message = f"budgets.{whose}.{what} has no effect, because budgets.{key} is empty"
                 at = document.value_at(("budgets", whose, what))
-                document.complain(at, Code.HAS_NO_EFFECT, message, "warning")
+                document.add_diagnostic(at, Code.HAS_NO_EFFECT, message, "warning")
     for shorter, longer in (
         ("first_answer_seconds", "total_seconds"),
         ("cooldown_seconds", "longest_cooldown_seconds"),
     ):
         if getattr(failover, shorter) > getattr(failover, longer):
-            message = f"failover.{shorter} is longer than failover.{longer}, which ends it before"
+            message = f"failover.{shorter} is longer than failover.{longer}, which applies first"
             at = document.value_at(("failover", shorter))
-            document.complain(at, Code.HAS_NO_EFFECT, message, "warning")
+            document.add_diagnostic(at, Code.HAS_NO_EFFECT, message, "warning")
 
 
-def _irc_that_is_not_as_meant(settings: Settings, document: YamlDocument) -> None:
+def _suspicious_irc(settings: Settings, document: YamlDocument) -> None:
     """Secrets sent in clear text, and channels that are joined but not served."""
     for index, network in enumerate(settings.platforms.irc):
         if network.is_in_clear:
             what = "tls_verify" if network.tls else "tls"
             location: Location = ("platforms", "irc", index, what)
             message = f"{dotted(location)} is off, so others can read the passwords and keys for {network.host}"
-            document.complain(document.value_at(location), Code.SECRET_IN_CLEAR, message, "warning")
+            document.add_diagnostic(document.value_at(location), Code.SECRET_IN_CLEAR, message, "warning")
         for place, channel in enumerate(network.channels):
             key = f"irc:{network.account}:{channel.name.lower()}"
             if is_allowed(settings, key) is None:
                 location = ("platforms", "irc", index, "channels", place, "name")
                 message = f"{dotted(location)} is joined but not served, because chats.allow does not name {key!r}"
-                document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+                document.add_diagnostic(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
 
 
-def _schedules_where_nobody_is(settings: Settings, document: YamlDocument) -> None:
+def _schedules_for_unserved_chats(settings: Settings, document: YamlDocument) -> None:
     """Schedules for a chat on a network that is not configured."""
     platforms = settings.platforms
     known = {f"irc:{network.account}" for network in platforms.irc}
@@ -117,38 +117,38 @@ def _schedules_where_nobody_is(settings: Settings, document: YamlDocument) -> No
         if entry.enabled and network not in known:
             location = ("schedules", name, "chat")
             message = (
-                f"{dotted(location)} is on {network}, which is not among platforms, so nothing runs there"
+                f"{dotted(location)} is on {network}, which is not configured under platforms, so it never runs"
                 f"{did_you_mean(network, known)}"
             )
-            document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+            document.add_diagnostic(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
 
 
-def _programs_where_nobody_is(settings: Settings, document: YamlDocument) -> None:
+def _programs_for_unserved_chats(settings: Settings, document: YamlDocument) -> None:
     """MCP clients whose chat is not served, so that every call would be rejected."""
     for index, client in enumerate(settings.mcp.serve.clients):
         if client.chat is not None and is_allowed(settings, client.chat) is None:
             location: Location = ("mcp", "serve", "clients", index, "chat")
             message = f"{dotted(location)} is not served, because chats.allow does not name {client.chat!r}"
-            document.complain(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+            document.add_diagnostic(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
 
 
-def _plugins_that_are_there_already(settings: Settings, document: YamlDocument) -> None:
+def _duplicate_plugins(settings: Settings, document: YamlDocument) -> None:
     """Plugins of a bot that all bots have, duplicates, and the to-do list, which cannot be switched off."""
     lists: list[tuple[Location, Sequence[str], Sequence[str]]] = [(("plugins",), settings.plugins, ())]
     lists += [(("bots", key, "plugins"), bot.plugins, settings.plugins) for key, bot in settings.bots.items()]
     for location, plugins, of_all in lists:
         for index, name in enumerate(plugins):
             if name == "todo":
-                text = "changes nothing: the to-do list is built in and always there"
+                text = "has no effect: the to-do list is built in and always active"
             elif name in plugins[:index] or name in of_all:
-                text = "changes nothing: it is named already" + ("" if name in plugins[:index] else " for all bots")
+                text = "has no effect: it is already listed" + ("" if name in plugins[:index] else " for all bots")
             else:
                 continue
             message = f"{dotted((*location, index))} {name!r} {text}"
-            document.complain(document.value_at((*location, index)), Code.HAS_NO_EFFECT, message, "warning")
+            document.add_diagnostic(document.value_at((*location, index)), Code.HAS_NO_EFFECT, message, "warning")
 
 
-def _keys_that_differ_by_case(document: YamlDocument) -> None:
+def _ambiguous_keys(document: YamlDocument) -> None:
     seen: dict[Location, str] = {}
     for location, places in document.places.items():
         key = location[-1]
@@ -157,10 +157,10 @@ def _keys_that_differ_by_case(document: YamlDocument) -> None:
         first = seen.setdefault((*location[:-1], key.casefold()), key)
         if first != key:
             message = f"{dotted(location)} differs from {first!r} only in capital letters; rename one of them"
-            document.complain(places.key, Code.AMBIGUOUS_KEY, message)
+            document.add_diagnostic(places.key, Code.AMBIGUOUS_KEY, message)
 
 
-def _names_given_twice(document: YamlDocument) -> None:
+def _duplicate_names(document: YamlDocument) -> None:
     for location, field in _UNIQUE:
         seen: set[str] = set()
         for index, item in enumerate(_list_at(document.value, location)):
@@ -169,12 +169,12 @@ def _names_given_twice(document: YamlDocument) -> None:
                 continue
             if name in seen:
                 at = document.value_at((*location, index, field))
-                message = f"{dotted((*location, index, field))} {name!r} is the name of an entry above already"
-                document.complain(at, Code.DUPLICATE_NAME, message)
+                message = f"{dotted((*location, index, field))} {name!r} is already the name of an entry above"
+                document.add_diagnostic(at, Code.DUPLICATE_NAME, message)
             seen.add(name)
 
 
-def _bots_that_are_not_there(document: YamlDocument) -> None:
+def _unknown_bots(document: YamlDocument) -> None:
     bots = {DEFAULT_BOT, *_mapping_at(document.value, ("bots",))}
     for pattern, entry in _mapping_at(document.value, ("chats", "settings")).items():
         bot = entry.get("bot") if isinstance(entry, dict) else None
@@ -182,16 +182,16 @@ def _bots_that_are_not_there(document: YamlDocument) -> None:
         if isinstance(bot, str) and bot not in bots and not document.is_unknown(location):
             suggestion = did_you_mean(bot, bots)
             message = f"{dotted(location)} names {bot!r}, which is not in bots{suggestion}"
-            document.complain(document.value_at(location), Code.UNKNOWN_BOT, message)
+            document.add_diagnostic(document.value_at(location), Code.UNKNOWN_BOT, message)
     for index, client in enumerate(_list_at(document.value, ("mcp", "serve", "clients"))):
         bot = client.get("bot") if isinstance(client, dict) else None
         if isinstance(bot, str) and bot not in bots:
             place: Location = ("mcp", "serve", "clients", index, "bot")
             message = f"{dotted(place)} names {bot!r}, which is not in bots{did_you_mean(bot, bots)}"
-            document.complain(document.value_at(place), Code.UNKNOWN_BOT, message)
+            document.add_diagnostic(document.value_at(place), Code.UNKNOWN_BOT, message)
 
 
-def _shadow_that_is_not_there(document: YamlDocument) -> None:
+def _unknown_shadow(document: YamlDocument) -> None:
     location = ("router", "shadow", "model")
     name = _mapping_at(document.value, location[:2]).get("model")
     models = [item.get("name") for item in _list_at(document.value, ("models",)) if isinstance(item, dict)]
@@ -200,29 +200,29 @@ def _shadow_that_is_not_there(document: YamlDocument) -> None:
     if name not in models:
         suggestion = did_you_mean(name, [str(known) for known in models])
         message = f"{dotted(location)} names {name!r}, which is not in models{suggestion}"
-        document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
+        document.add_diagnostic(document.value_at(location), Code.UNKNOWN_MODEL, message)
     elif all(known == name for known in models):
-        message = f"{dotted(location)} names the only model, and a shadow answers no chat: add another model"
-        document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
+        message = f"{dotted(location)} names the only model; a shadow model does not answer chats, so add another model"
+        document.add_diagnostic(document.value_at(location), Code.UNKNOWN_MODEL, message)
 
 
-def _prices_of_models_that_are_not_there(document: YamlDocument) -> None:
+def _prices_of_unknown_models(document: YamlDocument) -> None:
     models = [item.get("name") for item in _list_at(document.value, ("models",)) if isinstance(item, dict)]
     names = [name for name in models if isinstance(name, str)]
     for name in _mapping_at(document.value, ("budgets", "prices")):
         if name not in names:
             location = ("budgets", "prices", name)
-            message = f"{dotted(location)} is the price of no model in models{did_you_mean(name, names)}"
-            document.complain(document.value_at(location), Code.UNKNOWN_MODEL, message)
+            message = f"{dotted(location)} names no model in models{did_you_mean(name, names)}"
+            document.add_diagnostic(document.value_at(location), Code.UNKNOWN_MODEL, message)
 
 
-def _operators_that_are_not_served(document: YamlDocument) -> None:
+def _unserved_operators_chat(document: YamlDocument) -> None:
     chat, allowed = _at(document.value, ("operators", "chat")), _at(document.value, ("chats", "allow"))
     patterns = [one for one in allowed if isinstance(one, str)] if isinstance(allowed, list) else []
     if isinstance(chat, str) and not any(matches(pattern, chat) for pattern in patterns):
         location = ("operators", "chat")
         message = f"{dotted(location)} is {chat!r}, which chats.allow does not name: add it there"
-        document.complain(document.value_at(location), Code.UNKNOWN_CHAT, message)
+        document.add_diagnostic(document.value_at(location), Code.UNKNOWN_CHAT, message)
 
 
 def _models_without_their_function(document: YamlDocument) -> None:
@@ -230,7 +230,7 @@ def _models_without_their_function(document: YamlDocument) -> None:
         if isinstance(item, dict) and item.get("protocol") == "function" and not item.get("function"):
             location = ("models", index, "protocol")
             message = f"{dotted(location)} is function, so `function` has to name one, as package.module:function"
-            document.complain(document.value_at(location), Code.MISSING, message)
+            document.add_diagnostic(document.value_at(location), Code.MISSING, message)
 
 
 def _at(value: Plain, location: Location) -> Plain:
@@ -295,23 +295,28 @@ def check_settings(path: Path, environment: Mapping[str, str]) -> tuple[Settings
     document = read_yaml_file(path)
     if not isinstance(document.value, dict):
         if document.value is not None:
-            document.complain(Position(1, 1), Code.NOT_A_MAPPING, "has to be a mapping (key: value) at the top")
+            document.add_diagnostic(Position(1, 1), Code.NOT_A_MAPPING, "has to be a mapping (key: value) at the top")
         elif not document.faults:
-            document.complain(Position(1, 1), Code.NOT_A_MAPPING, "is empty")
+            document.add_diagnostic(Position(1, 1), Code.NOT_A_MAPPING, "is empty")
         return None, document.faults.in_order()
     document.value = {**ENVIRONMENT_DEFAULTS, **document.value}
     fill_references(document, environment)
     check_consistency(document)
-    settings = _validated(document)
+    settings = _validated(document, _folder_of(path))
     if settings is not None:
         warn_of_surprises(settings, document)
     diagnostics = _without_misreadings(document.faults).in_order()
     return (None if diagnostics.errors else settings), diagnostics
 
 
-def _validated(document: YamlDocument) -> Settings | None:
+def _folder_of(path: Path) -> Path:
+    """The folder that relative paths in the settings file `path` count from."""
+    return path.absolute().parent
+
+
+def _validated(document: YamlDocument, folder: Path) -> Settings | None:
     try:
-        return Settings.model_validate(document.value)
+        return Settings.model_validate(document.value, context=folder)
     except ValidationError as error:
         document.faults.extend(
             diagnostic_of(document, details)
@@ -342,7 +347,7 @@ def usable_part(path: Path, environment: Mapping[str, str]) -> Settings | None:
     rest: Any = document.value
     for _ in range(_MOST_PASSES):
         try:
-            return Settings.model_validate(rest)
+            return Settings.model_validate(rest, context=_folder_of(path))
         except ValidationError as error:
             places = [details["loc"] for details in error.errors(include_url=False, include_context=False)]
         if not all(place and place[0] not in _SAY_WHICH_FUNCTIONS for place in places):

@@ -36,6 +36,7 @@ from config.terms import (
     LocalPath,
     ModuleName,
     Number,
+    ProcessPath,
     PublicUrls,
     RoleName,
     RoomId,
@@ -43,7 +44,7 @@ from config.terms import (
     Section,
     Timezone,
     Word,
-    fault,
+    settings_error,
 )
 
 CONFIG_VERSION = 1
@@ -56,7 +57,7 @@ def _with_default_bot(bots: Mapping[str, BotSettings]) -> Mapping[str, BotSettin
 
 def _this_version(version: int) -> int:
     if version != CONFIG_VERSION:
-        raise fault(
+        raise settings_error(
             f"is {version}, but this release reads version {CONFIG_VERSION}: "
             "install the release that the file was written for, or bring the file up to date with the changelog"
         )
@@ -68,7 +69,7 @@ class LoggingSettings(Section):
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The minimum level that is written."""
-    folder: LocalPath = Path("logs")
+    folder: ProcessPath = Path("logs")
     """Folder of the log files; relative to the working directory."""
     console: Literal["auto", "text", "json", "off"] = "auto"
     """Log format on standard error. auto: text, unless the console chat uses this terminal, then off."""
@@ -100,7 +101,7 @@ class StoreSettings(Section):
     def _of_a_known_engine(cls, url: SecretStr) -> SecretStr:
         text = url.get_secret_value()
         if text and not text.startswith(("postgresql://", "postgres://")):
-            raise fault("has to begin with postgresql://, or be empty for a SQLite file in `home`")
+            raise settings_error("has to begin with postgresql://, or be empty for a SQLite file in `home`")
         return url
 
     @property
@@ -199,7 +200,7 @@ class DeliverySettings(Section):
     @classmethod
     def _not_shorter_than_the_first(cls, longest: float, info: ValidationInfo) -> float:
         if longest < info.data.get("first_delay_seconds", 0):
-            raise fault("has to be at least first_delay_seconds")
+            raise settings_error("has to be at least first_delay_seconds")
         return longest
 
 
@@ -246,7 +247,7 @@ class WebSettings(Section):
     @classmethod
     def _long_enough(cls, token: SecretStr) -> SecretStr:
         if 0 < len(token.get_secret_value()) < SHORTEST_TOKEN:
-            raise fault(f"has to have at least {SHORTEST_TOKEN} characters")
+            raise settings_error(f"has to have at least {SHORTEST_TOKEN} characters")
         return token
 
 
@@ -264,7 +265,7 @@ class HttpSettings(Section):
     @classmethod
     def _needed_when_enabled(cls, token: SecretStr, info: ValidationInfo) -> SecretStr:
         if info.data.get("enabled") and len(token.get_secret_value()) < SHORTEST_TOKEN:
-            raise fault(f"has to have at least {SHORTEST_TOKEN} characters while platforms.http is enabled")
+            raise settings_error(f"has to have at least {SHORTEST_TOKEN} characters while platforms.http is enabled")
         return token
 
 
@@ -301,7 +302,7 @@ class Settings(Section):
 
     config_version: Annotated[Count, AfterValidator(_this_version)] = CONFIG_VERSION
     """Version of the file format."""
-    home: LocalPath = Path("var")
+    home: ProcessPath = Path("var")
     """Folder of all stored data: database, backups, keys. Relative to the working directory."""
     language: Language = "en"
     """Default language of the bot's texts."""

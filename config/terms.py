@@ -11,7 +11,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
     AfterValidator,
@@ -21,9 +21,12 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     StringConstraints,
+    ValidationInfo,
     WithJsonSchema,
 )
 from pydantic_core import CoreSchema, PydanticCustomError
+
+from config.diagnostics import did_you_mean
 
 
 def attribute_docs(cls: type) -> dict[str, str]:
@@ -41,13 +44,13 @@ def _own_docs(cls: type) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(tree, ast.ClassDef)
     return {
-        attribute.target.id: inspect.cleandoc(told.value.value)
-        for attribute, told in pairwise(tree.body)
+        attribute.target.id: inspect.cleandoc(doc.value.value)
+        for attribute, doc in pairwise(tree.body)
         if isinstance(attribute, ast.AnnAssign)
         and isinstance(attribute.target, ast.Name)
-        and isinstance(told, ast.Expr)
-        and isinstance(told.value, ast.Constant)
-        and isinstance(told.value.value, str)
+        and isinstance(doc, ast.Expr)
+        and isinstance(doc.value, ast.Constant)
+        and isinstance(doc.value.value, str)
     }
 
 
@@ -100,7 +103,7 @@ class Section(BaseModel):
         return schema
 
 
-def fault(message: str) -> PydanticCustomError:
+def settings_error(message: str) -> PydanticCustomError:
     """A validator's error whose `message` is shown to the operator unchanged."""
     return PydanticCustomError("settings", "{message}", {"message": message})
 
@@ -143,14 +146,22 @@ def roles_from(least: RoleName) -> tuple[RoleName, ...]:
 
 def _not_a_flag(value: object) -> object:
     if isinstance(value, bool):
-        raise fault("has to be a number, not true or false")
+        raise settings_error("has to be a number, not true or false")
     return value
 
 
 def _timezone(text: str) -> str:
     if not is_timezone(text):
-        raise fault("has to be an IANA time zone such as Europe/Oslo, Asia/Shanghai or UTC")
+        raise settings_error(f"has to be an IANA time zone such as Europe/Oslo, Asia/Shanghai or UTC{_zone_like(text)}")
     return text
+
+
+def _zone_like(text: str) -> str:
+    """Suffix of a message that suggests a time zone for a misspelt zone or city."""
+    zones = available_timezones()
+    cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, reverse=True)}
+    city = cities.get(text.lower().replace(" ", "_"))
+    return did_you_mean(text, zones) if city is None else f"; did you mean {city!r}?"
 
 
 def matching(pattern: str, message: str) -> AfterValidator:
@@ -159,7 +170,7 @@ def matching(pattern: str, message: str) -> AfterValidator:
 
     def check(text: str) -> str:
         if compiled.fullmatch(text) is None:
-            raise fault(message)
+            raise settings_error(message)
         return text
 
     return AfterValidator(check)
@@ -174,29 +185,35 @@ def _roles(value: object) -> object:
     if isinstance(value, str):
         return [role for least in ROLE_NAMES if least == value for role in roles_from(least)] or [value]
     if isinstance(value, list) and not value:
-        raise fault("names no role; to switch a function off, say `enabled: false`")
+        raise settings_error("names no role; to switch a function off, say `enabled: false`")
     return value
 
 
-def _path(path: Path) -> Path:
+def _process_path(path: Path) -> Path:
     if path == Path():
-        raise fault("has to be a path")
+        raise settings_error("has to be a path")
     try:
         return path.expanduser()
     except RuntimeError:
-        raise fault("starts with ~, but there is no home folder to put there") from None
+        raise settings_error("starts with ~, but there is no home folder to put there") from None
+
+
+def _local_path(path: Path, info: ValidationInfo) -> Path:
+    """`path` with `~` expanded; if relative, below the folder of the settings file, which is the validation context."""
+    path = _process_path(path)
+    return info.context / path if isinstance(info.context, Path) else path
 
 
 def _origin(url: str) -> str:
     scheme, _, rest = url.removesuffix("/").partition("://")
     place = host_and_port(rest) if scheme.lower() in _DEFAULT_PORTS else None
     if place is None:
-        raise fault(
+        raise settings_error(
             "has to be http(s)://host or http(s)://host:port as in the browser's address bar, without path, user or *"
         )
     host, port = place
     if host in _ALL_ADDRESSES:
-        raise fault(f"has to name the address that people open, and {host} is no such address")
+        raise settings_error(f"has to name the address that people open, and {host} is no such address")
     scheme = scheme.lower()
     return f"{scheme}://{host}" if port in (None, _DEFAULT_PORTS[scheme]) else f"{scheme}://{host}:{port}"
 
@@ -250,7 +267,7 @@ ChatPattern = Annotated[
     str,
     matching(
         f"{_NATIVE_KEY}|{_PATTERN}",
-        "has to be platform:account:chat, such as web:main:family; * stands for any characters",
+        "has to be platform:account:chat, such as web:main:family; * matches any characters",
     ),
     WithJsonSchema({"type": "string", "pattern": f"^({_NATIVE_KEY}|{_PATTERN})$"}),
 ]
@@ -303,5 +320,7 @@ ModuleName = Annotated[
     matching(_MODULE, "has to be the name of a Python module, such as package.module"),
 ]
 """Dotted name of a Python module."""
-LocalPath = Annotated[Path, AfterValidator(_path)]
-"""A local path; a leading `~` is the home folder."""
+LocalPath = Annotated[Path, AfterValidator(_local_path)]
+"""A local path, relative to the folder of the settings file; a leading `~` is the home folder."""
+ProcessPath = Annotated[Path, AfterValidator(_process_path)]
+"""A local path, relative to the working directory; a leading `~` is the home folder."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from config.diagnostics import Code, Diagnostic
+from config.diagnostics import Code, Diagnostic, did_you_mean
 from config.settings import Settings
 from config.yaml_document import Location, YamlDocument
 
@@ -60,7 +60,10 @@ def diagnostic_of(
 
 
 def _words(details: ErrorDetails) -> str:
-    return _MESSAGES.get(details["type"], details["msg"].removeprefix("Input ").removeprefix("Value "))
+    text = _MESSAGES.get(details["type"], details["msg"].removeprefix("Input ").removeprefix("Value "))
+    if details["type"] == "literal_error":
+        text += did_you_mean(str(details["input"]), re.findall(r"'([^']*)'", details["ctx"]["expected"]))
+    return text
 
 
 def _suggestion(location: Location, root: type[BaseModel]) -> str:
@@ -102,9 +105,3 @@ def dotted(location: Sequence[str | int]) -> str:
     for step in location:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
     return text.removeprefix(".")
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Suffix of a message that suggests the closest of `known`; empty if none is close."""
-    close = difflib.get_close_matches(word.lower(), sorted(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

@@ -72,7 +72,7 @@ class YamlDocument:
         found = self._nearest(location)
         return found.value if found.is_scalar or tuple(location) in self.places else found.key
 
-    def complain(self, at: Position, code: Code, message: str, severity: Severity = "error") -> None:
+    def add_diagnostic(self, at: Position, code: Code, message: str, severity: Severity = "error") -> None:
         """Add a diagnostic."""
         self.faults.append(Diagnostic(self.file, at.line, at.column, code, message, severity))
 
@@ -95,7 +95,7 @@ def read_yaml_file(path: Path) -> YamlDocument:
             data = stream.read(MOST_BYTES + 1)
     except OSError as error:
         document = YamlDocument(str(path))
-        document.complain(_START, Code.UNREADABLE, f"cannot be read: {error.strerror or type(error).__name__}")
+        document.add_diagnostic(_START, Code.UNREADABLE, f"cannot be read: {error.strerror or type(error).__name__}")
         return document
     return read_yaml_bytes(data, str(path))
 
@@ -104,13 +104,13 @@ def read_yaml_bytes(data: bytes, file: str) -> YamlDocument:
     """Parse `data` with the same limits. `file`: name for diagnostics."""
     document = YamlDocument(file)
     if len(data) > MOST_BYTES:
-        document.complain(_START, Code.TOO_BIG, f"is larger than {MOST_BYTES:,} bytes")
+        document.add_diagnostic(_START, Code.TOO_BIG, f"is larger than {MOST_BYTES:,} bytes")
         return document
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         at = _position_in(data[: error.start].decode("utf-8", "replace"))
-        document.complain(at, Code.ENCODING, "is not UTF-8 from here on; save the file as UTF-8")
+        document.add_diagnostic(at, Code.ENCODING, "is not UTF-8 from here on; save the file as UTF-8")
         return document
     return read_yaml(text, file)
 
@@ -124,19 +124,90 @@ def read_yaml(text: str, file: str) -> YamlDocument:
         document.value = None
     except YAMLError as error:
         document.value = None
-        _complain_of_syntax(document, text, error)
+        _add_diagnostic_of_syntax(document, text, error)
     return document
 
 
-def _complain_of_syntax(document: YamlDocument, text: str, error: YAMLError) -> None:
+def _add_diagnostic_of_syntax(document: YamlDocument, text: str, error: YAMLError) -> None:
     if isinstance(error, ReaderError):
         at = _position_in(text[: error.position])
-        document.complain(at, Code.BAD_CHARACTER, f"the character U+{ord(text[error.position]):04X} is not allowed")
+        document.add_diagnostic(
+            at, Code.BAD_CHARACTER, f"the character U+{ord(text[error.position]):04X} is not allowed"
+        )
     elif isinstance(error, MarkedYAMLError):
-        at = _position_of(error.problem_mark or error.context_mark)
-        document.complain(at, Code.SYNTAX, error.problem or error.context or "is not YAML")
+        at, message = _syntax_problem(text, error)
+        document.add_diagnostic(at, Code.SYNTAX, message)
     else:
-        document.complain(_START, Code.SYNTAX, f"is not YAML ({type(error).__name__})")
+        document.add_diagnostic(_START, Code.SYNTAX, _NO_YAML)
+
+
+_NO_YAML = "is not valid YAML: check the indentation, quotes and brackets of this line and of the lines above"
+_PROBLEMS: tuple[tuple[str, str, bool], ...] = (
+    (r"\|found character '\\t'", "a tab; YAML indents and separates with spaces", False),
+    (r"\|found character '(.)'", "a text cannot begin with {0}; put it in quotes", False),
+    (r"(?:alias|anchor)\|", "a text cannot begin with {char}; put it in quotes", True),
+    (r"simple key\|", "this line has no colon followed by a space; write key: value", True),
+    (r"\|.* found '<scalar>'", "text follows a closing quote, or is indented less than its first line", False),
+    (r"mapping\|.* found '-'", "a list item (- …) where keys were expected; indent it below its key", False),
+    (r"collection\|.* found '\?'", "a key where list items (- …) were expected; correct its indentation", False),
+    (r"\|.* found '<block", "the indentation of this line fits no line above; align it with its neighbours", False),
+    (r"\|.* found \(?'([\]}}])'", "a closing {0} without an opening bracket", False),
+    (r"\|.* found ','", "an entry is missing before the comma", False),
+    (r"\|.* found '<stream end>'", "the file ends within an open bracket; add the missing ] or }}", False),
+    (r"\|.* got '<stream end>'", "the bracket {char} is never closed; add its counterpart", True),
+    (r"quoted scalar\|.* (?:stream|document)", "the quote {char} is never closed; add it at the end of the text", True),
+    (r"double-quoted scalar\|", 'an unknown escape sequence in "…"; write \\\\, or use single quotes', False),
+    (r"\|sequence entries", "a list item (- …) cannot follow a key on the same line; start a new line", False),
+    (r"block scalar\|", "after | or > the text begins on the next line; to begin with them, it needs quotes", False),
+)
+"""Regular expressions for the library's `context|problem`, our explanation, and whether its position is the start of
+the construct instead of the character where the parser stopped. The first match counts."""
+
+
+def _syntax_problem(text: str, error: MarkedYAMLError) -> tuple[Position, str]:
+    """Position and explanation of a syntax error. Contains nothing of the file but keys, which are no secrets."""
+    at = _position_of(error.problem_mark or error.context_mark)
+    start = _position_of(error.context_mark or error.problem_mark)
+    lines = text.splitlines() or [""]
+    problem = f"{error.context or ''}|{error.problem or ''}"
+    if "|mapping values are" in problem:
+        return _colon_problem(lines, at)
+    if "|expected ',' or" in problem and "<stream end>" not in problem:
+        return at, _comma_problem(lines, start, at)
+    for pattern, message, is_at_start in _PROBLEMS:
+        found = re.search(pattern, problem)
+        if found:
+            place = start if is_at_start else at
+            return place, message.format(*found.groups(), char=_char_at(lines, place))
+    return at, _NO_YAML
+
+
+def _colon_problem(lines: Sequence[str], at: Position) -> tuple[Position, str]:
+    """Problem of a colon where no key may be."""
+    before = lines[at.line - 1][: at.column - 1]
+    if re.search(r":\s", before):
+        key = re.match(r"\s*(?:- +)*([\w.-]+):\s", before)
+        return at, f'a text with a colon needs quotes: {key[1] if key else "key"}: "…"'
+    above = next((number for number in range(at.line - 1, 0, -1) if lines[number - 1].split("#")[0].strip()), 1)
+    if re.search(r":(?:\s|$)", lines[above - 1]):
+        return at, f"this line is indented deeper than line {above}, which has a value already; align the two"
+    return Position(above, 1), "this line has no colon followed by a space; write key: value"
+
+
+def _comma_problem(lines: Sequence[str], start: Position, at: Position) -> str:
+    """Problem of an entry in brackets that is followed by neither a comma nor the closing bracket."""
+    bracket = _char_at(lines, start)
+    if at.line != start.line:
+        closing = "]" if bracket == "[" else "}"
+        return f"the {bracket} of line {start.line} is not closed with {closing}, or a comma is missing before this"
+    if _char_at(lines, at) == ":":
+        return "a comma is missing between two entries, or a text with a colon needs quotes"
+    return "a comma is missing between two entries, or a text needs quotes"
+
+
+def _char_at(lines: Sequence[str], at: Position) -> str:
+    line = lines[at.line - 1] if at.line <= len(lines) else ""
+    return line[at.column - 1 : at.column]
 
 
 class _Hopeless(Exception):
@@ -177,9 +248,9 @@ class _Reader:
     def _node(self, event: NodeEvent) -> None:
         at = _position_of(event.start_mark)
         if not isinstance(event, AliasEvent) and event.anchor is not None:
-            self._document.complain(at, Code.ALIAS, f"the anchor &{event.anchor} is not allowed; repeat the text")
+            self._document.add_diagnostic(at, Code.ALIAS, f"the anchor &{event.anchor} is not allowed; repeat the text")
         if isinstance(event, ScalarEvent | CollectionStartEvent) and event.tag is not None:
-            self._document.complain(at, Code.TAG, "a tag (!…) is not allowed here; write the plain value")
+            self._document.add_diagnostic(at, Code.TAG, "a tag (!…) is not allowed here; write the plain value")
         parent = self._open[-1] if self._open else None
         if parent is not None and isinstance(parent.value, dict) and parent.key is None:
             self._take_key(parent, event, at)
@@ -188,20 +259,30 @@ class _Reader:
 
     def _take_key(self, parent: _Open, event: NodeEvent, at: Position) -> None:
         if not isinstance(event, ScalarEvent):
-            self._give_up(event, Code.BAD_KEY, "a key has to be a word, not an alias, a list or a mapping")
+            self._give_up(
+                event,
+                Code.BAD_KEY,
+                "a key has to be a word, not an alias or a collection; a text that begins with { or [ needs quotes",
+            )
         key = self._text(event, at)
         parent.key, parent.key_at = key, at
         parent.key_is_duplicate = isinstance(parent.value, dict) and key in parent.value
         if parent.key_is_duplicate:
             first = self._document.key_at((*parent.location, key))
-            self._document.complain(at, Code.DUPLICATE_KEY, f"{key!r} stands in line {first.line} already; keep one")
+            self._document.add_diagnostic(
+                at, Code.DUPLICATE_KEY, f"{key!r} is already defined in line {first.line}; keep one"
+            )
 
     def _take_value(self, parent: _Open | None, event: NodeEvent, at: Position) -> None:
         location, value = self._location(parent), self._value(event, at)
         if parent is not None and parent.key is not None and _is_left_out(event):
             at = parent.key_at  # for an omitted value the parser returns the position of the next key
         if isinstance(event, AliasEvent):
-            self._document.complain(at, Code.ALIAS, f"the alias *{event.anchor} is not allowed; repeat the text")
+            self._document.add_diagnostic(
+                at,
+                Code.ALIAS,
+                f"the alias *{event.anchor} is not allowed; repeat the text. A text that begins with * needs quotes",
+            )
             self._document.unknown.add(location)
         self._attach(parent, location, value, at)
         if isinstance(value, dict | list):
@@ -246,12 +327,12 @@ class _Reader:
         found = _UNWANTED.search(text)
         if found:
             message = f"the character U+{ord(found[0]):04X} is not allowed in a text"
-            self._document.complain(at, Code.BAD_CHARACTER, message)
+            self._document.add_diagnostic(at, Code.BAD_CHARACTER, message)
             return _UNWANTED.sub("\N{REPLACEMENT CHARACTER}", text)
         return text
 
     def _give_up(self, event: Event, code: Code, message: str) -> NoReturn:
-        self._document.complain(_position_of(event.start_mark), code, message)
+        self._document.add_diagnostic(_position_of(event.start_mark), code, message)
         raise _Hopeless
 
 
@@ -307,8 +388,8 @@ def _filled(value: Plain, location: Location, document: YamlDocument, environmen
 
 
 def _filled_text(text: str, location: Location, document: YamlDocument, environment: Mapping[str, str]) -> str:
-    def complain(code: Code, message: str) -> str:
-        document.complain(document.value_at(location), code, message)
+    def add_diagnostic(code: Code, message: str) -> str:
+        document.add_diagnostic(document.value_at(location), code, message)
         document.unknown.add(location)
         return ""
 
@@ -317,15 +398,15 @@ def _filled_text(text: str, location: Location, document: YamlDocument, environm
             return "${"
         name = found["name"]
         if name is None:
-            return complain(Code.ENV_BAD_REFERENCE, "write ${NAME} or ${NAME:-default}, or $${ for a literal ${")
+            return add_diagnostic(Code.ENV_BAD_REFERENCE, "write ${NAME} or ${NAME:-default}, or $${ for a literal ${")
         value = environment.get(name, "")
         if _SURROGATE.search(value):
-            return complain(Code.ENV_BAD_VALUE, f"the environment variable {name} is not UTF-8")
+            return add_diagnostic(Code.ENV_BAD_VALUE, f"the environment variable {name} is not UTF-8")
         if value or (name in environment and found["default"] is None):
             return value
         if found["default"] is None:
             message = f"the environment variable {name} is not set; set it, or give a default: ${{{name}:-default}}"
-            return complain(Code.ENV_UNSET, message)
+            return add_diagnostic(Code.ENV_UNSET, message)
         return str(found["default"])
 
     return _TOKEN.sub(replace, text)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
-from function_calls.spec import Approved, FunctionResult, FunctionSpec, InputQuestion, Resumed, Takeable, leaves_chat
+from function_calls.spec import Activatable, Approved, FunctionResult, FunctionSpec, InputQuestion, Resumed, leaves_chat
 from services.llm.model import CallersModel, OfferedFunction
 from services.refs import ErrorCode, Role
 from services.threads import Threads
@@ -140,7 +141,7 @@ class Call:
             return None
         return turn.input.callers_model
 
-    def count_from(self, at: datetime) -> None:
+    def set_request_time(self, at: datetime) -> None:
         """Set the time of the request to `at`, also for later questions. Used when the answer itself states a relative
         time."""
         self._turn.memory.asked_at = at
@@ -149,16 +150,23 @@ class Call:
         """Functions that this member may call here, in registration order."""
         return self._runs.callable_by(self._request)
 
-    def on_request(self) -> Sequence[Takeable]:
+    def functions_elsewhere(self) -> Sequence[FunctionSpec]:
+        """Functions that the member could call with the same role if a private chat were a group, or a group a private
+        chat; in registration order."""
+        context = self._request.context
+        there = replace(context, is_group=not context.is_group)
+        return self._runs.callable_by(self._request._replace(context=there))
+
+    def on_request(self) -> Sequence[Activatable]:
         """On-request functions and groups, activated or not, that contain a function this member may call here. Groups
         that have no functions yet are included."""
         may = {spec.name for spec in self.functions()}
-        everything = self._turn.input.functions.on_request.takeable.values()
-        return [taken for taken in everything if not taken.functions or not may.isdisjoint(taken.functions)]
+        everything = self._turn.input.functions.activation.activatable.values()
+        return [found for found in everything if not found.functions or not may.isdisjoint(found.functions)]
 
-    def is_at_hand(self, spec: FunctionSpec) -> bool:
+    def is_active(self, spec: FunctionSpec) -> bool:
         """Whether `spec` is active in the chat, by its name or a group; always true if it is not on request."""
-        return self._turn.input.functions.on_request.is_at_hand(spec, self._turn.input.profile().at_hand)
+        return self._turn.input.functions.activation.is_active(spec, self._turn.input.profile().active)
 
     def find(self, text: str, most: int) -> Sequence[OfferedFunction]:
         """At most `most` functions that a model may call here for this member and that match `text`, best first."""
@@ -174,23 +182,23 @@ class Call:
         arguments: Mapping[str, Any],
         *,
         confirmed: bool = False,
-        goes_on: Resumed | None = None,
+        resumed: Resumed | None = None,
         allowed: str = "",
     ) -> FunctionResult:
         """Run another function with the same member's rights, nested at most 4 deep. `confirmed`: the member has
-        confirmed it. `goes_on`: saved state of a nested run whose question this run has passed on; that run continues.
+        confirmed it. `resumed`: saved state of a nested run whose question this run has passed on; that run continues.
         `allowed`: the `InputQuestion.allowed` of that question."""
         turn, key, texts = self._turn, f"{self.key}.{self._nested}", self.profile.texts
         self._nested += 1
         if self._request.depth >= DEEPEST_NESTING:
             return FunctionResult.fail(ErrorCode.REFUSED, texts.say("refusals.too_deep"))
         spec = turn.input.functions.find(name)
-        if spec is not None and spec.begins_chats and goes_on is None:
+        if spec is not None and spec.is_start_function and resumed is None:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, texts.say("refusals.unknown_function", name=name))
         if self.key in turn.memory.ending:
             return FunctionResult.fail(ErrorCode.REFUSED, texts.say("refusals.only_ends"))
-        if goes_on is not None:
-            turn.memory.resume(key, goes_on)
+        if resumed is not None:
+            turn.memory.resume(key, resumed)
         outer = turn.input.functions.find(self._request.name)
         if allowed:
             sender = self._request.context.sender
@@ -221,11 +229,11 @@ class Call:
         passed_on = (own.key, own.passes_on) if isinstance(own, InputQuestion) else ()
         return list({asked.key: asked for asked in self.asked if asked.key not in passed_on}.values())
 
-    def has_read_outside(self) -> None:
+    def mark_outside(self) -> None:
         """Mark the run as holding outside text before it ends, so that the checks of its nested calls consider it."""
-        self._turn.memory.holds_words_of_others(self.key)
+        self._turn.memory.mark_outside(self.key)
 
-    def begin(self) -> None:
+    def start_attempt(self) -> None:
         """Restart the numbering of nested runs before each attempt of the handler, so that each gets the same key."""
         self._nested = 0
 

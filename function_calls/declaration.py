@@ -32,8 +32,9 @@ def tool_function(
     name: str = "", description: str = "", examples: Sequence[str] = (), **meta: Any
 ) -> Callable[[Function], Function]:
     """Mark `async def f(context: MessageContext, args: Model, *, service: Type) -> FunctionResult` as a function that
-    models and people may call. `name` defaults to the Python name, `description` to the first paragraph of the
-    docstring. `meta` takes the other fields of FunctionSpec; unknown fields become metadata."""
+    models and people may call. Single parameters with types may replace `args`. `name` defaults to the Python name,
+    `description` to the first paragraph of the docstring. `meta` takes the other fields of FunctionSpec; unknown fields
+    become metadata."""
 
     def mark(function: Function) -> Function:
         text = description or _first_paragraph(function.__doc__ or "")
@@ -112,7 +113,7 @@ def shortened(file: str) -> str:
     return file.removeprefix(os.path.join(os.getcwd(), ""))
 
 
-def where_it_broke(error: BaseException, files: Collection[str]) -> str:
+def innermost_place(error: BaseException, files: Collection[str]) -> str:
     """`file:line` of the innermost frame of `error` that belongs to `files`; empty if there is no such frame."""
     if isinstance(error, SyntaxError) and error.filename and error.filename in files:
         return f"{shortened(error.filename)}:{error.lineno or 1}"
@@ -137,7 +138,7 @@ def last_place(error: BaseException, *but: str) -> str:
     return places[-1] if places else ""
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Type and message of `error`, at most 500 characters of it; for operators, never for a chat."""
     try:
         text = error.msg if isinstance(error, SyntaxError) else str(error)

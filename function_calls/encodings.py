@@ -26,17 +26,17 @@ def offered_names(names: Sequence[str]) -> dict[str, str]:
     suffix from its hash, so the mapping is the same in every process."""
     legal = {name for name in names if not _ILLEGAL.search(name) and len(name) <= _LONGEST_NAME}
     offered: dict[str, str] = {}
-    taken = set(legal)
+    used = set(legal)
     for name in names:
         if name in legal:
             offered[name] = name
             continue
         changed = _ILLEGAL.sub("_", name)[:_LONGEST_NAME]
-        if changed in taken or not changed.strip("_"):
+        if changed in used or not changed.strip("_"):
             suffix = hashlib.sha256(name.encode()).hexdigest()[:8]
             changed = f"{changed[: _LONGEST_NAME - 9]}_{suffix}"
         offered[name] = changed
-        taken.add(changed)
+        used.add(changed)
     return offered
 
 

@@ -11,10 +11,10 @@ import structlog
 
 from config.texts import Phrases
 from function_calls.profile import ChatProfile
-from function_calls.schema.commands import plain_name, spoken_name
+from function_calls.schema.commands import plain_name, role_name, spoken_name
 from function_calls.spec import FunctionResult, FunctionSpec, ToolError
-from services.llm.model import MOST_CHARS, Unwritten
-from services.refs import Effect, ErrorCode
+from services.llm.model import MOST_CHARS, NoTextReason
+from services.refs import Effect, ErrorCode, Role
 
 
 class Refusal(NamedTuple):
@@ -44,15 +44,15 @@ FAILURE_ID = "failure_id"
 """Metadata key of a failure: its id in the log."""
 _log = structlog.get_logger("invocation")
 _UNWRITTEN = {
-    Unwritten.NO_MODEL: ErrorCode.ENVIRONMENT,
-    Unwritten.DOWN: ErrorCode.TRANSIENT,
-    Unwritten.OVER_BUDGET: ErrorCode.REFUSED,
-    Unwritten.DECLINED: ErrorCode.CANCELLED,
-    Unwritten.TOO_LONG: ErrorCode.BAD_ARGUMENTS,
+    NoTextReason.NO_MODEL: ErrorCode.ENVIRONMENT,
+    NoTextReason.DOWN: ErrorCode.TRANSIENT,
+    NoTextReason.OVER_BUDGET: ErrorCode.REFUSED,
+    NoTextReason.DECLINED: ErrorCode.CANCELLED,
+    NoTextReason.TOO_LONG: ErrorCode.BAD_ARGUMENTS,
 }
 
 
-def own_words(error: ToolError, texts: Phrases) -> str:
+def tool_error_text(error: ToolError, texts: Phrases) -> str:
     """Text of a handler's error. `@key` selects a text of the bot; any other `@name` is a mention and is kept."""
     return texts.resolve(error.text) if texts.has(error.text.removeprefix("@")) else error.text
 
@@ -94,7 +94,7 @@ def unknown(function: FunctionSpec | str, texts: Phrases, *, still_running: bool
     return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, texts.say(key, name=name))
 
 
-def not_written(why: Unwritten, texts: Phrases) -> FunctionResult:
+def not_written(why: NoTextReason, texts: Phrases) -> FunctionResult:
     """Result for a function that got no text from a language model."""
     return FunctionResult.fail(_UNWRITTEN[why], texts.say(f"words.{why.value}", most=MOST_CHARS))
 
@@ -107,6 +107,8 @@ budget, do not have it."""
 def refused_result(refused: Refusal, spec: FunctionSpec, profile: ChatProfile) -> FunctionResult:
     """Result of a call that is not permitted; the setting or role that decided is recorded in the call log."""
     name = spoken_name(spec, profile.texts.language)
-    result = FunctionResult.fail(refused.code, profile.texts.say(refused.key, name=name, detail=refused.detail))
+    is_role = refused.key in ("refusals.role", "refusals.role_untold") and refused.detail
+    detail = role_name(Role(refused.detail), profile.texts) if is_role else refused.detail
+    result = FunctionResult.fail(refused.code, profile.texts.say(refused.key, name=name, detail=detail))
     metadata: dict[str, str | bool] = {REFUSED_BY: refused.setting or refused.detail or refused.key}
     return replace(result, metadata=metadata if refused.may_pass else {**metadata, LASTS: True})

@@ -24,13 +24,13 @@ from function_calls.checks.permissions import (
     timeout_seconds,
 )
 from function_calls.context import MessageContext
-from function_calls.failures import broken, own_words, refused_result, unknown
+from function_calls.failures import broken, refused_result, tool_error_text, unknown
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
 from function_calls.profile import ChatProfile
 from function_calls.questions.argument_questions import faulty
 from function_calls.questions.confirm_questions import confirm_question
 from function_calls.questions.input_questions import has_asked, input_question, nobody_answers
-from function_calls.questions.waiting_runs import end, end_key, held_up, only_ends, with_unknown
+from function_calls.questions.waiting_runs import end, end_key, mark_ending, with_interrupted_run, with_unknown
 from function_calls.result import plain, storable
 from function_calls.rounds.shortlist import found_here
 from function_calls.schema.arguments import as_said, require_json
@@ -96,12 +96,12 @@ class Invoker:
             return FunctionResult.fail(ErrorCode.REFUSED, text)
         known = turn.memory.nested.get(key) or turn.input.log.stored_run(key)
         if known is not None and (known.result is not None or spec.execution.effect is Effect.ONCE):
-            result = self._from_before(key, spec, known.function, known.result, turn, profile)
+            result = self._stored_result(key, spec, known.function, known.result, turn, profile)
             return await self._with_its_question(result, request, spec, profile)
         refused = refusal(context, spec, turn, profile, request.path)
         if refused is None and context.sender.role is not Role.MEMBER and is_risky(spec, profile):
             refused = await refusal_now(context, spec, turn, profile)
-        if refused is not None and not only_ends(key, turn):
+        if refused is not None and not mark_ending(key, turn):
             return await self._not_run(request, spec, refused_result(refused, spec, profile))
         try:
             if request.path is Path.NESTED:
@@ -191,9 +191,9 @@ class Invoker:
                 continue
             decision = judged if isinstance(judged, PolicyDecision) else await judged
             if decision.refusal is not None:
-                if only_ends(run.key, turn):
+                if mark_ending(run.key, turn):
                     break
-                return held_up(decision.refusal, turn.memory.resuming.get(run.key))
+                return with_interrupted_run(decision.refusal, turn.memory.resuming.get(run.key))
             writes += decision.writes
         if (spec.access.confirm or request.uncertain) and not is_confirmed:
             return FunctionResult(question=confirm_question(spec, spec.arguments.dump(arguments), profile.texts))
@@ -203,13 +203,13 @@ class Invoker:
             if noted is not None:
                 await noted
         except Conflict:
-            overtaken = None if is_paid else await self._overtaken(request, run)
+            overtaken = None if is_paid else await self._result_meanwhile(request, run)
             if overtaken is None:
                 raise
             return overtaken
         return None
 
-    async def _overtaken(self, request: CallRequest, run: Run) -> FunctionResult | None:
+    async def _result_meanwhile(self, request: CallRequest, run: Run) -> FunctionResult | None:
         """The budget's refusal, if another turn used up the budget between the check and the charge."""
         judged = self._policies.budget.judge(request, run.spec, run.arguments)
         decision = judged if isinstance(judged, PolicyDecision) else await judged
@@ -259,7 +259,7 @@ class Invoker:
             attempt = self._once if retry is None else functools.partial(self._attempts, retry)
             result = storable(await attempt(context, run, turn, call, started))
         except asyncio.CancelledError as cancelled:
-            stopped = self._cut_short(still_running(cancelled), run, turn, profile, started)
+            stopped = self._timed_out(still_running(cancelled), run, turn, profile, started)
             self._record(context, run, stopped, turn.input.id, int((self._clock.monotonic() - started) * 1e6))
             # The turn records the running thread, so an outer run needs no notification.
             raise asyncio.CancelledError from None
@@ -273,7 +273,7 @@ class Invoker:
             result = unknown(turn.input.functions.find(abandoned) or abandoned, profile.texts, still_running=is_running)
         self._reach("tool.after_call_before_result_record")
         if result.outside:
-            turn.memory.holds_words_of_others(key)
+            turn.memory.mark_outside(key)
         if turn.memory.is_from_outside(run):
             result = replace(result, outside=True)
         turn.memory.note_texts(run, result)
@@ -287,25 +287,27 @@ class Invoker:
         return result
 
     async def _attempts(
-        self, retry: RetryPolicy, context: MessageContext, run: Run, turn: Turn, call: Call, begun: float
+        self, retry: RetryPolicy, context: MessageContext, run: Run, turn: Turn, call: Call, started_at: float
     ) -> FunctionResult:
         """Run the function, with retries after transient failures."""
         attempts = retry.attempts if run.spec.execution.effect is not Effect.ONCE else 1
         attempt = 1
         while True:
-            result = await self._once(context, run, turn, call, begun)
+            result = await self._once(context, run, turn, call, started_at)
             if attempt >= attempts or result.error is None or result.error.code is not ErrorCode.TRANSIENT:
                 return result
             if turn.memory.abandoned_by(run.key):
                 return result
             await self._clock.sleep(retry.wait_after(attempt))
             attempt += 1
-            begun = self._clock.monotonic()
+            started_at = self._clock.monotonic()
 
-    async def _once(self, context: MessageContext, run: Run, turn: Turn, call: Call, begun: float) -> FunctionResult:
-        """Run a single attempt that began at `begun`, within its timeout. A failure is returned as a result."""
+    async def _once(
+        self, context: MessageContext, run: Run, turn: Turn, call: Call, started_at: float
+    ) -> FunctionResult:
+        """Run a single attempt that began at `started_at`, within its timeout. A failure is returned as a result."""
         spec, profile = run.spec, call.profile
-        deadline = begun + timeout_seconds(spec, profile)
+        deadline = started_at + timeout_seconds(spec, profile)
         if deadline > turn.deadline:
             deadline = turn.deadline
         call.deadline = deadline
@@ -317,11 +319,11 @@ class Invoker:
             began = True
             return await self._deadlines.run(proceed(Invocation(context, spec, run.arguments, call)), deadline)
         except ToolError as error:
-            return FunctionResult.fail(error.code, own_words(error, profile.texts))
+            return FunctionResult.fail(error.code, tool_error_text(error, profile.texts))
         except TimeoutError as late:
             thread = still_running(late)
             if thread is not None:
-                self._log_end(thread, run, turn, begun)
+                self._log_end(thread, run, turn, started_at)
             if spec.execution.effect is Effect.ONCE or (
                 thread is not None and spec.execution.effect is not Effect.READ
             ):
@@ -331,14 +333,14 @@ class Invoker:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - boundary at which a handler's failure becomes a value
             return broken(spec, turn.input.id, error, profile.texts, began=began)
 
-    def _cut_short(
-        self, thread: StillRunning | None, run: Run, turn: Turn, profile: ChatProfile, begun: float
+    def _timed_out(
+        self, thread: StillRunning | None, run: Run, turn: Turn, profile: ChatProfile, started_at: float
     ) -> FunctionResult:
         """Result of a run that was cancelled from outside. A worker `thread` may continue."""
         stopped = FunctionResult.fail(ErrorCode.CANCELLED, profile.texts.say("stop.stopped"))
         if thread is None:
             return stopped
-        self._log_end(thread, run, turn, begun)
+        self._log_end(thread, run, turn, started_at)
         if run.spec.execution.effect is Effect.READ:
             return stopped
         result = unknown(run.spec, profile.texts, still_running=True)
@@ -346,7 +348,7 @@ class Invoker:
         turn.input.log.result(run, result)
         return result
 
-    def _log_end(self, thread: StillRunning, run: Run, turn: Turn, begun: float) -> None:
+    def _log_end(self, thread: StillRunning, run: Run, turn: Turn, started_at: float) -> None:
         """Log the real end of the run when its thread finishes."""
 
         def log(ended: asyncio.Future[Callable[[], Any]]) -> None:
@@ -355,23 +357,23 @@ class Invoker:
                 ended.result()()
             except Exception as error:  # noqa: BLE001 - failure of a run that nobody awaits any more
                 outcome, failure = "failed", error
-            seconds = round(self._clock.monotonic() - begun, 1)
+            seconds = round(self._clock.monotonic() - started_at, 1)
             facts = {"function": run.spec.name, "turn": turn.input.id, "run": run.key, "seconds": seconds}
             _log.warning("function_ended_late", **facts, outcome=outcome, exc_info=failure)
 
         thread.ended.add_done_callback(log)
 
     def _chain(self, spec: FunctionSpec) -> Proceed:
-        gone = [name for name in spec.execution.filters if name not in self._named_filters]
-        if gone:
+        missing = [name for name in spec.execution.filters if name not in self._named_filters]
+        if missing:
             # The filters were removed from the settings during this turn. The function must not run without them.
             raise DefinitionError(
-                spec.origin.source, [f"it names the filter {gone[0]!r}, which does not exist any more"]
+                spec.origin.source, [f"it names the filter {missing[0]!r}, which does not exist any more"]
             )
         own = [self._named_filters[name] for name in spec.execution.filters]
         return self._chains.setdefault(spec, chain(spec, [*self._filters, *own]))
 
-    def _from_before(
+    def _stored_result(
         self,
         key: str,
         spec: FunctionSpec,
@@ -383,9 +385,9 @@ class Invoker:
         """Stored result of a run from before a restart, or an unknown outcome if it never completed."""
         if spec.execution.effect is not Effect.READ:
             turn.memory.effects += 1
-        turn.memory.has_read(key, spec)
+        turn.memory.note_read(key, spec)
         if result is not None and result.outside:
-            turn.memory.holds_words_of_others(key)
+            turn.memory.mark_outside(key)
         if function != spec.name:
             _log.error("ledger_mismatch", turn=turn.input.id, stored=function, asked=spec.name)
             return unknown(turn.input.functions.find(function) or function, profile.texts)

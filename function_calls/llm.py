@@ -20,9 +20,9 @@ from function_calls.outcome import OutcomeKind, TurnOutcome, is_repeated, sent
 from function_calls.questions.approval_questions import for_all
 from function_calls.registry import BotFunctions
 from function_calls.result import plain
-from function_calls.rounds.asking import Asking, Outages, RecordAnswer, not_recorded
-from function_calls.rounds.claims import Claim, false_claims, told_before, true_words
+from function_calls.rounds.claims import Claim, earlier_reports, false_claims, true_words
 from function_calls.rounds.conversation import last_round_message, opened, paired
+from function_calls.rounds.model_requests import ModelRequests, Outages, RecordAnswer, not_recorded
 from function_calls.rounds.progress import Progress, signature_of
 from function_calls.rounds.shortlist import ChatLists, Shortlist
 from function_calls.spec import ApprovalQuestion, FunctionResult, FunctionSpec, Message
@@ -77,7 +77,7 @@ class FunctionCallLLM:
         request of a turn, as in ModelRequest. Without `budgets` nothing is counted. `lists` holds the functions that
         chats were offered recently, to be reused."""
         self._outages = outages or Outages(clock)
-        self._ask = Asking(
+        self._ask = ModelRequests(
             model, clock, self._outages, filters=filters, record=record, faults=faults, budgets=budgets
         ).ask
         self._shortlist = Shortlist(settings, lists=lists)
@@ -122,14 +122,14 @@ class FunctionCallLLM:
         """Answer a new message."""
         messages = await opened(context, turn, self._settings)
         turn.memory.taint |= taint_of(context, turn.input.profile().notes)
-        progress = Progress(messages, turn.output.said, told_before=told_before(context.text, messages))
+        progress = Progress(messages, turn.output.said, earlier_reports=earlier_reports(context.text, messages))
         return await self._rounds(context, turn, progress)
 
     async def chat(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in text only; no functions are offered."""
         messages = await opened(context, turn, self._settings)
-        past = told_before(context.text, messages)
-        progress = Progress(messages, turn.output.said, self._settings.max_rounds + 1, told_before=past)
+        past = earlier_reports(context.text, messages)
+        progress = Progress(messages, turn.output.said, self._settings.max_rounds + 1, earlier_reports=past)
         try:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
         except ModelError as error:
@@ -138,7 +138,7 @@ class FunctionCallLLM:
             return progress.over_budget(turn, over.text, over.setting)
         if not answer.text:
             return progress.model_failed(turn, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
-        return sent(ReasonCode.CHAT, [Message(_true(answer.text, turn, progress))])
+        return sent(ReasonCode.CHAT, [Message(_true(answer.text, turn, progress), markdown=True)])
 
     async def resume(
         self,
@@ -187,7 +187,7 @@ class FunctionCallLLM:
                 return progress.done(turn, true_words(answer.text, turn, claims, progress.acts))
             if last:
                 return progress.gave_up(turn, _true(answer.text, turn, progress))
-            progress.messages.append(_assistant_said(answer))
+            progress.messages.append(_assistant_message(answer))
             progress.found.clear()
             progress.went_wrong = False
             outcome = await self._run_calls(
@@ -215,7 +215,7 @@ class FunctionCallLLM:
             return progress.done(turn, _true(progress.doubted, turn, progress))
         if isinstance(problem, OverBudget):
             return progress.over_budget(turn, problem.text, problem.setting)
-        if problem.trouble is ModelProblem.REQUEST and progress.round_number == 0 and turn.input.functions.specs:
+        if problem.problem is ModelProblem.REQUEST and progress.round_number == 0 and turn.input.functions.specs:
             return await self._without_what_is_refused(context, turn, problem)
         return self._failed(context, turn, progress, problem)
 
@@ -227,10 +227,10 @@ class FunctionCallLLM:
         return await self.chat(context, turn)
 
     def _failed(self, context: MessageContext, turn: Turn, progress: Progress, error: ModelError) -> TurnOutcome:
-        is_told = self._outages.is_told(context, error)
-        outcome = progress.model_failed(turn, error, is_told=is_told)
+        was_notified = self._outages.was_notified(context, error)
+        outcome = progress.model_failed(turn, error, was_notified=was_notified)
         if outcome.reason is ReasonCode.MODEL_FAILED:
-            self._outages.tell(context, error)
+            self._outages.mark_notified(context, error)
         return outcome
 
     async def _run_calls(
@@ -279,7 +279,7 @@ class FunctionCallLLM:
         """The question of the first call that needs an approval, extended by those calls of `rest` that need the same
         one."""
         first = asked[0][1]
-        if first.goes_on is not None:
+        if first.interrupted is not None:
             return first
         for call in rest:
             spec = turn.input.functions.find(call.name)
@@ -338,7 +338,8 @@ class FunctionCallLLM:
         arguments: dict[str, Any] = call.arguments or {}
         asked = arguments.get("question") or arguments.get("message")
         if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
-            return sent(ReasonCode.ASKED, [*progress.said, Message(_true(asked.strip(), turn, progress))])
+            question = Message(_true(asked.strip(), turn, progress), markdown=True)
+            return sent(ReasonCode.ASKED, [*progress.said, question])
         if turn.memory.effects:
             return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
@@ -355,10 +356,10 @@ def _true(text: str, turn: Turn, progress: Progress) -> str:
 
 
 def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:
-    return false_claims(text, turn, progress.acts, has_read=progress.has_read, told_before=progress.told_before)
+    return false_claims(text, turn, progress.acts, has_read=progress.has_read, earlier_reports=progress.earlier_reports)
 
 
-def _assistant_said(answer: ModelAnswer) -> ModelMessage:
+def _assistant_message(answer: ModelAnswer) -> ModelMessage:
     return ModelMessage("assistant", answer.text, answer.calls, "", answer.opaque, answer.by)
 
 

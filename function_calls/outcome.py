@@ -29,7 +29,7 @@ from services.refs import ErrorCode, ReasonCode
 
 UNVOUCHED = "unvouched"
 """Metadata key of an approval question: why the asker's words do not stand for the call, a text of `vouching`."""
-SAID_ALL = "said_all"
+TEXT_IN_CHAT = "said_all"
 """Metadata key of a result whose data are for models and callers only: the run has sent the chat everything."""
 
 
@@ -79,7 +79,7 @@ def asking_messages(result: FunctionResult, texts: Phrases) -> tuple[Message, ..
                 return (replace(asks, text=texts.say("questions.input")),)
             *others, last = result.messages
             return (*others, replace(last, choices=question.choices or last.choices))
-        case InputQuestion() | ApprovalQuestion(goes_on=Resumed()):
+        case InputQuestion() | ApprovalQuestion(interrupted=Resumed()):
             return (*result.messages, asks)
     return (asks,)
 
@@ -129,7 +129,7 @@ def cause(result: FunctionResult, spec: FunctionSpec) -> str:
 
 def shown(result: FunctionResult) -> tuple[Message, ...]:
     """Messages of a result without a model: its messages, or else its data as text."""
-    if result.messages or result.data is None or result.error is not None or SAID_ALL in result.metadata:
+    if result.messages or result.data is None or result.error is not None or TEXT_IN_CHAT in result.metadata:
         return result.for_chat()
     data = result.data
     text = data if isinstance(data, str) else orjson.dumps(data, default=str, option=orjson.OPT_INDENT_2).decode()
@@ -161,8 +161,8 @@ def outcome_of(
         reason = _REASONS.get(result.error.code, ReasonCode.FUNCTION_FAILED)
         detail = cause(result, spec)
         if OVER_BUDGET in result.metadata:
-            is_told = result.metadata[OVER_BUDGET] == "told" and turn.input.answering is None
-            return sent(ReasonCode.OVER_BUDGET, () if is_told else result.for_chat(), detail, result.error.code)
+            was_notified = result.metadata[OVER_BUDGET] == "told" and turn.input.answering is None
+            return sent(ReasonCode.OVER_BUDGET, () if was_notified else result.for_chat(), detail, result.error.code)
         return sent(reason, result.for_chat(), detail, result.error.code)
     if not result.handled and not result.messages and not turn.memory.effects:
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=spec.name)

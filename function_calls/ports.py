@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
-from config.chat_settings import Unheeded
+from config.chat_settings import IgnoredReason
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.profile import ChatNote, ChatProfile
 from function_calls.spec import FunctionResult
 from function_calls.turn import Turn
-from services.llm.model import ModelMessage, Unwritten, WordsWanted, Written
+from services.llm.model import ModelMessage, NoTextReason, TextRequest, WrittenText
 from services.refs import ChatRef, MemberRef, ReasonCode, Role
 
 
@@ -45,7 +45,7 @@ class ChatActions(Protocol):
     async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
         """End the active turn of `chat`: the member's own turn, or any turn for moderators and above."""
 
-    async def ask_no_more(self, chat: ChatRef, member: MemberRef) -> bool:
+    async def withdraw_question(self, chat: ChatRef, member: MemberRef) -> bool:
         """Withdraw the open question to `member` in `chat`. A run that asked it is ended without an answer. Raises
         StoreError."""
 
@@ -82,23 +82,23 @@ class OwnSettings(Protocol):
     def of(self, chat: ChatRef) -> Sequence[OwnSetting]:
         """All changeable settings with their current values in `chat`."""
 
-    async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> Unheeded | None:
+    async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> IgnoredReason | None:
         """Set `name` to `value` in `chat`. Returns the reason if that is not possible."""
 
-    async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> Unheeded | None:
+    async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> IgnoredReason | None:
         """Reset `name` to the value of the operator's settings. Returns the reason if the chat may not change it."""
 
 
-class AtHand(Protocol):
+class ActiveFunctions(Protocol):
     """Functions and groups that chats have activated. Changes take effect before the method returns."""
 
     def of(self, chat: ChatRef) -> Sequence[str]:
         """Names of the active functions and groups of `chat`, oldest first; some may no longer exist."""
 
-    async def take(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
+    async def activate(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
         """Activate `names` in `chat`."""
 
-    async def put_away(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
+    async def deactivate(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
         """Deactivate `names` in `chat`."""
 
 
@@ -124,10 +124,18 @@ class ChatNotes(Protocol):
         """Delete the notes of these names."""
 
 
-class ChatBeginnings(Protocol):
+@runtime_checkable
+class Configurable(Protocol):
+    """A service that works only after the operator has configured it."""
+
+    def is_configured(self, bot: str) -> bool:
+        """Whether it works for `bot`."""
+
+
+class StartFunctions(Configurable, Protocol):
     """Start functions of chats."""
 
-    async def again(self, chat: ChatRef, bot: str) -> bool:
+    async def rerun(self, chat: ChatRef, bot: str) -> bool:
         """Run the start function again with the next message that `bot` answers in `chat`. False if the bot has no
         start function. Raises StoreError."""
 
@@ -138,20 +146,20 @@ class ChatWriter(Protocol):
 
     async def write(
         self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
-    ) -> str | Unwritten:
+    ) -> str | NoTextReason:
         """The model's reply to `messages`, without functions, or the reason why there is no reply in time."""
 
     async def write_for(
         self, context: MessageContext, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
-    ) -> str | Unwritten:
+    ) -> str | NoTextReason:
         """Like `write`, also charged to the daily budget of the sender of `context`."""
 
 
-class Words(Protocol):
+class TextModel(Protocol):
     """A language model for functions that produce text: the caller's model if permitted, otherwise the bot's."""
 
-    async def ask(self, context: MessageContext, call: Call, wanted: WordsWanted) -> Written | Unwritten:
-        """The model's reply to `wanted`, without functions, or the reason why there is no reply in time. The caller's
+    async def ask(self, context: MessageContext, call: Call, request: TextRequest) -> WrittenText | NoTextReason:
+        """The model's reply to `request`, without functions, or the reason why there is no reply in time. The caller's
         model is used if the settings permit it and no function of this turn has started to read outside text; the bot's
         is charged to the sender and the chat."""
 
@@ -172,7 +180,7 @@ class Explanations(Protocol):
     async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
         """Outcome of the message `number` positions before the requesting message; 1 is the last."""
 
-    async def of(self, chat: ChatRef, native_id: str, alone: MemberRef | None = None) -> Sequence[Explanation]:
+    async def of(self, chat: ChatRef, native_id: str, private_to: MemberRef | None = None) -> Sequence[Explanation]:
         """Outcomes of a message of `chat` and of its edits, oldest first; for a message of the bot, of the messages
-        that it answered. Private outcomes are included only for the member `alone`, who reads the reply unseen by
+        that it answered. Private outcomes are included only for the member `private_to`, who reads the reply unseen by
         others."""

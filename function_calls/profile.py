@@ -50,7 +50,7 @@ class ChatProfile:
     """Functions with settings that apply here; the others follow their spec."""
     layers: Mapping[str, str]
     """Source of each setting that is not a default, for `/why`."""
-    at_hand: frozenset[str] = frozenset()
+    active: frozenset[str] = frozenset()
     """Names of the functions and groups that the chat has activated. Some may no longer exist."""
     context_scope: ContextScope = "chat"
     """Which part of a group's messages a model is shown."""

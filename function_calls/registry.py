@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
@@ -17,13 +19,13 @@ from function_calls.schema.arguments import ModelArguments
 from function_calls.schema.commands import CommandPlan, is_command_word, is_speech, plan_for
 from function_calls.schema.definition import Code, DefinitionError, build_spec, problem_at
 from function_calls.schema.mappings import specs_of_module
-from function_calls.schema.model_schema import told
+from function_calls.schema.model_schema import schema_for_model
 from function_calls.spec import (
+    Activatable,
     Activation,
     FunctionResult,
     FunctionSpec,
     OfferedTo,
-    Takeable,
     ToolGroup,
     Touch,
     source_of,
@@ -33,31 +35,31 @@ from services.llm.offline.function_search import FunctionSearch, search_of
 from services.refs import Effect
 
 
-class TakenNames:
+class NameIndex:
     """Index of taken names and command words. Functions of different bots may share them."""
 
     def __init__(self) -> None:
-        self._takers: dict[tuple[str, str], list[FunctionSpec | ToolGroup]] = {}
+        self._owners: dict[tuple[str, str], list[FunctionSpec | ToolGroup]] = {}
 
     def clashes(self, one: FunctionSpec | ToolGroup) -> list[str]:
         """Names and commands of `one` that are already taken, with both locations. Empty if it can be registered."""
-        wanted = _wanted(one)
-        if self._takers.keys().isdisjoint(wanted):
+        keys = _reserved_keys(one)
+        if self._owners.keys().isdisjoint(keys):
             return []
         return [
             f"{kind} {word!r} is taken twice: by {_place(other)} and by {_place(one)}"
-            for kind, word in wanted
-            for other in self._takers.get((kind, word), ())
+            for kind, word in keys
+            for other in self._owners.get((kind, word), ())
             if None in (_bot(other), _bot(one)) or _bot(other) == _bot(one)
         ]
 
-    def take(self, one: FunctionSpec | ToolGroup) -> None:
+    def reserve(self, one: FunctionSpec | ToolGroup) -> None:
         """Reserve the names and commands of `one`."""
-        for wanted in _wanted(one):
-            self._takers.setdefault(wanted, []).append(one)
+        for key in _reserved_keys(one):
+            self._owners.setdefault(key, []).append(one)
 
 
-def _wanted(one: FunctionSpec | ToolGroup) -> Sequence[tuple[str, str]]:
+def _reserved_keys(one: FunctionSpec | ToolGroup) -> Sequence[tuple[str, str]]:
     """Reserved keys. Functions and groups share one namespace, since both are called by name."""
     commands = one.command.words if isinstance(one, FunctionSpec) else ()
     return [("name", one.name), *(("command", word) for word in commands)]
@@ -75,7 +77,7 @@ def _place(one: FunctionSpec | ToolGroup) -> str:
 _NOTHING: frozenset[str] = frozenset()
 
 
-class OnRequest:
+class ActivationIndex:
     """Immutable index of the functions and groups of a bot that chats can activate on request."""
 
     def __init__(self, specs: Sequence[FunctionSpec], groups: Iterable[ToolGroup]) -> None:
@@ -88,40 +90,40 @@ class OnRequest:
         found += [self._of_group(ToolGroup(name, "", ())) for name in implied]
         grouped = {one.name for one in found}
         found += [
-            Takeable(spec.name, spec.description, (spec.name,), is_group=False)
+            Activatable(spec.name, spec.description, (spec.name,), is_group=False)
             for spec in by_request
             if spec.name not in grouped and OfferedTo.MODEL in spec.access.offered_to
         ]
-        self.takeable: Mapping[str, Takeable] = MappingProxyType({one.name: one for one in found})
+        self.activatable: Mapping[str, Activatable] = MappingProxyType({one.name: one for one in found})
         """By name: groups first, then functions."""
         self._by_word = {one.name.casefold(): one for one in reversed(found)}
-        ways: dict[str, set[str]] = {spec.name: {spec.name} for spec in by_request}
+        activators: dict[str, set[str]] = {spec.name: {spec.name} for spec in by_request}
         for one in found:
             for name in one.functions:
-                ways.get(name, set()).add(one.name)
-        self._ways = {name: frozenset(by) for name, by in ways.items()}
+                activators.get(name, set()).add(one.name)
+        self._activators = {name: frozenset(by) for name, by in activators.items()}
 
-    def find(self, word: str) -> Takeable | None:
+    def find(self, word: str) -> Activatable | None:
         """Function or group of that name, matched without regard to case."""
-        return self.takeable.get(word) or self._by_word.get(word.casefold())
+        return self.activatable.get(word) or self._by_word.get(word.casefold())
 
-    def is_at_hand(self, spec: FunctionSpec, at_hand: Collection[str]) -> bool:
+    def is_active(self, spec: FunctionSpec, active: Collection[str]) -> bool:
         """Whether `spec` is offered to models in a chat with these active names."""
-        return spec.prompt.activation is Activation.ALWAYS or not self._ways.get(spec.name, _NOTHING).isdisjoint(
-            at_hand
+        return spec.prompt.activation is Activation.ALWAYS or not self._activators.get(spec.name, _NOTHING).isdisjoint(
+            active
         )
 
-    def prompts(self, at_hand: Collection[str]) -> str:
+    def prompts(self, active: Collection[str]) -> str:
         """Joined system prompts of the active groups, or empty."""
-        if not at_hand:
+        if not active:
             return ""
-        told = (one for name, one in self.takeable.items() if name in at_hand and one.system_prompt.strip())
-        return "\n\n".join(f"### {one.name}\n{one.system_prompt.strip()}" for one in told)
+        shown = (one for name, one in self.activatable.items() if name in active and one.system_prompt.strip())
+        return "\n\n".join(f"### {one.name}\n{one.system_prompt.strip()}" for one in shown)
 
-    def _of_group(self, group: ToolGroup) -> Takeable:
+    def _of_group(self, group: ToolGroup) -> Activatable:
         listed = frozenset(group.functions)
         members = tuple(spec.name for spec in self._specs if spec.name in listed or group.name in spec.prompt.groups)
-        return Takeable(group.name, group.description, members, group.system_prompt)
+        return Activatable(group.name, group.description, members, group.system_prompt)
 
 
 NAME = "find_functions"
@@ -148,8 +150,8 @@ async def _find(context: MessageContext, args: FindArguments, call: Call) -> Fun
     if not functions:
         return FunctionResult.say(call.say("find_functions.nothing"))
     names = dict.fromkeys((*call.state.get(FOUND, ()), *(function.name for function in functions)))
-    told = [{"name": function.name, "description": function.description} for function in functions]
-    return FunctionResult(data=told, context_updates={FOUND: list(names)})
+    found = [{"name": function.name, "description": function.description} for function in functions]
+    return FunctionResult(data=found, context_updates={FOUND: list(names)})
 
 
 _ARGUMENTS = ModelArguments(FindArguments)
@@ -171,7 +173,7 @@ def description_naming(names: Iterable[str]) -> str:
     return f"{_DESCRIPTION} All there are: {listed}." if len(listed) <= _LONGEST_LIST else _DESCRIPTION
 
 
-_OFFERS_KEPT = 1024
+_CACHED_OFFERS = 1024
 
 
 class CommandLine(NamedTuple):
@@ -189,14 +191,15 @@ class CommandLine(NamedTuple):
 class BotFunctions:
     """Immutable snapshot of a bot's functions, with constant-time lookup by name and command word."""
 
-    def __init__(self, specs: Iterable[FunctionSpec], groups: Iterable[ToolGroup] = ()) -> None:
+    def __init__(self, specs: Iterable[FunctionSpec], groups: Iterable[ToolGroup] = (), bot: str = "") -> None:
+        self._bot = bot
         self.specs = tuple(specs)
         """In registration order, which is also the order on offer."""
         self.groups: Mapping[str, ToolGroup] = {group.name: group for group in groups}
         """Tool groups by name."""
-        self.on_request = OnRequest(self.specs, self.groups.values())
+        self.activation = ActivationIndex(self.specs, self.groups.values())
         """Functions and groups that chats can activate."""
-        self.beginning = next((spec for spec in self.specs if spec.begins_chats), None)
+        self.start_function = next((spec for spec in self.specs if spec.is_start_function), None)
         """The start function, which runs once per chat; None if the bot has none."""
         self._by_name = {spec.name: spec for spec in self.specs}
         self._offered_names = offered_names([spec.name for spec in self.specs])
@@ -243,20 +246,26 @@ class BotFunctions:
             second, after = _first_word(rest)
             pair = f"{folded} {second.casefold()}"
             found = self._commands.get(pair)
-            if found is not None and not (is_bare and _is_said(found[0], after, is_clear=True)):
+            if found is not None and not (is_bare and _is_speech(found[0], after, is_clear=True)):
                 return CommandLine(found[0], found[1], pair, after, is_bare)
         found = self._commands.get(folded)
         if found is None:
             return None
         spec, plan = found
-        if is_bare and _is_said(spec, rest, is_clear=False):
+        if is_bare and _is_speech(spec, rest, is_clear=False):
             return None
         return CommandLine(spec, plan, folded, rest, is_bare)
 
-    @property
-    def command_words(self) -> Sequence[str]:
-        """All command words."""
-        return tuple(self._commands)
+    def near_commands(self, word: str) -> Sequence[str]:
+        """At most three command words that are spelled like `word`, of functions that are set up."""
+        near = difflib.get_close_matches(word.casefold(), self._commands, n=10, cutoff=0.6)
+        return [one for one in near if self._commands[one][0].is_set_up(self._bot)][:3]
+
+    def one_edit_from(self, word: str) -> Sequence[str]:
+        """Command words that differ from `word` by one missing, added or wrong character, or by two swapped ones. Words
+        of less than three characters are similar to too many others."""
+        folded = word.casefold()
+        return [one for one in self._commands if len(one) >= 3 <= len(folded) and _is_one_edit(folded, one)]
 
     def offer(self, specs: Sequence[FunctionSpec]) -> Offer:
         """`specs` as offered to a model. The same set returns the same object, which caches its encoded bytes."""
@@ -267,7 +276,7 @@ class BotFunctions:
         key = tuple(map(id, functions))
         offer = self._offers.get(key)
         if offer is None:
-            if len(self._offers) >= _OFFERS_KEPT:
+            if len(self._offers) >= _CACHED_OFFERS:
                 self._offers.clear()
             offer = self._offers[key] = Offer(functions)
         return offer
@@ -291,15 +300,15 @@ class BotFunctions:
         return self._search
 
     def offer_for(
-        self, alike: Hashable, settings: Mapping[str, object], choose: Callable[[], Sequence[FunctionSpec]]
+        self, cache_key: Hashable, settings: Mapping[str, object], choose: Callable[[], Sequence[FunctionSpec]]
     ) -> Offer:
-        """Offer of the specs that `choose` returns, cached per `alike` and `settings`. Settings are compared by
+        """Offer of the specs that `choose` returns, cached per `cache_key` and `settings`. Settings are compared by
         identity, since a chat keeps the object until they change; all empty ones are equal."""
-        key = (alike, id(settings) if settings else 0)
+        key = (cache_key, id(settings) if settings else 0)
         known = self._offers_for.get(key)
         if known is not None and (known[0] is settings or not settings):
             return known[1]
-        if len(self._offers_for) >= _OFFERS_KEPT:
+        if len(self._offers_for) >= _CACHED_OFFERS:
             self._offers_for.clear()
         offer = self.offer(choose())
         self._offers_for[key] = (settings, offer)
@@ -310,12 +319,22 @@ class BotFunctions:
             name=self._offered_names.get(spec.name, spec.name),
             original=spec.name,
             description=spec.description,
-            parameters=told(spec.parameters),
+            parameters=schema_for_model(spec.parameters),
             examples=spec.prompt.examples,
             writes=spec.execution.effect is not Effect.READ,
             commands=spec.command.words,
             system_prompt=spec.prompt.system_prompt,
+            is_set_up=partial(spec.is_set_up, self._bot),
         )
+
+
+def _is_one_edit(word: str, other: str) -> bool:
+    if word == other or abs(len(word) - len(other)) > 1:
+        return False
+    differ = (at for at, (one, another) in enumerate(zip(word, other, strict=False)) if one != another)
+    same = next(differ, min(len(word), len(other)))
+    left, right = word[same:], other[same:]
+    return left[1:] in (right, right[1:]) or left == right[1:] or left == right[1::-1] + right[2:]
 
 
 class FunctionRegistry:
@@ -325,7 +344,7 @@ class FunctionRegistry:
     def __init__(self) -> None:
         self._sources: dict[str, tuple[list[FunctionSpec], tuple[ToolGroup, ...]]] = {}
         self._arranged: set[str] = set()
-        self._taken = TakenNames()
+        self._names = NameIndex()
         self._specs: list[FunctionSpec] = []
         self._groups: list[ToolGroup] = []
         self._bots: dict[str, BotFunctions] = {}
@@ -337,15 +356,15 @@ class FunctionRegistry:
 
     def register_functions(self, specs: Iterable[FunctionSpec], source: str = "code") -> None:
         """Add all specs, or none if one is a duplicate. Raises DefinitionError."""
-        added, fresh = list(specs), TakenNames()
+        added, fresh = list(specs), NameIndex()
         problems: list[str] = []
         for spec in added:
-            problems += [*self._taken.clashes(spec), *fresh.clashes(spec)]
-            fresh.take(spec)
+            problems += [*self._names.clashes(spec), *fresh.clashes(spec)]
+            fresh.reserve(spec)
         if problems:
             raise DefinitionError("functions", problems)
         for spec in added:
-            self._taken.take(spec)
+            self._names.reserve(spec)
         published = self._sources.setdefault(source, ([], ()))
         published[0].extend(added)
         self._specs.extend(added)
@@ -364,13 +383,13 @@ class FunctionRegistry:
         if self._sources.get(source) == published:
             return self._left_out
         self._sources[source] = published
-        return self._settle()
+        return self._rebuild()
 
     def withdraw(self, source: str) -> Sequence[Diagnostic]:
         """Remove `source` and its position. Returns diagnostics for the definitions that are left out."""
         self._sources.pop(source, None)
         self._arranged.discard(source)
-        return self._settle()
+        return self._rebuild()
 
     def arrange(self, sources: Sequence[str]) -> Sequence[Diagnostic]:
         """Set the order of the configured sources, which precede functions registered in code, and remove configured
@@ -379,34 +398,34 @@ class FunctionRegistry:
         arranged = {name: self._sources.get(name, ([], ())) for name in sources}
         self._sources = {**arranged, **{name: one for name, one in others.items() if name not in arranged}}
         self._arranged = set(sources)
-        return self._settle()
+        return self._rebuild()
 
-    def _settle(self) -> Sequence[Diagnostic]:
+    def _rebuild(self) -> Sequence[Diagnostic]:
         """Assign each name to the first definition that uses it."""
-        taken = TakenNames()
+        names = NameIndex()
         specs: list[FunctionSpec] = []
         groups: list[ToolGroup] = []
         left_out: list[Diagnostic] = []
         for published, named in self._sources.values():
             everything: list[FunctionSpec | ToolGroup] = [*published, *named]
             for one in everything:
-                clashes = taken.clashes(one)
+                clashes = names.clashes(one)
                 if clashes and isinstance(one, FunctionSpec) and one.command.words == (one.name.casefold(),):
                     # Only its default command, equal to its name, clashes: keep it for models and other functions.
                     without = replace(one, command=replace(one.command, words=()))
-                    if not taken.clashes(without):
-                        told = [problem_at(one.origin.source, clash, Code.TAKEN) for clash in clashes]
-                        left_out += [replace(problem, severity="warning") for problem in told]
+                    if not names.clashes(without):
+                        problems = [problem_at(one.origin.source, clash, Code.TAKEN) for clash in clashes]
+                        left_out += [replace(problem, severity="warning") for problem in problems]
                         one, clashes = without, []
                 if clashes:
                     left_out += [problem_at(source_of(one), clash, Code.TAKEN) for clash in clashes]
                     continue
-                taken.take(one)
+                names.reserve(one)
                 if isinstance(one, FunctionSpec):
                     specs.append(one)
                 else:
                     groups.append(one)
-        self._taken, self._specs, self._groups, self._bots = taken, specs, groups, {}
+        self._names, self._specs, self._groups, self._bots = names, specs, groups, {}
         self._left_out = left_out
         return left_out
 
@@ -417,6 +436,7 @@ class FunctionRegistry:
             functions = BotFunctions(
                 (spec for spec in self._specs if spec.access.bot is None or spec.access.bot == bot),
                 (group for group in self._groups if group.bot is None or group.bot == bot),
+                bot,
             )
             self._bots[bot] = functions
         return functions
@@ -436,7 +456,7 @@ class FunctionRegistry:
         return tuple(self._groups)
 
 
-def _is_said(spec: FunctionSpec, rest: str, *, is_clear: bool) -> bool:
+def _is_speech(spec: FunctionSpec, rest: str, *, is_clear: bool) -> bool:
     """Whether bare words of `spec`, followed by `rest`, are speech rather than a command. `is_clear`: two command
     words, which rarely start an ordinary sentence."""
     if Touch.SENDS_OUT in spec.execution.touches:

@@ -50,8 +50,8 @@ def question_to_json(question: Question) -> JsonObject:
             data["takes_files"] = True
     if isinstance(question, ApprovalQuestion) and question.further:
         data["further"] = list(question.further)
-    if isinstance(question, ApprovalQuestion) and question.goes_on is not None:
-        before = question.goes_on
+    if isinstance(question, ApprovalQuestion) and question.interrupted is not None:
+        before = question.interrupted
         data["goes_on"] = [before.state, before.answer, before.kind, before.number]
         data |= {"said": list(question.said), "only_choices": False}
     return data
@@ -69,9 +69,9 @@ def question_from_json(data: Mapping[str, Any]) -> Question:
         case ConfirmQuestion.kind:
             return ConfirmQuestion(*common)
         case ApprovalQuestion.kind:
-            goes_on = Resumed(*data["goes_on"]) if data.get("goes_on") else None
+            interrupted = Resumed(*data["goes_on"]) if data.get("goes_on") else None
             terms, further = _terms_from_json(data["terms"]), tuple(data.get("further", ()))
-            return ApprovalQuestion(*common, terms=terms, goes_on=goes_on, said=said, further=further)
+            return ApprovalQuestion(*common, terms=terms, interrupted=interrupted, said=said, further=further)
     return InputQuestion(
         *common,
         resume=data["resume"],
@@ -276,6 +276,8 @@ def message_to_json(message: Message) -> JsonObject:
         data["choices"] = [choice.to_json() for choice in message.choices]
     if message.brief:
         data["brief"] = message.brief
+    if message.markdown:
+        data["markdown"] = True
     return data
 
 
@@ -294,4 +296,5 @@ def message_from_json(data: JsonObject) -> Message:
         attachments=tuple(Attachment(*one) for one in data.get("attachments", ())),
         choices=tuple(Choice(*one) for one in data.get("choices", ())),
         brief=data.get("brief", ""),
+        markdown=data.get("markdown", False),
     )

@@ -3,11 +3,11 @@ unhandled message becomes chat."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
 from function_calls.call import CallRequest, Path
+from function_calls.checks.permissions import callable_here
 from function_calls.context import Kind, MessageContext, TimerCall
 from function_calls.failures import OVER_BUDGET
 from function_calls.filters.turn import TurnFilter, turn_chain
@@ -19,11 +19,13 @@ from function_calls.questions.open_questions import Answered
 from function_calls.questions.resume import Questions, read_answer
 from function_calls.registry import BotFunctions, CommandLine
 from function_calls.schema.commands import arguments_of, fault_text, is_command_word, plain_name
-from function_calls.spec import ApprovalQuestion, ArgumentError, FunctionSpec, Message
+from function_calls.spec import ApprovalQuestion, ArgumentError, Choice, FunctionSpec, Message
 from function_calls.turn import OpenQuestion, Turn
 from services.refs import ErrorCode, JsonObject, ReasonCode
 
 _USE = "use_tools"
+_MOST_SUGGESTED = 3
+_SHOWN_CHARS = 60
 
 
 class FunctionCallRouter:
@@ -42,7 +44,7 @@ class FunctionCallRouter:
         self._llm = llm
         self._timer_ends = timer_ends
         self._questions = Questions(invoker, llm)
-        self._filtered = turn_chain(self._routed, filters)
+        self._filtered = turn_chain(self._route, filters)
 
     def prepare(self, functions: BotFunctions) -> None:
         """Warm the caches that the first message would otherwise have to build."""
@@ -53,26 +55,26 @@ class FunctionCallRouter:
         was done: `run_chat_fallback` then answers it."""
         if context.kind is Kind.EXPIRY:
             # There is no message for the filters to check.
-            return self._routed(context, turn)
-        if turn.input.answering is not None and _is_beside(turn.input.answering, turn):
-            return self._beside(context, turn)
+            return self._route(context, turn)
+        if turn.input.answering is not None and _is_unrelated(turn.input.answering, turn):
+            return self._unrelated(context, turn)
         return self._filtered(context, turn)
 
-    async def _beside(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+    async def _unrelated(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Outcome of a message that matched an approval question when it arrived and was edited into something else
         while queued: the question stays open, and the message is handled as a new one."""
         addressed = context.calls_bot or turn.input.functions.command_line(context.text, bare=False) is not None
         turn.input = replace(turn.input, answering=None, addressed=addressed)
         return await self._filtered(context, turn) if turn.input.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
 
-    async def _routed(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+    async def _route(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         turn.memory.asked_at, turn.memory.words = context.sent_at, (context.text,)
         if context.timer is not None:
             return await self._timer(context, turn, context.timer)
         if turn.input.answering is not None:
             return _with_notices(await self._questions.resume(context, turn, *turn.input.answering), turn)
         if context.takes:
-            ended = await self._taken_to_hand(context, turn)
+            ended = await self._activate(context, turn)
             if ended is not None:
                 return ended
         line = turn.input.functions.command_line(context.text, bare=turn.input.addressed)
@@ -82,17 +84,17 @@ class FunctionCallRouter:
                 return outcome
         word = unknown_command(context.text)
         if word:
-            return self._unknown_command(turn, word)
+            return _unknown_command(context, turn, word)
         if not turn.input.profile().functions_on:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.FUNCTIONS_OFF)
         return _with_notices(await self._llm.answer(context, turn), turn)
 
-    async def _taken_to_hand(self, context: MessageContext, turn: Turn) -> TurnOutcome | None:
+    async def _activate(self, context: MessageContext, turn: Turn) -> TurnOutcome | None:
         """Activate the names in the message with the `use_tools` function. Returns None if the message has further
         content to answer and the activation succeeded or was not needed."""
         spec = turn.input.functions.find(_USE)
         has_more = bool(context.text.strip() or context.attachments)
-        if spec is None or (has_more and turn.input.profile().at_hand.issuperset(context.takes)):
+        if spec is None or (has_more and turn.input.profile().active.issuperset(context.takes)):
             return None
         before = turn.memory.effects
         names: JsonObject = {"names": " ".join(context.takes)}
@@ -103,7 +105,7 @@ class FunctionCallRouter:
             return None
         return outcome_of(turn, spec, result, ReasonCode.COMMAND, ())
 
-    async def begin(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> TurnOutcome:
+    async def run_start_function(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> TurnOutcome:
         """Run the start function `spec` of a new chat and return its outcome. The message itself is answered
         afterwards, so this run does not prevent the chat fallback."""
         before = turn.memory.effects
@@ -161,12 +163,27 @@ class FunctionCallRouter:
             return sent(ReasonCode.TIMER, (), spec.name)
         return replace(outcome, messages=tuple(one for one in outcome.messages if one.text or one.attachments))
 
-    def _unknown_command(self, turn: Turn, word: str) -> TurnOutcome:
-        texts = turn.input.profile().texts
-        near = difflib.get_close_matches(word.casefold(), turn.input.functions.command_words, n=3, cutoff=0.6)
-        known = texts.say("commands.did_you_mean", commands=", ".join(f"/{one}" for one in near)) if near else ""
-        text = texts.say("commands.unknown", word=word)
-        return sent(ReasonCode.UNKNOWN_COMMAND, [Message(f"{text} {known}".strip())], word)
+
+def _unknown_command(context: MessageContext, turn: Turn, word: str) -> TurnOutcome:
+    """Outcome with buttons of similar commands that the sender may run here; silent if the message is not addressed to
+    the bot and there is no such command one edit away."""
+    texts, functions = turn.input.profile().texts, turn.input.functions
+    usable = [spec for spec in callable_here(context, turn, Path.COMMAND) if spec.is_set_up(context.bot)]
+    may = {known for spec in usable for known in spec.command.words}
+    near = [known for known in functions.one_edit_from(word) if known in may][:_MOST_SUGGESTED]
+    if turn.input.addressed and not near:
+        near = [known for known in functions.near_commands(word) if known in may]
+    if not near:
+        said = [Message(texts.say("commands.unknown", word=word))] if turn.input.addressed else []
+        return sent(ReasonCode.UNKNOWN_COMMAND, said, word)
+    rest = context.text[1 + len(word) :].rstrip()
+    lines = [f"/{known}{rest}" for known in near]
+    shown = lines if len(rest) <= _SHOWN_CHARS and "\n" not in rest else [f"/{known}" for known in near]
+    text = texts.say("commands.did_you_mean", commands=", ".join(shown))
+    if turn.input.addressed:
+        text = f"{texts.say('commands.unknown', word=word)} {text}"
+    choices = tuple(Choice(label, line) for label, line in zip(shown, lines, strict=True))
+    return sent(ReasonCode.UNKNOWN_COMMAND, [Message(text, choices=choices)], word)
 
 
 def unknown_command(text: str) -> str:
@@ -181,10 +198,10 @@ def _with_notices(outcome: TurnOutcome, turn: Turn) -> TurnOutcome:
     """`outcome` with the required notices that the model's reply left out, such as a used-up budget."""
     if not turn.output.notices or outcome.kind is not OutcomeKind.SENT:
         return outcome
-    said = [message.text for message in outcome.messages]
-    owed = dict.fromkeys(one.text for one in turn.output.notices if one.is_owed)
-    kept = [Message(text) for text in owed if not any(text in one for one in said)]
-    return replace(outcome, messages=(*outcome.messages, *kept))
+    texts = [message.text for message in outcome.messages]
+    required = dict.fromkeys(one.text for one in turn.output.notices if one.is_required)
+    missing = [Message(text) for text in required if not any(text in one for one in texts)]
+    return replace(outcome, messages=(*outcome.messages, *missing))
 
 
 def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
@@ -195,7 +212,7 @@ def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
     return outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND) and not turn.memory.effects
 
 
-def _is_beside(answering: tuple[OpenQuestion, str], turn: Turn) -> bool:
+def _is_unrelated(answering: tuple[OpenQuestion, str], turn: Turn) -> bool:
     """Whether a message that matched an approval question does not answer it."""
     question, text = answering[0].question, answering[1]
     return (

@@ -64,7 +64,7 @@ class ApprovalTerms:
         return member == self.asker.sender.ref or self.may_allow(member, role)
 
 
-class Became(NamedTuple):
+class ApprovalOutcome(NamedTuple):
     """How an approval question was closed."""
 
     how: str = ""
@@ -129,6 +129,8 @@ class Message:
     choices: tuple[Choice, ...] = ()
     brief: str = ""
     """Optional shorter text for networks that limit the lines of a reply."""
+    markdown: bool = False
+    """The text is Markdown, as in a model's answers; networks without formatting show it as plain text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ class ApprovalQuestion(BaseQuestion):
 
     kind: ClassVar[str] = "approval"
     terms: ApprovalTerms
-    goes_on: Resumed | None = None
+    interrupted: Resumed | None = None
     """Saved state of a run that asked something before and needs the approval to continue; None if it has not
     started."""
     said: tuple[str, ...] = ()
@@ -193,7 +195,7 @@ class ApprovalQuestion(BaseQuestion):
 
     @property
     def saved_run(self) -> Resumed | None:
-        return self.goes_on
+        return self.interrupted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,25 +269,25 @@ class FunctionResult:
         """Data for the model: data and texts, or the error with its code, fields and data. `said`: the chat has seen
         the texts, so the model need not repeat them. `before`: texts that the run sent to the chat earlier."""
         if self.error is not None:
-            told: JsonObject = {"error": self.error.code.value, "message": self.error.text}
+            data: JsonObject = {"error": self.error.code.value, "message": self.error.text}
             if self.error.fields:
-                told["fields"] = list(self.error.fields)
+                data["fields"] = list(self.error.fields)
             if self.data is not None:
-                told["result"] = self.data
+                data["result"] = self.data
             if before:
-                told["said_in_chat"] = list(before)
-            return told
+                data["said_in_chat"] = list(before)
+            return data
         if self.question is not None:
             return {"asked": self.question.text}
-        told = {"ok": True} if self.handled else {"ok": False, "message": "not handled"}
+        data = {"ok": True} if self.handled else {"ok": False, "message": "not handled"}
         if self.data is not None:
-            told["result"] = self.data
+            data["result"] = self.data
         if before:
-            told["said_in_chat"] = list(before)
+            data["said_in_chat"] = list(before)
         if self.messages:
             key = "said_in_chat" if said else "text"
-            told[key] = [*told.get(key, ()), *(message.text for message in self.messages)]
-        return told
+            data[key] = [*data.get(key, ()), *(message.text for message in self.messages)]
+        return data
 
     def for_chat(self) -> tuple[Message, ...]:
         """Messages for the chat, or else the error's text."""
@@ -319,7 +321,7 @@ class FunctionResult:
         """Ask the member `text`. The answer runs the function again with the same arguments; `call.resumed` then holds
         the answer and `resume`, which is plain data. `only_choices`: a message that is none of `choices` is not an
         answer, and the question stays open; a no may include its reason. `passes_on`: key of the nested run that asked
-        this question; pass the answer to it with `call.invoke(goes_on=…)`. `takes_files`: a file without text is an
+        this question; pass the answer to it with `call.invoke(resumed=…)`. `takes_files`: a file without text is an
         answer, with an empty text."""
         if only_choices and not choices:
             raise ValueError("a question with only_choices offers some")
@@ -411,7 +413,7 @@ Handler = Callable[[MessageContext, Any, "Call"], Awaitable[FunctionResult]]
 """All forms of handlers are adapted to this type when the spec is built."""
 
 
-BEGINS_CHATS = "session"
+START_FUNCTION = "session"
 """Metadata key of specs and script definitions; True marks the start function of chats."""
 
 
@@ -484,6 +486,8 @@ class Execution:
     """Shown in the chat when a run starts."""
     sensitive: frozenset[str] = frozenset()
     """Parameters whose values are not written to logs."""
+    needs: tuple[Callable[[str], bool], ...] = ()
+    """For each service that works only after it is configured: whether it is, for a bot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,6 +501,8 @@ class Origin:
     version."""
     declared: frozenset[str] = frozenset()
     """Options that the author has set explicitly."""
+    built_in: bool = False
+    """Part of Rollcall: `config/texts` describes it to members."""
     tags: frozenset[str] = frozenset()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Declared keys that are not options; preserved on export."""
@@ -531,10 +537,15 @@ class FunctionSpec:
             facts.append(self.origin.version)
         return hashlib.sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
+    def is_set_up(self, bot: str) -> bool:
+        """Whether the services it needs are configured for `bot`. Otherwise a run only reports that they are not, so
+        members are not pointed to it."""
+        return all(is_configured(bot) for is_configured in self.execution.needs)
+
     @property
-    def begins_chats(self) -> bool:
+    def is_start_function(self) -> bool:
         """Whether it is a start function, which runs once at the beginning of a chat."""
-        return self.origin.metadata.get(BEGINS_CHATS) is True
+        return self.origin.metadata.get(START_FUNCTION) is True
 
 
 @dataclass(frozen=True, slots=True)
@@ -558,7 +569,7 @@ def source_of(definition: FunctionSpec | ToolGroup) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Takeable:
+class Activatable:
     """A function or group that a chat can activate."""
 
     name: str

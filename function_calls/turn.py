@@ -15,10 +15,10 @@ from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.spec import (
     TAINTING,
+    ApprovalOutcome,
     ApprovalQuestion,
     ApprovalTerms,
     Approved,
-    Became,
     FunctionResult,
     FunctionSpec,
     Message,
@@ -109,9 +109,9 @@ class Notice(NamedTuple):
     """A text that is sent once instead of with every message."""
 
     text: str
-    told: Write
+    sent_record: Write
     """Write that records the text as sent."""
-    is_owed: bool = False
+    is_required: bool = False
     """Sent even if the model's reply leaves it out, because a call of the model was refused."""
 
 
@@ -129,7 +129,7 @@ class HistoryLine(NamedTuple):
     """Key of the sending member; empty for the bot."""
 
 
-class Past(Protocol):
+class ChatHistory(Protocol):
     """Chat history before the message."""
 
     async def lines(self) -> Sequence[HistoryLine]:
@@ -139,7 +139,7 @@ class Past(Protocol):
         """Summary of the messages before these lines, or empty."""
 
 
-class KnownPast:
+class FixedHistory:
     """History of fixed lines, without a summary."""
 
     def __init__(self, lines: Sequence[HistoryLine] = ()) -> None:
@@ -210,7 +210,7 @@ class AskedApproval(Protocol):
     async def claimed(self) -> bool:
         """Whether an earlier attempt of this turn claimed it; the answer was accepted then and stays accepted."""
 
-    async def became(self) -> Became:
+    async def how_closed(self) -> ApprovalOutcome:
         """How it was closed."""
 
     def others_wait(self) -> bool:
@@ -226,8 +226,8 @@ class NoApproval:
     async def claimed(self) -> bool:
         return False
 
-    async def became(self) -> Became:
-        return Became()
+    async def how_closed(self) -> ApprovalOutcome:
+        return ApprovalOutcome()
 
     def others_wait(self) -> bool:
         return False
@@ -237,7 +237,7 @@ async def _no_status(text: str) -> None:
     return None
 
 
-_NO_LOG, _NO_PAST, _NO_APPROVAL = NoTurnLog(), KnownPast(), NoApproval()
+_NO_LOG, _NO_PAST, _NO_APPROVAL = NoTurnLog(), FixedHistory(), NoApproval()
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class TurnInput:
     profile: Callable[[], ChatProfile]
     """Returns the chat's current settings, which may change during the turn."""
     log: TurnLog = _NO_LOG
-    past: Past = _NO_PAST
+    history: ChatHistory = _NO_PAST
     status: Callable[[str], Awaitable[None]] = _no_status
     """Shows a progress text in the chat."""
     addressed: bool = True
@@ -314,7 +314,7 @@ class TurnMemory:
     """Digests of runs that a member has rejected in this turn; they are not asked for again."""
     asker: MessageContext | None = None
     """The message whose sender the turn acts for, if that is not the sender of the answered message."""
-    untold: frozenset[MemberRef] = frozenset()
+    unknown_roles: frozenset[MemberRef] = frozenset()
     """Members whose role the platform did not report at the last request."""
 
     @property
@@ -360,16 +360,16 @@ class TurnMemory:
             holds = spec.execution.effect is Effect.ONCE or (spec.execution.effect is Effect.IDEMPOTENT and result.ok)
             self.nested[run.key] = StoredRun(spec.name, result if holds else None)
         if spec.execution.touches:
-            self.has_read(run.key, spec)
+            self.note_read(run.key, spec)
         self.state.update(result.context_updates)
 
-    def has_read(self, key: str, spec: FunctionSpec) -> None:
+    def note_read(self, key: str, spec: FunctionSpec) -> None:
         """Add the labels of the data that the run of `key`, of `spec`, has read."""
         if not spec.execution.touches.isdisjoint(TAINTING):
             self.taint |= spec.execution.touches & TAINTING
             self.outside |= {key}
 
-    def holds_words_of_others(self, key: str) -> None:
+    def mark_outside(self, key: str) -> None:
         """Record that the result of the run of `key` contains outside text, whatever its function declares."""
         self.taint |= {Touch.READS_OUTSIDE}
         self.outside |= {key}
@@ -406,7 +406,7 @@ class TurnOutput:
     """One-time notices. Those that are sent at the end are recorded as sent in the same unit."""
     granted: str = ""
     """Code of the reusable approval that the chat has given in this turn, as /grants shows it."""
-    begins: bool = False
+    ran_start_function: bool = False
     """The chat's start function has run in this turn."""
 
 
@@ -422,7 +422,7 @@ class Turn:
         self.memory = TurnMemory()
         self.output = TurnOutput()
 
-    def whose(self, context: MessageContext) -> MessageContext:
+    def request_of(self, context: MessageContext) -> MessageContext:
         """The message whose sender the turn acts for: for an approval the request, else `context`, the message that is
         being answered."""
         answering = self.input.answering
@@ -431,14 +431,14 @@ class Turn:
 
     async def role_now(self, sender: Sender) -> Role:
         """The sender's current role. If the platform does not report it, MEMBER, and the sender is added to
-        `memory.untold`."""
+        `memory.unknown_roles`."""
         if self.input.live_role is None:
             return sender.role
         role = await self.input.live_role(sender.ref)
         if role is None:
-            self.memory.untold |= {sender.ref}
+            self.memory.unknown_roles |= {sender.ref}
             return Role.MEMBER
-        self.memory.untold -= {sender.ref}
+        self.memory.unknown_roles -= {sender.ref}
         return role
 
     def next_key(self) -> str:

@@ -119,7 +119,7 @@ class VirtualClock:
 Result = TypeVar("Result")
 
 
-_AGAIN_SECONDS = 5.0
+_RETRY_SECONDS = 5.0
 """Work that continues after its cancellation is cancelled again after this time."""
 
 
@@ -170,7 +170,7 @@ class Deadlines:
         now = self._clock.monotonic()
         for key, (task, at) in list(self._running.items()):
             times = self._late.get(key, 0)
-            if at + times * _AGAIN_SECONDS <= now:
+            if at + times * _RETRY_SECONDS <= now:
                 self._late[key] = times + 1
                 task.cancel()
 

@@ -91,7 +91,7 @@ def message_id(key: str, sender: str) -> str:
     return f"<{digest}@{sender.rpartition('@')[2]}>"
 
 
-def encoded(letter: Letter, *, sender: str, name: str, identity: str, at: datetime) -> bytes:
+def encode_letter(letter: Letter, *, sender: str, name: str, identity: str, at: datetime) -> bytes:
     """Encode the letter as a MIME message: ASCII lines that end with CR LF, not yet dot-stuffed."""
     message = EmailMessage(policy=_PLAIN)
     message["From"] = Address(name, addr_spec=sender)
@@ -115,7 +115,7 @@ def subject_line(text: str) -> str:
     return plain if len(plain) <= _LONGEST_SUBJECT else f"{plain[: _LONGEST_SUBJECT - 1]}…"
 
 
-def on_the_wire(content: bytes) -> bytes:
+def dot_stuffed(content: bytes) -> bytes:
     """Dot-stuff `content` for the SMTP DATA command (RFC 5321, 4.5.2)."""
     doubled = re.sub(rb"(?m)^\.", b"..", content)
     return doubled if doubled.endswith(b"\r\n") else doubled + b"\r\n"
@@ -131,7 +131,7 @@ def bytes_of(files: Sequence[MailFile]) -> int:
     return sum(len(file.content) for file in files)
 
 
-_SEND_IT = 354
+_START_MAIL_INPUT = 354
 _LATER, _NEVER = 400, 500
 
 
@@ -182,12 +182,14 @@ class MailError(Exception):
     """A letter was not sent; with the code `unknown_outcome` it may have been. `values` fill the placeholders of the
     error text."""
 
-    def __init__(self, problem: MailProblem, *, status: int = 0, said: object = "", **values: object) -> None:
+    def __init__(self, problem: MailProblem, *, status: int = 0, server_text: object = "", **values: object) -> None:
         super().__init__(problem.value)
         self.problem = problem
         self.status = status
         """SMTP status code; 0 without an answer."""
-        self.said = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        self.server_text = (
+            server_text.decode("utf-8", "replace") if isinstance(server_text, bytes) else str(server_text)
+        )
         """The server's own words; only for the log."""
         self.values = values
         self.may_pass = _LATER <= status < _NEVER
@@ -204,13 +206,13 @@ class EncodedLetter:
     content: bytes
 
 
-class Handover:
+class SmtpDelivery:
     """One attempt to deliver a message to the configured server."""
 
     def __init__(self, letter: EncodedLetter, settings: MailSettings) -> None:
         self._letter = letter
         self._settings = settings
-        self.is_given = False
+        self.may_have_been_sent = False
         """Whether the server may have accepted the letter."""
 
     async def run(self) -> None:
@@ -233,12 +235,12 @@ class Handover:
             await self._address(smtp)
             await self._send(smtp)
         except aiosmtplib.SMTPAuthenticationError as error:
-            raise MailError(MailProblem.LOGIN, status=_status(error.code), said=error.message) from error
+            raise MailError(MailProblem.LOGIN, status=_status(error.code), server_text=error.message) from error
         except aiosmtplib.SMTPSenderRefused as error:
-            raise MailError(MailProblem.SENDER, status=_status(error.code), said=error.message) from error
+            raise MailError(MailProblem.SENDER, status=_status(error.code), server_text=error.message) from error
         except aiosmtplib.SMTPRecipientRefused as error:
             status, address = _status(error.code), error.recipient
-            raise MailError(MailProblem.RECIPIENT, status=status, said=error.message, address=address) from error
+            raise MailError(MailProblem.RECIPIENT, status=status, server_text=error.message, address=address) from error
         except (OSError, aiosmtplib.SMTPException, ValueError) as error:
             raise self._broken(error) from error
         finally:
@@ -246,14 +248,14 @@ class Handover:
 
     def _broken(self, error: Exception) -> MailError:
         """MailError for a connection that failed or broke."""
-        if self.is_given:
-            return MailError(MailProblem.UNKNOWN, said=error)
+        if self.may_have_been_sent:
+            return MailError(MailProblem.UNKNOWN, server_text=error)
         cause, problem = error.__cause__ or error, MailProblem.UNREACHABLE
         if isinstance(cause, ssl.SSLError):
             problem = MailProblem.CERTIFICATE
         elif isinstance(cause, socket.gaierror):
             problem = MailProblem.NOT_FOUND
-        return MailError(problem, said=error, host=self._settings.host)
+        return MailError(problem, server_text=error, host=self._settings.host)
 
     async def _greet(self, smtp: SMTP) -> None:
         """Send EHLO, then start TLS and log in as configured."""
@@ -285,23 +287,23 @@ class Handover:
             await smtp.rcpt(one)
 
     async def _send(self, smtp: SMTP) -> None:
-        code, said = await smtp.execute_command(b"DATA")
-        if code != _SEND_IT:
-            raise MailError(MailProblem.LETTER, status=_status(code), said=said)
+        code, answer = await smtp.execute_command(b"DATA")
+        if code != _START_MAIL_INPUT:
+            raise MailError(MailProblem.LETTER, status=_status(code), server_text=answer)
         # aiosmtplib's `data` does not report whether the closing dot was sent.
         transport, protocol = smtp.transport, smtp.protocol
         assert isinstance(transport, asyncio.WriteTransport)
         assert protocol is not None
         transport.set_write_buffer_limits(0)
         writer = asyncio.StreamWriter(transport, protocol, None, asyncio.get_running_loop())
-        writer.write(on_the_wire(self._letter.content))
+        writer.write(dot_stuffed(self._letter.content))
         await writer.drain()
-        self.is_given = True
-        code, said = await smtp.execute_command(b".")
+        self.may_have_been_sent = True
+        code, answer = await smtp.execute_command(b".")
         if not 200 <= code < 600:
-            raise MailError(MailProblem.UNKNOWN, said=said)
+            raise MailError(MailProblem.UNKNOWN, server_text=answer)
         if code >= 300:
-            raise MailError(MailProblem.LETTER, status=_status(code), said=said)
+            raise MailError(MailProblem.LETTER, status=_status(code), server_text=answer)
         with suppress(OSError, RuntimeError):
             protocol.write(b"QUIT\r\n")
 
@@ -310,7 +312,7 @@ def _context(settings: MailSettings) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=None if settings.ca_file is None else str(settings.ca_file))
     except OSError as error:
-        raise MailError(MailProblem.CA_FILE, said=error) from error
+        raise MailError(MailProblem.CA_FILE, server_text=error) from error
 
 
 def _status(code: int) -> int:
@@ -320,9 +322,9 @@ def _status(code: int) -> int:
 
 __all__ = ["MailError", "MailProblem", "Mailer"]
 
-_AT_ONCE = 4
+_MOST_CONNECTIONS = 4
 _HOUR_SECONDS = 3600.0
-_SAID_CHARS = 300
+_SERVER_TEXT_CHARS = 300
 _log = structlog.get_logger("mail")
 
 
@@ -332,7 +334,7 @@ class Mailer:
     def __init__(self, settings: MailSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._places = asyncio.Semaphore(_MOST_CONNECTIONS)
         self._sent_at: deque[float] = deque()
 
     def use(self, settings: MailSettings) -> None:
@@ -346,15 +348,15 @@ class Mailer:
         settings = self._settings
         self._check(letter, settings)
         identity = message_id(key, settings.sender)
-        content = encoded(
+        content = encode_letter(
             letter, sender=settings.sender, name=settings.sender_name, identity=identity, at=self._clock.now()
         )
         self._sent_at.append(self._clock.monotonic())
         seconds = min(settings.timeout_seconds, settings.timeout_seconds if within_seconds is None else within_seconds)
         try:
-            await self._handed_over(EncodedLetter(settings.sender, letter.to, content), settings, seconds)
+            await self._deliver(EncodedLetter(settings.sender, letter.to, content), settings, seconds)
         except MailError as error:
-            _log.warning("mail_failed", problem=error.problem.value, status=error.status, said=_line(error.said))
+            _log.warning("mail_failed", problem=error.problem.value, status=error.status, said=_line(error.server_text))
             raise
         return identity
 
@@ -377,14 +379,14 @@ class Mailer:
         if len(self._sent_at) >= settings.per_hour:
             raise MailError(MailProblem.PER_HOUR, most=settings.per_hour)
 
-    async def _handed_over(self, letter: EncodedLetter, settings: MailSettings, seconds: float) -> None:
-        handover = Handover(letter, settings)
+    async def _deliver(self, letter: EncodedLetter, settings: MailSettings, seconds: float) -> None:
+        delivery = SmtpDelivery(letter, settings)
         try:
             async with asyncio.timeout(max(seconds, 0)), self._places:
-                await handover.run()
+                await delivery.run()
         except TimeoutError:
-            raise MailError(MailProblem.UNKNOWN if handover.is_given else MailProblem.SLOW) from None
+            raise MailError(MailProblem.UNKNOWN if delivery.may_have_been_sent else MailProblem.SLOW) from None
 
 
-def _line(said: str) -> str:
-    return " ".join(said.split())[:_SAID_CHARS]
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_SERVER_TEXT_CHARS]

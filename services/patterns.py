@@ -35,17 +35,17 @@ def is_visible(text: str) -> bool:
 
 def visible(text: str) -> str:
     """`text` with such characters written as `<U+202E>`; line ends, tabs and wide spaces are kept."""
-    return _written_out(text.replace("\r\n", "\n"), kept="\n\t")
+    return _written_out(text.replace("\r\n", "\n"), allowed="\n\t")
 
 
 def visible_line(text: str) -> str:
     """`text` on one line, as shown to people for a decision: line ends and tabs are escaped, too."""
-    return _written_out(text, kept="")
+    return _written_out(text, allowed="")
 
 
-def _written_out(text: str, kept: str) -> str:
+def _written_out(text: str, allowed: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        f"<U+{ord(one):04X}>" if one not in kept and unicodedata.category(one) in _UNSEEN else one for one in text
+        f"<U+{ord(one):04X}>" if one not in allowed and unicodedata.category(one) in _UNSEEN else one for one in text
     )

@@ -77,7 +77,7 @@ class Retry:
         # The first attempt, which usually succeeds, does not use tenacity.
         failed = [first]
 
-        async def again() -> T:
+        async def attempt_again() -> T:
             if failed:
                 raise failed.pop()
             return await attempt()
@@ -88,7 +88,7 @@ class Retry:
             stop=lambda state: self._is_over(state, deadline),
             sleep=self._clock.sleep,
             reraise=True,
-        )(again)
+        )(attempt_again)
 
     def _wait(self, state: RetryCallState, on: type[E], judge: Callable[[E], RetryDecision]) -> float:
         error = state.outcome.exception() if state.outcome else None

@@ -74,11 +74,11 @@ BLIND_HANDLERS = {
         "what a turn could not convert ends the process with a critical log entry"
     ),
     "bot/timers/timer_dispatch.py::Timers._run": "a timer that cannot be dispatched must not block the others",
-    "bot/turns/turns.py::Turns._outcome": "converts the failure of a turn into an answer",
+    "bot/turns/turns.py::Turns._answer_or_explain": "converts the failure of a turn into an answer",
     "function_calls/basic/library/library.py::ScriptLibrary._read": (
         "a compiler error in one script must not remove the others"
     ),
-    "function_calls/basic/machine/machine.py::Machine.go": "converts a keyword's failure into a script error",
+    "function_calls/basic/machine/machine.py::Machine.execute": "converts a keyword's failure into a script error",
     "function_calls/basic/machine/machine.py::Machine._begin": "converts a keyword's failure into a script error",
     "function_calls/basic/machine/machine.py::Machine._answer": "converts a keyword's failure into a script error",
     "function_calls/basic/run/driver.py::Metered.__await__": (
@@ -87,7 +87,7 @@ BLIND_HANDLERS = {
     "function_calls/command_tools/building.py::_Builder._system_prompt": (
         "an author's code may raise anything: a diagnostic of the file"
     ),
-    "function_calls/declaration.py::told": "the message of an author's exception may itself fail",
+    "function_calls/declaration.py::error_text": "the message of an author's exception may itself fail",
     "function_calls/invocation.py::Invoker._once": "converts the failure of a handler into a result",
     "function_calls/invocation.py::Invoker._log_end.log": "logs the failure of a run that nobody awaits any more",
     "function_calls/loading/module_functions.py::ModuleReader._mark": (
@@ -114,7 +114,7 @@ BLIND_HANDLERS = {
     "function_calls/sources/python_modules.py::_Announced.read": (
         "an entry point may raise anything on import: a diagnostic"
     ),
-    "services/mcp/connection.py::Connection._hold": "a failing MCP server is reported as unavailable",
+    "services/mcp/connection.py::Connection._run_client": "a failing MCP server is reported as unavailable",
     "services/threads.py::_outcome_of": "transfers the exception to the waiting task",
     "services/threads.py::ThreadPool._do": "transfers the exception to the waiting task",
     "services/timers/scheduler.py::Ticker.every.run": "a failing periodic job must not end its later runs",

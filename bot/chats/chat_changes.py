@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from bot.chats.chats import Chats
-from config.chat_settings import Unheeded
+from config.chat_settings import IgnoredReason
 from config.sections.bots import ChatSettingName
 from function_calls.ports import OwnSetting
 from services.clock import Clock
@@ -42,16 +42,16 @@ class StoredOwnSettings:
             for name in get_args(ChatSettingName)
         ]
 
-    async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> Unheeded | None:
+    async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> IgnoredReason | None:
         """Set `name` to `value` in `chat`. Returns the reason if that is not possible, else None."""
-        why_not = self._chats.why_unheeded(name, value)
+        why_not = self._chats.why_ignored(name, value)
         if why_not is not None:
             return why_not
         now_ms = self._clock.now_ms()
         await self._change(chat, name, value, by, chat_settings.put(chat.key, name, value, by.key, now_ms))
         return None
 
-    async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> Unheeded | None:
+    async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> IgnoredReason | None:
         """Reset `name` to the value of the settings file. Returns the reason if the chat may not change it."""
         if name not in self._chats.changeable:
             return "not_changeable"
@@ -72,10 +72,10 @@ class StoredOwnSettings:
             detail=f"{before!r} -> {value!r}",
         )
         await self._store.commit([write, changes.touch("chat_settings"), note])
-        self._chats.has_set(chat, name, value)
+        self._chats.set_own(chat, name, value)
 
 
-class StoredAtHand:
+class StoredActivations:
     """Stores which functions on request are active in chats."""
 
     def __init__(self, chats: Chats, store: Store, ids: Ids, clock: Clock) -> None:
@@ -86,23 +86,23 @@ class StoredAtHand:
 
     def of(self, chat: ChatRef) -> Sequence[str]:
         """The names active in `chat`, oldest first."""
-        return self._chats.at_hand(chat)
+        return self._chats.active_functions(chat)
 
-    async def take(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
+    async def activate(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
         """Activate `names` in `chat`. Active names add no audit entry, so that a run can be repeated."""
-        before = self._chats.at_hand(chat)
+        before = self._chats.active_functions(chat)
         fresh = [name for name in dict.fromkeys(names) if name not in before]
         now_ms = self._clock.now_ms()
         writes = [chat_settings.activate(chat.key, name, by.key, now_ms) for name in fresh]
         await self._change(chat, writes, [*before, *fresh], by, f"use {' '.join(fresh)}")
 
-    async def put_away(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
+    async def deactivate(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
         """Deactivate `names` in `chat`. Does nothing for names that are not active."""
-        before = self._chats.at_hand(chat)
-        gone = [name for name in dict.fromkeys(names) if name in before]
-        writes = [chat_settings.deactivate(chat.key, name) for name in gone]
-        left = [name for name in before if name not in gone]
-        await self._change(chat, writes, left, by, f"unuse {' '.join(gone)}")
+        before = self._chats.active_functions(chat)
+        removed = [name for name in dict.fromkeys(names) if name in before]
+        writes = [chat_settings.deactivate(chat.key, name) for name in removed]
+        remaining = [name for name in before if name not in removed]
+        await self._change(chat, writes, remaining, by, f"unuse {' '.join(removed)}")
 
     async def _change(
         self, chat: ChatRef, writes: Sequence[Write], names: Sequence[str], by: MemberRef, detail: str
@@ -118,4 +118,4 @@ class StoredAtHand:
             detail=detail,
         )
         await self._store.commit([*writes, changes.touch("activations"), note])
-        self._chats.has_at_hand(chat, names)
+        self._chats.set_active_functions(chat, names)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import structlog
 
 from bot.chats.chats import Chats
-from function_calls.basic import KEYWORDS, NOTING, SCHEDULE_KEYWORD
+from function_calls.basic import KEYWORDS, NOTE_KEYWORDS, SCHEDULE_KEYWORD
 from function_calls.context import Kind, MessageContext
 from function_calls.outcome import OutcomeKind, TurnOutcome
 from function_calls.ports import NotesFull
@@ -35,15 +35,15 @@ class ScriptSchedules:
     """Removes the schedules of scripts that no longer exist or no longer schedule."""
 
     def __init__(
-        self, schedules: Schedules, functions: Callable[[str], BotFunctions], kept: BasicTools, clock: Clock
+        self, schedules: Schedules, functions: Callable[[str], BotFunctions], tools: BasicTools, clock: Clock
     ) -> None:
         self._schedules = schedules
         self._absences = Absences(clock)
         self._functions = functions
-        self._kept = kept
+        self._tools = tools
         self._seen: tuple[frozenset[str], dict[str, BotFunctions]] = frozenset(), {}
 
-    async def keep_in_step(self) -> None:
+    async def sync(self) -> None:
         """Check the schedules, if they or the functions of their bots have changed since the last check."""
         names = await self._schedules.declared(SCRIPTS)
         bots = {script_of(name)[0] for name in names}
@@ -52,12 +52,12 @@ class ScriptSchedules:
         is_known = self._seen[0].issuperset(names)
         if is_known and all(self._seen[1].get(bot) is functions for bot, functions in now.items()):
             return
-        active = {(row.bot, row.tool_name) for row in await self._kept.everything() if row.is_active}
+        active = {(row.bot, row.tool_name) for row in await self._tools.everything() if row.is_active}
         for name in names:
             bot, script = script_of(name)
             spec = now[bot].find(script)
-            stands = stands_behind({SCHEDULE_KEYWORD}, spec, is_kept=(bot, script) in active)
-            if not stands and not self._absences.is_short((bot, script), spec):
+            is_declared = still_declares({SCHEDULE_KEYWORD}, spec, is_stored=(bot, script) in active)
+            if not is_declared and not self._absences.is_short((bot, script), spec):
                 await self._schedules.declare(SCRIPTS, name, None)
                 _log.info("schedule_of_a_script_removed", script=script, bot=bot)
         self._absences.there(script_of(name) for name in names if now[script_of(name)[0]].find(script_of(name)[1]))
@@ -94,11 +94,11 @@ class Absences:
             self._since.pop(one, None)
 
 
-def stands_behind(keywords: Collection[str], spec: FunctionSpec | None, *, is_kept: bool) -> bool:
+def still_declares(keywords: Collection[str], spec: FunctionSpec | None, *, is_stored: bool) -> bool:
     """Whether a script still uses one of the `keywords` that set something. A stored script that cannot be loaded now
     may be repaired: its settings are kept."""
     if spec is None:
-        return is_kept
+        return is_stored
     return any(keyword in keywords for keyword in spec.origin.metadata.get(KEYWORDS, ()))
 
 
@@ -124,8 +124,8 @@ class StoredChatNotes:
         before = self._chats.notes(chat)
         if note in before:
             return
-        left = [one for one in before if (one.bot, one.name) != (note.bot, note.name)]
-        own = [note, *(one for one in left if one.bot == note.bot)]
+        others = [one for one in before if (one.bot, one.name) != (note.bot, note.name)]
+        own = [note, *(one for one in others if one.bot == note.bot)]
         if len(own) > _MOST_NOTES or sum(len(one.words) for one in own) > _MOST_CHARS:
             raise NotesFull(_MOST_NOTES, _MOST_CHARS)
         write = chat_notes.put(
@@ -140,53 +140,57 @@ class StoredChatNotes:
             set_by=by.key,
             at_ms=self._clock.now_ms(),
         )
-        await self._change(chat, [write], [*left, note])
+        await self._change(chat, [write], [*others, note])
 
     async def clear(self, chat: ChatRef, bot: str, names: Collection[str]) -> None:
         """Remove the notes of `bot` with these names."""
         before = self._chats.notes(chat)
-        gone = [one for one in before if one.bot == bot and one.name in names]
-        if gone:
-            writes = [chat_notes.remove(chat.key, bot, one.name) for one in gone]
-            await self._change(chat, writes, [one for one in before if one not in gone])
+        removed = [one for one in before if one.bot == bot and one.name in names]
+        if removed:
+            writes = [chat_notes.remove(chat.key, bot, one.name) for one in removed]
+            await self._change(chat, writes, [one for one in before if one not in removed])
 
     async def _change(self, chat: ChatRef, writes: Sequence[Write], notes: Sequence[ChatNote]) -> None:
         await self._store.commit([*writes, audit.touch("chat_notes")])
-        self._chats.has_notes(chat, notes)
+        self._chats.set_notes(chat, notes)
 
 
 class ScriptNotes:
     """Removes the notes of scripts that no longer exist or no longer set notes."""
 
     def __init__(
-        self, notes: StoredChatNotes, chats: Chats, functions: Callable[[str], BotFunctions], kept: BasicTools
+        self, notes: StoredChatNotes, chats: Chats, functions: Callable[[str], BotFunctions], tools: BasicTools
     ) -> None:
         self._notes = notes
         self._chats = chats
         self._functions = functions
-        self._kept = kept
+        self._tools = tools
         self._seen: tuple[frozenset[tuple[str, str]], dict[str, BotFunctions]] = frozenset(), {}
 
-    async def keep_in_step(self) -> None:
+    async def sync(self) -> None:
         """Check the notes, if they or the functions of their bots have changed since the last check."""
         scripts = frozenset((note.bot, note.script) for notes in self._chats.all_notes.values() for note in notes)
         now = {bot: self._functions(bot) for bot, _ in scripts}
         if self._seen[0].issuperset(scripts) and all(self._seen[1].get(bot) is one for bot, one in now.items()):
             return
-        active = {(row.bot, row.tool_name) for row in await self._kept.everything() if row.is_active}
-        gone = {one for one in scripts if not stands_behind(NOTING, now[one[0]].find(one[1]), is_kept=one in active)}
+        active = {(row.bot, row.tool_name) for row in await self._tools.everything() if row.is_active}
+        removed = {
+            one
+            for one in scripts
+            if not still_declares(NOTE_KEYWORDS, now[one[0]].find(one[1]), is_stored=one in active)
+        }
         for key, notes in list(self._chats.all_notes.items()):
-            for bot, script in sorted({(note.bot, note.script) for note in notes} & gone):
+            for bot, script in sorted({(note.bot, note.script) for note in notes} & removed):
                 names = [note.name for note in notes if (note.bot, note.script) == (bot, script)]
                 await self._notes.clear(ChatRef.parse(key), bot, names)
                 _log.info("notes_of_a_script_removed", script=script, bot=bot, chat=key)
-        self._seen = scripts - gone, now
+        self._seen = scripts - removed, now
 
 
-_HINT = "chats that have begun keep what it did then; an admin of each says /begin again"
+_HINT = "chats where it has run keep the old result until an admin sends /begin again"
 
 
-class Beginnings:
+class StartScripts:
     """Records the chats where the start script has run."""
 
     def __init__(self, store: Store, clock: Clock, functions: Callable[[str], BotFunctions]) -> None:
@@ -195,29 +199,33 @@ class Beginnings:
         self._functions = functions
         self._known: dict[str, str] = {}
         """Last seen version of each bot's start script."""
-        self._begun: set[tuple[str, str]] = set()
+        self._started: set[tuple[str, str]] = set()
         self._claims: dict[tuple[str, str], str] = {}
         """By chat and bot: the turn that runs the start script."""
 
     async def load(self) -> None:
         """Load the chats where the start script has run."""
-        self._begun = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.begun())}
-        self.look()
+        self._started = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.started())}
+        self.warn_of_changes()
 
-    async def again(self, chat: ChatRef, bot: str) -> bool:
+    def is_configured(self, bot: str) -> bool:
+        """Whether `bot` has a start script."""
+        return self._functions(bot).start_function is not None
+
+    async def rerun(self, chat: ChatRef, bot: str) -> bool:
         """Let the start script run again with the next message that `bot` answers in `chat`. Returns False if the bot
         has no start script. Raises StoreError."""
-        if self._functions(bot).beginning is None:
+        if self._functions(bot).start_function is None:
             return False
-        await self._store.commit([chat_notes.forget_begun(chat.key, bot)])
-        self._begun.discard((chat.key, bot))
+        await self._store.commit([chat_notes.forget_started(chat.key, bot)])
+        self._started.discard((chat.key, bot))
         return True
 
-    def look(self) -> None:
+    def warn_of_changes(self) -> None:
         """Log a warning if a start script has changed: it does not run again in chats where it has run."""
-        counts = Counter(bot for _, bot in self._begun)
+        counts = Counter(bot for _, bot in self._started)
         for bot, chats in counts.items():
-            spec = self._functions(bot).beginning
+            spec = self._functions(bot).start_function
             before = self._known.get(bot)
             if spec is None:
                 continue
@@ -230,59 +238,59 @@ class Beginnings:
         is exclusive, but a repeated attempt gets it again. `is_aside`: the turn runs outside the chat's queue and
         cannot claim."""
         is_due = (
-            turn.input.functions.beginning is not None
+            turn.input.functions.start_function is not None
             and not is_aside
             and context.kind is Kind.MESSAGE
             and turn.input.addressed
             and turn.input.answering is None
-            and (context.chat.key, context.bot) not in self._begun
+            and (context.chat.key, context.bot) not in self._started
         )
         return is_due and self._claims.setdefault((context.chat.key, context.bot), turn.input.id) == turn.input.id
 
     async def begin(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome | None:
         """Run the start script. The reason of a failure is only logged, since the sender did not ask for the run;
         earlier messages and the notice of an unknown outcome are kept."""
-        spec = turn.input.functions.beginning
+        spec = turn.input.functions.start_function
         if spec is None:
             return None
-        turn.output.begins = True
-        outcome = await router.begin(context, turn, spec)
+        turn.output.ran_start_function = True
+        outcome = await router.run_start_function(context, turn, spec)
         if outcome.error is not None:
             _log.error("beginning_failed", chat=context.chat.key, function=spec.name, code=outcome.error.value)
             is_unknown = outcome.error is ErrorCode.UNKNOWN_OUTCOME
             return outcome if is_unknown else replace(outcome, messages=outcome.messages[:-1])
         return outcome
 
-    async def give_way(
-        self, context: MessageContext, turn: Turn, begun: TurnOutcome, router: FunctionCallRouter
+    async def drop_question(
+        self, context: MessageContext, turn: Turn, start: TurnOutcome, router: FunctionCallRouter
     ) -> TurnOutcome:
-        """`begun` without its question, for a turn whose message asks one as well: only one question can be answered.
+        """`start` without its question, for a turn whose message asks one as well: only one question can be answered.
         The run ends as if its question had expired; its earlier messages are kept."""
-        if begun.question is None:
-            return begun
-        _log.warning("beginning_not_answered", chat=context.chat.key, function=begun.detail)
-        ended = await router.end_run(context, turn, begun.question)
-        return replace(begun, messages=(*begun.messages[:-1], *ended), question=None)
+        if start.question is None:
+            return start
+        _log.warning("beginning_not_answered", chat=context.chat.key, function=start.detail)
+        ended = await router.end_run(context, turn, start.question)
+        return replace(start, messages=(*start.messages[:-1], *ended), question=None)
 
-    def note(self, context: MessageContext) -> Write:
+    def started_write(self, context: MessageContext) -> Write:
         """The write that records the run, for the unit that ends the turn."""
-        return chat_notes.begin(context.chat.key, context.bot, self._clock.now_ms())
+        return chat_notes.mark_started(context.chat.key, context.bot, self._clock.now_ms())
 
-    def is_noted(self, context: MessageContext) -> None:
-        """Update the memory after the write of `note` is durable."""
+    def mark_started(self, context: MessageContext) -> None:
+        """Update the memory after the write of `started_write` is durable."""
         key = (context.chat.key, context.bot)
-        self._begun.add(key)
-        self.look()
+        self._started.add(key)
+        self.warn_of_changes()
         self._claims.pop(key, None)
 
 
-def with_beginning(begun: TurnOutcome | None, outcome: TurnOutcome) -> TurnOutcome:
+def with_start_messages(start: TurnOutcome | None, outcome: TurnOutcome) -> TurnOutcome:
     """`outcome` of the first message, behind the messages of the start script; at most one question."""
-    if begun is None or not (begun.messages or begun.question):
+    if start is None or not (start.messages or start.question):
         return outcome
     return replace(
         outcome,
         kind=OutcomeKind.SENT,
-        messages=(*begun.messages, *outcome.messages),
-        question=outcome.question or begun.question,
+        messages=(*start.messages, *outcome.messages),
+        question=outcome.question or start.question,
     )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from config.chat_settings import ResolvedChat, Unheeded, chat_settings, is_allowed, why_unheeded
+from config.chat_settings import IgnoredReason, ResolvedChat, chat_settings, is_allowed, why_ignored
 from config.sections.timers import SchedulesSettings
 from config.settings import Settings
 from config.texts import Texts
@@ -17,7 +17,7 @@ from services.store.chats import chat_settings as activations
 from services.store.chats import chat_settings as rows
 from services.store.port import Store
 
-_CHATS_KEPT = 10_000
+_MOST_CHATS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Chats:
         self._settings = settings
         self._texts = texts
         self._stored: dict[str, dict[str, str]] = {}
-        self._at_hand: dict[str, tuple[str, ...]] = {}
+        self._active: dict[str, tuple[str, ...]] = {}
         self._notes: dict[str, tuple[ChatNote, ...]] = {}
         self._resolved: dict[ChatRef, ServedChat] = {}
         self._latest: dict[ChatRef, int] = {}
@@ -50,11 +50,11 @@ class Chats:
     async def load(self, store: Store) -> None:
         """Load the settings, active functions and notes of all chats."""
         stored: dict[str, dict[str, str]] = {}
-        at_hand: dict[str, list[str]] = {}
+        active: dict[str, list[str]] = {}
         for row in await store.read(rows.everything()):
             stored.setdefault(row["chat"], {})[row["name"]] = row["value"]
         for row in await store.read(activations.all_activations()):
-            at_hand.setdefault(row["chat"], []).append(row["name"])
+            active.setdefault(row["chat"], []).append(row["name"])
         notes: dict[str, list[ChatNote]] = {}
         for row in await store.read(chat_notes.everything()):
             note = ChatNote(
@@ -68,8 +68,8 @@ class Chats:
             )
             notes.setdefault(row["chat"], []).append(note)
         self._stored = stored
-        self._notes = {chat: tuple(told) for chat, told in notes.items()}
-        self._at_hand = {chat: tuple(names) for chat, names in at_hand.items()}
+        self._notes = {chat: tuple(notes_) for chat, notes_ in notes.items()}
+        self._active = {chat: tuple(names) for chat, names in active.items()}
         self._resolved.clear()
 
     def use(self, settings: Settings) -> None:
@@ -86,7 +86,7 @@ class Chats:
         """The current settings of `chat`."""
         known = self._resolved.get(chat)
         if known is None:
-            if len(self._resolved) >= _CHATS_KEPT:
+            if len(self._resolved) >= _MOST_CHATS:
                 self._resolved.clear()
             known = self._resolved[chat] = self._resolve(chat)
         return known
@@ -100,27 +100,27 @@ class Chats:
         """The settings that chats may change for themselves."""
         return self._settings.chats.changeable
 
-    def why_unheeded(self, name: str, value: str) -> Unheeded | None:
+    def why_ignored(self, name: str, value: str) -> IgnoredReason | None:
         """Why a chat cannot set `name` to `value` for itself; None if it can."""
-        return why_unheeded(self._settings, name, value)
+        return why_ignored(self._settings, name, value)
 
     def own(self, chat: ChatRef) -> Mapping[str, str]:
         """The settings that `chat` has set for itself, valid or not."""
         return self._stored.get(chat.key, {})
 
-    def has_set(self, chat: ChatRef, name: str, value: str | None) -> None:
+    def set_own(self, chat: ChatRef, name: str, value: str | None) -> None:
         """Update the memory after `chat` has stored a setting; None: removed it."""
         own = {key: text for key, text in self.own(chat).items() if key != name}
         self._stored[chat.key] = own if value is None else {**own, name: value}
         self._resolved.pop(chat, None)
 
-    def at_hand(self, chat: ChatRef) -> Sequence[str]:
+    def active_functions(self, chat: ChatRef) -> Sequence[str]:
         """The names of functions and groups that are active in `chat`, oldest first."""
-        return self._at_hand.get(chat.key, ())
+        return self._active.get(chat.key, ())
 
-    def has_at_hand(self, chat: ChatRef, names: Sequence[str]) -> None:
+    def set_active_functions(self, chat: ChatRef, names: Sequence[str]) -> None:
         """Update the memory after `chat` has stored its active names."""
-        self._at_hand[chat.key] = tuple(names)
+        self._active[chat.key] = tuple(names)
         self._resolved.pop(chat, None)
 
     def notes(self, chat: ChatRef) -> Sequence[ChatNote]:
@@ -132,14 +132,14 @@ class Chats:
         """Notes of all chats that have any, by chat key."""
         return self._notes
 
-    def has_notes(self, chat: ChatRef, notes: Sequence[ChatNote]) -> None:
+    def set_notes(self, chat: ChatRef, notes: Sequence[ChatNote]) -> None:
         """Update the memory after the notes of `chat` are stored."""
         self._notes[chat.key] = tuple(notes)
         self._resolved.pop(chat, None)
 
-    def heard(self, chat: ChatRef, inbox_id: int) -> None:
+    def note_latest(self, chat: ChatRef, inbox_id: int) -> None:
         """Record the latest accepted message of `chat`."""
-        if len(self._latest) >= _CHATS_KEPT:
+        if len(self._latest) >= _MOST_CHATS:
             self._latest.clear()
         self._latest[chat] = inbox_id
 
@@ -147,12 +147,12 @@ class Chats:
         """Whether that message is the latest one in `chat`."""
         return self._latest.get(chat) == inbox_id
 
-    def role(self, member_key: str, said_by_platform: Role) -> Role:
+    def role(self, member_key: str, platform_role: Role) -> Role:
         """The member's role: the higher of those in the settings and on the platform."""
         named = self._settings.members.get(member_key)
         if named is None:
-            return said_by_platform
-        return max(Role(named), said_by_platform, key=lambda role: role.rank)
+            return platform_role
+        return max(Role(named), platform_role, key=lambda role: role.rank)
 
     def _resolve(self, chat: ChatRef) -> ServedChat:
         own: Mapping[str, str] = self._stored.get(chat.key, {})
@@ -166,7 +166,7 @@ class Chats:
             functions_on=resolved.functions_on,
             functions=resolved.functions,
             layers=resolved.layers,
-            at_hand=frozenset(self._at_hand.get(chat.key, ())),
+            active=frozenset(self._active.get(chat.key, ())),
             context_scope=resolved.context_scope,
             notes=tuple(note for note in self._notes.get(chat.key, ()) if note.bot == resolved.bot),
         )

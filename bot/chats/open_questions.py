@@ -19,7 +19,7 @@ Asked = tuple[OpenQuestion, float]
 """A question and its expiry on the clock's `monotonic()`."""
 
 
-class Pointed(NamedTuple):
+class QuotedQuestion(NamedTuple):
     """A question, open or not, found by the message that asked it."""
 
     question: OpenQuestion
@@ -38,7 +38,7 @@ class OpenQuestions:
         self.use(expires_seconds, approvals_expire_seconds)
         self._waiting: dict[tuple[str, str], Asked] = {}
         self._approvals: dict[str, dict[int, Asked]] = {}
-        self._left: list[OpenQuestion] = []
+        self._unanswered: list[OpenQuestion] = []
 
     def use(self, expires_seconds: int, approvals_expire_seconds: int) -> None:
         """Set how long new questions stay open; open ones keep their expiry."""
@@ -99,12 +99,14 @@ class OpenQuestions:
             if one.terms is not None and one.terms.asker.key.native_id == native_id
         ]
 
-    def withdrawing(self, chat: str, ids: Sequence[int]) -> list[Write]:
+    def withdraw_writes(self, chat: str, ids: Sequence[int]) -> list[Write]:
         """Writes that withdraw these approval questions; call `withdraw` once they are durable. A question of a waiting
         run becomes left over."""
         of_chat, now_ms = self._approvals.get(chat, {}), self._clock.now_ms()
         return [
-            pending.leave(id_, now_ms) if id_ in of_chat and _is_told(of_chat[id_][0]) else pending.withdraw(id_)
+            pending.expire_now(id_, now_ms)
+            if id_ in of_chat and _has_waiting_run(of_chat[id_][0])
+            else pending.withdraw(id_)
             for id_ in ids
         ]
 
@@ -114,9 +116,9 @@ class OpenQuestions:
             asked = self._approvals.get(chat, {}).get(id_)
             self._drop(chat, id_)
             if asked is not None:
-                self._leave(asked[0])
+                self._add_unanswered(asked[0])
 
-    async def asked_by(self, store: Store, chat: str, native_id: str) -> Pointed | None:
+    async def asked_by(self, store: Store, chat: str, native_id: str) -> QuotedQuestion | None:
         """The question asked by the message with that id; None if it asked none. Raises StoreError."""
         # Native ids are posted, so an empty commit makes sure that they can be read.
         await store.commit([])
@@ -126,7 +128,7 @@ class OpenQuestions:
         row = rows[0]
         question = open_from_json(row["id"], orjson.loads(row["body"]))
         member = row["member"] if question.asker is None else question.asker.sender.ref.key
-        return Pointed(question, member, row["state"] == "answered")
+        return QuotedQuestion(question, member, row["state"] == "answered")
 
     async def messages_of(self, store: Store, ids: Sequence[int]) -> tuple[str, ...]:
         """The known native ids of the messages that asked these questions. Raises StoreError."""
@@ -152,52 +154,58 @@ class OpenQuestions:
         rows = await store.read(pending.find(id_))
         return open_from_json(id_, orjson.loads(rows[0]["body"])) if rows else None
 
-    def take(self, chat: str, member: str) -> Asked | None:
+    def claim_own(self, chat: str, member: str) -> Asked | None:
         """Claim the member's question, so that no other message answers it."""
         return self._waiting.pop((chat, member), None)
 
-    def put_back(self, chat: str, member: str, taken: Asked | None) -> None:
+    def reopen(self, chat: str, member: str, claimed: Asked | None) -> None:
         """Reopen a question whose answer was not accepted, unless there is a newer one."""
-        if taken is None:
+        if claimed is None:
             return
-        newer = self._waiting.setdefault((chat, member), taken)
-        if newer is not taken:
-            self._leave(taken[0])
+        newer = self._waiting.setdefault((chat, member), claimed)
+        if newer is not claimed:
+            self._add_unanswered(claimed[0])
 
-    def unanswered(self, taken: Asked) -> Write:
-        """The write that closes a claimed question without an answer; call `left` once it is durable."""
-        question = taken[0]
-        return pending.leave(question.id, self._clock.now_ms()) if _is_told(question) else pending.withdraw(question.id)
+    def close_write(self, claimed: Asked) -> Write:
+        """The write that closes a claimed question without an answer; call `claimed_unanswered` once it is durable."""
+        question = claimed[0]
+        return (
+            pending.expire_now(question.id, self._clock.now_ms())
+            if _has_waiting_run(question)
+            else pending.withdraw(question.id)
+        )
 
-    def left(self, taken: Asked) -> None:
+    def claimed_unanswered(self, claimed: Asked) -> None:
         """Mark a claimed question as left over, if a run waits for it."""
-        self._leave(taken[0])
+        self._add_unanswered(claimed[0])
 
-    def give_back(self, chat: str, member: str, taken: Asked, turn_id: int) -> list[Write]:
+    def reopen_writes(self, chat: str, member: str, claimed: Asked, turn_id: int) -> list[Write]:
         """Writes that reopen a question whose turn did not use the answer; empty if there is a newer one. Call
-        `put_back` once they are durable."""
-        if (chat, member) in self._waiting and not _is_told(taken[0]):
+        `reopen` once they are durable."""
+        if (chat, member) in self._waiting and not _has_waiting_run(claimed[0]):
             return []
-        return [pending.reopen(taken[0].id, turn_id)]
+        return [pending.reopen(claimed[0].id, turn_id)]
 
     def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
-        """Writes that store the question; call `waits` once they are durable."""
-        now_ms, nobody = self._clock.now_ms(), pending.nobody_alone(id_)
+        """Writes that store the question; call `open` once they are durable."""
+        now_ms, shared = self._clock.now_ms(), pending.shared_placeholder(id_)
         is_approval = question.terms is not None
         older = None if is_approval else self._waiting.get((chat, member))
-        left = [pending.leave(older[0].id, now_ms)] if older is not None and _is_told(older[0]) else []
-        return left + pending.ask(
+        expire_writes = (
+            [pending.expire_now(older[0].id, now_ms)] if older is not None and _has_waiting_run(older[0]) else []
+        )
+        return expire_writes + pending.ask(
             id=id_,
             chat=chat,
-            member=nobody if is_approval or _is_told(question) else member,
-            replaces=nobody if is_approval else member,
+            member=shared if is_approval or _has_waiting_run(question) else member,
+            replaces=shared if is_approval else member,
             turn_id=turn_id,
             body=orjson.dumps(open_to_json(question), default=str).decode(),
             asked_ms=now_ms,
             expires_ms=now_ms + self.seconds_for(question.question) * 1000,
         )
 
-    def waits(self, id_: int, question: OpenQuestion, chat: str, member: str) -> None:
+    def open(self, id_: int, question: OpenQuestion, chat: str, member: str) -> None:
         """Open the stored question for answers."""
         self._keep(chat, member, replace(question, id=id_), self.seconds_for(question.question))
 
@@ -205,12 +213,12 @@ class OpenQuestions:
         """Remove expired questions; returns the writes that do so in the store, and the approval questions among them.
         Questions of waiting runs become left over instead."""
         now = self._clock.monotonic()
-        gone = [key for key, (_, until) in self._waiting.items() if until <= now]
+        expired = [key for key, (_, until) in self._waiting.items() if until <= now]
         writes: list[Write] = []
-        for key in gone:
+        for key in expired:
             question, _ = self._waiting.pop(key)
-            if _is_told(question):
-                self._leave(question)
+            if _has_waiting_run(question):
+                self._add_unanswered(question)
             else:
                 writes.append(pending.expire(question.id))
         late = [
@@ -221,24 +229,24 @@ class OpenQuestions:
         ]
         for chat, question in late:
             self._drop(chat, question.id)
-            if _is_told(question):
-                self._leave(question)
+            if _has_waiting_run(question):
+                self._add_unanswered(question)
             else:
                 writes.append(pending.expire(question.id))
-        return writes, [question for _, question in late if not _is_told(question)]
+        return writes, [question for _, question in late if not _has_waiting_run(question)]
 
-    def take_left(self) -> list[OpenQuestion]:
+    def take_unanswered(self) -> list[OpenQuestion]:
         """Remove and return the left-over questions. The caller has to notify their runs."""
-        left, self._left = self._left, []
-        return left
+        unanswered, self._unanswered = self._unanswered, []
+        return unanswered
 
-    def still_left(self, question: OpenQuestion) -> None:
+    def retry_unanswered(self, question: OpenQuestion) -> None:
         """Keep `question` as left over, since its run could not be notified now."""
-        self._leave(question)
+        self._add_unanswered(question)
 
-    def _leave(self, question: OpenQuestion) -> None:
-        if _is_told(question):
-            self._left.append(question)
+    def _add_unanswered(self, question: OpenQuestion) -> None:
+        if _has_waiting_run(question):
+            self._unanswered.append(question)
 
     def _keep(self, chat: str, member: str, question: OpenQuestion, seconds: float) -> None:
         """Keep `question` open for `seconds` from now."""
@@ -246,7 +254,7 @@ class OpenQuestions:
         if question.terms is None:
             older = self._waiting.get((chat, member))
             if older is not None:
-                self._leave(older[0])
+                self._add_unanswered(older[0])
             self._waiting[chat, member] = (question, until)
         else:
             self._approvals.setdefault(chat, {})[question.id] = (question, until)
@@ -258,6 +266,6 @@ class OpenQuestions:
             self._approvals.pop(chat, None)
 
 
-def _is_told(question: OpenQuestion) -> bool:
+def _has_waiting_run(question: OpenQuestion) -> bool:
     """Whether a run waits for the answer and has to be notified if none comes."""
     return question.asker is not None

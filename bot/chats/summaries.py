@@ -16,7 +16,7 @@ from function_calls.profile import ChatProfile
 from function_calls.rounds.conversation import attributed, estimated_tokens, shown
 from function_calls.turn import HistoryLine
 from services.clock import Clock, Deadlines
-from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelMessage, ModelRequest, Unwritten
+from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelMessage, ModelRequest, NoTextReason
 from services.refs import ChatRef, MemberRef
 from services.store.chats import history, summaries
 from services.store.port import Row, Store, StoreError, Write
@@ -53,7 +53,7 @@ class PaidRequests:
         try:
             answer = await self._model.complete(request)
         except ModelError as error:
-            self._budgets.give_back(reservation, error)
+            self._budgets.refund(reservation, error)
             raise
         return answer, self._budgets.settled(reservation, answer)
 
@@ -64,7 +64,7 @@ _MOST_WAITING = 100
 _TOKENS_OF_A_TURN = 50
 """Usual minimum of tokens per turn. Checking what to summarise reads rows, so the next check waits for as many turns as
 are likely to be missing."""
-_PARTS_KEPT = 10_000
+_MOST_PARTS = 10_000
 _ROWS_READ = 400
 _MOST_TOKENS = 6000
 """Limit of tokens summarised with one request; the rest follows later."""
@@ -162,22 +162,22 @@ class Summaries:
         dropped = await self._store.read(
             history.between(part.chat, part.scope, part.value, after, first_shown, _ROWS_READ)
         )
-        taken = _as_many_as_fit(dropped)
+        selected = _within_tokens(dropped)
         enough = self._settings.summarise_after_tokens
-        missing = enough - sum(estimated_tokens(row["text"]) for row in taken)
-        if len(self._waits) >= _PARTS_KEPT:
+        missing = enough - sum(estimated_tokens(row["text"]) for row in selected)
+        if len(self._waits) >= _MOST_PARTS:
             self._waits.clear()
         self._waits[part] = max(0, missing) // _TOKENS_OF_A_TURN
         if missing > 0:
             return
-        until_id = taken[-1]["id"]
+        until_id = selected[-1]["id"]
         changed = (await self._store.read(summaries.changed(part.chat, after, until_id)))[0]["count"]
         # Read again: text that was deleted before the count must not be included.
-        taken = await self._store.read(
+        selected = await self._store.read(
             history.between(part.chat, part.scope, part.value, after, until_id + 1, _ROWS_READ)
         )
         # Charged to the chat, because no member asked for it.
-        answer, writes = await self._requests.complete(self._request(text, taken, profile), part.chat, profile)
+        answer, writes = await self._requests.complete(self._request(text, selected, profile), part.chat, profile)
         await self._store.commit(
             [
                 summaries.put(
@@ -198,8 +198,8 @@ class Summaries:
         rows = await self._store.read(
             history.recent_in(part.chat, part.scope, part.value, before, self._router.history_messages)
         )
-        kept = len(shown([line_of(row) for row in reversed(rows)], self._router))
-        return int(rows[kept - 1]["id"]) if kept else before
+        count = len(shown([line_of(row) for row in reversed(rows)], self._router))
+        return int(rows[count - 1]["id"]) if count else before
 
     def _request(self, before: str, rows: Sequence[Row], profile: ChatProfile) -> ModelRequest:
         lines = [attributed(line_of(row), profile, None) for row in rows if row["change"] != "deleted"]
@@ -226,15 +226,15 @@ def line_of(row: Row) -> HistoryLine:
     return HistoryLine(row["sender_name"], row["text"], row["at_ms"], from_bot, row["reply_to_name"], outside, sender)
 
 
-def _as_many_as_fit(rows: Sequence[Row]) -> list[Row]:
-    left = _MOST_TOKENS
-    taken: list[Row] = []
+def _within_tokens(rows: Sequence[Row]) -> list[Row]:
+    remaining = _MOST_TOKENS
+    selected: list[Row] = []
     for row in rows:
-        left -= estimated_tokens(row["text"])
-        if left < 0 and taken:
+        remaining -= estimated_tokens(row["text"])
+        if remaining < 0 and selected:
             break
-        taken.append(row)
-    return taken
+        selected.append(row)
+    return selected
 
 
 def _cut(text: str, tokens: int) -> str:
@@ -253,14 +253,14 @@ class ModelWriter:
 
     async def write(
         self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
-    ) -> str | Unwritten:
-        """The model's text, or why it is missing (Unwritten). Charged to the chat."""
+    ) -> str | NoTextReason:
+        """The model's text, or why it is missing (NoTextReason). Charged to the chat."""
         return await self._written(chat, None, profile, messages, timeout_seconds)
 
     async def write_for(
         self, context: MessageContext, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
-    ) -> str | Unwritten:
-        """The model's text, or why it is missing (Unwritten). Charged to the sender and the chat."""
+    ) -> str | NoTextReason:
+        """The model's text, or why it is missing (NoTextReason). Charged to the sender and the chat."""
         return await self._written(context.chat, context.sender.ref, profile, messages, timeout_seconds)
 
     async def _written(
@@ -270,9 +270,9 @@ class ModelWriter:
         profile: ChatProfile,
         messages: Sequence[ModelMessage],
         timeout_seconds: float,
-    ) -> str | Unwritten:
+    ) -> str | NoTextReason:
         if not self._requests.can_write:
-            return Unwritten.NO_MODEL
+            return NoTextReason.NO_MODEL
         request = ModelRequest(
             messages, tool_choice="none", timeout_seconds=timeout_seconds, language=profile.texts.language
         )
@@ -281,10 +281,10 @@ class ModelWriter:
             answer, writes = await self._deadlines.run(work, self._clock.monotonic() + timeout_seconds)
         except OverBudget as over:
             _log.info("words_over_budget", chat=chat.key, setting=over.setting)
-            return Unwritten.OVER_BUDGET
+            return NoTextReason.OVER_BUDGET
         except (ModelError, TimeoutError) as problem:
             _log.warning("words_failed", chat=chat.key, problem=str(problem) or "it took too long")
-            return Unwritten.DOWN
+            return NoTextReason.DOWN
         if writes:
             await self._store.commit(writes)
-        return answer.text.strip() or Unwritten.DOWN
+        return answer.text.strip() or NoTextReason.DOWN

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -15,15 +14,15 @@ from bot.checks.scripts_check import doubts_of
 from bot.registration.functions import built_in_plugins, plugins_of
 from bot.registration.unknown_names import in_settings, unknown_names
 from bot.timers.schedules import ScheduleProblem
-from config.diagnostics import Diagnostic, Severity
+from config.diagnostics import Diagnostic, Severity, did_you_mean
 from config.settings import Settings
 from config.yaml_document import YamlDocument
 from function_calls.command_tools.run import CommandToolHandler
-from function_calls.command_tools.words import Definition, Step, Variable
+from function_calls.command_tools.word_templates import Definition, Step, Variable
 from function_calls.registry import BotFunctions
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.definition import DefinitionError, problem_at, problems_of
-from function_calls.schema.model_schema import told
+from function_calls.schema.model_schema import schema_for_model
 from function_calls.schema.schema import UnusableSchema
 from function_calls.sources.mcp_servers import TAG
 from function_calls.spec import Activation, FunctionSpec, OfferedTo, ToolGroup, Touch
@@ -64,7 +63,7 @@ _ARTICLES = frozenset({"a", "an", "the", "this", "its"})
 _FEWEST_WORDS = 3
 _FEWEST_SIGNS = 4
 """Minimum for a script without spaces."""
-_TAKEN_BY_ALL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_PORTABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Parameter names that every provider accepts."""
 _HAS_OPTIONS = frozenset({".py", ".yaml", ".yml"})
 """Suffixes of files whose functions support every option."""
@@ -107,10 +106,10 @@ def _file_of(spec: FunctionSpec) -> Path:
 
 def _about(spec: FunctionSpec) -> Iterator[tuple[Code, str]]:
     if not spec.description:
-        yield Code.NO_DESCRIPTION, " has no description: a model can only guess what it does"
-    elif spec.access.offered_to and (_is_thin(spec.description) or _is_name_again(spec.description, spec.name)):
-        said = f": the description {spec.description!r} says little more than the name"
-        yield Code.THIN_DESCRIPTION, f"{said}; tell a model what it does and when to use it"
+        yield Code.NO_DESCRIPTION, " has no description: models know nothing else about it"
+    elif spec.access.offered_to and (_is_thin(spec.description) or _repeats_name(spec.description, spec.name)):
+        problem = f": the description {spec.description!r} hardly says more than the name"
+        yield Code.THIN_DESCRIPTION, f"{problem}; say what it does and when to use it"
     for name, schema in spec.parameters["properties"].items():
         yield from _about_parameter(name, schema if isinstance(schema, dict) else {})
     if _file_of(spec).suffix in _HAS_OPTIONS:
@@ -121,33 +120,31 @@ def _about_parameter(name: str, schema: Mapping[str, Any]) -> Iterator[tuple[Cod
     description = schema.get("description")
     if not description:
         yield Code.UNDESCRIBED_PARAMETER, f": parameter {name!r} has no description"
-    elif _is_name_again(str(description), name):
-        yield Code.THIN_DESCRIPTION, f": the description of parameter {name!r} is only its name again"
+    elif _repeats_name(str(description), name):
+        yield Code.THIN_DESCRIPTION, f": the description of parameter {name!r} only repeats its name"
     if len(name) == 1:
-        yield Code.UNCLEAR_PARAMETER, f": parameter {name!r} needs a name that says what it is"
-    if not _TAKEN_BY_ALL.fullmatch(name):
-        text = f": some providers refuse every request in which a parameter is named {name!r}"
+        yield Code.UNCLEAR_PARAMETER, f": parameter {name!r} needs a descriptive name"
+    if not _PORTABLE_NAME.fullmatch(name):
+        text = f": some providers reject every request with a parameter named {name!r}"
         yield Code.REFUSED_NAME, f"{text}; use at most 64 of A-Z, a-z, 0-9, _, . and -"
     if name == "raw_text":
-        yield Code.RAW_TEXT, " takes raw_text: give it typed parameters instead"
+        yield Code.RAW_TEXT, " has a parameter raw_text: use typed parameters instead"
 
 
 def _about_options(spec: FunctionSpec) -> Iterator[tuple[Code, str]]:
     by_itself = OfferedTo.MODEL in spec.access.offered_to and spec.prompt.activation is Activation.ALWAYS
     # A missing description is reported first.
     if by_itself and spec.description and not spec.prompt.examples:
-        text = " has no examples: by sentences that mean it, it is found among many"
-        yield Code.NO_EXAMPLES, f"{text}, and the offline model knows nothing else"
+        text = " has no examples: they are needed to find it among many functions"
+        yield Code.NO_EXAMPLES, f"{text}, and by the offline model"
     if spec.execution.effect is not Effect.READ and not spec.origin.tags:
         yield Code.NO_TAGS, " has an effect and no tags: rules for approvals find functions by their tags"
     if "timeout_seconds" not in spec.origin.declared and (
         spec.execution.effect is Effect.ONCE or Touch.SENDS_OUT in spec.execution.touches
     ):
-        then = (
-            "nobody knows then how it ended" if spec.execution.effect is Effect.ONCE else "what it asks may take longer"
-        )
+        then = "the outcome is then unknown" if spec.execution.effect is Effect.ONCE else "the request may take longer"
         seconds = f"{spec.execution.timeout_seconds:g} seconds"
-        text = f" does not say how long it may take: after {seconds} it is stopped, and {then}; set timeout_seconds"
+        text = f" has no timeout of its own: it is stopped after {seconds}, and {then}; set timeout_seconds"
         yield Code.NO_TIMEOUT, text
 
 
@@ -157,9 +154,9 @@ def _is_thin(description: str) -> bool:
     return len(_WORD.findall(description)) < _FEWEST_WORDS
 
 
-def _is_name_again(description: str, name: str) -> bool:
-    said = {word.casefold() for word in _WORD.findall(description)} - _ARTICLES
-    return said <= {word.casefold() for word in _WORD.findall(_split(name))}
+def _repeats_name(description: str, name: str) -> bool:
+    words = {word.casefold() for word in _WORD.findall(description)} - _ARTICLES
+    return words <= {word.casefold() for word in _WORD.findall(_split(name))}
 
 
 def _split(name: str) -> str:
@@ -176,7 +173,7 @@ def _refused_names(specs: Sequence[FunctionSpec], functions_of: Mapping[str, Bot
         }
         if offered:
             shown = " or ".join(map(repr, sorted(offered)))
-            text = f"function {spec.name!r}: providers refuse this name, so models know it as {shown}"
+            text = f"function {spec.name!r}: providers reject this name, so it is offered to models as {shown}"
             yield finding(spec.origin.source, Code.REFUSED_NAME, text)
 
 
@@ -186,7 +183,7 @@ def _text_readers(specs: Sequence[FunctionSpec]) -> Iterator[Diagnostic]:
         if file.suffix != ".py":
             continue
         for line in text_reads(file.read_text(encoding="utf-8")):
-            text = "a handler reads the text of the message: give it parameters instead"
+            text = "a handler reads the text of the message: use parameters instead"
             yield finding(f"{file}:{line}", Code.READS_TEXT, text)
 
 
@@ -201,9 +198,7 @@ def check_groups(groups: Iterable[ToolGroup], specs: Iterable[FunctionSpec]) -> 
         for name in group.functions:
             if name in known:
                 continue
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            text = f"group {group.name!r}: there is no function {name!r}{hint}"
+            text = f"group {group.name!r}: there is no function {name!r}{did_you_mean(name, known)}"
             found.append(finding(group.source, Code.GROUP_MEMBER, text))
     return found
 
@@ -286,7 +281,7 @@ def _schema_problem(spec: FunctionSpec) -> str:
     """Why the parameters cannot be sent to models; empty if they can."""
     try:
         SchemaArguments(spec.parameters)
-        SchemaArguments(told(spec.parameters))
+        SchemaArguments(schema_for_model(spec.parameters))
     except UnusableSchema as error:
         return str(error).splitlines()[0]
     return ""
@@ -318,8 +313,8 @@ def _contested(bot: str, functions: BotFunctions, sound: Sequence[FunctionSpec])
     found: list[Diagnostic] = []
     for name, example, winner, score in contested_examples(functions.offer(sound)):
         spec = functions.find(name)
-        won = f"{winner!r} wins it ({score:.2f})" if winner else "nothing resembles it"
-        text = f"bot {bot!r}, function {name!r}: the example {example!r} does not lead there: {won}"
+        won = f"matches {winner!r} instead ({score:.2f})" if winner else "matches no function"
+        text = f"bot {bot!r}, function {name!r}: the example {example!r} {won}"
         found.append(finding(spec.origin.source if spec else "", Code.CONTESTED_EXAMPLE, text))
     return found
 

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 
 from bot.daemon import Daemon
 from bot.database.leadership import Leadership, lead_or_refuse
-from bot.database.opening import beside_of, lead_of, open_store
-from bot.overrides import Given
+from bot.database.opening import lead_of, open_store, operator_connection_of
+from bot.overrides import Overrides
 from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
@@ -26,23 +26,23 @@ from services.store.reader import ReaderError
 
 
 @asynccontextmanager
-async def scratch_daemon(settings: Settings, given: Given | None = None) -> AsyncIterator[Daemon]:
-    """A daemon on a temporary database, without a model connection unless `given` has a model. Tools of MCP servers are
-    those accepted in the settings' own database. Raises DefinitionError."""
+async def scratch_daemon(settings: Settings, overrides: Overrides | None = None) -> AsyncIterator[Daemon]:
+    """A daemon on a temporary database, without a model connection unless `overrides` has a model. Tools of MCP servers
+    are those accepted in the settings' own database. Raises DefinitionError."""
     texts = Texts()
-    given = given or Given()
-    if given.model is None:
-        given = replace(given, model=OfflineModel(texts))
-    given = replace(given, asks_servers=False, logs_faults=False)
+    overrides = overrides or Overrides()
+    if overrides.model is None:
+        overrides = replace(overrides, model=OfflineModel(texts))
+    overrides = replace(overrides, asks_servers=False, logs_faults=False)
     accepted = _accepted(settings)
     with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
         logging = settings.logging.model_copy(update={"folder": Path(folder) / "logs"})
-        kept_here = settings.store.model_copy(update={"url": SecretStr("")})
-        settings = settings.model_copy(update={"home": Path(folder), "logging": logging, "store": kept_here})
-        store = await open_store(settings, given.clock)
+        local_store = settings.store.model_copy(update={"url": SecretStr("")})
+        settings = settings.model_copy(update={"home": Path(folder), "logging": logging, "store": local_store})
+        store = await open_store(settings, overrides.clock)
         try:
             await store.commit(accepted)
-            daemon = build_daemon(settings, store, [], Ids(given.clock), texts, given)
+            daemon = build_daemon(settings, store, [], Ids(overrides.clock), texts, overrides)
         except BaseException:
             await store.close()
             raise
@@ -58,7 +58,7 @@ def _accepted(settings: Settings) -> list[Write]:
     if not settings.mcp.servers:
         return []
     try:
-        with beside_of(settings) as database:
+        with operator_connection_of(settings) as database:
             return [mcp_pins.copied(row) for row in database.rows(mcp_pins.everything())]
     except ReaderError:
         return []
@@ -83,8 +83,8 @@ async def a_daemon_for_calls(settings: Settings, *, logs_faults: bool) -> AsyncI
 async def _a_daemon(settings: Settings, clock: Clock, lead: Leadership, *, logs_faults: bool) -> AsyncIterator[Daemon]:
     store = await open_store(settings, clock, guard=lead.guard)
     try:
-        given = Given(clock=clock, logs_faults=logs_faults, lead=lead)
-        daemon = build_daemon(settings, store, [], Ids(clock), Texts(), given)
+        overrides = Overrides(clock=clock, logs_faults=logs_faults, lead=lead)
+        daemon = build_daemon(settings, store, [], Ids(clock), Texts(), overrides)
     except BaseException:
         await store.close()
         raise

@@ -13,18 +13,18 @@ from config.sections.basic import BasicSource
 from config.settings import Settings
 from function_calls.basic import (
     BasicCompiler,
+    NameOwner,
     Names,
     Profile,
     ScriptPlace,
-    Taker,
     bot_of,
+    duplicate_tool,
     no_such_bot,
     place_of,
     storage_of,
-    taken_twice,
 )
 from function_calls.schema.definition import Code, problem_at
-from function_calls.spec import BEGINS_CHATS, FunctionSpec
+from function_calls.spec import START_FUNCTION, FunctionSpec
 from services.storage import Storage, StorageError
 
 
@@ -60,35 +60,37 @@ def check_scripts(
     return checking.checked
 
 
-async def functions_beside(settings: Settings) -> tuple[FunctionSpec, ...]:
+async def functions_without_scripts(settings: Settings) -> tuple[FunctionSpec, ...]:
     """All functions of the settings except scripts. Raises DefinitionError."""
     sources = settings.sources.model_copy(update={"basic": ()})
     async with scratch_daemon(settings.model_copy(update={"sources": sources})) as daemon:
         return daemon.registry.specs
 
 
-class Taken(NamedTuple):
+class NameConflict(NamedTuple):
     """A conflict between a script's name and another function."""
 
-    told: str
+    message: str
     severity: Severity
     """Error or warning: a script without its command can still be called by models and other functions."""
 
 
-def name_taken(name: str, bot: str | None, others: Iterable[FunctionSpec], *, is_command: bool = True) -> Taken | None:
+def name_conflict(
+    name: str, bot: str | None, others: Iterable[FunctionSpec], *, is_command: bool = True
+) -> NameConflict | None:
     """The conflict for the name of a script of `bot` (None: of any bot), or None. `is_command`: members type the name
     as a command."""
     word = name.casefold()
     mine = [one for one in others if bot is None or one.access.bot in (None, bot)]
     for one in mine:
         if one.name == name:
-            return Taken(
+            return NameConflict(
                 f"{name!r} is taken: it is the function {one.name} ({one.origin.source}); call it otherwise", "error"
             )
     for one in mine:
         if is_command and word in one.command.words:
-            told = f"{name!r} is taken: it is a command of the function {one.name} ({one.origin.source})"
-            return Taken(f"{told}; call it otherwise, or people cannot type it", "warning")
+            message = f"{name!r} is taken: it is a command of the function {one.name} ({one.origin.source})"
+            return NameConflict(f"{message}; call it otherwise, or people cannot type it", "warning")
     return None
 
 
@@ -151,7 +153,7 @@ class _Checking:
         try:
             content = storage.read(place.path)
         except StorageError as error:
-            self._tell([problem_at(file, str(error))])
+            self._report([problem_at(file, str(error))])
             return
         result = self._compiler.compile_text(
             content,
@@ -164,20 +166,22 @@ class _Checking:
         found = list(result.diagnostics)
         for one in result.tools:
             key = (place.bot, one.definition.name)
-            first = self._names.take(key, Taker(storage.place(""), place.path, file))
+            first = self._names.take(key, NameOwner(storage.place(""), place.path, file))
             if first is not None:
-                found.append(taken_twice(key, first.file, file, one.definition.line))
+                found.append(duplicate_tool(key, first.file, file, one.definition.line))
                 continue
-            is_command = not one.definition.metadata.get(BEGINS_CHATS)
-            taken = name_taken(one.definition.name, place.bot, self._others, is_command=is_command)
-            if taken is not None:
-                found.append(Diagnostic(file, one.definition.line, 1, Code.TAKEN.value, taken.told, taken.severity))
-        self._tell(found)
+            is_command = not one.definition.metadata.get(START_FUNCTION)
+            conflict = name_conflict(one.definition.name, place.bot, self._others, is_command=is_command)
+            if conflict is not None:
+                found.append(
+                    Diagnostic(file, one.definition.line, 1, Code.TAKEN.value, conflict.message, conflict.severity)
+                )
+        self._report(found)
 
     def _nothing(self, found: Sequence[Diagnostic]) -> None:
         self.checked.findings += found
         self.checked.unread += 1
 
-    def _tell(self, found: Sequence[Diagnostic]) -> None:
+    def _report(self, found: Sequence[Diagnostic]) -> None:
         self.checked.findings += Diagnostics(found).in_order()
         self.checked.broken += any(one.severity == "error" for one in found)

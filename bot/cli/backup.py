@@ -24,12 +24,12 @@ _ON_SERVER = {
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
-    parser.add_argument("--to", type=Path, metavar="DIR", help="the folder; without it backups/ in home")
+    parser.add_argument("--to", type=Path, metavar="DIR", help="target folder (default: backups/ in home)")
     parser.add_argument(
         "--keep",
         type=positive_count,
         metavar="N",
-        help="delete all but the newest N in that folder; without it store.backups_kept in home, and none in --to",
+        help="number of backups to keep in the folder, the newest (default: store.backups_kept in home; all in --to)",
     )
     add_config(parser)
     parser.set_defaults(run=run)

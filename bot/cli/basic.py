@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from bot.checks.scripts_check import Checked, check_scripts, functions_beside, name_taken
+from bot.checks.scripts_check import Checked, check_scripts, functions_without_scripts, name_conflict
 from bot.cli.basic_run import add_run
 from bot.cli.options import add_config, has_settings, on_database, on_settings
 from config.diagnostics import Diagnostic
@@ -20,7 +20,7 @@ from config.settings import Settings
 from function_calls.schema.definition import DefinitionError
 from services.scripts.basic_tools import COUNTER
 from services.store.chats import basic_tools
-from services.store.reader import Beside
+from services.store.reader import OperatorConnection
 from services.store.turns import audit
 
 
@@ -28,21 +28,21 @@ def add_check(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `rollcall basic check`."""
     parser = subcommands.add_parser(
         "check",
-        help="find mistakes in scripts",
-        description="Every mistake in BASIC scripts, with its line, and what is allowed instead.",
+        help="check scripts for errors",
+        description="Check BASIC scripts and print every error with its line and a correction.",
     )
     parser.add_argument(
         "paths",
         nargs="*",
         type=Path,
         metavar="DIR|FILE",
-        help="what to check; without one, the scripts of the settings",
+        help="what to check (default: the scripts of the settings)",
     )
-    parser.add_argument("--json", action="store_true", help="a list of findings instead of lines")
+    parser.add_argument("--json", action="store_true", help="print the findings as a JSON list")
     parser.add_argument(
         "--profile",
         choices=["extended", "strict"],
-        help="what is allowed; without it, what the settings say, or extended",
+        help="language profile (default: that of the settings, or extended)",
     )
     # A value before the subcommand is already parsed.
     add_config(parser, default=argparse.SUPPRESS)
@@ -54,16 +54,16 @@ def run_check(options: argparse.Namespace, settings: Settings) -> int:
     """Print the findings. 0: no errors; 1: errors, or nothing to check; 2: a path does not exist."""
     if absent := [path for path in options.paths if not path.exists()]:
         for path in absent:
-            print(f"{path}: there is no such folder or file; make it, or correct the path", file=sys.stderr)
+            print(f"{path}: no such file or folder; create it, or correct the path", file=sys.stderr)
         return 2
     sources = [BasicSource(path=path) for path in options.paths] or list(settings.sources.basic)
     if not sources:
-        print("There is nothing to check: name a folder or a file, or put one under sources.basic in the settings.")
+        print("Nothing to check: give a folder or a file, or add one to sources.basic in the settings.")
         return 1
     if options.profile is not None:
         sources = [one.model_copy(update={"profile": options.profile}) for one in sources]
     try:
-        others = asyncio.run(functions_beside(settings))
+        others = asyncio.run(functions_without_scripts(settings))
         bots = tuple(settings.bots) if has_settings(options) else ()
         checked = check_scripts(settings, sources, others, bots)
     except DefinitionError as error:
@@ -102,22 +102,22 @@ def _facts(one: Diagnostic) -> dict[str, object]:
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _SUFFIX = ".bas"
 STARTER = """\
-' {name}.bas - what stands behind a ' is a note to yourself.
+' {name}.bas - text after a ' is a comment.
 '
 ' Try it without a chat:   rollcall basic run {file} --arg who=Ann --answer yes
-' Look for mistakes:       rollcall basic check {file}
+' Check it for errors:     rollcall basic check {file}
 
-' What people or the model have to give. LIKE is an example of it.
-PARAM who AS string LIKE "Ann" DESCRIPTION "Who is to be greeted"
+' A parameter, given by the member or the model. LIKE is an example value.
+PARAM who AS string LIKE "Ann" DESCRIPTION "The person to greet"
 
-' One sentence that says what this is good for: the model chooses by it.
+' One sentence that describes the function: the model chooses it by this.
 DESCRIPTION "Greet somebody by name"
 
-' TALK says something in the chat; ${{...}} puts in a value.
+' TALK sends a message to the chat; ${{...}} inserts a value.
 TALK "Hello ${{who}}, it is ${{FORMAT(NOW(), "HH:mm")}} here."
-TALK "Shall I say it once more?"
+TALK "Shall I greet again?"
 
-' HEAR waits for the answer, also over a restart of the bot.
+' HEAR waits for the answer, also across a restart of the bot.
 HEAR again AS BOOLEAN
 
 IF again THEN
@@ -126,7 +126,7 @@ ELSE
     TALK "As you like."
 END IF
 
-' What the model is told when all is done.
+' The result for the model.
 RETURN "greeted " + who
 """
 """Template of a new script; `{name}` and `{file}` are placeholders."""
@@ -136,12 +136,16 @@ def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Add `rollcall basic new`."""
     parser = commands.add_parser(
         "new",
-        help="write a script to begin with",
-        description="Write a commented script that works as it is. A file that is there already is left alone.",
+        help="create a script from a template",
+        description="Create a working script with comments. An existing file is not overwritten.",
     )
-    parser.add_argument("name", type=_name, help="what the function is called: letters, digits, _ and -")
+    parser.add_argument("name", type=_name, help="name of the function: letters, digits, _ and -")
     parser.add_argument(
-        "--folder", type=Path, default=Path(), metavar="DIR", help="where to put it; made where it is missing (here)"
+        "--folder",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="target folder, created if missing (default: the current one)",
     )
     add_config(parser, default=argparse.SUPPRESS)
     parser.set_defaults(run=run_new)
@@ -151,12 +155,12 @@ def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run_new(options: argparse.Namespace, settings: Settings) -> int:
     """Write the script. 0: written; 1: it could not be written, or the name is taken."""
     try:
-        taken = name_taken(options.name, None, asyncio.run(functions_beside(settings)))
+        taken = name_conflict(options.name, None, asyncio.run(functions_without_scripts(settings)))
     except DefinitionError as error:
         print(error, file=sys.stderr)
         return 1
     if taken is not None:
-        print(taken.told, file=sys.stderr)
+        print(taken.message, file=sys.stderr)
         return 1
     file: Path = options.folder / f"{options.name}{_SUFFIX}"
     try:
@@ -164,12 +168,12 @@ def run_new(options: argparse.Namespace, settings: Settings) -> int:
         with file.open("x", encoding="utf-8") as script:
             script.write(STARTER.format(name=options.name, file=file))
     except FileExistsError:
-        print(f"{file} is there already and stays as it is; choose another name or folder", file=sys.stderr)
+        print(f"{file} already exists and was not changed; choose another name or folder", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"{file} cannot be written: {error.strerror or error}", file=sys.stderr)
+        print(f"cannot write {file}: {error.strerror or error}", file=sys.stderr)
         return 1
-    print(f"{file} is there. Try it with: rollcall basic run {file} --arg who=Ann --answer yes")
+    print(f"Created {file}. Try it with: rollcall basic run {file} --arg who=Ann --answer yes")
     return 0
 
 
@@ -177,7 +181,7 @@ def _name(text: str) -> str:
     name = text[: -len(_SUFFIX)] if text.lower().endswith(_SUFFIX) else text
     if _NAME.fullmatch(name) is None:
         raise argparse.ArgumentTypeError(
-            f"{text!r} cannot be the name of a function: it begins with a letter and has letters, digits, _ and - only"
+            f"{text!r} is not a valid function name: a letter, followed by letters, digits, _ and -"
         )
     return name
 
@@ -187,8 +191,8 @@ def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParse
     parser = subcommands.add_parser(
         "recompile",
         help="compile scripts again",
-        description="Compile scripts again although they have not changed: a running daemon does it within seconds, "
-        "otherwise the next start does.",
+        description="Compile scripts again even if they have not changed: within seconds if a daemon is running, "
+        "otherwise at its next start.",
     )
     parser.add_argument("bot", nargs="?", metavar="BOT", help="only the scripts of this bot")
     parser.add_argument("tool", nargs="?", metavar="TOOL", help="only this tool")
@@ -197,17 +201,17 @@ def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParse
     parser.set_defaults(run=on_database(_recompile))
 
 
-def _recompile(options: argparse.Namespace, _settings: Settings, database: Beside) -> int:
+def _recompile(options: argparse.Namespace, _settings: Settings, database: OperatorConnection) -> int:
     kept = [(row["bot"], row["tool_name"]) for row in database.rows(basic_tools.everything())]
     if not kept:
-        print("No script was compiled yet: name their folder under sources.basic, and start the daemon.")
+        print("No script has been compiled yet: add their folder to sources.basic and start the daemon.")
         return 1
     bots = dict.fromkeys(bot for bot, _ in kept)
     if options.bot is not None and options.bot not in bots:
         owners = [bot for bot, tool in kept if tool == options.bot]
         if owners and options.tool is None:
             right = " or ".join(f"rollcall basic recompile {bot} {options.bot}" for bot in owners)
-            print(f"{options.bot!r} is a tool, and the bot stands before it: {right}", file=sys.stderr)
+            print(f"{options.bot!r} is a tool and needs its bot before it: {right}", file=sys.stderr)
             return 1
         return _unknown("bot with scripts", options.bot, bots)
     tools = [name for bot, name in kept if bot == options.bot]
@@ -215,15 +219,15 @@ def _recompile(options: argparse.Namespace, _settings: Settings, database: Besid
         return _unknown(f"tool of bot {options.bot!r}", options.tool, tools)
     touched, _ = database.commit([basic_tools.outdate(options.bot, options.tool), audit.touch(COUNTER)])
     tools_said = "1 tool" if touched == 1 else f"{touched} tools"
-    print(f"To be compiled anew: {tools_said}. A daemon that is running does it within seconds, else the next start.")
+    print(f"{tools_said} will be compiled again: within seconds if a daemon is running, otherwise at its next start.")
     return 0
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> int:
     known = list(known)
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-    print(f"there is no {what} {name!r}; {hint}", file=sys.stderr)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+    print(f"unknown {what} {name!r}; {hint}", file=sys.stderr)
     return 1
 
 

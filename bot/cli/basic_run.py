@@ -17,7 +17,7 @@ import httpx2
 from bot.checks.scratch import scratch_daemon
 from bot.cli.options import add_config, chat_ref, member_ref, on_settings
 from bot.daemon import Daemon
-from bot.overrides import Given
+from bot.overrides import Overrides
 from config.sections.basic import BasicSource
 from config.sections.bots import ChatSettings
 from config.settings import Settings, SourcesSettings
@@ -214,31 +214,35 @@ class _Refusing(httpx2.AsyncBaseTransport):
 
 
 _MOST_SHOWN_CHARS = 500
-_STAYS_OFF = "was not asked: without --network nothing is"
+_STAYS_OFF = "was not contacted: network access needs --network"
 
 
 def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `rollcall basic run`."""
     parser = commands.add_parser(
         "run",
-        help="try a script without a chat",
-        description="Run a script and print what it says, asks, keeps and returns. It runs on a database that is gone "
-        "afterwards and without the web, a model, mail and functions of your own, unless --network is given.",
+        help="run a script without a chat",
+        description="Run a script and print its messages, questions, stored data and result. It runs on a temporary "
+        "database and without the web, a model, mail and custom functions, unless --network is given.",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the script")
     parser.add_argument("--arg", action="append", default=[], type=_argument, metavar="NAME=VALUE", help="a parameter")
     parser.add_argument(
-        "--answer", action="append", default=[], metavar="TEXT", help="what is said to the next question, in order"
+        "--answer",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="answer to the next question; repeat it for several, in order",
     )
-    parser.add_argument("--tool", default="", metavar="NAME", help="which one, where the file holds several tools")
+    parser.add_argument("--tool", default="", metavar="NAME", help="tool to run if the file has several")
     parser.add_argument(
-        "--as", dest="member", type=member_ref, default="cli:main:operator", metavar="MEMBER", help="who runs it"
+        "--as", dest="member", type=member_ref, default="cli:main:operator", metavar="MEMBER", help="member who runs it"
     )
-    parser.add_argument("--role", default="owner", choices=[role.value for role in Role], help="as what (owner)")
-    parser.add_argument("--chat", type=chat_ref, default="cli:main:terminal", metavar="CHAT", help="in which group")
     parser.add_argument(
-        "--network", action="store_true", help="let it reach the web, mail, the model and functions of your own"
+        "--role", default="owner", choices=[role.value for role in Role], help="role of the member (default: owner)"
     )
+    parser.add_argument("--chat", type=chat_ref, default="cli:main:terminal", metavar="CHAT", help="chat to run it in")
+    parser.add_argument("--network", action="store_true", help="allow the web, mail, the model and custom functions")
     add_config(parser)
     parser.set_defaults(run=run_script)
 
@@ -247,7 +251,7 @@ def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run_script(options: argparse.Namespace, settings: Settings) -> int:
     """Print the events. 0: the script ended; 1: it failed, or waits for an answer; 2: wrong usage."""
     if not options.file.is_file():
-        return _usage(f"there is no file {options.file}")
+        return _usage(f"no such file: {options.file}")
     try:
         return asyncio.run(_run(_only_the_script(settings, options), options))
     except (StoreError, DefinitionError, OSError) as error:
@@ -257,7 +261,7 @@ def run_script(options: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(settings: Settings, options: argparse.Namespace) -> int:
     clock = SystemClock()
-    given = Given(clock=clock) if options.network else Given(clock=clock, web=no_web(_STAYS_OFF))
+    given = Overrides(clock=clock) if options.network else Overrides(clock=clock, web=no_web(_STAYS_OFF))
     async with scratch_daemon(settings, given) as daemon:
         bot = daemon.chats.of(options.chat).settings.bot
         specs = _of_file(daemon.registry.of(bot).specs, options.file)
@@ -267,11 +271,13 @@ async def _run(settings: Settings, options: argparse.Namespace) -> int:
             return 1
         spec = next((one for one in specs if options.tool in ("", one.name)), None)
         if spec is None or (len(specs) > 1 and not options.tool):
-            return _usage(f"{options.file} holds {', '.join(one.name for one in specs)}; name one with --tool")
+            return _usage(
+                f"{options.file} has the tools {', '.join(one.name for one in specs)}; select one with --tool"
+            )
         unknown = [name for name, _ in options.arg if name not in spec.parameters["properties"]]
         if unknown:
             known = ", ".join(spec.parameters["properties"]) or "none"
-            return _usage(f"{spec.name} has no parameter {unknown[0]!r}; it has {known}")
+            return _usage(f"{spec.name} has no parameter {unknown[0]!r}; its parameters: {known}")
         member = options.member
         trying = Trying(member, member.native, Role(options.role), options.chat)
         result = await _tried(ScriptTrial(daemon, clock, trying), spec, options)
@@ -383,7 +389,7 @@ def _short(text: str) -> str:
 def _argument(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
+        raise argparse.ArgumentTypeError(f"{text!r} is not in the form name=value")
     return name.strip(), value
 
 

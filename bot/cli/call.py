@@ -1,4 +1,4 @@
-"""`rollcall call NAME --json '{…}'`: run one function by hand, in a process of its own, through every check."""
+"""`rollcall call NAME --json '{…}'`: run one function in a separate process, with all checks, and print its result."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ from function_calls.schema.definition import DefinitionError
 from function_calls.sources.mcp_servers import prefix_of
 from services.refs import JsonObject, MemberRef, Role
 from services.store.port import StoreError
+from services.store.sqlite.lock import StoreInUse
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
-    parser.add_argument("name")
+    parser.add_argument("name", help="name of the function")
     parser.add_argument(
-        "--json", type=_json_object, default="{}", metavar="ARGUMENTS", help="the arguments as a JSON object"
+        "--json",
+        type=_json_object,
+        default="{}",
+        metavar="ARGUMENTS",
+        help="arguments as a JSON object (default: none)",
     )
     parser.add_argument(
         "--as",
@@ -33,15 +38,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=member_ref,
         default="cli:main:operator",
         metavar="MEMBER",
-        help="who calls, platform:account:member",
+        help="the caller, platform:account:member (default: cli:main:operator)",
     )
-    parser.add_argument("--role", default="owner", choices=[role.value for role in Role], help="as what (owner)")
     parser.add_argument(
-        "--chat", type=chat_ref, default="cli:main:terminal", help="the group where, platform:account:chat"
+        "--role", default="owner", choices=[role.value for role in Role], help="role of the caller (default: owner)"
     )
-    parser.add_argument("--yes", action="store_true", help="do what the function asks a yes for before it runs")
+    parser.add_argument(
+        "--chat",
+        type=chat_ref,
+        default="cli:main:terminal",
+        help="chat of the call, platform:account:chat (default: cli:main:terminal)",
+    )
+    parser.add_argument("--yes", action="store_true", help="answer the confirmation question of the function with yes")
     add_config(parser)
     parser.set_defaults(run=run)
+
+
+_NEXT_TO_A_DAEMON = (
+    "Without stopping it: send the command in a chat of the daemon, or call the function over MCP "
+    "(mcp.serve in the settings). To run it on separate data: set ROLLCALL_HOME to another folder"
+)
 
 
 @on_settings
@@ -49,8 +65,11 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print the result as JSON. 0: success; 1: failure."""
     try:
         called = asyncio.run(_called(settings, options))
+    except StoreInUse as error:
+        print(f"error: {error}. {_NEXT_TO_A_DAEMON}", file=sys.stderr)
+        return 1
     except (StoreError, DefinitionError, OSError) as error:
-        print(error, file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return 1
     result = called.result
     _say_what_nobody_was_told(called, options)
@@ -62,9 +81,9 @@ def _json_object(text: str) -> JsonObject:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"this is no JSON: {error}") from None
+        raise argparse.ArgumentTypeError(f"not valid JSON: {error}") from None
     if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError("the arguments have to be a JSON object, {…}")
+        raise argparse.ArgumentTypeError("not a JSON object, {…}")
     return value
 
 
@@ -111,4 +130,7 @@ def _say_what_nobody_was_told(called: Called, options: argparse.Namespace) -> No
     for message in called.unsent:
         print(f"not sent to {(message.to or options.chat).key}: {message.text}", file=sys.stderr)
     if called.unheard:
-        print(f"nobody reads along in {options.chat.key}: --chat names a chat for what is due later", file=sys.stderr)
+        print(
+            f"warning: messages due later cannot be sent to {options.chat.key}; set another chat with --chat",
+            file=sys.stderr,
+        )

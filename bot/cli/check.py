@@ -1,4 +1,4 @@
-"""`rollcall check`: every mistake in the settings, the functions and the texts, before anything starts."""
+"""`rollcall check`: report all errors and warnings in the settings and functions, without starting the daemon."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from config.yaml_document import read_yaml_file
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="settings to check; else those of --config")
+    parser.add_argument(
+        "files", nargs="*", type=Path, metavar="FILE", help="settings file to check (default: that of the daemon)"
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
 
@@ -32,10 +34,10 @@ def run(options: argparse.Namespace) -> int:
         if usable is not None:
             document = read_yaml_file(path)
             unusable = asyncio.run(check_functions(usable, document))
-            found = Diagnostics([*found, *at_their_places(unusable, document)])
+            found = Diagnostics([*found, *at_their_places(unusable, document, usable)])
         for diagnostic in found:
             print(diagnostic)
         failed = failed or bool(found.errors)
         if not found:
-            print(f"{path}: good" if path != SHIPPED else "config/bot.yaml: good")
+            print(f"{path if path != SHIPPED else 'config/bot.yaml'}: no problems found")
     return 1 if failed else 0

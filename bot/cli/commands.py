@@ -13,20 +13,20 @@ from bot import VERSION
 COMMANDS = {
     "run": "start the daemon",
     "chat": "talk to the bot in this terminal",
-    "check": "find mistakes in settings and functions",
+    "check": "report errors in settings and functions",
     "schema": "print the JSON Schema of the settings",
     "functions": "list the functions, or show one",
-    "call": "run one function by hand",
-    "basic": "check, try and compile BASIC scripts",
-    "mcp": "let another program call the functions",
+    "call": "run one function",
+    "basic": "check, run and compile BASIC scripts",
+    "mcp": "offer the functions to other programs over MCP",
     "replay": "run recorded cases and compare",
-    "why": "why messages were answered or not",
-    "dead": "list, show, retry or drop what was given up",
+    "why": "explain how messages ended",
+    "dead": "list, show, retry or drop dead letters",
     "doctor": "check settings, database, disk, sandbox, model, search, feeds and networks",
     "backup": "copy the database and the keys into one file",
-    "restore": "put a backup in the place of the database",
+    "restore": "replace the database by a backup",
     "stats": "success, errors and latency by function",
-    "selfcheck": "check what every function has to keep",
+    "selfcheck": "run the checks that every function has to pass",
 }
 """Help text by name, which is also the module's name."""
 
@@ -50,7 +50,8 @@ class _Command(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
     root = argparse.ArgumentParser(
-        prog="rollcall", description="A bot for group chats. Exit: 0 good, 1 findings, 2 usage."
+        prog="rollcall",
+        description="A bot for group chats. Exit codes: 0 success, 1 findings or a failure, 2 wrong usage.",
     )
     root.add_argument("--version", action="version", version=f"rollcall {VERSION}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Command)

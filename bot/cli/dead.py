@@ -1,5 +1,5 @@
-"""`rollcall dead`: messages that could not be answered, replies that no network took, and timers that could not be
-delivered: list, show, retry or drop them. Works beside a daemon that is running, which notices within a second."""
+"""`rollcall dead`: list, show, retry or drop dead letters: messages without an answer, replies that no network
+accepted, and timers that failed. A running daemon applies changes within a second."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from services.refs import JsonObject
 from services.store.chats import outcomes
 from services.store.chats.outcomes import COUNTER, DeadKind
 from services.store.port import Row, Write
-from services.store.reader import Beside
+from services.store.reader import OperatorConnection
 from services.store.turns import audit
 from services.times.recurrence import instant_text
 
@@ -28,37 +28,37 @@ from services.times.recurrence import instant_text
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
     add_config(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON array")
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
     parser.set_defaults(run=on_database(_list))
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
-    listing = subcommands.add_parser("list", help="all of them, oldest first; the same as without a subcommand")
-    show = subcommands.add_parser("show", help="one of them, with its text")
+    listing = subcommands.add_parser("list", help="list all, oldest first (default)")
+    show = subcommands.add_parser("show", help="show one with its text")
     show.add_argument("id", type=int, metavar="ID")
     for one in (listing, show):
-        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as JSON")
-    retry = subcommands.add_parser("retry", help="try them again, with the rights of now")
-    drop = subcommands.add_parser("drop", help="never try them again")
+        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    retry = subcommands.add_parser("retry", help="retry, with the current permissions")
+    drop = subcommands.add_parser("drop", help="drop without a retry")
     for one in (retry, drop):
         one.add_argument("ids", type=int, nargs="+", metavar="ID")
     for one, act in ((listing, _list), (show, _show), (retry, _retry), (drop, _drop)):
         # A value before the subcommand is already parsed.
-        one.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="the settings")
+        one.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="settings file")
         one.set_defaults(run=on_database(act))
 
 
-def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _list(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     rows = database.rows(outcomes.everything())
     if options.json:
         print(json.dumps([_as_json(row) for row in rows], ensure_ascii=False))
         return 0
     if not rows:
-        print("there are no dead letters")
+        print("no dead letters")
     for row in rows:
         print(_line(row, settings))
     return 0
 
 
-def _show(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _show(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     row = _found(options.id, database)
     if row is None:
         return 1
@@ -72,16 +72,18 @@ def _show(options: argparse.Namespace, settings: Settings, database: Beside) -> 
     return 0
 
 
-def _retry(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _retry(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     instant = instant_text(SystemClock().now())
     return _changed(options.ids, database, lambda row: outcomes.retry(row, instant), "retried")
 
 
-def _drop(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _drop(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     return _changed(options.ids, database, lambda row: [outcomes.drop(row)], "dropped")
 
 
-def _changed(ids: Sequence[int], database: Beside, writes: Callable[[Row], Sequence[Write]], done: str) -> int:
+def _changed(
+    ids: Sequence[int], database: OperatorConnection, writes: Callable[[Row], Sequence[Write]], done: str
+) -> int:
     status = 0
     for id_ in dict.fromkeys(ids):
         row = _found(id_, database)
@@ -90,15 +92,15 @@ def _changed(ids: Sequence[int], database: Beside, writes: Callable[[Row], Seque
         elif database.commit([*writes(row), audit.touch(COUNTER)])[0]:
             print(f"{id_}: {done}")
         else:
-            print(f"{id_}: it cannot be {done} now; `rollcall dead show {id_}` tells whether it is still there")
+            print(f"{id_}: cannot be {done} now; `rollcall dead show {id_}` shows whether it still exists")
             status = 1
     return status
 
 
-def _found(id_: int, database: Beside) -> Row | None:
+def _found(id_: int, database: OperatorConnection) -> Row | None:
     row = next(iter(database.rows(outcomes.of_id(id_))), None)
     if row is None:
-        print(f"there is no dead letter {id_}", file=sys.stderr)
+        print(f"error: there is no dead letter {id_}", file=sys.stderr)
     return row
 
 

@@ -1,4 +1,4 @@
-"""`rollcall doctor`: checks of settings, database, disk, sandbox, models, search, feeds and networks."""
+"""`rollcall doctor`: check settings, database, disk, sandbox, models, search, feeds and networks."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def check_database(settings: Settings) -> Diagnostic | str:
 def _on_sqlite(settings: Settings) -> Diagnostic | str:
     path = database_of(settings)
     if not path.exists():
-        return f"{path} is made at the first start"
+        return f"{path} does not exist yet; the first start creates it"
     problem = damage(path)
     if problem is None:
-        return f"{path}: whole"
+        return f"{path}: no damage found"
     text = f"{problem}; {restore_advice(settings)}"
     return Diagnostic(str(path), 1, 1, "store.damaged", text)
 
@@ -58,15 +58,15 @@ def _on_server(settings: Settings) -> Diagnostic | str:
         return Diagnostic("store.url", 1, 1, "store.unreachable", str(problem))
     revisions = read_revisions(VERSIONS)
     if state.schema_version is None:
-        schema = "its tables are made at the first start"
+        schema = "no tables yet; the first start creates them"
     elif state.schema_version == revisions.head:
         schema = f"schema {state.schema_version}, up to date"
     elif state.schema_version in revisions.known:
-        schema = f"schema {state.schema_version}, brought to {revisions.head} by the next daemon that leads"
+        schema = f"schema {state.schema_version}, migrated to {revisions.head} by the next leader"
     else:
-        text = f"{state.place} has schema {state.schema_version}, which only a newer version of the program knows"
+        text = f"{state.place} has schema {state.schema_version}, which needs a newer version of the program"
         return Diagnostic("store.url", 1, 1, "store.too_new", text)
-    leader = f"{state.leader.holder} leads" if state.leader else "nobody leads"
+    leader = f"leader: {state.leader.holder}" if state.leader else "no leader"
     return f"{state.place}: PostgreSQL {state.server_version}; {schema}; {leader}"
 
 
@@ -92,7 +92,7 @@ def _search(settings: Settings, searcher: Searcher) -> Diagnostic | str:
             answer = await searcher.search(_QUESTION, 1, settings.language)
         finally:
             await searcher.close()
-        return "answered" if answer.text or answer.hits else "answered, and found nothing"
+        return "answered" if answer.text or answer.hits else "answered without results"
 
     try:
         return f"{settings.search.kind}: {asyncio.run(probe())}"
@@ -110,7 +110,7 @@ def _news(settings: Settings) -> Diagnostic | str:
 
     found = asyncio.run(problems())
     if not found:
-        return f"{len(settings.news.feeds)} feeds, all can be read"
+        return f"{len(settings.news.feeds)} feeds, all readable"
     text = "; ".join(f"{name}: {problem}" for name, problem in found.items())
     everything = len(found) == len(settings.news.feeds)
     return Diagnostic("news.feeds", 1, 1, "news.feed_unusable", text, "error" if everything else "warning")
@@ -120,18 +120,18 @@ _LEAST_FREE_BYTES = 200_000_000
 _DAEMON_SECONDS = 2.0
 _MOST_BYTES = 100_000
 _ADVICE = {
-    ModelProblem.KEY: ("model.key_refused", "Check api_key: the provider refuses it"),
-    ModelProblem.QUOTA: ("model.no_credit", "There is no credit left with the provider"),
+    ModelProblem.KEY: ("model.key_refused", "Check api_key: the provider rejects it"),
+    ModelProblem.QUOTA: ("model.no_credit", "The provider reports that the credit is used up"),
     ModelProblem.MISSING: ("model.not_found", "Check base_url and the model's name"),
-    ModelProblem.BUSY: ("model.busy", "The provider asks to be left alone for a while"),
+    ModelProblem.BUSY: ("model.busy", "The provider limits requests; try again later"),
 }
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
-    parser.add_argument("--no-model", action="store_true", help="do not ask the model")
-    parser.add_argument("--no-web", action="store_true", help="ask neither the search nor the feeds")
-    parser.add_argument("--no-networks", action="store_true", help="do not connect to chat networks")
+    parser.add_argument("--no-model", action="store_true", help="skip the models")
+    parser.add_argument("--no-web", action="store_true", help="skip web search and feeds")
+    parser.add_argument("--no-networks", action="store_true", help="skip chat networks")
     add_config(parser)
     parser.set_defaults(run=run)
 
@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join(str(one) for one in found))
         return 1
     checks: list[tuple[str, Callable[[], Diagnostic | str]]] = [
-        ("settings", lambda: f"{path}: good"),
+        ("settings", lambda: f"{path}: no errors"),
         ("functions", lambda: _functions(settings)),
         ("database", lambda: check_database(settings)),
         ("disk", lambda: _disk(settings)),
@@ -161,7 +161,8 @@ def run(options: argparse.Namespace) -> int:
     for name, check in checks:
         outcome = check()
         wrong = isinstance(outcome, Diagnostic) and outcome.severity == "error"
-        print(f"{'WRONG' if wrong else 'good ':<6} {name:<10} {outcome}")
+        status = "ERROR" if wrong else "warn" if isinstance(outcome, Diagnostic) else "ok"
+        print(f"{status:<6} {name:<10} {outcome}")
         failed = failed or wrong
     return 1 if failed else 0
 
@@ -180,11 +181,11 @@ def _disk(settings: Settings) -> Diagnostic | str:
     home = Path(settings.home).resolve()
     there = next(folder for folder in (home, *home.parents) if folder.exists())
     if not there.is_dir():
-        return Diagnostic(str(there), 1, 1, "disk.no_folder", "this is no folder; name another one as home")
+        return Diagnostic(str(there), 1, 1, "disk.no_folder", "not a folder; set home to another path")
     free = shutil.disk_usage(there).free
     text = f"{free / 1e9:.1f} GB free for {home}"
     if not os.access(there, os.W_OK):
-        return Diagnostic(str(there), 1, 1, "disk.read_only", "this folder cannot be written")
+        return Diagnostic(str(there), 1, 1, "disk.read_only", "the folder is not writable")
     return text if free >= _LEAST_FREE_BYTES else Diagnostic(str(there), 1, 1, "disk.full", text)
 
 
@@ -198,11 +199,11 @@ def _sandbox(settings: Settings, uses: Sequence[ProcessUse]) -> Diagnostic | str
     problem = asyncio.run(Sandbox(SystemClock(), settings.sandbox).problem())
     names = ", ".join(use.name for use in uses)
     if not problem:
-        return f"processes are kept apart from this machine: {names}"
+        return f"processes run isolated: {names}"
     stopped = ", ".join(use.name for use in uses if use.needs_sandbox)
     if stopped:
-        return Diagnostic("sandbox", 1, 1, "sandbox.missing", f"{problem}. This does not work without: {stopped}")
-    text = f"{problem}. Not kept apart from this machine: {names}"
+        return Diagnostic("sandbox", 1, 1, "sandbox.missing", f"{problem}. Unavailable without it: {stopped}")
+    text = f"{problem}. Not isolated: {names}"
     return Diagnostic("sandbox", 1, 1, "sandbox.missing", text, "warning")
 
 
@@ -229,7 +230,7 @@ def _daemon_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnosti
     finally:
         connection.close()
     text = "; ".join(f"{name.removeprefix('model.')} {said}" for name, said in models.items())
-    found = Diagnostic("models", 1, 1, "model.left_alone", text, "warning") if models else "running, with every model"
+    found = Diagnostic("models", 1, 1, "model.left_alone", text, "warning") if models else "running, all models in use"
     return [("daemon", lambda: found)]
 
 
@@ -254,6 +255,6 @@ def _model(model: ChatModel) -> Diagnostic | str:
     try:
         return f"{model.name}: {asyncio.run(probe())}"
     except ModelError as error:
-        code, advice = _ADVICE.get(error.trouble, ("model.unreachable", "Check base_url and the network"))
+        code, advice = _ADVICE.get(error.problem, ("model.unreachable", "Check base_url and the network"))
         text = f"{error.code.value}: {error}. {advice}"
         return Diagnostic(f"models.{model.name}", 1, 1, code, text)

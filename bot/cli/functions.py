@@ -12,17 +12,18 @@ from bot.checks.scratch import scratch_daemon
 from bot.cli.options import add_config, on_settings
 from config.diagnostics import Diagnostic
 from config.settings import DEFAULT_BOT, Settings
+from config.texts import FALLBACK, Texts
 from function_calls.encodings import ENCODERS, inventory, who_may
-from function_calls.schema.commands import usage_line
+from function_calls.schema.commands import about, usage_line
 from function_calls.schema.definition import DefinitionError
 from function_calls.spec import FunctionSpec
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
-    parser.add_argument("name", nargs="?", help="only this one")
+    parser.add_argument("name", nargs="?", help="only this function")
     parser.add_argument("--format", default="table", choices=["table", *ENCODERS, "markdown"])
-    parser.add_argument("--bot", default=DEFAULT_BOT, help="the bot whose functions are meant")
+    parser.add_argument("--bot", default=DEFAULT_BOT, help="the bot (default: default)")
     add_config(parser)
     parser.set_defaults(run=run)
 
@@ -62,8 +63,9 @@ def _rendered(specs: Sequence[FunctionSpec], style: str) -> str:
 
 def _table(specs: Sequence[FunctionSpec]) -> str:
     rows = [("NAME", "USAGE", "EFFECT", "WHERE", "WHO", "DESCRIPTION")]
+    texts = Texts().of(FALLBACK)
     rows += [
-        (spec.name, usage_line(spec), spec.execution.effect.value, spec.access.scope, who_may(spec), spec.description)
+        (spec.name, usage_line(spec), spec.execution.effect.value, spec.access.scope, who_may(spec), about(spec, texts))
         for spec in specs
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]

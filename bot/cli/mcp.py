@@ -29,7 +29,7 @@ from services.mcp.tools import COUNTER, Pin, PinState, ToolDefinition, pin_of
 from services.refs import ChatRef, Role
 from services.store.chats import mcp_pins
 from services.store.port import StoreError, Write
-from services.store.reader import Beside
+from services.store.reader import OperatorConnection
 from services.store.sqlite.lock import StoreInUse
 from services.store.turns import audit
 
@@ -40,30 +40,32 @@ _NEEDS_A_WORD = (PinState.WAITING, PinState.CHANGED)
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `list`, `accept` and `forget` to `rollcall mcp`."""
-    listing = subcommands.add_parser("list", help="the tools of all servers, and whether they may be used")
-    listing.add_argument("server", nargs="?", help="only this one")
-    listing.add_argument("--full", action="store_true", help="with descriptions and schemas, word for word")
+    listing = subcommands.add_parser("list", help="list the tools of all servers with their state")
+    listing.add_argument("server", nargs="?", help="only this server")
+    listing.add_argument("--full", action="store_true", help="with full descriptions and schemas")
     _finish(listing, _list)
-    accept = subcommands.add_parser("accept", help="let tools be used as their servers define them now")
+    accept = subcommands.add_parser("accept", help="accept tools as their servers define them now")
     accept.add_argument("server")
-    accept.add_argument("tools", nargs="*", metavar="TOOL", help="without one: all that wait")
-    accept.add_argument("--yes", action="store_true", help="without asking")
+    accept.add_argument("tools", nargs="*", metavar="TOOL", help="tools to accept (default: all that wait)")
+    accept.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     _finish(accept, _accept)
     forget = subcommands.add_parser(
-        "forget", help="know nothing of tools; a server that is not known at all is then seen for the first time"
+        "forget", help="delete the stored data of tools; a server without any is treated as new"
     )
     forget.add_argument("server")
-    forget.add_argument("tools", nargs="*", metavar="TOOL", help="without one: all of the server")
+    forget.add_argument("tools", nargs="*", metavar="TOOL", help="tools to forget (default: all of the server)")
     _finish(forget, _forget)
 
 
-def _finish(parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, Settings, Beside], int]) -> None:
+def _finish(
+    parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, Settings, OperatorConnection], int]
+) -> None:
     # A value before the subcommand is already parsed.
-    parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="the settings")
+    parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="settings file")
     parser.set_defaults(run=on_database(act))
 
 
-def _list(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _list(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     pins = [one for one in _pins(database) if options.server in (None, one.server)]
     if options.server is not None and not pins:
         return _unknown(options.server, settings)
@@ -91,7 +93,7 @@ def _table(pins: Sequence[Pin]) -> None:
         print("  ".join([*cells, row[3]]).rstrip())
 
 
-def _accept(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _accept(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     pins = [one for one in _pins(database) if one.server == options.server]
     if not pins:
         return _unknown(options.server, settings)
@@ -121,7 +123,7 @@ def _accept(options: argparse.Namespace, settings: Settings, database: Beside) -
     return 0 if all(touched) else 1
 
 
-def _forget(options: argparse.Namespace, settings: Settings, database: Beside) -> int:
+def _forget(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     pins = [one for one in _pins(database) if one.server == options.server]
     if not pins:
         return _unknown(options.server, settings)
@@ -147,11 +149,11 @@ def _after_forgetting(server: McpServerSettings, *, knows_others: bool) -> str:
     )
 
 
-def _pins(database: Beside) -> list[Pin]:
+def _pins(database: OperatorConnection) -> list[Pin]:
     return [pin_of(row) for row in database.rows(mcp_pins.everything())]
 
 
-def _write(database: Beside, writes: Sequence[Write]) -> list[int]:
+def _write(database: OperatorConnection, writes: Sequence[Write]) -> list[int]:
     """The number of rows that each of `writes` changed. The running daemon is notified."""
     return database.commit([*writes, audit.touch(COUNTER)])[:-1]
 
@@ -218,7 +220,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
     _add_options(parser)
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
-    serve = subcommands.add_parser("serve", help="offer the functions to another program; the default")
+    serve = subcommands.add_parser("serve", help="offer the functions to another program (default)")
     _add_options(serve, default=argparse.SUPPRESS)
     add_to(subcommands)
 
@@ -250,28 +252,30 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 def _add_options(parser: argparse.ArgumentParser, **default: Any) -> None:
     """Add the options. `default` replaces the defaults, so that a subparser keeps values before the subcommand."""
     roles = [role.value for role in Role]
-    parser.add_argument("--role", choices=roles, help="what it may do (member)", **{"default": "member", **default})
+    parser.add_argument(
+        "--role", choices=roles, help="role of the program (default: member)", **{"default": "member", **default}
+    )
     parser.add_argument(
         "--as",
         dest="member",
         type=member_ref,
         metavar="MEMBER",
-        help=f"as whom it calls, platform:account:member ({_HERE})",
+        help=f"the caller, platform:account:member (default: {_HERE})",
         **{"default": _HERE, **default},
     )
     parser.add_argument(
         "--chat",
         type=chat_ref,
-        help=f"the chat where, platform:account:chat ({_HERE}, a private one)",
+        help=f"the chat, platform:account:chat (default: {_HERE}, private)",
         **{"default": _HERE, **default},
     )
     parser.add_argument(
-        "--bot", help="the bot whose functions it gets (that of the chat)", **{"default": "", **default}
+        "--bot", help="the bot whose functions are offered (default: that of the chat)", **{"default": "", **default}
     )
     parser.add_argument(
         "--sampling",
         action="store_true",
-        help="a function that wants a model's words has them from the client's own model, where it can do that",
+        help="use the client's model for functions that need a model, if the client supports it",
         **({"default": False} | default),
     )
     add_config(parser, **default)

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bot.database.opening import beside_of
+from bot.database.opening import operator_connection_of
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
 from services.refs import ChatRef, MemberRef
-from services.store.reader import Beside, ReaderError
+from services.store.reader import OperatorConnection, ReaderError
 
 SHIPPED = Path(__file__).parents[2] / "config" / "bot.yaml"
 _MOST_HOURS = 1_000_000.0
@@ -27,7 +27,7 @@ def add_config(parser: argparse.ArgumentParser, **default: Any) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help="the settings; without it $ROLLCALL_CONFIG, else the shipped config/bot.yaml",
+        help="settings file (default: $ROLLCALL_CONFIG, else the shipped config/bot.yaml)",
         **default,
     )
 
@@ -48,7 +48,7 @@ def has_settings(options: argparse.Namespace) -> bool:
 def positive_count(text: str) -> int:
     """Parse a positive integer. Raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -96,13 +96,15 @@ def on_settings(act: Callable[[argparse.Namespace, Settings], int]) -> Callable[
     return run
 
 
-def on_database(act: Callable[[argparse.Namespace, Settings, Beside], int]) -> Callable[[argparse.Namespace], int]:
+def on_database(
+    act: Callable[[argparse.Namespace, Settings, OperatorConnection], int],
+) -> Callable[[argparse.Namespace], int]:
     """A command that calls `act` with the settings and their database, which a running daemon may have open. Exit
     status 1, with the reason on standard error, if either cannot be used."""
 
     def run(options: argparse.Namespace, settings: Settings) -> int:
         try:
-            with beside_of(settings) as database:
+            with operator_connection_of(settings) as database:
                 return act(options, settings, database)
         except ReaderError as error:
             print(error, file=sys.stderr)

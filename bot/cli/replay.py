@@ -19,8 +19,8 @@ from bot.chats.chats import Chats, ServedChat
 from bot.checks.scratch import scratch_daemon
 from bot.cli.options import add_config, on_settings
 from bot.intake.gate import judge
-from bot.intake.intake import fit
-from bot.overrides import Given
+from bot.intake.intake import normalized
+from bot.overrides import Overrides
 from config.sections.models import ModelProfileSettings, Protocol
 from config.settings import Settings
 from config.texts import Texts
@@ -38,7 +38,7 @@ from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.definition import DefinitionError
 from function_calls.schema.schema import UnusableSchema
 from function_calls.spec import FunctionResult, FunctionSpec, Handler, Origin
-from function_calls.turn import HistoryLine, KnownPast, Turn, TurnInput
+from function_calls.turn import FixedHistory, HistoryLine, Turn, TurnInput
 from services.clock import Deadlines, InstantClock
 from services.llm.model import ModelAnswer, ModelError, ModelRequest, Offer
 from services.llm.protocols.text_protocol import text_reader
@@ -306,7 +306,7 @@ class Replay:
         self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
     ) -> TurnOutcome:
         """Run with the daemon's functions and router, on a temporary database."""
-        given = Given(
+        given = Overrides(
             clock=clock,
             rng=Random(1),  # noqa: S311 - the same random numbers each time
             model=_asked(model, clock),
@@ -330,7 +330,7 @@ class Replay:
         served = replace(self._chats.of(_chat(case.message)), allowed_by="*")
         context = _context(case.message, served, clock)
         decision = judge(context, served, functions, None)
-        if not decision.is_for_us:
+        if not decision.starts_turn:
             return TurnOutcome(OutcomeKind.SILENT, decision.reason, detail=decision.detail)
         history = _history(case.history, served.profile.bot_name, clock)
 
@@ -338,7 +338,7 @@ class Replay:
             id=str(case.id),
             functions=functions,
             profile=lambda: served.profile,
-            past=KnownPast(history),
+            history=FixedHistory(history),
             addressed=decision.addressed,
         )
         turn = Turn(given, clock.monotonic() + self._settings.router.turn_timeout_seconds)
@@ -419,7 +419,7 @@ def _context(message: WrittenMessage, served: ServedChat, clock: InstantClock) -
         mentions_bot=message.addressed,
         bot=served.settings.bot,
     )
-    return fit(context, _LONGEST_TEXT, served.profile.texts)
+    return normalized(context, _LONGEST_TEXT, served.profile.texts)
 
 
 def _history(lines: Sequence[Mapping[str, Any]], bot_name: str, clock: InstantClock) -> Sequence[HistoryLine]:
@@ -441,7 +441,7 @@ def _history(lines: Sequence[Mapping[str, Any]], bot_name: str, clock: InstantCl
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
     parser.add_argument("file", type=Path, metavar="FILE.jsonl")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="where the result lines go; else standard output")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="file for the result lines (default: standard output)")
     add_config(parser)
     parser.set_defaults(run=run)
 

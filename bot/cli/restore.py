@@ -1,4 +1,4 @@
-"""`rollcall restore`: put a backup in the place of the SQLite database, which is kept under another name."""
+"""`rollcall restore`: replace the SQLite database by a backup. The database is renamed, not deleted."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from services.store.sqlite.upgrade import damage, newest_good, restore, schema_v
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
-    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="without it the newest good one in backups/")
-    parser.add_argument("--yes", action="store_true", help="without asking")
+    parser.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", help="backup file (default: the newest undamaged one in backups/)"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     add_config(parser)
     parser.set_defaults(run=run)
 

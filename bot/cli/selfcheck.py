@@ -23,10 +23,10 @@ async def self_check(settings: Settings, document: YamlDocument | None = None) -
         return [one for one in found if one.code in codes]
 
     return {
-        "every name and command is taken once, and every definition can be used": of(Unfit.UNUSABLE, Unfit.TAKEN),
-        "every schema is valid and can be told to a model": of(Code.BAD_SCHEMA),
+        "names and commands are unique, and all definitions are usable": of(Unfit.UNUSABLE, Unfit.TAKEN),
+        "all schemas are valid and can be sent to models": of(Code.BAD_SCHEMA),
         "no handler reads the text of a message": of(Code.READS_TEXT, Code.RAW_TEXT),
-        "there is a native protocol with function calling": _without_native_protocol(settings, document),
+        "a model with native function calling can be used": _without_native_protocol(settings, document),
     }
 
 
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print each check and its findings. 1: something was found."""
     failed = False
     for name, found in asyncio.run(self_check(settings, read_yaml_file(config_path(options)))).items():
-        print(f"{'FOUND' if found else 'good ':<6} {name}")
+        print(f"{'ERROR' if found else 'ok':<6} {name}")
         for diagnostic in found:
             print(f"       {diagnostic}")
         failed = failed or bool(found)

@@ -22,7 +22,7 @@ from bot.database.opening import lead_of, open_store, remedy
 from bot.live.settings import secrets_of
 from bot.live.watching import LOOK_SECONDS, Watcher
 from bot.mcp import callers
-from bot.overrides import Given
+from bot.overrides import Overrides
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
 from bot.telemetry.logs import set_up_logs
@@ -121,7 +121,7 @@ def serve(settings: Settings, file: SettingsFile, *, console: bool, page: bool) 
     and, without a console, on SIGHUP. 0: stopped on request; 1: failed to start or crashed."""
     redact = Redactor(secrets_of(settings))
     try:
-        shown = set_up_logs(settings.logging, redact=redact, somebody_chats_here=console)
+        shown = set_up_logs(settings.logging, redact=redact, console_chat=console)
     except OSError as error:
         print(f"rollcall cannot start: its log: {error}", file=sys.stderr)
         return 1
@@ -199,7 +199,7 @@ async def _lead(
         if console:
             name = settings.platforms.console.name
             platforms.append(Console(name, clock, read_from=sys.stdin, write_to=sys.stdout))
-        given = Given(
+        given = Overrides(
             clock=clock,
             changes=watcher,
             read_settings=file.read,
@@ -211,7 +211,7 @@ async def _lead(
     except BaseException:
         await store.close()
         raise
-    daemon.live.take(prepare=lambda fresh: partial(redact.learn, secrets_of(fresh)), hears_of=secrets_of)
+    daemon.live.register(prepare=lambda fresh: partial(redact.learn, secrets_of(fresh)), depends_on=secrets_of)
     if web is not None:
         web.live(daemon.live)
     watcher.start()
@@ -252,7 +252,7 @@ async def _look_again(daemon: Daemon, watcher: Watcher) -> None:
     """Reload everything, whatever the watcher knows."""
     await daemon.reload.now()
     daemon.functions.revive()
-    watcher.tell_all()
+    watcher.wake_all()
 
 
 async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, stop: Stop, watcher: Watcher) -> None:

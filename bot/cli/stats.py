@@ -136,9 +136,9 @@ _HOUR_MS = 3_600_000
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
-    parser.add_argument("--hours", type=positive_hours, default=24.0, help="how far back (24)")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--shadow", action="store_true", help="compare the decisions of the second model")
+    parser.add_argument("--hours", type=positive_hours, default=24.0, help="period in hours (default: 24)")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.add_argument("--shadow", action="store_true", help="compare the decisions of the shadow model")
     add_config(parser)
     parser.set_defaults(run=run)
 
@@ -170,14 +170,14 @@ def _shadow(settings: Settings, since: datetime, options: argparse.Namespace) ->
     try:
         report = read_report(Path(settings.logging.folder) / FILE, since)
     except OSError as error:
-        print(f"the log of the shadow cannot be read: {error}", file=sys.stderr)
+        print(f"error: the log of the shadow model cannot be read: {error}", file=sys.stderr)
         return 1
     if options.json:
         print(json.dumps(report.as_json(), ensure_ascii=False))
     elif report.decisions or report.acted_errors:
         print(_shadow_table(report))
     else:
-        print(f"the shadow decided nothing in the last {options.hours:g} hours (settings: router.shadow.model)")
+        print(f"no decisions of the shadow model in the last {options.hours:g} hours (settings: router.shadow.model)")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`rollcall why`: why messages ended as they did, from the database of a daemon that may be running."""
+"""`rollcall why`: explain how messages ended, also while the daemon runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from services.store.reader import ReaderError
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command to `parser`."""
-    parser.add_argument("chat", nargs="?", help="platform:account:chat; without it all chats")
-    parser.add_argument("--count", type=positive_count, default=20, help="how many of the last messages (20)")
+    parser.add_argument("chat", nargs="?", help="platform:account:chat (default: all chats)")
+    parser.add_argument("--count", type=positive_count, default=20, help="number of latest messages (default: 20)")
     parser.add_argument(
-        "--back", type=positive_count, metavar="N", help="only the message that is N back; 1 is the last"
+        "--back", type=positive_count, metavar="N", help="only the Nth message from the end; 1 is the latest"
     )
-    parser.add_argument("--id", metavar="ID", help="only the message with this id of its network, and its changes")
+    parser.add_argument("--id", metavar="ID", help="only the message with this id in its network, and its edits")
     add_config(parser)
     parser.set_defaults(run=run)
 

@@ -63,15 +63,15 @@ class Leadership(Lead, Protocol):
     async def try_to_begin(self) -> Held | None:
         """Become the leader and return None, or return the current leader. Raises StoreError."""
 
-    async def begin(self, stands_by: Callable[[Held], None]) -> None:
-        """Return when this process leads. `stands_by` is called for each new leader. Raises StoreError if the database
+    async def begin(self, on_waiting: Callable[[Held], None]) -> None:
+        """Return when this process leads. `on_waiting` is called for each new leader. Raises StoreError if the database
         cannot be reached at the beginning, after a grace period for one that is starting too; later it retries."""
 
     async def end(self) -> None:
         """Release the leadership at once for another process. Call it after the last write."""
 
 
-class Alone:
+class SoleLeader:
     """Leadership of a process with exclusive access to the database."""
 
     guard: Write | None = None
@@ -85,7 +85,7 @@ class Alone:
     async def try_to_begin(self) -> Held | None:
         return None
 
-    async def begin(self, stands_by: Callable[[Held], None]) -> None:
+    async def begin(self, on_waiting: Callable[[Held], None]) -> None:
         return None
 
     async def end(self) -> None:
@@ -117,28 +117,28 @@ class Leading:
 
     async def try_to_begin(self) -> Held | None:
         asked = self._now()
-        taken = await self._lease.take()
-        if isinstance(taken, Held):
-            return taken
-        self._token, self._since = taken, asked
+        lease = await self._lease.take()
+        if isinstance(lease, Held):
+            return lease
+        self._token, self._since = lease, asked
         self._keeper = asyncio.create_task(self._keep(), name="lease")
-        self._keeper.add_done_callback(self._kept)
-        _log.info("leads", token=taken)
+        self._keeper.add_done_callback(self._keeper_done)
+        _log.info("leads", token=lease)
         return None
 
-    async def begin(self, stands_by: Callable[[Held], None]) -> None:
+    async def begin(self, on_waiting: Callable[[Held], None]) -> None:
         until = self._clock.monotonic() + _START_SECONDS
-        told: str | None = None
+        reported: str | None = None
         while True:
             try:
                 held = await self.try_to_begin()
                 if held is None:
                     return
-                if held.holder != told:
-                    told = held.holder
-                    stands_by(held)
+                if held.holder != reported:
+                    reported = held.holder
+                    on_waiting(held)
             except Unreachable as problem:
-                if told is None and self._clock.monotonic() >= until:
+                if reported is None and self._clock.monotonic() >= until:
                     raise
                 _log.warning("lease_cannot_be_asked_for", problem=str(problem))
             await self._clock.sleep(self._pause_seconds)
@@ -176,7 +176,7 @@ class Leading:
             except StoreFenced:
                 return
 
-    def _kept(self, keeper: asyncio.Task[None]) -> None:
+    def _keeper_done(self, keeper: asyncio.Task[None]) -> None:
         """Report a crashed renewal: the process would answer until the lease expires, and then be silent forever."""
         error = None if keeper.cancelled() else keeper.exception()
         if not isinstance(error, Exception):

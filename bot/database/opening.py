@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot.database.leadership import Alone, Leadership, Leading
+from bot.database.leadership import Leadership, Leading, SoleLeader
 from config.settings import Settings, StoreSettings
 from services.clock import Clock
 from services.store.all_tables import all_tables
 from services.store.port import Store, StoreBroken, StoreDamaged, StoreError, StoreFull, Write
-from services.store.reader import Beside, Reader, ReaderError, SideConnection
+from services.store.reader import OperatorConnection, Reader, ReaderError, SideConnection
 from services.store.sqlite.store import SqliteSide, SqliteStore
 from services.store.sqlite.upgrade import newest_good, upgrade
 
@@ -57,7 +57,7 @@ async def open_on_server(
     )
 
 
-def beside_on_server(settings: StoreSettings, *, writes: bool) -> SideConnection:
+def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> SideConnection:
     """A connection next to a running daemon. Raises ReaderError."""
     try:
         with _driver():
@@ -101,7 +101,7 @@ DATABASE = "rollcall.sqlite"
 def lead_of(settings: Settings, clock: Clock, on_lost: Callable[[Exception], None] | None = None) -> Leadership:
     """Leadership on the database of the settings, not started. `on_lost` is called on the event loop. Raises
     StoreError."""
-    return lead_on_server(settings.store, clock, on_lost) if settings.store.is_on_a_server else Alone()
+    return lead_on_server(settings.store, clock, on_lost) if settings.store.is_on_a_server else SoleLeader()
 
 
 async def open_store(
@@ -163,12 +163,12 @@ def reader_of(settings: Settings) -> Reader:
     return Reader(_connection(settings, writes=False))
 
 
-def beside_of(settings: Settings) -> Beside:
+def operator_connection_of(settings: Settings) -> OperatorConnection:
     """Access for a few writes next to a running daemon. Raises ReaderError."""
-    return Beside(_connection(settings, writes=True))
+    return OperatorConnection(_connection(settings, writes=True))
 
 
 def _connection(settings: Settings, *, writes: bool) -> SideConnection:
     if settings.store.is_on_a_server:
-        return beside_on_server(settings.store, writes=writes)
+        return operator_connection_on_server(settings.store, writes=writes)
     return SqliteSide.open(database_of(settings), writes=writes)

@@ -53,7 +53,7 @@ class OutboundMessage(NamedTuple):
     """The history row that receives the native id."""
     claimed: bool
     """The outbox row is in state "sending", claimed by this process."""
-    said_at_ms: int
+    created_ms: int
     """When the row was written, in milliseconds since 1970."""
     due: Due | None = None
     """Set for messages of timers, which are marked if they are late."""
@@ -67,7 +67,7 @@ class OutboundMessage(NamedTuple):
 class _Waiting:
     """A queued message."""
 
-    parcel: OutboundMessage
+    message: OutboundMessage
     member: str = ""
     """Key of the member in whose queue it waits; empty if members do not take turns."""
     lines: int = 0
@@ -97,10 +97,10 @@ class _Queue:
     def done(self) -> None:
         """Remove the message that `next` returned, and continue with the next member."""
         member = next(iter(self._members))
-        left = self._members.pop(member)
-        left.popleft()
-        if left:
-            self._members[member] = left
+        remaining = self._members.pop(member)
+        remaining.popleft()
+        if remaining:
+            self._members[member] = remaining
 
 
 class Delivery:
@@ -155,73 +155,78 @@ class Delivery:
         platform = self.platform(chat)
         return platform is not None and platform.limits.senders_retry
 
-    def unmarked_bots_said_at(self, chat: ChatRef) -> float | None:
+    def is_only_bot(self, chat: ChatRef) -> bool:
+        """Whether `chat` has no other bots."""
+        platform = self.platform(chat)
+        return platform is not None and platform.limits.only_bot
+
+    def last_unmarked_sent_at(self, chat: ChatRef) -> float | None:
         """When the bot last sent something in `chat`, on the monotonic clock; None if it has not, or if the network
         marks bots."""
         times, platform = self._sent_at.get(chat), self.platform(chat)
         return times[-1] if times and platform is not None and not platform.limits.bots_are_marked else None
 
-    def hand_over(self, parcels: Sequence[OutboundMessage]) -> None:
+    def hand_over(self, messages: Sequence[OutboundMessage]) -> None:
         """Queue these behind messages of the same chats; on a paced network, as much as the queue may hold."""
-        for parcel in parcels:
-            lane = self._lane(parcel.outgoing)
+        for message in messages:
+            lane = self._lane(message.outgoing)
             queue = self._queues.setdefault(lane, _Queue())
-            platform = self.platform(parcel.outgoing.chat)
+            platform = self.platform(message.outgoing.chat)
             if platform is not None and platform.limits.is_paced:
-                self._append_within_limits(queue, parcel, platform.limits)
+                self._append_within_limits(queue, message, platform.limits)
             else:
-                queue.append(_Waiting(parcel))
+                queue.append(_Waiting(message))
             if lane not in self._tasks:
                 self._tasks[lane] = asyncio.get_running_loop().create_task(self._work_off(lane))
 
-    def _append_within_limits(self, queue: _Queue, parcel: OutboundMessage, limits: Limits) -> None:
-        """Queue the lines of `parcel` that fit. The member's first message that does not fit stays in the queue to
+    def _append_within_limits(self, queue: _Queue, message: OutboundMessage, limits: Limits) -> None:
+        """Queue the lines of `message` that fit. The member's first message that does not fit stays in the queue to
         report how much is dropped; later ones are dropped until that report is sent."""
-        outgoing, member = parcel.outgoing, parcel.asked_by
+        outgoing, member = message.outgoing, message.asked_by
         lines = line_count(outgoing.text, limits)
         room, setting = min(
             (self._settings.lines_per_member - self._lines[member], "delivery.lines_per_member"),
             (self._settings.lines_per_chat - self._lines[outgoing.chat], "delivery.lines_per_chat"),
         )
         if not member or lines <= room:
-            self._charge(parcel, lines)
-            queue.append(_Waiting(parcel, member, lines))
+            self._charge(message, lines)
+            queue.append(_Waiting(message, member, lines))
             return
         # The end of the turn is already stored, so its reason is amended.
-        writes = [inbox.amend(parcel.turn_id, ReasonCode.REPLY_DROPPED.value, setting)]
+        writes = [inbox.amend(message.turn_id, ReasonCode.REPLY_DROPPED.value, setting)]
         report = queue.reports.get(member)
         if report is not None:
             report.dropped += lines
             self.dropped_lines += lines
-            self._store.post([outbox.drop_unsent(parcel.row_id, setting), *writes])
+            self._store.post([outbox.drop_unsent(message.row_id, setting), *writes])
             return
-        text, left = first_lines(outgoing.text, max(room, 0), limits)
-        self._charge(parcel, lines - left)
-        report = _Waiting(parcel._replace(outgoing=replace(outgoing, text=text)), member, lines - left, left)
+        text, rest = first_lines(outgoing.text, max(room, 0), limits)
+        self._charge(message, lines - rest)
+        report = _Waiting(message._replace(outgoing=replace(outgoing, text=text)), member, lines - rest, rest)
         queue.reports[member] = report
         queue.append(report)
-        self.dropped_lines += left
+        self.dropped_lines += rest
         self._store.post(writes)
         _log.warning("reply_dropped", chat=outgoing.chat.key, member=member, because=setting)
 
-    def _charge(self, parcel: OutboundMessage, lines: int) -> None:
+    def _charge(self, message: OutboundMessage, lines: int) -> None:
         """Add `lines` (may be negative) to the queued lines of the chat and the member."""
-        for payer in (parcel.outgoing.chat, parcel.asked_by):
+        for payer in (message.outgoing.chat, message.asked_by):
             self._lines[payer] += lines
             if not self._lines[payer]:
                 del self._lines[payer]
 
     def _reporting(self, queue: _Queue, waiting: _Waiting) -> OutboundMessage:
         """The message to send for `waiting`, with a note on dropped lines if it reports them."""
-        parcel = waiting.parcel
+        message = waiting.message
         if not waiting.dropped:
-            return parcel
+            return message
         if queue.reports.get(waiting.member) is waiting:
             # Later drops need another report.
             del queue.reports[waiting.member]
-        note = self._dropped(parcel.outgoing.chat, waiting.dropped)
-        text = f"{parcel.outgoing.text}\n{note}".lstrip("\n")
-        return parcel._replace(outgoing=replace(parcel.outgoing, text=text))
+        note = self._dropped(message.outgoing.chat, waiting.dropped)
+        text = f"{message.outgoing.text}\n{note}".lstrip("\n")
+        return message._replace(outgoing=replace(message.outgoing, text=text))
 
     def _lane(self, outgoing: Outgoing) -> Lane:
         chat = outgoing.chat
@@ -231,20 +236,20 @@ class Delivery:
 
     async def recover(self) -> int:
         """Queue the outbox rows that an earlier process left; returns their number."""
-        parcels: list[OutboundMessage] = []
+        messages: list[OutboundMessage] = []
         for row in await self._store.read(outbox.unsent()):
-            parcel = _parcel(row)
+            message = _message_of_row(row)
             if row["state"] == "sending":
-                parcel = parcel._replace(outgoing=self._marked(parcel.outgoing))
-            parcels.append(parcel)
-        self.hand_over(parcels)
-        return len(parcels)
+                message = message._replace(outgoing=self._marked(message.outgoing))
+            messages.append(message)
+        self.hand_over(messages)
+        return len(messages)
 
     async def take_up_retried(self) -> None:
         """Send the given-up messages that an operator has released for a retry."""
         for row in await self._store.read(outbox.retried()):
             if (await self._store.commit([outbox.claim(row["id"], self._epoch)]))[0]:
-                self.hand_over([_parcel(row)._replace(claimed=True)])
+                self.hand_over([_message_of_row(row)._replace(claimed=True)])
 
     def _marked(self, outgoing: Outgoing) -> Outgoing:
         """`outgoing` with a note that it may be a duplicate, unless the network deduplicates sends or it has the note.
@@ -258,7 +263,7 @@ class Delivery:
         text = f"{outgoing.text}\n{note}"
         return replace(outgoing, text=text) if len(text) <= platform.limits.text_chars else outgoing
 
-    def _said_late(self, outgoing: Outgoing, due: Due | None) -> Outgoing:
+    def _with_late_note(self, outgoing: Outgoing, due: Due | None) -> Outgoing:
         """`outgoing`, behind a note if it is late now. `pieces` has reserved the room."""
         if due is None:
             return outgoing
@@ -309,9 +314,9 @@ class Delivery:
         try:
             while queue and not self._is_closing:
                 waiting = queue.next()
-                parcel = self._reporting(queue, waiting)
+                message = self._reporting(queue, waiting)
                 try:
-                    await self._deliver(parcel)
+                    await self._deliver(message)
                 except StoreFull as problem:
                     # Nothing is lost: the row stays in the outbox until there is disk space to claim it.
                     _log.error("outbox_cannot_be_claimed", chat=_chat(lane).key, problem=str(problem))
@@ -323,28 +328,28 @@ class Delivery:
                     return
                 except Exception as problem:  # noqa: BLE001 - a broken platform must not stop the chat
                     _log.critical("delivery_failed", chat=_chat(lane).key, exc_info=problem)
-                    self._give_up(parcel, f"{type(problem).__name__} while sending")
+                    self._give_up(message, f"{type(problem).__name__} while sending")
                 if waiting.lines:
-                    self._charge(parcel, -waiting.lines)
+                    self._charge(message, -waiting.lines)
                 queue.done()
         finally:
             del self._tasks[lane]
             if not queue:
                 del self._queues[lane]
 
-    async def _deliver(self, parcel: OutboundMessage) -> None:
-        chat = parcel.outgoing.chat
+    async def _deliver(self, message: OutboundMessage) -> None:
+        chat = message.outgoing.chat
         platform = self.platform(chat)
         if platform is None:
-            self._give_up(parcel, f"there is no platform {chat.platform}:{chat.account}")
+            self._give_up(message, f"there is no platform {chat.platform}:{chat.account}")
             return
         linked = self._linked.get((chat.platform, chat.account))
-        is_claimed, outgoing = parcel.claimed, parcel.outgoing
+        is_claimed, outgoing = message.claimed, message.outgoing
         settings = self._settings
         policy = RetryPolicy(settings.attempts, settings.first_delay_seconds, settings.longest_delay_seconds)
         for attempt in range(1, policy.attempts + 1):
             if linked is not None or not is_claimed:
-                await self._make_ready(parcel, outgoing, linked, is_claimed=is_claimed)
+                await self._make_ready(message, outgoing, linked, is_claimed=is_claimed)
                 is_claimed = True
             if attempt == 1:
                 self._reach("reply.after_outbox_before_send")
@@ -353,42 +358,42 @@ class Delivery:
             try:
                 self._reach("reply.during_send")
                 # Checked here, after the wait for rate and connection.
-                receipt = await platform.send(self._said_late(outgoing, parcel.due))
+                receipt = await platform.send(self._with_late_note(outgoing, message.due))
             except SendFailed as failure:
                 if not failure.retryable or attempt == policy.attempts:
-                    self._give_up(parcel, str(failure))
+                    self._give_up(message, str(failure))
                     return
                 _log.info("send_failed", chat=chat.key, attempt=attempt, problem=str(failure))
-                if failure.unknown_outcome and outgoing is parcel.outgoing:
+                if failure.unknown_outcome and outgoing is message.outgoing:
                     # A duplicate is better than a loss, if the second copy says that it may be one.
                     outgoing = self._marked(outgoing)
                 await self._clock.sleep(failure.retry_after_seconds or policy.wait_after(attempt))
                 continue
             self._reach("reply.after_send_before_mark")
-            writes = _sent(parcel, receipt.native_id)
+            writes = _sent(message, receipt.native_id)
             if platform.limits.sends_are_idempotent:
                 self._store.post(writes)
             else:
-                await self._mark_sent(parcel, writes)
+                await self._mark_sent(message, writes)
             self._reach("reply.after_mark")
             return
 
-    async def _mark_sent(self, parcel: OutboundMessage, writes: Sequence[Write]) -> None:
+    async def _mark_sent(self, message: OutboundMessage, writes: Sequence[Write]) -> None:
         """Mark the row as sent, durably: the network would show a repeated send after a crash."""
         try:
             await self._store.commit(writes)
         except StoreFull as problem:
             # Retrying the delivery would send a certain duplicate; without the mark, a restart may send one.
-            _log.error("sent_but_not_marked", outbox=parcel.row_id, problem=str(problem))
+            _log.error("sent_but_not_marked", outbox=message.row_id, problem=str(problem))
 
     async def _make_ready(
-        self, parcel: OutboundMessage, outgoing: Outgoing, linked: Linked | None, *, is_claimed: bool
+        self, message: OutboundMessage, outgoing: Outgoing, linked: Linked | None, *, is_claimed: bool
     ) -> None:
         """Wait until the recipient is reachable, and claim the row."""
         if linked is not None:
-            await linked.until_reachable(outgoing, parcel.said_at_ms)
+            await linked.until_reachable(outgoing, message.created_ms)
         if not is_claimed:
-            await self._store.commit([outbox.claim(parcel.row_id, self._epoch)])
+            await self._store.commit([outbox.claim(message.row_id, self._epoch)])
 
     def _takes_place(self, chat: ChatRef, sends_per_minute: int) -> bool:
         """Count one send in the chat's rate. Returns False without counting if the rate is used up or another process
@@ -418,15 +423,15 @@ class Delivery:
             # The leading process sends it from the outbox.
             await self._lead.sure()
 
-    def _give_up(self, parcel: OutboundMessage, problem: str) -> None:
+    def _give_up(self, message: OutboundMessage, problem: str) -> None:
         self.failed += 1
-        _log.error("message_not_delivered", chat=parcel.outgoing.chat.key, outbox=parcel.row_id, problem=problem)
-        self._store.post([outbox.failed(parcel.row_id, problem, self._clock.now_ms())])
+        _log.error("message_not_delivered", chat=message.outgoing.chat.key, outbox=message.row_id, problem=problem)
+        self._store.post([outbox.failed(message.row_id, problem, self._clock.now_ms())])
         for call in self.on_given_up:
-            call(parcel, problem)
+            call(message, problem)
 
 
-def _parcel(row: Row) -> OutboundMessage:
+def _message_of_row(row: Row) -> OutboundMessage:
     """The message of an outbox row that an earlier process left, or that is retried."""
     body = orjson.loads(row["body"])
     outgoing, due = outgoing_from_json(row["key"], body), due_from_json(body)
@@ -437,18 +442,18 @@ def _parcel(row: Row) -> OutboundMessage:
         outgoing,
         row["history_id"],
         claimed=False,
-        said_at_ms=row["at_ms"],
+        created_ms=row["at_ms"],
         due=due,
         turn_id=row["turn_id"],
         asked_by=body.get("asked_by", ""),
     )
 
 
-def _sent(parcel: OutboundMessage, native_id: str) -> list[Write]:
+def _sent(message: OutboundMessage, native_id: str) -> list[Write]:
     """Writes that mark the message as sent."""
-    writes = [outbox.sent(parcel.row_id, native_id)]
-    if parcel.history_id is not None:
-        writes.append(history.sent(parcel.history_id, native_id))
+    writes = [outbox.sent(message.row_id, native_id)]
+    if message.history_id is not None:
+        writes.append(history.sent(message.history_id, native_id))
     return writes
 
 
@@ -497,7 +502,7 @@ class OutboxRows:
     ) -> tuple[list[Write], list[OutboundMessage]]:
         """The writes to commit, and the outbound messages to hand to the delivery afterwards."""
         writes: list[Write] = []
-        parcels: list[OutboundMessage] = []
+        outbound: list[OutboundMessage] = []
         chat, due, history_id = to.chat, origin.due, None
         limits = to.platform.limits
         if message.brief and limits.max_lines:
@@ -505,7 +510,7 @@ class OutboxRows:
         if to.private_to is None:
             history_id = self._ids.next()
             writes.append(
-                history.said(
+                history.add_bot_message(
                     id=history_id,
                     chat=chat.key,
                     sender_name=origin.bot_name,
@@ -537,6 +542,6 @@ class OutboxRows:
                     at_ms=now_ms,
                 )
             )
-            parcels.append(OutboundMessage(row_id, piece, history_id, claimed, now_ms, due, origin.turn_id, asked_by))
+            outbound.append(OutboundMessage(row_id, piece, history_id, claimed, now_ms, due, origin.turn_id, asked_by))
             history_id = due = None
-        return writes, parcels
+        return writes, outbound

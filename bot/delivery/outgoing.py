@@ -89,21 +89,22 @@ def pieces(
     characters per piece are left free."""
     text = message.text
     if limits.max_lines:
-        text, left = first_lines(text, limits.max_lines, limits)
-        if left:
-            text = f"{text}\n{texts.say('delivery.cut_lines', lines=limits.max_lines, count=f'{left:,}')}"
+        text, rest = first_lines(text, limits.max_lines, limits)
+        if rest:
+            text = f"{text}\n{texts.say('delivery.cut_lines', lines=limits.max_lines, count=f'{rest:,}')}"
     if len(text) > LONGEST_REPLY:
         text = f"{text[:LONGEST_REPLY]}\n{texts.say('delivery.cut')}"
     files = message.attachments
     if files and not limits.attachments:
         text, files = f"{text}\n{files_in_words(files, texts)}".strip(), ()
-    if message.choices and not limits.choices:
+    if message.choices and not limits.choices and not _names_commands(text, message.choices):
         text = f"{text}\n{_outgoing_in_words(message.choices, limits, texts, name)}"
     room += 0 if limits.sends_are_idempotent else _ROOM_FOR_A_NOTE
     longest = limits.text_chars - room
     choices = message.choices if limits.choices else ()
     if len(text) <= longest:
-        return [Outgoing(chat, f"{key}:0", text, message.reply_to, message.mentions, files, choices, private_to)]
+        to = (chat, f"{key}:0", text, message.reply_to, message.mentions, files, choices, private_to)
+        return [Outgoing(*to, markdown=message.markdown)]
     parts = split(text, longest)
     last = len(parts) - 1
     return [
@@ -116,9 +117,15 @@ def pieces(
             attachments=files if number == last else (),
             choices=choices if number == last else (),
             private_to=private_to,
+            markdown=message.markdown,
         )
         for number, part in enumerate(parts)
     ]
+
+
+def _names_commands(text: str, choices: Sequence[Choice]) -> bool:
+    """Whether all `choices` are commands that `text` contains, as in "Did you mean /help?"."""
+    return all(choice.value.startswith("/") and choice.value in text for choice in choices)
 
 
 def _outgoing_in_words(choices: Sequence[Choice], limits: Limits, texts: Phrases, name: str) -> str:
@@ -140,18 +147,18 @@ def first_lines(text: str, most: int, limits: Limits) -> tuple[str, int]:
     count = line_count(text, limits)
     if count <= most:
         return text, 0
-    kept: list[str] = []
+    lines: list[str] = []
     room = most if limits.line_bytes else 0
     for line in text.split("\n"):
         rows = _rows(line, limits)
         if rows > room:
             if room:
                 fits = line.encode("utf-8", "replace")[: room * limits.line_bytes].decode("utf-8", "ignore")
-                kept.append(line[: _cut(line, len(fits))].rstrip())
+                lines.append(line[: _cut(line, len(fits))].rstrip())
             break
-        kept.append(line)
+        lines.append(line)
         room -= rows
-    return "\n".join(kept), count - most
+    return "\n".join(lines), count - most
 
 
 def _rows(line: str, limits: Limits) -> int:
@@ -225,6 +232,8 @@ def outgoing_to_json(outgoing: Outgoing, due: Due | None = None, asked_by: str =
         data["private_to"] = outgoing.private_to.key
     if outgoing.closes:
         data["closes"] = list(outgoing.closes)
+    if outgoing.markdown:
+        data["markdown"] = True
     if due is not None:
         data["due"] = [due.at_ms, due.was_away]
     return data
@@ -247,4 +256,5 @@ def outgoing_from_json(key: str, data: JsonObject) -> Outgoing:
         choices=tuple(Choice(*one) for one in data.get("choices", ())),
         private_to=MemberRef.parse(data["private_to"]) if data.get("private_to") else None,
         closes=tuple(data.get("closes", ())),
+        markdown=data.get("markdown", False),
     )

@@ -33,8 +33,8 @@ class Job:
     suspect: bool = False
     """An earlier process died during a counted run of it. It runs alone, so that the cause of a crash is known."""
     immediate: bool = False
-    begun: bool = False
-    begun_ms: int = 0
+    started: bool = False
+    started_ms: int = 0
     """Start of the current attempt."""
     stopped: bool = False
     """A member ended it with /stop."""
@@ -46,11 +46,11 @@ class Job:
     """Its message was edited during the turn."""
     repeated: bool = False
     """It was tried before in this process: parts of it may be stored."""
-    unfit: str = ""
+    end_error_id: str = ""
     """Id of the log entry on why its end could not be stored; empty normally."""
     ended: Callable[[], None] | None = None
     """Called when the engine is done with the job, whatever the outcome."""
-    taken: tuple[OpenQuestion, float] | None = None
+    claimed: tuple[OpenQuestion, float] | None = None
     """The claimed question and its expiry, for reopening it. Lost on restart."""
 
     @property
@@ -78,9 +78,9 @@ class EmbeddedEngine:
         self._running: dict[ChatRef, tuple[Job, asyncio.Task[None]]] = {}
         self._immediate: set[asyncio.Task[None]] = set()
         self._waiting = 0
-        self._places: dict[ChatRef, int] = {}
-        self._places_total = 0
-        self._immediate_places: dict[ChatRef, int] = {}
+        self._slots: dict[ChatRef, int] = {}
+        self._slots_total = 0
+        self._immediate_slots: dict[ChatRef, int] = {}
         self._suspects = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -102,30 +102,30 @@ class EmbeddedEngine:
         """Number of running turns."""
         return len(self._running) + len(self._immediate)
 
-    def keep_place(self, chat: ChatRef, immediate: bool) -> str:
-        """Reserve a queue slot for a message of `chat` during its acceptance, until `free_place`. Returns an empty
+    def reserve_slot(self, chat: ChatRef, immediate: bool) -> str:
+        """Reserve a queue slot for a message of `chat` during its acceptance, until `release_slot`. Returns an empty
         string, or the settings key of the limit that is reached; then no slot is reserved."""
         limits = self._limits
         if immediate:
-            taken = self._immediate_places.get(chat, 0)
-            if taken >= limits.immediate_per_chat:
+            used = self._immediate_slots.get(chat, 0)
+            if used >= limits.immediate_per_chat:
                 return "limits.immediate_per_chat"
-            self._immediate_places[chat] = taken + 1
+            self._immediate_slots[chat] = used + 1
             return ""
-        taken, queue = self._places.get(chat, 0), self._queues.get(chat)
-        if (taken if queue is None else taken + len(queue)) >= limits.queue_per_chat:
+        used, queue = self._slots.get(chat, 0), self._queues.get(chat)
+        if (used if queue is None else used + len(queue)) >= limits.queue_per_chat:
             return "limits.queue_per_chat"
-        if self._waiting + self._places_total >= limits.queue_total:
+        if self._waiting + self._slots_total >= limits.queue_total:
             return "limits.queue_total"
-        self._places[chat] = taken + 1
-        self._places_total += 1
+        self._slots[chat] = used + 1
+        self._slots_total += 1
         return ""
 
-    def free_place(self, chat: ChatRef, immediate: bool) -> None:
+    def release_slot(self, chat: ChatRef, immediate: bool) -> None:
         """Release the slot. An accepted message must be submitted with no await in between."""
         if not immediate:
-            self._places_total -= 1
-        _give_back(self._immediate_places if immediate else self._places, chat)
+            self._slots_total -= 1
+        _release(self._immediate_slots if immediate else self._slots, chat)
 
     def submit(self, job: Job) -> None:
         """Run `job` in its chat's order, or at once if it is immediate. Submit suspects first: until the last of them
@@ -134,7 +134,7 @@ class EmbeddedEngine:
         chat = job.context.chat
         self._suspects += job.suspect
         if job.immediate:
-            self._immediate_places[chat] = self._immediate_places.get(chat, 0) + 1
+            self._immediate_slots[chat] = self._immediate_slots.get(chat, 0) + 1
             task = asyncio.create_task(self._guarded(job))
             self._immediate.add(task)
             task.add_done_callback(functools.partial(self._immediate_done, chat))
@@ -186,7 +186,7 @@ class EmbeddedEngine:
             return False
         job.stopped = True
         # Cancelling a task before its first step would skip its body, and nothing would end the turn.
-        return task.cancel() if job.begun else True
+        return task.cancel() if job.started else True
 
     async def drain(self, seconds: float) -> None:
         """Start no more turns, and wait up to `seconds` for the running ones. The rest resume at the next start."""
@@ -226,7 +226,7 @@ class EmbeddedEngine:
     def _begin(self, chat: ChatRef, job: Job) -> None:
         self._running[chat] = (job, asyncio.get_running_loop().create_task(self._guarded(job)))
 
-    def _over(self, chat: ChatRef) -> None:
+    def _turn_ended(self, chat: ChatRef) -> None:
         """Remove the ended turn of `chat` and start the next one."""
         del self._running[chat]
         if self._queues.get(chat):
@@ -238,7 +238,7 @@ class EmbeddedEngine:
 
     def _immediate_done(self, chat: ChatRef, task: asyncio.Task[None]) -> None:
         self._immediate.discard(task)
-        _give_back(self._immediate_places, chat)
+        _release(self._immediate_slots, chat)
         self._note_idle()
 
     def _note_idle(self) -> None:
@@ -246,7 +246,7 @@ class EmbeddedEngine:
             self._idle.set()
 
     async def _guarded(self, job: Job) -> None:
-        job.begun = True
+        job.started = True
         try:
             await self._run(job)
         except asyncio.CancelledError:
@@ -260,7 +260,7 @@ class EmbeddedEngine:
                 job.ended()
             self._suspects -= job.suspect
             if not job.immediate:
-                self._over(job.context.chat)
+                self._turn_ended(job.context.chat)
 
 
 def _is_message(job: Job, native_id: str) -> bool:
@@ -269,9 +269,9 @@ def _is_message(job: Job, native_id: str) -> bool:
     return job.context.kind not in _OWN and job.context.key.native_id == native_id
 
 
-def _give_back(places: dict[ChatRef, int], chat: ChatRef) -> None:
-    left = places[chat] - 1
-    if left:
-        places[chat] = left
+def _release(slots: dict[ChatRef, int], chat: ChatRef) -> None:
+    remaining = slots[chat] - 1
+    if remaining:
+        slots[chat] = remaining
     else:
-        del places[chat]
+        del slots[chat]

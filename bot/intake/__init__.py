@@ -1,5 +1,5 @@
 """Inbound events.
 
-Normalise, deduplicate, decide with a reason code, commit, acknowledge. Platforms call `Intake.deliver` through their
+Normalise, deduplicate, decide with a reason code, commit, acknowledge. Platforms call `Intake.accept` through their
 port.
 """

@@ -16,13 +16,13 @@ from function_calls.questions.open_questions import Answered, open_from_json
 from function_calls.questions.resume import read_answer
 from function_calls.registry import BotFunctions
 from function_calls.router import unknown_command
-from function_calls.spec import ApprovalTerms, Became
+from function_calls.spec import ApprovalOutcome, ApprovalTerms
 from function_calls.turn import OpenQuestion
 from services.refs import ReasonCode, Role
 from services.store.port import Row, Store
 from services.store.turns import pending
 
-_OF_THE_QUOTED = frozenset({"questions.closed", "approvals.closed"})
+_ABOUT_QUOTED = frozenset({"questions.closed", "approvals.closed"})
 """Texts that are about the question to which the message replies."""
 _RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE})
 
@@ -38,9 +38,9 @@ class GateDecision:
     addressed: bool = False
     question: OpenQuestion | None = None
     """The open question that the message answers."""
-    told: str = ""
+    notice_key: str = ""
     """Text key of a notice that is sent although no turn starts."""
-    says: str = ""
+    notice_text: str = ""
     """The notice itself, if it has more detail than the text of its key."""
     closes: tuple[str, ...] = ()
     """Native ids of bot messages whose choices become invalid."""
@@ -49,7 +49,7 @@ class GateDecision:
     is_command: bool = False
 
     @property
-    def is_for_us(self) -> bool:
+    def starts_turn(self) -> bool:
         """Whether a turn answers the message."""
         return self.reason is ReasonCode.WAITING
 
@@ -60,9 +60,12 @@ def judge(
     functions: BotFunctions,
     question: OpenQuestion | None,
     closed: str = "",
+    *,
+    only_bot: bool = False,
 ) -> GateDecision:
     """The decision on one message. `question`: the open question to the sender, or the approval question that the
-    message is about. `closed`: text key of the notice to send if the message answers no open question."""
+    message is about. `closed`: text key of the notice to send if the message answers no open question. `only_bot`:
+    there are no other bots in the chat, so that a mistyped command starts a turn, which suggests the right one."""
     # A waiting run is resumed with its expiry even if its chat is no longer served, so that it can clean up.
     refused = None if context.kind is Kind.EXPIRY else _not_served(context, chat)
     if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
@@ -86,6 +89,8 @@ def judge(
     if is_called:
         return GateDecision(addressed=True)
     word = unknown_command(context.text)
+    if word and only_bot and functions.one_edit_from(word):
+        return GateDecision()
     if word:
         return GateDecision(ReasonCode.UNKNOWN_COMMAND, word)
     return GateDecision(ReasonCode.NOT_ADDRESSED)
@@ -105,7 +110,7 @@ def _answering(
     if not closed:
         return None
     quoted = (context.reply_to.native_id,) if context.reply_to is not None else ()
-    return GateDecision(ReasonCode.QUESTION_CLOSED, told=closed, closes=quoted if closed in _OF_THE_QUOTED else ())
+    return GateDecision(ReasonCode.QUESTION_CLOSED, notice_key=closed, closes=quoted if closed in _ABOUT_QUOTED else ())
 
 
 def _may_answer(context: MessageContext) -> bool:
@@ -134,14 +139,18 @@ def _not_served(context: MessageContext, chat: ServedChat) -> GateDecision | Non
     return None
 
 
-def pointed_out(context: MessageContext, waiting: Sequence[OpenQuestion], asked_by_quoted: int) -> OpenQuestion | None:
+def named_or_quoted(
+    context: MessageContext, waiting: Sequence[OpenQuestion], asked_by_quoted: int
+) -> OpenQuestion | None:
     """The approval question that the message names by code, else the question whose message it quotes or reacts to."""
     named = codes_in(context.text)
     by_code = next((one for one in waiting if _terms(one).code in named), None)
     return by_code or next((one for one in waiting if one.id == asked_by_quoted), None)
 
 
-def meant(context: MessageContext, waiting: Sequence[OpenQuestion], role: Role, texts: Phrases) -> OpenQuestion | None:
+def unambiguous_approval(
+    context: MessageContext, waiting: Sequence[OpenQuestion], role: Role, texts: Phrases
+) -> OpenQuestion | None:
     """The approval question that a bare yes or no is about: the sender's own if they may answer it, else the only open
     question if the message is addressed to the bot. `role`: the sender's role in the message."""
     if context.kind is not Kind.MESSAGE or context.reply_to is not None or not waiting:
@@ -174,7 +183,7 @@ _KNOWN = frozenset({"allowed", "refused", "expired", "withdrawn"})
 _BY_CODE, _BY_MESSAGE = "approvals.no_such_code", "approvals.closed"
 
 
-class Decisions:
+class ApprovalOutcomes:
     """Reads the outcomes of approval questions from the store."""
 
     def __init__(self, store: Store, questions: OpenQuestions, chats: Chats) -> None:
@@ -182,49 +191,49 @@ class Decisions:
         self._questions = questions
         self._chats = chats
 
-    async def of(self, id_: int) -> Became:
+    async def how_closed(self, id_: int) -> ApprovalOutcome:
         """How the question was closed. Raises StoreError."""
-        rows = await self._store.read(pending.became(id_))
-        return self._became(rows[0]) if rows else Became()
+        rows = await self._store.read(pending.how_closed(id_))
+        return self._outcome(rows[0]) if rows else ApprovalOutcome()
 
-    async def told(self, context: MessageContext, decision: GateDecision) -> GateDecision:
+    async def with_notice(self, context: MessageContext, decision: GateDecision) -> GateDecision:
         """`decision`, with a text on who decided and how if it is about an answer that came too late. Raises
         StoreError."""
-        if decision.told == _BY_CODE:
-            row, question = await self._with_a_code_of(context)
-        elif decision.told == _BY_MESSAGE:
-            row, question = await self._asked_by_the_quoted(context)
+        if decision.notice_key == _BY_CODE:
+            row, question = await self._by_code(context)
+        elif decision.notice_key == _BY_MESSAGE:
+            row, question = await self._by_quoted_message(context)
         else:
             return decision
         if row is None or question is None:
             return decision
         texts = self._chats.profile(context.chat).texts
-        said = too_late(self._became(row), question.question.function, texts)
+        text = too_late(self._outcome(row), question.question.function, texts)
         closes = decision.closes or await self._questions.messages_of(self._store, [question.id])
-        return replace(decision, says=said, closes=closes)
+        return replace(decision, notice_text=text, closes=closes)
 
-    async def _with_a_code_of(self, context: MessageContext) -> tuple[Row | None, OpenQuestion | None]:
+    async def _by_code(self, context: MessageContext) -> tuple[Row | None, OpenQuestion | None]:
         """The newest question with a code in the message, if its sender could see that question."""
         for code in codes_in(context.text):
             if not code.isalnum():
                 continue
-            for row in await self._store.read(pending.became_with(context.chat.key, f'"code":"{code}"')):
+            for row in await self._store.read(pending.how_closed_with(context.chat.key, f'"code":"{code}"')):
                 question = open_from_json(row["id"], orjson.loads(row["body"]))
                 terms = question.terms
                 if terms is not None and terms.code == code and _was_shown(terms, context):
                     return row, question
         return None, None
 
-    async def _asked_by_the_quoted(self, context: MessageContext) -> tuple[Row | None, OpenQuestion | None]:
+    async def _by_quoted_message(self, context: MessageContext) -> tuple[Row | None, OpenQuestion | None]:
         pointed = await self._questions.asked_by(self._store, context.chat.key, quoted_id(context))
-        rows = await self._store.read(pending.became(pointed.question.id)) if pointed is not None else ()
+        rows = await self._store.read(pending.how_closed(pointed.question.id)) if pointed is not None else ()
         return (rows[0], pointed.question) if rows and pointed is not None else (None, None)
 
-    def _became(self, row: Row) -> Became:
+    def _outcome(self, row: Row) -> ApprovalOutcome:
         how = row["state"]
         if how == "open" and not self._questions.is_waiting_approval(row["id"]):
             how = "expired"
-        return Became(how, row["sender_name"] or "") if how in _KNOWN else Became()
+        return ApprovalOutcome(how, row["sender_name"] or "") if how in _KNOWN else ApprovalOutcome()
 
 
 def _was_shown(terms: ApprovalTerms, context: MessageContext) -> bool:

@@ -15,12 +15,12 @@ import orjson
 import structlog
 
 from bot.chats.chats import Chats, ServedChat
-from bot.chats.open_questions import OpenQuestions, Pointed
+from bot.chats.open_questions import OpenQuestions, QuotedQuestion
 from bot.engine.embedded import EmbeddedEngine, Job
-from bot.intake.gate import Decisions, GateDecision, judge, meant, pointed_out, quoted_id
-from bot.intake.notices import Alternations, Notices
+from bot.intake.gate import ApprovalOutcomes, GateDecision, judge, named_or_quoted, quoted_id, unambiguous_approval
+from bot.intake.notices import BotLoopLimit, Notices
 from bot.platforms.base import Accepted, QueueFull
-from bot.platforms.mentions import Found, finding
+from bot.platforms.mentions import Found, name_finder
 from config.settings import LimitsSettings
 from config.texts import Phrases
 from function_calls.context import Kind, MessageContext, MessageKey, context_from_json, context_to_json
@@ -37,32 +37,37 @@ from services.store.ids import Ids
 from services.store.port import Row, Store, StoreError, Write
 from services.store.turns import inbox, pending
 
-_SAID = frozenset({Kind.MESSAGE, Kind.EDIT})
+_WITH_TEXT = frozenset({Kind.MESSAGE, Kind.EDIT})
 _HANDLE = re.compile(r"[@＠]([^\s@＠,，:：;；!！?？()（）]+)")
 _ADDRESSEE = re.compile(r"\s*[^\s@＠:,，：]+[:,，：]")
 
 
-class Taking:
+class FunctionMentions:
     """Extracts the functions on request that a message mentions."""
 
     def __init__(self) -> None:
         self._finds: WeakKeyDictionary[BotFunctions, Callable[[str], Found | None]] = WeakKeyDictionary()
 
-    def read(self, context: MessageContext, functions: BotFunctions) -> MessageContext:
+    def extract(self, context: MessageContext, functions: BotFunctions) -> MessageContext:
         """`context` with the mentioned functions in `takes` and without the mentions in its text, addressed to the bot;
         unchanged if it mentions none."""
-        names, text = functions.on_request.takeable, context.text
-        if not names or context.kind not in _SAID or ("@" not in text and "＠" not in text) or text.startswith("/"):
+        names, text = functions.activation.activatable, context.text
+        if (
+            not names
+            or context.kind not in _WITH_TEXT
+            or ("@" not in text and "＠" not in text)
+            or text.startswith("/")
+        ):
             # Arguments of a command stay as they were written.
             return context
         find = self._finds.get(functions)
         if find is None:
-            find = self._finds[functions] = finding(names)
+            find = self._finds[functions] = name_finder(names)
         found = find(text)
         if found is None or (context.mentions and _are_members(context, found)):
             return context
-        taken = (functions.on_request.find(word) for word in found.names)
-        takes = tuple(dict.fromkeys(one.name for one in taken if one is not None))
+        mentioned = (functions.activation.find(word) for word in found.names)
+        takes = tuple(dict.fromkeys(one.name for one in mentioned if one is not None))
         return replace(context, text=found.text, mentions_bot=True, takes=takes)
 
 
@@ -78,17 +83,17 @@ def _are_members(context: MessageContext, found: Found) -> bool:
     return len(natives - handles) > elsewhere - len(natives & others)
 
 
-_POINTING_SAID = (Kind.MESSAGE, Kind.CHOICE)
+_ANSWER_KINDS = (Kind.MESSAGE, Kind.CHOICE)
 
 
-class Pointing:
+class QuestionLookup:
     """Finds the open question that a message may answer."""
 
     def __init__(self, questions: OpenQuestions, chats: Chats) -> None:
         self._questions = questions
         self._chats = chats
 
-    def question(self, context: MessageContext, pointed: Pointed | None) -> OpenQuestion | None:
+    def question(self, context: MessageContext, pointed: QuotedQuestion | None) -> OpenQuestion | None:
         """The open question that the message may answer: the one it points to, exclusively; else the sender's own; else
         an unambiguous approval question. `pointed`: the question whose message it quotes."""
         if not self._questions.any_waiting:
@@ -96,7 +101,9 @@ class Pointing:
         chat = context.chat
         own = self._questions.of(chat.key, context.sender.ref.key)
         waiting = self._questions.approvals_in(chat.key)
-        found = pointed_out(context, waiting, pointed.question.id if pointed is not None else 0) if waiting else None
+        found = (
+            named_or_quoted(context, waiting, pointed.question.id if pointed is not None else 0) if waiting else None
+        )
         if found is not None:
             return found
         if pointed is not None:
@@ -112,19 +119,19 @@ class Pointing:
         if names_another:
             return None
         role = self._chats.role(context.sender.ref.key, context.sender.role)
-        return meant(context, waiting, role, self._chats.profile(chat).texts)
+        return unambiguous_approval(context, waiting, role, self._chats.profile(chat).texts)
 
-    def closed(self, context: MessageContext, pointed: Pointed | None, question: OpenQuestion | None) -> str:
+    def closed(self, context: MessageContext, pointed: QuotedQuestion | None, question: OpenQuestion | None) -> str:
         """Text key of the notice on a message that answers a closed question; empty if there is nothing to say.
         `question`: the open question that it may answer."""
-        if context.kind not in _POINTING_SAID:
+        if context.kind not in _ANSWER_KINDS:
             return ""
         if question is None and pointed is not None and self._answers(context, pointed):
             return "questions.closed" if pointed.question.terms is None else "approvals.closed"
-        is_taken = question is not None and not is_decision(question.question)
-        return "approvals.no_such_code" if not is_taken and self._names_a_code(context, question) else ""
+        is_open_for_text = question is not None and not is_decision(question.question)
+        return "approvals.no_such_code" if not is_open_for_text and self._names_a_code(context, question) else ""
 
-    def _answers(self, context: MessageContext, pointed: Pointed) -> bool:
+    def _answers(self, context: MessageContext, pointed: QuotedQuestion) -> bool:
         """Whether the message would answer the question that it points to, if that were still open."""
         question, member = pointed.question, context.sender.ref.key
         if question.terms is None and pointed.member != member:
@@ -149,10 +156,10 @@ class Pointing:
 
 MessageId = tuple[str, str]
 """The chat's key and the native id of the message."""
-_CHANGES_KEPT = 1000
+_MOST_EARLY_CHANGES = 1000
 
 
-class Arrivals:
+class PendingChanges:
     """Coordinates messages in acceptance with their edits and deletions, in whichever order they arrive."""
 
     def __init__(self) -> None:
@@ -166,7 +173,7 @@ class Arrivals:
         """Whether a change of any message is in progress."""
         return bool(self._changing)
 
-    async def unchanging(self, message: MessageId) -> None:
+    async def wait_unchanged(self, message: MessageId) -> None:
         """Wait until no change of `message` is in progress."""
         while message in self._changing:
             await self._changing[message].wait()
@@ -174,7 +181,7 @@ class Arrivals:
     @asynccontextmanager
     async def change(self, message: MessageId) -> AsyncIterator[None]:
         """Serialise changes of `message`, which is neither accepted nor queued during a change."""
-        await self.unchanging(message)
+        await self.wait_unchanged(message)
         done = self._changing[message] = asyncio.Event()
         try:
             yield
@@ -185,7 +192,7 @@ class Arrivals:
     def remember_early(self, message: MessageId, text: str | None) -> None:
         """Keep a change that came before its message: the new text, or None for a deletion."""
         self._early[message] = text
-        while len(self._early) > _CHANGES_KEPT:
+        while len(self._early) > _MOST_EARLY_CHANGES:
             self._early.popitem(last=False)
 
     def is_deleted(self, message: MessageId) -> bool:
@@ -202,52 +209,54 @@ class Arrivals:
 
 
 # Replaced rather than dropped: dropping a character could turn harmless text into a command.
-_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\ud800-\udfff]")
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\ud800-\udfff]")
 _LONGEST_NAME = 128
 
 
-def fit_text(text: str, longest: int) -> str:
+def normalized_text(text: str, longest: int) -> str:
     """`text` in NFC with LF line ends, each unsafe character replaced by U+FFFD, cut at `longest` characters."""
     text = text[: longest * 2]
     if text.isascii() and text.isprintable():
         return text[:longest]
-    return unicodedata.normalize("NFC", _UNFIT.sub("\ufffd", text.replace("\r\n", "\n")))[:longest]
+    return unicodedata.normalize("NFC", _UNSAFE.sub("\ufffd", text.replace("\r\n", "\n")))[:longest]
 
 
-def fit_name(name: str) -> str:
+def normalized_name(name: str) -> str:
     """A display name on one line, of at most 128 characters; "?" if it is blank."""
     if name.isascii() and name.isalnum() and len(name) <= _LONGEST_NAME:
         return name
-    return " ".join(fit_text(name, _LONGEST_NAME).split()) or "?"
+    return " ".join(normalized_text(name, _LONGEST_NAME).split()) or "?"
 
 
-def fit(context: MessageContext, longest: int, texts: Phrases) -> MessageContext:
+def normalized(context: MessageContext, longest: int, texts: Phrases) -> MessageContext:
     """`context` with all its texts normalised; the same object if nothing changed. A text that was cut says so at its
     end."""
-    given, name, quoted = context.text, fit_name(context.sender.name), context.reply_to
-    text = fit_text(given, longest + 1)
-    if len(text) > longest or len(given) > 2 * longest:
+    original, name, quoted = context.text, normalized_name(context.sender.name), context.reply_to
+    text = normalized_text(original, longest + 1)
+    if len(text) > longest or len(original) > 2 * longest:
         text = f"{text[:longest]}\n{texts.say('intake.cut')}"
-    if text == given and name == context.sender.name and quoted is None and not context.chat_title:
+    if text == original and name == context.sender.name and quoted is None and not context.chat_title:
         return context
     if quoted is not None:
-        quoted = replace(quoted, sender_name=fit_name(quoted.sender_name), text=fit_text(quoted.text, longest))
+        quoted = replace(
+            quoted, sender_name=normalized_name(quoted.sender_name), text=normalized_text(quoted.text, longest)
+        )
     return replace(
         context,
         text=text,
         sender=replace(context.sender, name=name),
         reply_to=quoted,
-        chat_title=fit_name(context.chat_title) if context.chat_title else "",
+        chat_title=normalized_name(context.chat_title) if context.chat_title else "",
     )
 
 
 _log = structlog.get_logger("intake")
 _PRUNE_EVERY = 100
 _CHATS_COUNTED = 10_000
-_NOT_SAID = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
+_NOT_IN_HISTORY = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
 """Reasons of messages that are not part of the conversation."""
 _CHANGES = frozenset({Kind.EDIT, Kind.DELETE})
-_NEVER_SAID = frozenset({Kind.REACTION, Kind.TIMER, Kind.EXPIRY})
+_NEVER_IN_HISTORY = frozenset({Kind.REACTION, Kind.TIMER, Kind.EXPIRY})
 Claim = Callable[[GateDecision, int], Sequence[Write]]
 """Returns the writes to commit with the decision on a due event. Called with the decision and the turn id."""
 
@@ -263,10 +272,11 @@ class Intake:
         chats: Chats,
         functions: Callable[[str], BotFunctions],
         questions: OpenQuestions,
-        decisions: Decisions,
-        alternations: Alternations,
+        decisions: ApprovalOutcomes,
+        bot_loop_limit: BotLoopLimit,
         notices: Notices,
         senders_retry: Callable[[ChatRef], bool],
+        is_only_bot: Callable[[ChatRef], bool],
         limits: LimitsSettings,
         history_per_chat: int,
         clock: Clock,
@@ -280,31 +290,32 @@ class Intake:
         self._functions = functions
         self._questions = questions
         self._decisions = decisions
-        self._alternations = alternations
-        self._pointing = Pointing(questions, chats)
+        self._bot_loop_limit = bot_loop_limit
+        self._question_lookup = QuestionLookup(questions, chats)
         self._notices = notices
         self._senders_retry = senders_retry
+        self._is_only_bot = is_only_bot
         self._limits = limits
         self._history_per_chat = history_per_chat
         self._clock = clock
         self._ids = ids
         self._epoch = epoch
         self._reach = faults.reach
-        self._taking = Taking()
-        self._arrivals = Arrivals()
-        self._heard: dict[str, int] = {}
+        self._function_mentions = FunctionMentions()
+        self._pending_changes = PendingChanges()
+        self._counts: dict[str, int] = {}
 
     def use(self, limits: LimitsSettings) -> None:
         """Apply new limits from the next message on."""
         self._limits = limits
-        self._alternations.use(limits.bot_alternations)
+        self._bot_loop_limit.use(limits.bot_alternations)
 
-    async def deliver(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
+    async def accept(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
         """Accept one event durably, together with `also`. Raises StoreError or QueueFull if nothing was stored."""
         served = self._chats.of(context.chat)
         context = self._prepared(context, served)
         if context.kind in _CHANGES and served.allowed_by is not None:
-            async with self._arrivals.change((context.chat.key, context.key.native_id)):
+            async with self._pending_changes.change((context.chat.key, context.key.native_id)):
                 return await self._change(context, also)
         return await self._accept(context, also)
 
@@ -331,10 +342,10 @@ class Intake:
             claimed = claim(decision, job.turn_id)
             await self._store.commit([accepted._replace(expect=1), *others, *claimed])
         finally:
-            if decision.is_for_us:
-                self._engine.free_place(context.chat, immediate=False)
+            if decision.starts_turn:
+                self._engine.release_slot(context.chat, immediate=False)
         self._reach("sched.after_claim")
-        if decision.is_for_us:
+        if decision.starts_turn:
             self._engine.submit(job)
         else:
             self._notices.note(context, decision)
@@ -345,7 +356,7 @@ class Intake:
         jobs: list[Job] = []
         chats: set[ChatRef] = set()
         for row in await self._store.read(inbox.waiting()):
-            job = await self._again(row)
+            job = await self._job_of_row(row)
             job.attempts = row["attempts"]
             job.suspect = job.attempts > 0
             if job.context.chat not in chats and not job.suspect:
@@ -363,11 +374,11 @@ class Intake:
     async def take_up_retried(self) -> None:
         """Run the given-up turns that an operator has released for a retry."""
         for row in await self._store.read(inbox.retried()):
-            job = await self._again(row)
+            job = await self._job_of_row(row)
             if (await self._store.commit([inbox.take_up(job.turn_id, self._epoch, 0)]))[0]:
                 self._engine.submit(job)
 
-    async def _again(self, row: Row) -> Job:
+    async def _job_of_row(self, row: Row) -> Job:
         """The job of a stored turn."""
         question = None
         if row["question_id"] is not None:
@@ -376,24 +387,24 @@ class Intake:
         return Job(row["id"], context, True, question, recovered=True)
 
     def _prepared(self, context: MessageContext, served: ServedChat) -> MessageContext:
-        context = fit(context, self._limits.message_chars, served.profile.texts)
+        context = normalized(context, self._limits.message_chars, served.profile.texts)
         if context.bot != served.settings.bot:
             context = replace(context, bot=served.settings.bot)
-        return self._taking.read(context, self._functions(context.bot))
+        return self._function_mentions.extract(context, self._functions(context.bot))
 
     async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
         message, quoted = (context.chat.key, context.key.native_id), quoted_id(context)
         pointed = await self._pointed(context, quoted) if quoted else None
-        if self._arrivals.any_changing:
-            await self._arrivals.unchanging(message)
-        edited = self._arrivals.edited(message)
+        if self._pending_changes.any_changing:
+            await self._pending_changes.wait_unchanged(message)
+        edited = self._pending_changes.edited(message)
         if edited is not None:
             context = replace(context, text=edited)
         decision = self._decide(context, pointed)
         if decision.reason is ReasonCode.QUEUE_FULL and self._senders_retry(context.chat):
             return await self._refused(context, decision, also)
-        if decision.told:
-            decision = await self._decisions.told(context, decision)
+        if decision.notice_key:
+            decision = await self._decisions.with_notice(context, decision)
         job = Job(self._ids.next(), context, decision.addressed, decision.question, immediate=decision.immediate)
         # No await between the decision and the first write: claiming the question and the queue slot is atomic.
         return await self._queued(job, decision, also)
@@ -410,21 +421,21 @@ class Intake:
         """Commit a message and, if it starts a turn, queue it."""
         context = job.context
         message = (context.chat.key, context.key.native_id)
-        if decision.is_for_us:
-            self._arrivals.accepting.setdefault(message, job)
+        if decision.starts_turn:
+            self._pending_changes.accepting.setdefault(message, job)
         try:
             is_new = await self._keep(job, decision, also)
-            await self._arrivals.unchanging(message)
+            await self._pending_changes.wait_unchanged(message)
         finally:
-            if self._arrivals.accepting.get(message) is job:
-                del self._arrivals.accepting[message]
-            if decision.is_for_us:
-                self._engine.free_place(context.chat, decision.immediate)
+            if self._pending_changes.accepting.get(message) is job:
+                del self._pending_changes.accepting[message]
+            if decision.starts_turn:
+                self._engine.release_slot(context.chat, decision.immediate)
         if not is_new:
             return Accepted.DUPLICATE
         self._reach("dedupe.after_insert")
-        self._chats.heard(context.chat, job.turn_id)
-        if not decision.is_for_us:
+        self._chats.note_latest(context.chat, job.turn_id)
+        if not decision.starts_turn:
             self._notices.note(context, decision)
         elif not job.withdrawn:
             self._engine.submit(job)
@@ -438,9 +449,9 @@ class Intake:
         context = job.context
         chat, member = context.chat.key, context.sender.ref.key
         writes = self._writes(context, decision, job.turn_id)
-        taken = None
+        claimed = None
         if decision.question is not None and decision.question.terms is None:
-            taken = job.taken = self._questions.take(chat, member)
+            claimed = job.claimed = self._questions.claim_own(chat, member)
             writes.append(pending.answer(decision.question.id, job.turn_id))
         self._reach("recv.before_persist")
         try:
@@ -449,17 +460,17 @@ class Intake:
             touched = await self._store.commit(writes)
         except StoreError:
             # The platform will redeliver the answer, which must find its question open.
-            self._questions.put_back(chat, member, taken)
+            self._questions.reopen(chat, member, claimed)
             raise
         self._reach("recv.after_persist_before_ack")
-        self._arrivals.forget_early((chat, context.key.native_id))
+        self._pending_changes.forget_early((chat, context.key.native_id))
         if touched[0] == 0:
             # A duplicate: the open question is a newer one and waits for another answer.
-            self._questions.put_back(chat, member, taken)
+            self._questions.reopen(chat, member, claimed)
             return False
         return True
 
-    async def _pointed(self, context: MessageContext, quoted: str) -> Pointed | None:
+    async def _pointed(self, context: MessageContext, quoted: str) -> QuotedQuestion | None:
         """The question whose message this one quotes, answers by button or reacts to; None if that is no question."""
         chat = context.chat.key
         if self._chats.of(context.chat).allowed_by is None:
@@ -468,24 +479,25 @@ class Intake:
             return None
         return await self._questions.asked_by(self._store, chat, quoted)
 
-    def _decide(self, context: MessageContext, pointed: Pointed | None) -> GateDecision:
+    def _decide(self, context: MessageContext, pointed: QuotedQuestion | None) -> GateDecision:
         """The decision of the gate. A message that starts a turn reserves a queue slot, or is dropped as QUEUE_FULL."""
         chat = context.chat
-        if self._arrivals.is_deleted((chat.key, context.key.native_id)):
+        if self._pending_changes.is_deleted((chat.key, context.key.native_id)):
             return GateDecision(ReasonCode.DELETED)
-        question = self._pointing.question(context, pointed)
-        closed = self._pointing.closed(context, pointed, question)
-        decision = judge(context, self._chats.of(chat), self._functions(context.bot), question, closed)
-        decision = self._alternations.judge(context, decision) or decision
-        if not decision.is_for_us:
+        question = self._question_lookup.question(context, pointed)
+        closed = self._question_lookup.closed(context, pointed, question)
+        functions, only_bot = self._functions(context.bot), self._is_only_bot(chat)
+        decision = judge(context, self._chats.of(chat), functions, question, closed, only_bot=only_bot)
+        decision = self._bot_loop_limit.judge(context, decision) or decision
+        if not decision.starts_turn:
             return decision
-        limit = self._engine.keep_place(chat, decision.immediate)
+        limit = self._engine.reserve_slot(chat, decision.immediate)
         return GateDecision(ReasonCode.QUEUE_FULL, limit) if limit else decision
 
     def _writes(self, context: MessageContext, decision: GateDecision, turn_id: int) -> list[Write]:
         now_ms = self._clock.now_ms()
-        if decision.is_for_us:
-            taken_in = inbox.accept(
+        if decision.starts_turn:
+            accept_write = inbox.accept(
                 turn_id,
                 _event(context),
                 body=orjson.dumps(context_to_json(context)).decode(),
@@ -495,14 +507,16 @@ class Intake:
             )
         else:
             reason = str(decision.reason)
-            taken_in = inbox.note(turn_id, _event(context), received_ms=now_ms, reason=reason, detail=decision.detail)
-        writes = [taken_in]
+            accept_write = inbox.note(
+                turn_id, _event(context), received_ms=now_ms, reason=reason, detail=decision.detail
+            )
+        writes = [accept_write]
         if _is_history(context, decision):
             quoted = context.reply_to
             writes.append(
-                history.heard(
+                history.add_member_message(
                     id=turn_id,
-                    said=context.text,
+                    text=context.text,
                     at_ms=min(int(context.sent_at.timestamp() * 1000), now_ms),
                     reply_to=quoted.native_id if quoted else None,
                     reply_to_name=quoted.sender_name if quoted else "",
@@ -519,7 +533,7 @@ class Intake:
             # A duplicate. It must not undo a newer change that has come since.
             await self._store.commit(also)
             return Accepted.DUPLICATE
-        arriving = self._arrivals.accepting.get((chat, native_id))
+        arriving = self._pending_changes.accepting.get((chat, native_id))
         job = arriving or self._engine.waiting_job(context.chat, native_id)
         writes: list[Write] = []
         reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TOO_LATE
@@ -535,7 +549,7 @@ class Intake:
                 writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
         # Open approval questions are withdrawn with the message that requested them.
         withdrawn = self._questions.asked_for_by(chat, native_id) if deletes else []
-        writes += self._questions.withdrawing(chat, withdrawn)
+        writes += self._questions.withdraw_writes(chat, withdrawn)
         if job is None:
             writes.append(inbox.changed(MessageKey(context.chat, native_id).text))
         # A summary may contain the text that is changed.
@@ -556,18 +570,18 @@ class Intake:
         if running is not None and running.context.text != context.text:
             running.edited = True
         if touched[len(writes)] == 0:
-            self._arrivals.remember_early((chat, native_id), None if deletes else context.text)
+            self._pending_changes.remember_early((chat, native_id), None if deletes else context.text)
         return Accepted.NEW if touched[0] else Accepted.DUPLICATE
 
     def _prune(self, chat: str) -> None:
         """Prune the history of `chat` every 100 messages, and on its first message since the start."""
-        count = self._heard.get(chat, _PRUNE_EVERY)
+        count = self._counts.get(chat, _PRUNE_EVERY)
         if count >= _PRUNE_EVERY:
             count = 0
             self._store.post([history.prune(chat, self._history_per_chat)])
-            if len(self._heard) >= _CHATS_COUNTED:
-                self._heard.clear()
-        self._heard[chat] = count + 1
+            if len(self._counts) >= _CHATS_COUNTED:
+                self._counts.clear()
+        self._counts[chat] = count + 1
 
 
 def _event(context: MessageContext) -> inbox.Event:
@@ -584,4 +598,4 @@ def _event(context: MessageContext) -> inbox.Event:
 
 def _is_history(context: MessageContext, decision: GateDecision) -> bool:
     """Whether the message is part of the chat's history."""
-    return not context.private and context.kind not in _NEVER_SAID and decision.reason not in _NOT_SAID
+    return not context.private and context.kind not in _NEVER_IN_HISTORY and decision.reason not in _NOT_IN_HISTORY

@@ -23,7 +23,7 @@ from services.store.turns import outbox
 
 _log = structlog.get_logger("gate")
 _QUIET_SECONDS = 60.0
-_CHATS_KEPT = 10_000
+_MOST_CHATS = 10_000
 # Normal in a group, so not worth a warning.
 _USUAL = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.NOT_A_MESSAGE, ReasonCode.EMPTY, ReasonCode.QUESTION_CLOSED})
 
@@ -39,7 +39,7 @@ class Notices:
         self._ids = ids
         self._epoch = epoch
         self._seen: set[tuple[str, ReasonCode]] = set()
-        self._told_at: dict[str, float] = {}
+        self._notified_at: dict[str, float] = {}
         self.dropped: Counter[str] = Counter()
         """Number of messages that ended without a turn, by reason code."""
 
@@ -54,8 +54,8 @@ class Notices:
         """Count a message that ended without a turn, and send its notice if it has one."""
         self.count(context, decision)
         if decision.reason is ReasonCode.QUEUE_FULL:
-            self._tell(context)
-        if decision.told:
+            self._send_queue_full(context)
+        if decision.notice_key:
             self._answer(context, decision)
 
     def _answer(self, context: MessageContext, decision: GateDecision) -> None:
@@ -63,41 +63,41 @@ class Notices:
         chat = context.chat
         if not self.reaches(chat):
             return
-        write, parcel = self.notice(
+        write, outbound = self.notice(
             chat,
-            decision.says or self._chats.profile(chat).texts.say(decision.told),
+            decision.notice_text or self._chats.profile(chat).texts.say(decision.notice_key),
             private_to=context.sender.ref if context.private else None,
             reply_to=context.key.native_id if context.is_group else None,
             closes=decision.closes,
             asked_by=context.sender.ref.key,
         )
         self._store.post([write])
-        self.send([parcel])
+        self.send([outbound])
 
     def _warn(self, chat: str, decision: GateDecision) -> None:
-        """Log once per chat and reason, up to `_CHATS_KEPT` pairs; further drops are only counted."""
-        if len(self._seen) >= _CHATS_KEPT:
+        """Log once per chat and reason, up to `_MOST_CHATS` pairs; further drops are only counted."""
+        if len(self._seen) >= _MOST_CHATS:
             return
         self._seen.add((chat, decision.reason))
         # The detail of an unknown command is a word of the message, and those stay out of the log.
         because = "" if decision.reason is ReasonCode.UNKNOWN_COMMAND else decision.detail
         facts = {"because": because} if because else {}
         _log.warning("message_not_answered", chat=chat, reason=decision.reason.value, **facts)
-        if len(self._seen) >= _CHATS_KEPT:
-            _log.warning("further_drops_are_only_counted", kept=_CHATS_KEPT)
+        if len(self._seen) >= _MOST_CHATS:
+            _log.warning("further_drops_are_only_counted", kept=_MOST_CHATS)
 
-    def _tell(self, context: MessageContext) -> None:
+    def _send_queue_full(self, context: MessageContext) -> None:
         """Send the queue-full notice to the chat, at most once a minute."""
         chat, now = context.chat, self._clock.monotonic()
         platform = self._delivery.platform(chat)
-        if platform is None or now - self._told_at.get(chat.key, -_QUIET_SECONDS) < _QUIET_SECONDS:
+        if platform is None or now - self._notified_at.get(chat.key, -_QUIET_SECONDS) < _QUIET_SECONDS:
             return
-        if len(self._told_at) >= _CHATS_KEPT:
-            self._told_at = {key: at for key, at in self._told_at.items() if now - at < _QUIET_SECONDS}
-        self._told_at[chat.key] = now
-        write, parcel = self.notice(chat, self._chats.profile(chat).texts.say("failures.queue_full"))
+        if len(self._notified_at) >= _MOST_CHATS:
+            self._notified_at = {key: at for key, at in self._notified_at.items() if now - at < _QUIET_SECONDS}
+        self._notified_at[chat.key] = now
+        write, outbound = self.notice(chat, self._chats.profile(chat).texts.say("failures.queue_full"))
         self._store.post([write])
-        self.send([parcel])
+        self.send([outbound])
 
     def notice(
         self,
@@ -126,22 +126,22 @@ class Notices:
             epoch=self._epoch,
             at_ms=now_ms,
         )
-        return write, OutboundMessage(row_id, outgoing, None, claimed=True, said_at_ms=now_ms, asked_by=asked_by)
+        return write, OutboundMessage(row_id, outgoing, None, claimed=True, created_ms=now_ms, asked_by=asked_by)
 
     def reaches(self, chat: ChatRef) -> bool:
         """Whether the bot has a platform for that chat."""
         return self._delivery.platform(chat) is not None
 
-    def send(self, parcels: Sequence[OutboundMessage]) -> None:
+    def send(self, outbound: Sequence[OutboundMessage]) -> None:
         """Hand notices to the delivery."""
-        self._delivery.hand_over(parcels)
+        self._delivery.hand_over(outbound)
 
 
 SETTING = "limits.bot_alternations"
 QUICK_SECONDS = 2.0
 """People do not repeatedly read a reply and type the next message faster than this."""
 PAUSE_SECONDS = 600.0
-_KEPT = 10_000
+_MOST_STREAKS = 10_000
 
 
 @dataclass(slots=True)
@@ -150,10 +150,10 @@ class _Streak:
 
     member: MemberRef
     count: int
-    heard_at: float
+    last_at: float
 
 
-class Alternations:
+class BotLoopLimit:
     """Counts group messages to the bot that come within two seconds of its last message. Commands, buttons and answers
     to questions are not counted: people are quick with those too. Counts are lost on restart."""
 
@@ -176,7 +176,7 @@ class Alternations:
     def judge(self, context: MessageContext, decision: GateDecision) -> GateDecision | None:
         """The decision that drops a message that `decision` accepts; None to leave it. The first drop of a pause sends
         a notice."""
-        if not self._most or not context.is_group or not decision.is_for_us:
+        if not self._most or not context.is_group or not decision.starts_turn:
             return None
         if decision.is_command or decision.question is not None or context.kind is not Kind.MESSAGE:
             self._streaks.pop(context.chat, None)
@@ -189,14 +189,14 @@ class Alternations:
             self._keep(context.chat, _Streak(member, 0, now))
             return None
         streak = self._streaks[context.chat]
-        streak.count, streak.heard_at = streak.count + 1, now
+        streak.count, streak.last_at = streak.count + 1, now
         if streak.count < self._most:
             return None
         del self._streaks[context.chat]
-        if len(self._paused) >= _KEPT:
+        if len(self._paused) >= _MOST_STREAKS:
             self._paused = {key: until for key, until in self._paused.items() if until > now}
         self._paused[context.chat, member] = now + PAUSE_SECONDS
-        return GateDecision(ReasonCode.LIKE_A_BOT, SETTING, told="alternations.pause")
+        return GateDecision(ReasonCode.LIKE_A_BOT, SETTING, notice_key="alternations.pause")
 
     def _is_paused(self, chat: ChatRef, member: MemberRef, now: float) -> bool:
         until = self._paused.get((chat, member)) if self._paused else None
@@ -209,9 +209,9 @@ class Alternations:
         streak, sent_at = self._streaks.get(chat), self._last_sent(chat)
         if streak is None or streak.member != member or sent_at is None:
             return False
-        return streak.heard_at <= sent_at and now - sent_at <= QUICK_SECONDS
+        return streak.last_at <= sent_at and now - sent_at <= QUICK_SECONDS
 
     def _keep(self, chat: ChatRef, streak: _Streak) -> None:
-        if len(self._streaks) >= _KEPT:
+        if len(self._streaks) >= _MOST_STREAKS:
             self._streaks.pop(next(iter(self._streaks)))
         self._streaks[chat] = streak

@@ -33,7 +33,7 @@ _GATHER_SECONDS = 1.0
 """An edit may save several files, and some editors save twice."""
 _QUIET_SECONDS = 60.0
 """Minimum between two messages."""
-_AGAIN_SECONDS = 3600.0
+_REPEAT_SECONDS = 3600.0
 """Minimum before the same problem is reported again, even if it was resolved meanwhile."""
 _MOST_AT_A_PLACE = 3
 """Maximum of reports on one place in that time, whatever the problem."""
@@ -63,7 +63,7 @@ class _Problem(NamedTuple):
         return self.what, self.file, str(self.line), self.code
 
 
-class OperatorNews:
+class OperatorNotices:
     """Compares the current problems with those reported last."""
 
     def __init__(
@@ -86,12 +86,12 @@ class OperatorNews:
         self._redact = redact
         self._watched: dict[str, Callable[[], Sequence[Diagnostic]]] = {}
         self._known: frozenset[_Problem] = frozenset()
-        self._tellings: list[tuple[float, _Problem]] = []
+        self._notified: list[tuple[float, _Problem]] = []
         self._is_well = True
-        self._told_at = -_QUIET_SECONDS
-        self._is_news = False
+        self._notified_at = -_QUIET_SECONDS
+        self._has_changed = False
         self._dead: list[tuple[str, int, str]] = []
-        self._telling: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._later: asyncio.Task[None] | None = None
 
     def watch(self, what: str, faults: Callable[[], Sequence[Diagnostic]]) -> None:
@@ -101,7 +101,7 @@ class OperatorNews:
     def use(self, settings: OperatorsSettings) -> None:
         """Apply new settings. A new chat gets the current problems."""
         if settings.chat != self._settings.chat:
-            self._known, self._tellings, self._is_well = frozenset(), [], True
+            self._known, self._notified, self._is_well = frozenset(), [], True
         self._settings = settings
         self.changed()
 
@@ -115,27 +115,27 @@ class OperatorNews:
 
     def changed(self) -> None:
         """Report changed problems in the background."""
-        self._is_news = True
-        if self._settings.chat is not None and self._telling is None:
-            self._telling = asyncio.get_running_loop().create_task(self._tell())
+        self._has_changed = True
+        if self._settings.chat is not None and self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._notify())
 
     async def close(self) -> None:
         """Stop reporting."""
-        for task in (self._telling, self._later):
+        for task in (self._task, self._later):
             if task is not None:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         try:
-            while self._is_news:
-                quiet = self._told_at + _QUIET_SECONDS - self._clock.monotonic()
+            while self._has_changed:
+                quiet = self._notified_at + _QUIET_SECONDS - self._clock.monotonic()
                 await self._clock.sleep(max(_GATHER_SECONDS, quiet))
-                self._is_news = False
+                self._has_changed = False
                 self._say_what_changed()
         finally:
-            self._telling = None
+            self._task = None
 
     def _say_what_changed(self) -> None:
         if self._settings.chat is None:
@@ -146,12 +146,12 @@ class OperatorNews:
             self._say(chat, self._dead_in_words(texts))
             self._dead.clear()
         now = {_Problem.of(what, one): (what, one) for what, faults in self._watched.items() for one in faults()}
-        self._tellings = [one for one in self._tellings if self._seconds_left(one[0]) > 0]
+        self._notified = [one for one in self._notified if self._cooldown_seconds(one[0]) > 0]
         held = {fault: self._held_seconds(fault) for fault in now if fault not in self._known}
         fresh = [fault for fault, seconds in held.items() if seconds <= 0]
         self._known = frozenset(fault for fault in now if held.get(fault, 0.0) <= 0)
         if fresh:
-            self._tellings += [(self._clock.monotonic(), fault) for fault in fresh]
+            self._notified += [(self._clock.monotonic(), fault) for fault in fresh]
             self._is_well = False
             self._say(chat, self._in_words([now[fault] for fault in fresh], texts))
         elif not now and not self._is_well:
@@ -162,14 +162,14 @@ class OperatorNews:
 
     def _held_seconds(self, fault: _Problem) -> float:
         """Seconds until the problem may be reported, given earlier reports on it and its place."""
-        since = [at for at, told in self._tellings if told == fault]
-        there = sorted({at for at, told in self._tellings if told.place == fault.place})
+        since = [at for at, reported in self._notified if reported == fault]
+        there = sorted({at for at, reported in self._notified if reported.place == fault.place})
         if len(there) >= _MOST_AT_A_PLACE:
             since.append(there[-_MOST_AT_A_PLACE])
-        return max(map(self._seconds_left, since), default=0.0)
+        return max(map(self._cooldown_seconds, since), default=0.0)
 
-    def _seconds_left(self, told_at: float) -> float:
-        return told_at + _AGAIN_SECONDS - self._clock.monotonic()
+    def _cooldown_seconds(self, reported_at: float) -> float:
+        return reported_at + _REPEAT_SECONDS - self._clock.monotonic()
 
     def _look_later(self, seconds: float) -> None:
         if self._later is not None:
@@ -208,14 +208,14 @@ class OperatorNews:
         if self._chats.of(chat).allowed_by is None or not self._notices.reaches(chat):
             _log.error("operators_cannot_be_told", chat=chat.key, setting="operators.chat")
             return
-        self._told_at = self._clock.monotonic()
-        write, parcel = self._notices.notice(chat, text)
+        self._notified_at = self._clock.monotonic()
+        write, outbound = self._notices.notice(chat, text)
         try:
             self._store.post([write])
         except StoreError as problem:
             _log.error("operators_cannot_be_told", chat=chat.key, problem=str(problem))
             return
-        self._notices.send([parcel])
+        self._notices.send([outbound])
 
 
 class DeadLetters:
@@ -227,14 +227,14 @@ class DeadLetters:
         intake: Intake,
         delivery: Delivery,
         timetable: Timetable,
-        news: OperatorNews,
+        notices: OperatorNotices,
         clock: Clock,
     ) -> None:
         self._store = store
         self._intake = intake
         self._delivery = delivery
         self._timetable = timetable
-        self._news = news
+        self._notices = notices
         self._clock = clock
         self.counts: Counter[str] = Counter()
         """Number of dead letters by kind."""
@@ -243,9 +243,9 @@ class DeadLetters:
         """Record a turn that was given up."""
         self._died(DeadKind.TURN, job.turn_id, job.context.chat.key)
 
-    def message(self, parcel: OutboundMessage, problem: str) -> None:
+    def message(self, outbound: OutboundMessage, problem: str) -> None:
         """Record a message that was given up."""
-        self._died(DeadKind.MESSAGE, parcel.row_id, parcel.outgoing.chat.key)
+        self._died(DeadKind.MESSAGE, outbound.row_id, outbound.outgoing.chat.key)
 
     def moment(self, chat: str, occurrence_id: int) -> None:
         """Record a rejected occurrence of a timer."""
@@ -253,7 +253,7 @@ class DeadLetters:
 
     def _died(self, kind: DeadKind, id_: int, chat: str) -> None:
         self.counts[kind.value] += 1
-        self._news.died(kind.value, id_, chat)
+        self._notices.died(kind.value, id_, chat)
 
     async def start(self) -> None:
         """Start the retries that operators requested, and count the rest. Raises StoreError."""

@@ -32,11 +32,11 @@ class _Part:
     paths: tuple[str, ...]
     prepare: Callable[[Settings], Use]
     files: Callable[[Settings], Sequence[Path]]
-    hears_of: Callable[[Settings], object] | None
+    depends_on: Callable[[Settings], object] | None
 
-    def made_of(self, settings: Settings) -> object:
+    def fingerprint(self, settings: Settings) -> object:
         """The values that decide whether the part has to apply new settings."""
-        read = [_at(settings, path) for path in self.paths] if self.hears_of is None else self.hears_of(settings)
+        read = [_at(settings, path) for path in self.paths] if self.depends_on is None else self.depends_on(settings)
         return read, [etag_of(file) for file in self.files(settings)]
 
 
@@ -47,7 +47,7 @@ class Replacement:
     settings: Settings
     """The settings to apply; those that wait for the next start have their old values."""
     uses: Sequence[Use]
-    made_of: Sequence[object]
+    fingerprints: Sequence[object]
     changed: Sequence[str]
     """The settings that will change, as `section.key`."""
     waiting: Sequence[str]
@@ -67,24 +67,24 @@ class LiveSettings:
         """The current settings."""
         self._parts: list[_Part] = []
         self._waiting: set[str] = set()
-        self._made_of: list[object] = []
+        self._fingerprints: list[object] = []
         self._names = _names(settings)
 
-    def take(
+    def register(
         self,
         *paths: str,
         prepare: Callable[[Settings], Use],
         files: Callable[[Settings], Sequence[Path]] = _no_files,
-        hears_of: Callable[[Settings], object] | None = None,
+        depends_on: Callable[[Settings], object] | None = None,
     ) -> None:
         """Register a part for `paths` (a section, or `section.key`). `prepare` is called in a thread when the settings
-        at `paths`, the value of `hears_of` (if set, instead of `paths`), or one of the `files` has changed. It returns
-        the callback that applies the settings, or raises DefinitionError."""
-        part = _Part(paths, prepare, files, hears_of)
+        at `paths`, the value of `depends_on` (if set, instead of `paths`), or one of the `files` has changed. It
+        returns the callback that applies the settings, or raises DefinitionError."""
+        part = _Part(paths, prepare, files, depends_on)
         self._parts.append(part)
-        self._made_of.append(part.made_of(self.now))
+        self._fingerprints.append(part.fingerprint(self.now))
 
-    def leave(self, *paths: str) -> None:
+    def mark_restart_only(self, *paths: str) -> None:
         """Mark paths that wait for the next start although their section is registered."""
         self._waiting.update(paths)
 
@@ -94,7 +94,7 @@ class LiveSettings:
         return {path for part in self._parts for path in part.paths}
 
     @property
-    def left(self) -> Collection[str]:
+    def restart_only(self) -> Collection[str]:
         """The paths within them that wait for the next start."""
         return frozenset(self._waiting)
 
@@ -104,22 +104,23 @@ class LiveSettings:
 
     def replacement(self, fresh: Settings) -> Replacement:
         """The prepared change to `fresh`. May block; raises DefinitionError for settings that cannot be used."""
-        settings = _merged(self.now, fresh, "", self.paths, self._waiting)
-        waiting = list(_differences(settings, fresh, ""))
-        if _names(fresh) != self._names:
+        known = _with_names_of(self.now, fresh)
+        settings = _merged(self.now, known, "", self.paths, self._waiting)
+        waiting = list(_differences(settings, known, ""))
+        if known is not fresh or _names(fresh) != self._names:
             # Platforms get the names at the start only.
             waiting += ["bots.*.aliases", "bots.*.name"]
-        made_of = [part.made_of(settings) for part in self._parts]
+        fingerprints = [part.fingerprint(settings) for part in self._parts]
         uses = [
             part.prepare(settings)
-            for part, before, now in zip(self._parts, self._made_of, made_of, strict=True)
+            for part, before, now in zip(self._parts, self._fingerprints, fingerprints, strict=True)
             if before != now
         ]
-        return Replacement(settings, uses, made_of, sorted(_differences(self.now, settings, "")), sorted(waiting))
+        return Replacement(settings, uses, fingerprints, sorted(_differences(self.now, settings, "")), sorted(waiting))
 
     def put(self, replacement: Replacement, reach: Callable[[], object]) -> None:
         """Apply the new settings. `reach` is called midway, for tests of interruptions."""
-        self.now, self._made_of = replacement.settings, list(replacement.made_of)
+        self.now, self._fingerprints = replacement.settings, list(replacement.fingerprints)
         for number, use in enumerate(replacement.uses):
             if number == 1 or len(replacement.uses) == 1:
                 reach()
@@ -171,6 +172,17 @@ def _differences(one: BaseModel, other: BaseModel, at: str) -> Iterator[str]:
             yield f"{at}{name}"
 
 
+def _with_names_of(before: Settings, fresh: Settings) -> Settings:
+    """`fresh` with the names and aliases that its bots have in `before`; the same object if they are equal."""
+    bots = {
+        key: bot.model_copy(update={"name": before.bots[key].name, "aliases": before.bots[key].aliases})
+        if key in before.bots
+        else bot
+        for key, bot in fresh.bots.items()
+    }
+    return fresh if bots == fresh.bots else fresh.model_copy(update={"bots": bots})
+
+
 def _names(settings: Settings) -> set[str]:
     """The names that address a bot."""
     return {name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)}
@@ -195,17 +207,17 @@ class Reload:
         self.faults: tuple[Diagnostic, ...] = ()
         """Problems of the current file; empty if it is applied."""
 
-    def on_change(self, told: Callable[[], None]) -> None:
+    def on_change(self, callback: Callable[[], None]) -> None:
         """Register a callback for changes of `faults`."""
-        self._on_change.append(told)
+        self._on_change.append(callback)
 
     async def follow(self, file: Path, changes: Changes) -> None:
         """Reload whenever `file`, or a file that the settings refer to, changes; until cancelled or until `changes`
         ends."""
         while True:
             files = [file, *self._live.files()]
-            async with aclosing(changes.of(*files)) as told:
-                async for _ in told:
+            async with aclosing(changes.of(*files)) as events:
+                async for _ in events:
                     await self.now(is_asked_for=False)
                     if [file, *self._live.files()] != files:
                         break
@@ -219,38 +231,38 @@ class Reload:
             try:
                 replacement = await asyncio.to_thread(self._prepared)
             except SettingsInvalid as error:
-                return self._kept(error.diagnostics.errors, is_asked_for=is_asked_for)
+                return self._rejected(error.diagnostics.errors, is_asked_for=is_asked_for)
             except DefinitionError as error:
-                return self._kept(problems_of(error), is_asked_for=is_asked_for)
-            is_news = bool(replacement.uses or self.faults or replacement.waiting != self._waiting)
+                return self._rejected(problems_of(error), is_asked_for=is_asked_for)
+            has_changed = bool(replacement.uses or self.faults or replacement.waiting != self._waiting)
             self._live.put(replacement, lambda: self._reach("reload.during_swap"))
             self._waiting = replacement.waiting
-            if is_news or is_asked_for:
+            if has_changed or is_asked_for:
                 _log.info(
                     "settings_reloaded",
                     changed=list(replacement.changed),
                     from_the_next_start=list(replacement.waiting),
                 )
-            self._tell(())
+            self._set_faults(())
             return True
 
     def _prepared(self) -> Replacement:
         return self._live.replacement(self._read())
 
-    def _kept(self, faults: Sequence[Diagnostic], *, is_asked_for: bool) -> bool:
+    def _rejected(self, faults: Sequence[Diagnostic], *, is_asked_for: bool) -> bool:
         """Log and keep the problems; the current settings stay."""
         if is_asked_for or tuple(faults) != self.faults:
             _log.error("settings_invalid", faults=[str(one) for one in faults])
-            _log.error("settings_not_reloaded", kept="the settings that were in force")
-        self._tell(tuple(faults))
+            _log.error("settings_not_reloaded", kept="the current settings")
+        self._set_faults(tuple(faults))
         return False
 
-    def _tell(self, faults: tuple[Diagnostic, ...]) -> None:
+    def _set_faults(self, faults: tuple[Diagnostic, ...]) -> None:
         if faults == self.faults:
             return
         self.faults = faults
-        for told in self._on_change:
-            told()
+        for callback in self._on_change:
+            callback()
 
 
 def secrets_of(settings: Settings) -> list[str]:

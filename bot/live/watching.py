@@ -220,7 +220,7 @@ class Watcher:
             self._asked.remove(asked)
             self._look.set()
 
-    def tell_all(self) -> None:
+    def wake_all(self) -> None:
         """Notify all subscriptions, whether or not anything has changed."""
         for asked in self._asked:
             asked.is_touched.set()

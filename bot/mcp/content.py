@@ -37,8 +37,8 @@ def mcp_listed_tool(spec: FunctionSpec) -> JsonObject:
     precedence."""
     title = plain_name(spec.name)
     listed = mcp_tool(spec)
-    given = listed.get("annotations")
-    hints = {**mcp_annotations(spec), **(given if isinstance(given, Mapping) else {})}
+    annotations_ = listed.get("annotations")
+    hints = {**mcp_annotations(spec), **(annotations_ if isinstance(annotations_, Mapping) else {})}
     return {"title": title[:1].upper() + title[1:], **listed, "annotations": hints}
 
 
@@ -69,9 +69,9 @@ _DEFINES = ("name", "title", "description", "inputSchema", "annotations")
 def tool_error(code: str, text: str, fields: Sequence[str] = ()) -> CallToolResult:
     """An error that the caller's model can read: the text, then the code and the arguments that it is about."""
     named = [name for name in fields if name]
-    told = f"{text}\n[{code}: {', '.join(named)}]" if named else f"{text}\n[{code}]"
+    content = f"{text}\n[{code}: {', '.join(named)}]" if named else f"{text}\n[{code}]"
     error: JsonObject = {"code": code, "fields": named} if named else {"code": code}
-    return CallToolResult(content=[TextContent(text=told)], is_error=True, _meta={ERROR_KEY: error})
+    return CallToolResult(content=[TextContent(text=content)], is_error=True, _meta={ERROR_KEY: error})
 
 
 def tool_result(called: Called, spec: FunctionSpec, chat: ChatRef, texts: Phrases) -> CallToolResult:
@@ -79,14 +79,14 @@ def tool_result(called: Called, spec: FunctionSpec, chat: ChatRef, texts: Phrase
     result = called.result
     if result.error is not None:
         failed = tool_error(result.error.code.value, result.error.text, result.error.fields)
-        before = [*_said(called.here, texts), *_notes(called, chat, texts)]
+        before = [*_text_blocks(called.here, texts), *_notes(called, chat, texts)]
         return failed.model_copy(update={"content": [*before, *failed.content]})
     if result.question is not None:
         return tool_error(_ASKED, texts.say("mcp.asked", question=result.question.text))
     if not result.handled:
         return tool_error(ErrorCode.FAILED.value, texts.say("mcp.not_handled"))
-    content = [*_said(called.here, texts), *_notes(called, chat, texts)]
-    if result.data is not None and not _is_said(result.data, called.here):
+    content = [*_text_blocks(called.here, texts), *_notes(called, chat, texts)]
+    if result.data is not None and not _is_in_messages(result.data, called.here):
         content.append(TextContent(text=_as_json(result.data)))
     structured = _structured(result.data, spec)
     return CallToolResult(content=content or [TextContent(text=texts.say("mcp.done"))], structured_content=structured)
@@ -112,7 +112,7 @@ def _output_schema(spec: FunctionSpec) -> JsonObject | None:
     return schema if schema is not None and schema.get("type") == "object" else None
 
 
-def _said(messages: Iterable[Message], texts: Phrases) -> list[ContentBlock]:
+def _text_blocks(messages: Iterable[Message], texts: Phrases) -> list[ContentBlock]:
     blocks: list[ContentBlock] = []
     for message in messages:
         text = message.text
@@ -124,7 +124,7 @@ def _said(messages: Iterable[Message], texts: Phrases) -> list[ContentBlock]:
     return blocks
 
 
-def _is_said(data: JsonValue, messages: Iterable[Message]) -> bool:
+def _is_in_messages(data: JsonValue, messages: Iterable[Message]) -> bool:
     """Whether `data` only repeats the text of a message."""
     return isinstance(data, str) and any(message.text == data for message in messages)
 

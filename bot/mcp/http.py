@@ -60,7 +60,7 @@ class McpHttp:
     @property
     def routes(self) -> Sequence[Route]:
         """The routes for the web application."""
-        return [Route(self._path, endpoint=_Door(self))]
+        return [Route(self._path, endpoint=_Endpoint(self))]
 
     async def start(self) -> None:
         """Start, and return when requests can be answered."""
@@ -114,9 +114,9 @@ class McpHttp:
         if scope["method"] == "DELETE":
             self._forget(headers.get(SESSION, ""))
 
-    async def _end_sessions(self, begun: Sequence[tuple[str, Credential]]) -> None:
+    async def _end_sessions(self, sessions: Sequence[tuple[str, Credential]]) -> None:
         """End the sessions as if their programs had done it."""
-        for session, by in begun:
+        for session, by in sessions:
             headers = [(SESSION.encode(), session.encode()), (b"accept", b"application/json")]
             request = {"type": "http", "method": "DELETE", "path": self._path, "query_string": b"", "headers": headers}
             await self._sessions.handle_request({**request, "user": _user(by)}, _nothing, _unheard)
@@ -126,9 +126,9 @@ class McpHttp:
         self._open.forget(session)
         self.server.forget(session)
 
-    def _known(self, given: Sequence[str]) -> _Program | None:
+    def _known(self, tokens: Sequence[str]) -> _Program | None:
         """The program with that token. All tokens are compared in constant time."""
-        scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")
+        scheme, _, token = (tokens[0] if len(tokens) == 1 else "").partition(" ")
         offered = token.strip().encode()
         found = None
         for one in self._programs:
@@ -150,7 +150,7 @@ def _programs(clients: Sequence[McpClientSettings], chats: Chats) -> list[_Progr
     ]
 
 
-class _Door:
+class _Endpoint:
     """ASGI app: the route accepts every method, and the SDK rejects unknown ones."""
 
     def __init__(self, http: McpHttp) -> None:

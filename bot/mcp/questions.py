@@ -36,14 +36,14 @@ from config.texts import Phrases
 from function_calls.questions.callers import Asked, Reply
 from function_calls.questions.resume import is_decision
 from function_calls.spec import ApprovalQuestion, ArgumentQuestion, Choice
-from services.llm.model import ModelMessage, Unwritten, WordsWanted, Written
+from services.llm.model import ModelMessage, NoTextReason, TextRequest, WrittenText
 from services.refs import JsonObject, MemberRef
 
 ANSWER = "answer"
 """The field of the form, and the key of the request in protocols with request keys."""
 _OTHER = "other"
 _PRIMITIVES = {"boolean", "integer", "number"}
-_KEPT = ("title", "description", "minimum", "maximum")
+_COPIED_KEYS = ("title", "description", "minimum", "maximum")
 _FORMATS = {"date", "date-time", "email", "uri"}
 _FIRST_WITH_TITLES = "2025-11-25"
 _log = structlog.get_logger("mcp")
@@ -56,7 +56,7 @@ MOST_WAITING = 64
 _MOST_OF_ONE = 16
 
 
-class Waiting:
+class WaitingCalls:
     """Counts the calls that wait for an answer, with a limit per program so that none blocks the others."""
 
     def __init__(self) -> None:
@@ -66,9 +66,9 @@ class Waiting:
         return self._of.total()
 
     @contextmanager
-    def one_more(self, whose: McpCaller) -> Iterator[bool]:
+    def one_more(self, caller: McpCaller) -> Iterator[bool]:
         """Count one waiting call; yields False if the limit is reached."""
-        member = whose.caller.member
+        member = caller.caller.member
         if len(self) >= MOST_WAITING or self._of[member] >= _MOST_OF_ONE:
             _log.warning("too_many_questions_wait", member=member.key, waiting=len(self))
             yield False
@@ -110,9 +110,9 @@ def form_of(asked: Asked, version: str, texts: Phrases) -> ElicitRequest:
     return ElicitRequest(params=ElicitRequestFormParams(message=asked.text, requested_schema=schema))
 
 
-def reply_of(result: object, whose: McpCaller) -> Reply:
+def reply_of(result: object, caller: McpCaller) -> Reply:
     """The user's reply in the form. An invalid reply counts as an empty answer."""
-    role = whose.now.role
+    role = caller.now.role
     if not isinstance(result, ElicitResult):
         return Reply("answered", "", role)
     if result.action != "accept":
@@ -121,10 +121,10 @@ def reply_of(result: object, whose: McpCaller) -> Reply:
     return Reply("answered", _text(content.get(_OTHER)).strip() or _text(content.get(ANSWER)), role)
 
 
-async def unless_gone(asking: Coroutine[Any, Any, T], gone: Sequence[asyncio.Event]) -> T | None:
-    """The result of `asking`; None if one of `gone` is set first."""
+async def unless_closed(asking: Coroutine[Any, Any, T], closed: Sequence[asyncio.Event]) -> T | None:
+    """The result of `asking`; None if one of `closed` is set first."""
     task = asyncio.create_task(asking, name="a question to a client")
-    either: list[asyncio.Task[Any]] = [task, *(asyncio.create_task(one.wait()) for one in gone)]
+    either: list[asyncio.Task[Any]] = [task, *(asyncio.create_task(one.wait()) for one in closed)]
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return task.result() if task.done() else None
@@ -133,42 +133,47 @@ async def unless_gone(asking: Coroutine[Any, Any, T], gone: Sequence[asyncio.Eve
             one.cancel()
 
 
-class OverTheStream:
+class StreamElicitation:
     """Asks the client's user during the call, by a request on the call's stream."""
 
     def __init__(
-        self, context: Context, whose: McpCaller, texts: Phrases, waiting: Waiting, gone: Sequence[asyncio.Event]
+        self,
+        context: Context,
+        caller: McpCaller,
+        texts: Phrases,
+        waiting: WaitingCalls,
+        closed: Sequence[asyncio.Event],
     ) -> None:
-        """One of `gone` is set when no answer can come any more."""
+        """One of `closed` is set when no answer can come any more."""
         self._context = context
-        self._whose = whose
+        self._caller = caller
         self._texts = texts
         self._waiting = waiting
-        self._gone = gone
+        self._closed = closed
 
     async def answer(self, asked: Asked) -> Reply:
-        with self._waiting.one_more(self._whose) as may_wait:
+        with self._waiting.one_more(self._caller) as may_wait:
             return await self._answer(asked) if may_wait else Reply("expired")
 
     async def _answer(self, asked: Asked) -> Reply:
         form = form_of(asked, self._context.protocol_version, self._texts)
-        return await unless_gone(self._ask(form), self._gone) or Reply("expired")
+        return await unless_closed(self._ask(form), self._closed) or Reply("expired")
 
     async def _ask(self, form: ElicitRequest) -> Reply:
         where = ServerMessageMetadata(related_request_id=self._context.request_id)
         try:
             result = await self._context.session.send_request(form, ElicitResult, metadata=where)
         except ValidationError:
-            return reply_of(None, self._whose)
+            return reply_of(None, self._caller)
         except MCPError as error:
-            _log.warning("question_not_put", problem=str(error)[:300], member=self._whose.caller.member.key)
+            _log.warning("question_not_put", problem=str(error)[:300], member=self._caller.caller.member.key)
             return Reply("expired")
-        return reply_of(result, self._whose)
+        return reply_of(result, self._caller)
 
 
 def _field(asked: Asked, choices: tuple[Choice, ...], version: str, texts: Phrases) -> JsonObject:
     parameter = asked.parameter
-    named: JsonObject = {key: parameter[key] for key in _KEPT[:2] if isinstance(parameter.get(key), str)}
+    named: JsonObject = {key: parameter[key] for key in _COPIED_KEYS[:2] if isinstance(parameter.get(key), str)}
     question = asked.question
     title = question.field if isinstance(question, ArgumentQuestion) else texts.say("mcp.answer")
     named.setdefault("title", title)
@@ -185,7 +190,7 @@ def _field(asked: Asked, choices: tuple[Choice, ...], version: str, texts: Phras
         return {"type": "string", **named, "oneOf": titled}
     kind = parameter.get("type")
     if kind in _PRIMITIVES:
-        bounds = {key: parameter[key] for key in _KEPT[2:] if kind != "boolean" and key in parameter}
+        bounds = {key: parameter[key] for key in _COPIED_KEYS[2:] if kind != "boolean" and key in parameter}
         return {"type": kind, **named, **bounds}
     form = {"format": parameter["format"]} if parameter.get("format") in _FORMATS else {}
     return {"type": "string", **named, **form}
@@ -215,60 +220,62 @@ def lends_its_model(context: Context) -> bool:
     return comes_in_rounds(context) or context.session.can_send_request
 
 
-def request_for(wanted: WordsWanted) -> CreateMessageRequest:
-    """The sampling request for `wanted`, without the client's conversation as context."""
-    instructions = "\n\n".join(one.content for one in wanted.messages if one.role == "system")
+def request_for(request: TextRequest) -> CreateMessageRequest:
+    """The sampling request for `request`, without the client's conversation as context."""
+    instructions = "\n\n".join(one.content for one in request.messages if one.role == "system")
     return CreateMessageRequest(
         params=CreateMessageRequestParams(
-            messages=[_message(one) for one in wanted.messages if one.role != "system"],
+            messages=[_message(one) for one in request.messages if one.role != "system"],
             system_prompt=instructions or None,
             include_context="none",
-            max_tokens=wanted.most_tokens,
+            max_tokens=request.most_tokens,
         )
     )
 
 
-def written_of(result: object) -> Written | Unwritten:
+def written_of(result: object) -> WrittenText | NoTextReason:
     """The text of the client's model; DOWN if it is empty."""
     if not isinstance(result, CreateMessageResult | CreateMessageResultWithTools):
-        return Unwritten.DOWN
+        return NoTextReason.DOWN
     blocks = result.content if isinstance(result.content, list) else [result.content]
     text = "\n".join(one.text for one in blocks if isinstance(one, TextContent)).strip()
-    return Written(text[:_LONGEST_ANSWER], is_callers=True) if text else Unwritten.DOWN
+    return WrittenText(text[:_LONGEST_ANSWER], is_callers=True) if text else NoTextReason.DOWN
 
 
-class ModelOverTheStream:
+class StreamSampling:
     """Asks the client's model during the call, by a request on the call's stream."""
 
-    def __init__(self, context: Context, whose: McpCaller, waiting: Waiting, gone: Sequence[asyncio.Event]) -> None:
-        """One of `gone` is set when no answer can come any more."""
+    def __init__(
+        self, context: Context, caller: McpCaller, waiting: WaitingCalls, closed: Sequence[asyncio.Event]
+    ) -> None:
+        """One of `closed` is set when no answer can come any more."""
         self._context = context
-        self._whose = whose
+        self._caller = caller
         self._waiting = waiting
-        self._gone = gone
-        self._left = MOST_REQUESTS
+        self._closed = closed
+        self._requests_left = MOST_REQUESTS
 
-    async def write(self, wanted: WordsWanted) -> Written | Unwritten:
-        """The text, or why it is missing (Unwritten)."""
-        if self._left <= 0:
-            return Unwritten.OVER_BUDGET
-        self._left -= 1
-        with self._waiting.one_more(self._whose) as may_wait:
+    async def write(self, request: TextRequest) -> WrittenText | NoTextReason:
+        """The text, or why it is missing (NoTextReason)."""
+        if self._requests_left <= 0:
+            return NoTextReason.OVER_BUDGET
+        self._requests_left -= 1
+        with self._waiting.one_more(self._caller) as may_wait:
             if not may_wait:
-                return Unwritten.DOWN
-            return await unless_gone(self._ask(wanted), self._gone) or Unwritten.DOWN
+                return NoTextReason.DOWN
+            return await unless_closed(self._ask(request), self._closed) or NoTextReason.DOWN
 
-    async def _ask(self, wanted: WordsWanted) -> Written | Unwritten:
+    async def _ask(self, request: TextRequest) -> WrittenText | NoTextReason:
         where = ServerMessageMetadata(related_request_id=self._context.request_id)
         try:
-            result = await self._context.session.send_request(request_for(wanted), CreateMessageResult, metadata=where)
+            result = await self._context.session.send_request(request_for(request), CreateMessageResult, metadata=where)
         except ValidationError:
-            return Unwritten.DOWN
+            return NoTextReason.DOWN
         except MCPError as error:
             if error.code == _DECLINED:
-                return Unwritten.DECLINED
-            _log.warning("model_not_asked", problem=str(error)[:300], member=self._whose.caller.member.key)
-            return Unwritten.DOWN
+                return NoTextReason.DECLINED
+            _log.warning("model_not_asked", problem=str(error)[:300], member=self._caller.caller.member.key)
+            return NoTextReason.DOWN
         return written_of(result)
 
 
@@ -288,21 +295,26 @@ class _Put(NamedTuple):
     request: InputRequest
 
 
-class CallInRounds:
+class MultiRequestCall:
     """One call over several requests, with the user and the model of its client. `context`: the latest request."""
 
     def __init__(
-        self, rounds: Rounds, context: Context, whose: McpCaller, texts: Phrases, asked: CallToolRequestParams
+        self,
+        rounds: MultiRequestCalls,
+        context: Context,
+        caller: McpCaller,
+        texts: Phrases,
+        asked: CallToolRequestParams,
     ):
         self.context = context
-        self.whose = whose
+        self.caller = caller
         self._rounds = rounds
         self._texts = texts
         self._function, self._arguments = asked.name, asked.arguments
         self._question: asyncio.Future[_Put] = asyncio.get_running_loop().create_future()
         self._came: asyncio.Future[object] | None = None
         self._asking = asyncio.Lock()
-        self._left = MOST_REQUESTS
+        self._requests_left = MOST_REQUESTS
         self._token, self._key = "", ""
         self._running: asyncio.Task[Called] | None = None
 
@@ -314,18 +326,18 @@ class CallInRounds:
     async def answer(self, asked: Asked) -> Reply:
         """Ask the client's user."""
         came = await self._ask(_Put(ANSWER, form_of(asked, self.context.protocol_version, self._texts)))
-        return Reply("expired") if came is _NOBODY else reply_of(came, self.whose)
+        return Reply("expired") if came is _NOBODY else reply_of(came, self.caller)
 
-    async def write(self, wanted: WordsWanted) -> Written | Unwritten:
+    async def write(self, request: TextRequest) -> WrittenText | NoTextReason:
         """Ask the client's model. A client that declines does not return with an answer."""
-        if self._left <= 0:
-            return Unwritten.OVER_BUDGET
-        self._left -= 1
-        return written_of(await self._ask(_Put(WORDS, request_for(wanted))))
+        if self._requests_left <= 0:
+            return NoTextReason.OVER_BUDGET
+        self._requests_left -= 1
+        return written_of(await self._ask(_Put(WORDS, request_for(request))))
 
     async def _ask(self, put: _Put) -> object:
         """The client's response; one request at a time."""
-        with self._rounds.waiting.one_more(self.whose) as may_wait:
+        with self._rounds.waiting.one_more(self.caller) as may_wait:
             if not may_wait:
                 return _NOBODY
             async with self._asking:
@@ -366,9 +378,9 @@ class CallInRounds:
             return self._running.result()
         return None
 
-    def go_on(self, context: Context, whose: McpCaller, params: CallToolRequestParams) -> None:
+    def resume(self, context: Context, caller: McpCaller, params: CallToolRequestParams) -> None:
         """Resume the call with the answer in another request."""
-        self.context, self.whose = context, whose
+        self.context, self.caller = context, caller
         self._question = asyncio.get_running_loop().create_future()
         self._take((params.input_responses or {}).get(self._key))
 
@@ -380,29 +392,29 @@ class CallInRounds:
         if self._came is not None and not self._came.done():
             self._came.set_result(came)
 
-    def is_of(self, whose: McpCaller, params: CallToolRequestParams) -> bool:
+    def is_of(self, caller: McpCaller, params: CallToolRequestParams) -> bool:
         """Whether a request repeats this call, by the same program."""
-        same = whose.caller.member == self.whose.caller.member and whose.caller.chat == self.whose.caller.chat
+        same = caller.caller.member == self.caller.caller.member and caller.caller.chat == self.caller.caller.chat
         return same and (params.name, params.arguments or {}) == (self._function, self._arguments or {})
 
 
-class Rounds:
+class MultiRequestCalls:
     """The calls of all clients that wait for answers, by single-use secrets."""
 
-    def __init__(self, waiting: Waiting) -> None:
+    def __init__(self, waiting: WaitingCalls) -> None:
         self.waiting = waiting
-        self._waiting: dict[str, CallInRounds] = {}
+        self._waiting: dict[str, MultiRequestCall] = {}
 
-    def put(self, call: CallInRounds) -> str:
+    def put(self, call: MultiRequestCall) -> str:
         """Register a waiting call; returns its secret."""
         token = secrets.token_urlsafe(32)
         self._waiting[token] = call
         return token
 
-    def take(self, token: str, whose: McpCaller, params: CallToolRequestParams) -> CallInRounds | None:
+    def take(self, token: str, caller: McpCaller, params: CallToolRequestParams) -> MultiRequestCall | None:
         """The call that waits for the answer with `token`; None if it is unknown or belongs to another caller."""
         call = self._waiting.get(token)
-        if call is None or not call.is_of(whose, params):
+        if call is None or not call.is_of(caller, params):
             return None
         self.forget(token)
         return call

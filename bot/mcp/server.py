@@ -41,11 +41,11 @@ from bot.direct_calls import Called, DirectCalls, Status, stopped
 from bot.mcp.callers import McpCaller
 from bot.mcp.content import tool_definition, tool_error, tool_result
 from bot.mcp.questions import (
-    CallInRounds,
-    ModelOverTheStream,
-    OverTheStream,
-    Rounds,
-    Waiting,
+    MultiRequestCall,
+    MultiRequestCalls,
+    StreamElicitation,
+    StreamSampling,
+    WaitingCalls,
     can_be_asked,
     comes_in_rounds,
     lends_its_model,
@@ -59,30 +59,30 @@ Context = ServerRequestContext[Any, Any]
 _LEVEL: LoggingLevel = "info"
 _LEVELS: tuple[str, ...] = get_args(LoggingLevel)
 """In ascending order."""
-_SESSIONS_KEPT = 1024
+_MOST_REMEMBERED = 1024
 
 
-class Statuses:
+class ProgressLevels:
     """Log levels of sessions. In current protocol versions each request has its level, by default none; in older ones a
     session without a level gets everything."""
 
     def __init__(self) -> None:
-        self._wanted: OrderedDict[str, str] = OrderedDict()
+        self._levels: OrderedDict[str, str] = OrderedDict()
 
     async def set_level(self, context: Context, params: SetLevelRequestParams) -> EmptyResult:
         """Set the level of the session."""
         session_id = session_of(context)
-        self._wanted[session_id] = params.level
-        self._wanted.move_to_end(session_id)
-        if len(self._wanted) > _SESSIONS_KEPT:
-            self._wanted.popitem(last=False)
+        self._levels[session_id] = params.level
+        self._levels.move_to_end(session_id)
+        if len(self._levels) > _MOST_REMEMBERED:
+            self._levels.popitem(last=False)
         return EmptyResult()
 
     def forget(self, session_id: str) -> None:
         """Forget the session."""
-        self._wanted.pop(session_id, None)
+        self._levels.pop(session_id, None)
 
-    async def tell(self, context: Context, function: str, step: int, text: str) -> None:
+    async def notify(self, context: Context, function: str, step: int, text: str) -> None:
         """Send progress on `function` to its caller; `step` counts from 1."""
         await context.session.report_progress(step, None, text)
         if not self._wants(context):
@@ -93,7 +93,7 @@ class Statuses:
     def _wants(self, context: Context) -> bool:
         if _LEVEL not in allowed_log_levels(context.protocol_version, context.meta):
             return False
-        least = self._wanted.get(session_of(context), _LEVEL)
+        least = self._levels.get(session_of(context), _LEVEL)
         return _LEVELS.index(least) <= _LEVELS.index(_LEVEL)
 
 
@@ -103,7 +103,7 @@ def session_of(context: Context) -> str:
 
 
 SESSION = "mcp-session-id"
-_GONE = "rollcall.mcp_gone"
+_CLOSED = "rollcall.mcp_gone"
 """Several times the limit of open sessions, because sessions that expire when idle are not reported."""
 
 
@@ -130,13 +130,15 @@ class OpenSessions:
         self._exchanges[id(exchange)] = exchange
         try:
             with exchange.running:
-                await app({**scope, _GONE: exchange.gone}, receive, lambda message: self._pass_on(exchange, message))
+                await app(
+                    {**scope, _CLOSED: exchange.closed}, receive, lambda message: self._pass_on(exchange, message)
+                )
         finally:
-            exchange.gone.set()
+            exchange.closed.set()
             del self._exchanges[id(exchange)]
         if not exchange.running.cancelled_caught:
             return
-        if not exchange.has_begun:
+        if not exchange.has_started:
             await refusal(scope, receive, send)
         elif not exchange.has_ended:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -150,14 +152,14 @@ class OpenSessions:
         for exchange in self._exchanges.values():
             if exchange.by in those:
                 exchange.running.cancel()
-        begun = [(session, by) for session, by in self._sessions.items() if by in those]
-        for session, _ in begun:
+        started = [(session, by) for session, by in self._sessions.items() if by in those]
+        for session, _ in started:
             self.forget(session)
-        return begun
+        return started
 
     async def _pass_on(self, exchange: _Exchange, message: Message) -> None:
         if message["type"] == "http.response.start":
-            exchange.has_begun = True
+            exchange.has_started = True
             session = Headers(raw=message["headers"]).get(SESSION, "")
             if session and message["status"] < 400:
                 self._began(session, exchange.by)
@@ -168,7 +170,7 @@ class OpenSessions:
     def _began(self, session: str, by: Credential) -> None:
         self._sessions[session] = by
         self._sessions.move_to_end(session)
-        if len(self._sessions) > _SESSIONS_KEPT:
+        if len(self._sessions) > _MOST_REMEMBERED:
             self._sessions.popitem(last=False)
 
 
@@ -179,17 +181,17 @@ class _Exchange:
     by: Credential
     send: Send
     running: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    has_begun: bool = False
+    has_started: bool = False
     has_ended: bool = False
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the response has ended or the client has disconnected."""
 
 
-def gone_from(context: ServerRequestContext[Any, Any]) -> asyncio.Event | None:
+def closed_event(context: ServerRequestContext[Any, Any]) -> asyncio.Event | None:
     """Event that is set when the client of a request has disconnected; None over a pipe."""
     scope = context.request.scope if context.request is not None else {}
-    gone: asyncio.Event | None = scope.get(_GONE)
-    return gone
+    closed: asyncio.Event | None = scope.get(_CLOSED)
+    return closed
 
 
 NAME = "rollcall"
@@ -209,21 +211,21 @@ _Stops = anyio.CancelScope | asyncio.Task[Called]
 class McpServer:
     """Serves one kind of callers, over any transport."""
 
-    def __init__(self, calls: DirectCalls, whose: Whose, texts: Phrases, bot_name: str) -> None:
+    def __init__(self, calls: DirectCalls, caller_of: Whose, texts: Phrases, bot_name: str) -> None:
         """`texts` and `bot_name` are for the server's description in the handshake."""
         self._calls = calls
-        self._whose = whose
+        self._caller_of = caller_of
         self._bus = InMemorySubscriptionBus()
         self._listening = ListenHandler(self._bus, max_subscriptions=MOST_SESSIONS)
-        self._told: OrderedDict[str, ServerSession] = OrderedDict()
+        self._notified: OrderedDict[str, ServerSession] = OrderedDict()
         """Sessions to notify of changes, by id: those that have listed functions."""
         self._telling: asyncio.Task[None] | None = None
-        self._untold = False
+        self._pending = False
         self._running: set[_Stops] = set()
-        self._waiting = Waiting()
-        self._rounds = Rounds(self._waiting)
-        self._gone = asyncio.Event()
-        self._statuses = Statuses()
+        self._waiting = WaitingCalls()
+        self._rounds = MultiRequestCalls(self._waiting)
+        self._closed = asyncio.Event()
+        self._statuses = ProgressLevels()
         self._idle = asyncio.Event()
         self._idle.set()
         self.server: Server[Any] = Server(
@@ -246,18 +248,18 @@ class McpServer:
 
     def functions_changed(self) -> None:
         """Notify clients that the functions have changed. Call it on the event loop, after each publish."""
-        self._untold = True
+        self._pending = True
         if self._telling is None or self._telling.done():
-            self._telling = asyncio.create_task(self._tell())
+            self._telling = asyncio.create_task(self._notify_changes())
 
     def forget(self, session_id: str) -> None:
         """Remove a session that has ended."""
-        self._told.pop(session_id, None)
+        self._notified.pop(session_id, None)
         self._statuses.forget(session_id)
 
     def hang_up(self) -> None:
         """End all waits for answers, since none will come. Results are still sent."""
-        self._gone.set()
+        self._closed.set()
         self._rounds.expire()
 
     async def drain(self, seconds: float) -> None:
@@ -274,23 +276,23 @@ class McpServer:
         await self._idle.wait()
         await self._calls.settled()
 
-    async def _tell(self) -> None:
-        while self._untold:
+    async def _notify_changes(self) -> None:
+        while self._pending:
             # Several changes in the same iteration are sent as one notification.
             await asyncio.sleep(0)
-            self._untold = False
+            self._pending = False
             await self._bus.publish(ToolsListChanged())
-            for session in list(self._told.values()):
+            for session in list(self._notified.values()):
                 await session.send_tool_list_changed()
 
     async def _list(self, context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        whose = self._whose(context)
+        mcp_caller = self._caller_of(context)
         self._remember(context)
-        if whose.unserved(self._calls.chats) is not None:
+        if mcp_caller.unserved(self._calls.chats) is not None:
             return ListToolsResult(tools=[])
-        caller = whose.now
+        caller = mcp_caller.now
         functions = self._calls.functions(caller.chat)
-        specs = [spec for spec in self._calls.callable_by(caller) if whose.may_name(spec)]
+        specs = [spec for spec in self._calls.callable_by(caller) if mcp_caller.may_name(spec)]
         begin = _place(specs, params.cursor if params is not None else None)
         page, rest = specs[begin : begin + _TOOLS_ON_A_PAGE], specs[begin + _TOOLS_ON_A_PAGE :]
         return ListToolsResult(
@@ -299,25 +301,25 @@ class McpServer:
         )
 
     async def _call(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        whose = self._whose(context)
-        caller = whose.now
+        mcp_caller = self._caller_of(context)
+        caller = mcp_caller.now
         texts = self._calls.chats.profile(caller.chat).texts
-        unserved = whose.unserved(self._calls.chats)
+        unserved = mcp_caller.unserved(self._calls.chats)
         if unserved is not None:
             text = texts.say("mcp.not_served", chat=unserved.chat, detail=unserved.setting)
             return tool_error(ErrorCode.REFUSED.value, text)
         spec = self._calls.functions(caller.chat).find(params.name)
-        if spec is None or not whose.may_name(spec):
+        if spec is None or not mcp_caller.may_name(spec):
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:_LONGEST_NAME_SHOWN]}")
         if len(self._running) - len(self._waiting) >= _MOST_CALLS and params.request_state is None:
             return tool_error(ErrorCode.TRANSIENT.value, texts.say("mcp.busy"))
-        asks, lends = _opens(context, whose)
+        asks, lends = _opens(context, mcp_caller)
         if (asks or lends) and comes_in_rounds(context):
-            return await self._call_in_rounds(context, params, whose, spec, texts)
+            return await self._call_in_rounds(context, params, mcp_caller, spec, texts)
         status = self._status(spec, lambda: context)
-        gone = [one for one in (self._gone, gone_from(context)) if one is not None]
-        person = OverTheStream(context, whose, texts, self._waiting, gone) if asks else None
-        model = ModelOverTheStream(context, whose, self._waiting, gone) if lends else None
+        closed = [one for one in (self._closed, closed_event(context)) if one is not None]
+        person = StreamElicitation(context, mcp_caller, texts, self._waiting, closed) if asks else None
+        model = StreamSampling(context, mcp_caller, self._waiting, closed) if lends else None
         running = anyio.CancelScope()
         called = None
         self._began(running)
@@ -327,20 +329,20 @@ class McpServer:
                     caller, spec.name, params.arguments or {}, status=status, person=person, model=model
                 )
         except StoreError as error:
-            return _not_kept(spec, error, texts)
+            return _not_storable(spec, error, texts)
         finally:
             self._ended(running)
         return tool_result(called or Called(stopped(spec, texts)), spec, caller.chat, texts)
 
     async def _call_in_rounds(
-        self, context: Context, params: CallToolRequestParams, whose: McpCaller, spec: FunctionSpec, texts: Phrases
+        self, context: Context, params: CallToolRequestParams, mcp_caller: McpCaller, spec: FunctionSpec, texts: Phrases
     ) -> CallToolResult | InputRequiredResult:
         """The result of a call, or the request that its client has to answer first."""
-        caller = whose.now
+        caller = mcp_caller.now
         if params.request_state is None:
-            one = CallInRounds(self._rounds, context, whose, texts, params)
+            one = MultiRequestCall(self._rounds, context, mcp_caller, texts, params)
             status = self._status(spec, lambda: one.context)
-            asks, lends = _opens(context, whose)
+            asks, lends = _opens(context, mcp_caller)
             call = self._calls.call(
                 caller,
                 spec.name,
@@ -353,18 +355,18 @@ class McpServer:
             self._began(running)
             running.add_done_callback(self._ended)
         else:
-            known = self._rounds.take(params.request_state, whose, params)
+            known = self._rounds.take(params.request_state, mcp_caller, params)
             if known is None:
                 return tool_error(_EXPIRED, texts.say("mcp.expired"))
             one = known
-            one.go_on(context, whose, params)
+            one.resume(context, mcp_caller, params)
         asked = await one.next()
         if asked is not None:
             return asked
         try:
             called = one.called or Called(stopped(spec, texts))
         except StoreError as error:
-            return _not_kept(spec, error, texts)
+            return _not_storable(spec, error, texts)
         return tool_result(called, spec, caller.chat, texts)
 
     def _status(self, spec: FunctionSpec, context: Callable[[], Context]) -> Status:
@@ -374,7 +376,7 @@ class McpServer:
         async def tell(text: str) -> None:
             nonlocal steps
             steps += 1
-            await self._statuses.tell(context(), spec.name, steps, text)
+            await self._statuses.notify(context(), spec.name, steps, text)
 
         return tell
 
@@ -389,10 +391,10 @@ class McpServer:
 
     def _remember(self, context: Context) -> None:
         session_id = session_of(context)
-        self._told[session_id] = context.session
-        self._told.move_to_end(session_id)
-        if len(self._told) > MOST_SESSIONS:
-            self._told.popitem(last=False)
+        self._notified[session_id] = context.session
+        self._notified.move_to_end(session_id)
+        if len(self._notified) > MOST_SESSIONS:
+            self._notified.popitem(last=False)
 
     def _input_schema(self, name: str) -> JsonObject | None:
         """The schema with which the SDK compares a call's headers."""
@@ -418,12 +420,12 @@ class McpServer:
         return result
 
 
-def _opens(context: Context, whose: McpCaller) -> tuple[bool, bool]:
+def _opens(context: Context, mcp_caller: McpCaller) -> tuple[bool, bool]:
     """Whether the client's user may be asked, and whether its model may be."""
-    return whose.may_be_asked and can_be_asked(context), whose.may_lend and lends_its_model(context)
+    return mcp_caller.may_be_asked and can_be_asked(context), mcp_caller.may_lend and lends_its_model(context)
 
 
-def _not_kept(spec: FunctionSpec, error: StoreError, texts: Phrases) -> CallToolResult:
+def _not_storable(spec: FunctionSpec, error: StoreError, texts: Phrases) -> CallToolResult:
     _log.error("call_not_kept", function=spec.name, problem=str(error))
     return tool_error(ErrorCode.UNKNOWN_OUTCOME.value, texts.say("mcp.not_kept"))
 

@@ -238,10 +238,10 @@ class _Writer:
         with suppress(RuntimeError):  # the loop has ended
             while True:
                 data, done = self._queue.get()
-                left, problem = memoryview(data), None
+                rest, problem = memoryview(data), None
                 try:
-                    while left:
-                        left = left[os.write(self._descriptor, left) :]
+                    while rest:
+                        rest = rest[os.write(self._descriptor, rest) :]
                 except OSError as error:
                     problem = error
                 self._loop.call_soon_threadsafe(_finish, done, problem)

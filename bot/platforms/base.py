@@ -56,6 +56,8 @@ class Limits:
     a notice."""
     clients_keep_slashes: bool = False
     """Clients do not send lines that begin with a slash, so commands follow the bot's name."""
+    only_bot: bool = False
+    """Chats have no other bots, so a mistyped command was meant for this one."""
     is_paced: bool = False
     """All chats share one slow rate: the delivery alternates between the members of a chat and limits their queues."""
     line_bytes: int = 0
@@ -81,6 +83,8 @@ class Outgoing:
     """The only recipient; the platform finds the private chat. None for a public message."""
     closes: tuple[str, ...] = ()
     """Native ids of earlier messages whose choices become invalid."""
+    markdown: bool = False
+    """The text is Markdown. A network without formatting shows `plain_lines` of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +149,9 @@ class LinkState:
 class Linked(Protocol):
     """Additional port of a platform that keeps a connection to its network."""
 
-    async def until_reachable(self, outgoing: Outgoing, said_at_ms: int) -> None:
+    async def until_reachable(self, outgoing: Outgoing, created_ms: int) -> None:
         """Wait until the recipient of `outgoing` is reachable, or is known not to be; then `send` raises the reason. A
-        message that waits here has not been sent, so its outcome is never unknown. `said_at_ms`: when it was put into
+        message that waits here has not been sent, so its outcome is never unknown. `created_ms`: when it was put into
         the outbox; its expiry counts from there, across restarts."""
 
     def link(self) -> LinkState:

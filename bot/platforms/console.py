@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
+from bot.platforms.markdown import plain_lines
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
@@ -18,8 +23,12 @@ TERMINAL = ChatRef("console", "main", "terminal")
 _PROMPT = "› "
 
 
+_PASTE_OFF = "\x1b[?2004l"
+
+
 class Console:
-    """Reads lines from one stream and writes replies to another. The user is the operator, and so the owner."""
+    """Reads lines from one stream and writes replies to another. The user is the operator, and so the owner. In a
+    terminal with GNU readline, several lines that are pasted at once are one message."""
 
     name = "console"
     account = "main"
@@ -29,6 +38,7 @@ class Console:
         self._clock = clock
         self._read_from = read_from
         self._write_to = write_to
+        self._has_editor = _has_editor(read_from, write_to)
         self._chat = TERMINAL
         self._sender = Sender(MemberRef(self.name, self.account, "operator"), member_name, Role.OWNER)
         # Unique per process, so that ids never repeat.
@@ -40,21 +50,23 @@ class Console:
         lines: asyncio.Queue[str | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         # A daemon thread: a blocked read must not keep the process alive.
-        threading.Thread(target=self._read_lines, args=(loop, lines), daemon=True).start()
-        self._write(_PROMPT)
-        while (line := await lines.get()) is not None:
-            if line.strip():
-                await deliver(self._context(line.rstrip("\n")), ())
-            else:
-                self._write(_PROMPT)
+        with self._restored_terminal():
+            threading.Thread(target=self._read_lines, args=(loop, lines), daemon=True).start()
+            self._prompt()
+            while (line := await lines.get()) is not None:
+                if line.strip():
+                    await deliver(self._context(line.rstrip("\n")), ())
+                else:
+                    self._prompt()
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        self._write(f"\r{outgoing.text}\n{_PROMPT}")
+        text = "\n".join(plain_lines(outgoing.text)) if outgoing.markdown else outgoing.text
+        self._write(f"\r{text}\n{_PROMPT}")
         return Receipt(outgoing.key)
 
     async def typing(self, chat: ChatRef, status: str) -> None:
         if status and status != "…":
-            self._write(f"\r({status})\n")
+            self._write(f"\r({status})\n{_PROMPT}")
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
         return Role.OWNER if member == self._sender.ref else None
@@ -80,10 +92,54 @@ class Console:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(lines.put_nowait, line)
 
-        for line in self._read_from:
+        for line in _edited_lines() if self._has_editor else self._read_from:
             hand_over(line)
         hand_over(None)
+
+    @contextmanager
+    def _restored_terminal(self) -> Iterator[None]:
+        """Restore the terminal's modes at the end: the thread may still be inside readline, which has changed them."""
+        if not self._has_editor:
+            yield
+            return
+        import termios
+
+        modes = termios.tcgetattr(self._read_from)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(self._read_from, termios.TCSADRAIN, modes)
+            self._write(_PASTE_OFF)
+
+    def _prompt(self) -> None:
+        """Show the prompt, unless readline does."""
+        if not self._has_editor:
+            self._write(_PROMPT)
 
     def _write(self, text: str) -> None:
         self._write_to.write(text)
         self._write_to.flush()
+
+
+def _has_editor(read_from: TextIO, write_to: TextIO) -> bool:
+    """Whether `input` edits lines with GNU readline, and bracketed paste is on. libedit has no bracketed paste."""
+    is_terminal = (read_from, write_to) == (sys.stdin, sys.stdout) and read_from.isatty() and write_to.isatty()
+    if not is_terminal or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    try:
+        import readline
+    except ImportError:
+        return False
+    if "libedit" in (readline.__doc__ or ""):
+        return False
+    readline.parse_and_bind("set enable-bracketed-paste on")
+    return True
+
+
+def _edited_lines() -> Iterator[str]:
+    """Lines from the terminal; a paste of several lines is one of them. Ends with Ctrl-D."""
+    while True:
+        try:
+            yield input(_PROMPT)
+        except EOFError:
+            return

@@ -19,7 +19,7 @@ _AFTER_A_NAME = re.compile(r"[,，:：、;；.。!！…]*[ \t]*")
 _ENDS_A_CLAUSE = ",，.。;；:：!！?？、)）…"
 
 
-class Heard(NamedTuple):
+class ParsedText(NamedTuple):
     """A text with its mention of the bot removed."""
 
     mentions_bot: bool
@@ -27,10 +27,10 @@ class Heard(NamedTuple):
     """NFC, without the bot's name if it was mentioned."""
 
 
-Hear = Callable[[str], Heard]
+ParseText = Callable[[str], ParsedText]
 
 
-def hearing(names: Sequence[str]) -> Hear:
+def mention_parser(names: Sequence[str]) -> ParseText:
     """A pure function that finds `names` (the bot's name and aliases, any case) in a text: as `@name` anywhere, or as
     the first word before a comma or similar. Raises ValueError without names."""
     known = sorted({unicodedata.normalize("NFC", name).strip() for name in names} - {""}, key=len, reverse=True)
@@ -46,15 +46,15 @@ def hearing(names: Sequence[str]) -> Hear:
         re.IGNORECASE,
     )
 
-    def hear(text: str) -> Heard:
+    def hear(text: str) -> ParsedText:
         text = unicodedata.normalize("NFC", text)
         without = _without_each(at, text)
         if without is not None:
-            return Heard(mentions_bot=True, text=without)
+            return ParsedText(mentions_bot=True, text=without)
         called = head.match(text)
         if called is not None:
-            return Heard(mentions_bot=True, text=text[called.end() :].lstrip("!！?？….").strip())
-        return Heard(mentions_bot=False, text=text.strip())
+            return ParsedText(mentions_bot=True, text=text[called.end() :].lstrip("!！?？….").strip())
+        return ParsedText(mentions_bot=False, text=text.strip())
 
     return hear
 
@@ -68,7 +68,7 @@ class Found(NamedTuple):
     """The text without the mentions."""
 
 
-def finding(names: Collection[str]) -> Callable[[str], Found | None]:
+def name_finder(names: Collection[str]) -> Callable[[str], Found | None]:
     """A pure function that finds `names` as `@name` in a text, in any case, at word boundaries; None without a match.
     Addresses such as `me@name.org`, `@name:server` and `/@name` do not count."""
     any_name = "|".join(_whole(name) for name in sorted(names, key=len, reverse=True))

@@ -14,22 +14,22 @@ from types import ModuleType
 from typing import cast
 
 from bot.live.settings import LiveSettings, Use
-from bot.registration.function_sources import WantedSource
+from bot.registration.function_sources import ConfiguredSource
 from config.sections.basic import BasicSettings, BasicSource
 from config.settings import Settings
 from function_calls.basic import (
     ARITIES,
+    Answer,
     BasicCompiler,
     BasicScripts,
     Forms,
     Grants,
-    Heard,
     KeywordTable,
     LibraryTool,
-    Line,
     LiteralCheck,
     LoadProgram,
     ModelOfScripts,
+    RunScheduler,
     ScriptFiles,
     ScriptHandler,
     ScriptModel,
@@ -42,7 +42,7 @@ from function_calls.basic import (
     read_heard,
     script_seconds,
 )
-from function_calls.declaration import last_place, told
+from function_calls.declaration import error_text, last_place
 from function_calls.loading.module_loading import Edition, Services, is_private, units_at
 from function_calls.loading.source import Changes
 from function_calls.ports import ChatWriter
@@ -98,7 +98,7 @@ def _imported(named: str) -> Iterable[ModuleType]:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - an author's code may raise anything
         place = last_place(error, __file__)
         raise DefinitionError(
-            named, [f"{named} cannot be imported: {told(error)}{f' ({place})' if place else ''}"]
+            named, [f"{named} cannot be imported: {error_text(error)}{f' ({place})' if place else ''}"]
         ) from None
 
 
@@ -128,7 +128,7 @@ WORK = Path("work")
 """Below `home`: compiled scripts, by bot."""
 
 
-def scripts_of(settings: Settings, services: Services, changes: Changes) -> Sequence[WantedSource]:
+def scripts_of(settings: Settings, services: Services, changes: Changes) -> Sequence[ConfiguredSource]:
     """The source of BASIC scripts; empty if none are configured. Raises DefinitionError for keywords that cannot be
     used."""
     if not settings.sources.basic:
@@ -146,7 +146,7 @@ def scripts_of(settings: Settings, services: Services, changes: Changes) -> Sequ
         changes=changes,
         clock=cast(Clock, services[Clock]),
     )
-    return [WantedSource(source, made_of_scripts(settings))]
+    return [ConfiguredSource(source, made_of_scripts(settings))]
 
 
 class ScriptRuns:
@@ -156,7 +156,7 @@ class ScriptRuns:
         self._settings = settings.basic
         self._parameters = {name: bot.parameters for name, bot in settings.bots.items()}
         self._table = table
-        self._line = Line()
+        self._line = RunScheduler()
         self._clock = cast(Clock, services[Clock])
         self._chance = cast(Random, services[Random])
         self._times = cast(Times, services[Times])
@@ -164,10 +164,10 @@ class ScriptRuns:
         self.touches_of = table.touches_of
         self.seconds_of = script_seconds
 
-    def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
+    def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
         """See `ReadsSaid`."""
         now = self._clock.now().astimezone(profile.timezone)
-        return read_heard(kind, Heard(text, (), now, self._times, profile.texts))
+        return read_heard(kind, Answer(text, (), now, self._times, profile.texts))
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
         """See `Runs`."""
@@ -247,9 +247,9 @@ def script_services_live(live: LiveSettings, services: Mapping[type, object]) ->
         return partial(files.use, folders_of(fresh.sources.basic))
 
     # The source of scripts is registered for `basic` and `sources` as a whole; these are parts of them.
-    live.take(prepare=prepare_web, hears_of=lambda settings: settings.basic.web)
-    live.take("mail", prepare=prepare_mail)
-    live.take(prepare=prepare_files, hears_of=lambda settings: settings.sources.basic)
+    live.register(prepare=prepare_web, depends_on=lambda settings: settings.basic.web)
+    live.register("mail", prepare=prepare_mail)
+    live.register(prepare=prepare_files, depends_on=lambda settings: settings.sources.basic)
 
 
 def folders_of(sources: Iterable[BasicSource]) -> list[ScriptFolder]:

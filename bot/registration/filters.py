@@ -34,7 +34,7 @@ from function_calls.filters.pre_post import call_filter, round_filter, steps_of
 from function_calls.filters.round import RoundFilter
 from function_calls.filters.turn import TurnFilter
 from function_calls.loading.module_loading import imported
-from function_calls.schema.definition import DefinitionError
+from function_calls.schema.definition import DefinitionError, is_at_line
 from services.clock import Clock, Deadlines
 from services.redaction import Redactor
 from services.store.port import Store
@@ -80,7 +80,12 @@ class FilterFactory:
         def one(make: Callable[[_Settings, str], _Filter], settings: _Settings, at: str) -> _Filter:
             made_of = (settings, [etag_of(file) for file in _files(settings)])
             known = before.get(at)
-            filter_ = make(settings, at) if known is None or known[0] != made_of else known[1]
+            try:
+                filter_ = make(settings, at) if known is None or known[0] != made_of else known[1]
+            except DefinitionError as error:
+                if is_at_line(error.where):
+                    raise
+                raise DefinitionError(at, [f"{error.where}: {one}" for one in error.problems]) from None
             self._made[at] = (made_of, filter_)
             return filter_
 
@@ -102,11 +107,11 @@ class FilterFactory:
         if settings.memory is not None:
             return memory(self._store, settings.memory.minutes, self._clock)
         assert settings.python is not None
-        filter_: TurnFilter = _from_file(settings.python.file, settings.python.function, f"{at}.{name}", takes=3)
+        filter_: TurnFilter = _from_file(settings.python.file, settings.python.function, takes=3)
         return filter_
 
     def _classifier(self, options: ClassifierFilter, setting: str) -> TurnFilter:
-        classify = _from_file(options.file, options.function, setting, takes=1)
+        classify = _from_file(options.file, options.function, takes=1)
         seconds, reply = options.timeout_seconds, options.reply
         return classifier(classify, setting, seconds, self._deadlines, self._clock, reply=reply)
 
@@ -116,7 +121,7 @@ class FilterFactory:
         if settings.module is not None:
             return round_filter(steps_of(imported(settings.module.file)))
         assert settings.python is not None
-        filter_: RoundFilter = _from_file(settings.python.file, settings.python.function, f"{at}.python", takes=2)
+        filter_: RoundFilter = _from_file(settings.python.file, settings.python.function, takes=2)
         return filter_
 
     def _call(self, settings: CallFilterSettings, at: str) -> CallFilter:
@@ -130,17 +135,17 @@ class FilterFactory:
         if settings.module is not None:
             return call_filter(steps_of(imported(settings.module.file)))
         assert settings.python is not None
-        filter_: CallFilter = _from_file(settings.python.file, settings.python.function, f"{at}.python", takes=2)
+        filter_: CallFilter = _from_file(settings.python.file, settings.python.function, takes=2)
         return filter_
 
 
-def _from_file(file: Path, name: str, setting: str, *, takes: int) -> Callable[..., Any]:
+def _from_file(file: Path, name: str, *, takes: int) -> Callable[..., Any]:
     """The async function `name` of `file`. Raises DefinitionError."""
     found = getattr(imported(file), name, None)
     if not inspect.iscoroutinefunction(found):
-        raise DefinitionError(str(file), [f"it has no `async def {name}`, which {setting} names"])
+        raise DefinitionError(str(file), [f"it has no `async def {name}`"])
     parameters = inspect.signature(found).parameters.values()
     needed = [one for one in parameters if one.default is one.empty]
     if len(needed) != takes:
-        raise DefinitionError(str(file), [f"`{name}` has to take {takes} parameters, to be used by {setting}"])
+        raise DefinitionError(str(file), [f"`{name}` has to take {takes} parameters"])
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ _FIRST_SECONDS = 10.0
 _log = structlog.get_logger("functions")
 
 
-class WantedSource(NamedTuple):
+class ConfiguredSource(NamedTuple):
     """A source to run."""
 
     source: FunctionSource
@@ -32,9 +32,9 @@ class WantedSource(NamedTuple):
 class _Running:
     """A source in operation."""
 
-    wanted: WantedSource
+    configured: ConfiguredSource
     task: asyncio.Task[None] | None = None
-    spoken: asyncio.Event = field(default_factory=asyncio.Event)
+    published: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class FunctionSources:
@@ -42,22 +42,24 @@ class FunctionSources:
 
     def __init__(
         self,
-        sources: Sequence[WantedSource],
+        sources: Sequence[ConfiguredSource],
         registry: FunctionRegistry,
         problems_of: Callable[[FunctionSpec], Sequence[str]],
         *,
-        logs_faults: bool = True,
+        placed: Callable[[Sequence[Diagnostic]], Sequence[Diagnostic]] = tuple,
+        logs: bool = True,
     ) -> None:
-        """`problems_of` returns why a valid function cannot run in this daemon; empty if it can. `logs_faults`: log
-        unusable functions."""
-        self._logs_faults = logs_faults
+        """`problems_of` returns why a valid function cannot run in this daemon; empty if it can. `placed` adds places
+        in the settings file. `logs`: log unusable functions, and changes at run time."""
+        self._placed = placed
+        self._logs = logs
         self._registry = registry
         self._problems_of = problems_of
         self._running = {one.source.name: _Running(one) for one in sources}
         self._snapshots: dict[str, Snapshot] = {}
         self._broken: dict[str, Diagnostic] = {}
         self._unusable: dict[str, tuple[Diagnostic, ...]] = {}
-        self._left_out: tuple[Diagnostic, ...] = ()
+        self._rejected: tuple[Diagnostic, ...] = ()
         self._on_change: list[Callable[[], None]] = []
         self._ended: set[asyncio.Task[None]] = set()
         self._is_started = False
@@ -71,16 +73,18 @@ class FunctionSources:
             found += self._unusable.get(name, ())
             if name in self._broken:
                 found.append(self._broken[name])
-        return (*found, *self._left_out)
+        return (*found, *self._rejected)
 
     @property
-    def have_spoken(self) -> bool:
+    def have_published(self) -> bool:
         """Whether every running source has published a snapshot or ended."""
-        return all(one.spoken.is_set() or (one.task is not None and one.task.done()) for one in self._running.values())
+        return all(
+            one.published.is_set() or (one.task is not None and one.task.done()) for one in self._running.values()
+        )
 
-    def on_change(self, told: Callable[[], None]) -> None:
+    def on_change(self, callback: Callable[[], None]) -> None:
         """Register a callback for changes of the registry or of `faults`."""
-        self._on_change.append(told)
+        self._on_change.append(callback)
 
     async def start(self) -> None:
         """Start all sources, and wait up to ten seconds for their first snapshots. Raises DefinitionError for functions
@@ -88,33 +92,33 @@ class FunctionSources:
         self._is_started = True
         for running in self._running.values():
             self._begin(running)
-        await self.spoken()
+        await self.wait_published()
 
-    def use(self, sources: Sequence[WantedSource]) -> None:
+    def use(self, sources: Sequence[ConfiguredSource]) -> None:
         """Replace the sources, in this order. A removed source loses its functions; those of a changed one stay until
         its next snapshot."""
         before, faults = self._running, self.faults
         self._running = {}
-        for wanted in sources:
-            name = wanted.source.name
+        for configured in sources:
+            name = configured.source.name
             known = before.pop(name, None)
-            if known is not None and known.wanted.made_of == wanted.made_of:
+            if known is not None and known.configured.made_of == configured.made_of:
                 self._running[name] = known
                 continue
             if known is not None:
                 self._end(known)
-            running = self._running[name] = _Running(wanted)
+            running = self._running[name] = _Running(configured)
             if self._is_started:
                 self._begin(running)
-        for name, gone in before.items():
-            self._end(gone)
+        for name, removed in before.items():
+            self._end(removed)
             self._snapshots.pop(name, None)
             self._unusable.pop(name, None)
             self._broken.pop(name, None)
-        self._left_out = tuple(self._registry.arrange(list(self._running)))
+        self._rejected = tuple(self._registry.arrange(list(self._running)))
         self._note(faults)
 
-    def judge_again(self) -> None:
+    def recheck(self) -> None:
         """Check again which functions can run in this daemon."""
         faults = self.faults
         for name in self._running:
@@ -124,7 +128,7 @@ class FunctionSources:
     def revive(self) -> None:
         """Restart the sources that crashed."""
         for name in list(self._broken):
-            running = self._running[name] = _Running(self._running[name].wanted)
+            running = self._running[name] = _Running(self._running[name].configured)
             self._begin(running)
 
     async def close(self) -> None:
@@ -135,7 +139,7 @@ class FunctionSources:
             await asyncio.wait(self._ended)
 
     def _begin(self, running: _Running) -> None:
-        running.task = asyncio.create_task(self._run(running), name=running.wanted.source.name)
+        running.task = asyncio.create_task(self._run(running), name=running.configured.source.name)
         running.task.add_done_callback(lambda task: self._is_over(running, task))
 
     def _end(self, running: _Running) -> None:
@@ -146,23 +150,25 @@ class FunctionSources:
             task.add_done_callback(self._ended.discard)
 
     async def _run(self, running: _Running) -> None:
-        name = running.wanted.source.name
+        name = running.configured.source.name
 
         def publish(snapshot: Snapshot) -> None:
             # A source that was replaced meanwhile may no longer publish.
             if self._running.get(name) is running:
-                faults = self.faults
+                faults, before = self.faults, self._snapshots.get(name)
                 self._snapshots[name] = snapshot
                 self._broken.pop(name, None)
                 self._publish(name)
                 self._note(faults)
-                running.spoken.set()
+                running.published.set()
+                if before is not None and self._logs:
+                    _log_changes(before.specs, snapshot.specs)
 
-        await running.wanted.source.run(publish)
+        await running.configured.source.run(publish)
 
-    async def spoken(self) -> None:
+    async def wait_published(self) -> None:
         """Wait up to ten seconds for the first snapshot of every source. Raises DefinitionError like `start`."""
-        waits = [asyncio.create_task(self._first_word(running)) for running in self._running.values()]
+        waits = [asyncio.create_task(self._first_snapshot(running)) for running in self._running.values()]
         try:
             _, late = await asyncio.wait(waits, timeout=_FIRST_SECONDS) if waits else (set(), set())
         finally:
@@ -172,18 +178,18 @@ class FunctionSources:
             if wait.done() and not wait.cancelled():
                 wait.result()
         if late:
-            silent = [name for name, running in self._running.items() if not running.spoken.is_set()]
+            silent = [name for name, running in self._running.items() if not running.published.is_set()]
             _log.warning("sources_slow", sources=silent, waited_seconds=_FIRST_SECONDS)
 
-    async def _first_word(self, running: _Running) -> None:
+    async def _first_snapshot(self, running: _Running) -> None:
         """Return after the source's first snapshot; raises the exception that ended it before."""
         assert running.task is not None
-        heard = asyncio.create_task(running.spoken.wait())
+        published = asyncio.create_task(running.published.wait())
         try:
-            await asyncio.wait([heard, running.task], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([published, running.task], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            heard.cancel()
-        if not running.spoken.is_set() and running.task.done():
+            published.cancel()
+        if not running.published.is_set() and running.task.done():
             running.task.result()
 
     def _is_over(self, running: _Running, task: asyncio.Task[None]) -> None:
@@ -198,7 +204,7 @@ class FunctionSources:
             f"start: {type(error).__name__}"
         )
         self._broken[name] = problem_at("", text)
-        self._tell()
+        self._notify()
 
     def _publish(self, name: str) -> None:
         """Publish the functions of the source's last snapshot that can run here."""
@@ -212,20 +218,47 @@ class FunctionSources:
             faults += [problem_at(spec.origin.source, f"function {spec.name!r}: {problem}") for problem in problems]
             if not problems:
                 usable.append(spec)
-        self._left_out = tuple(self._registry.publish(name, usable, snapshot.groups))
-        self._unusable[name] = tuple(faults)
+        self._rejected = tuple(self._registry.publish(name, usable, snapshot.groups))
+        self._unusable[name] = tuple(self._placed(faults))
 
     def _note(self, before: Sequence[Diagnostic]) -> None:
         """Log new and resolved problems, and call the callbacks."""
         known, now = set(before), self.faults
-        if self._logs_faults:
+        if self._logs:
             for one in now:
                 if one not in known:
                     _log.error("function_unusable", problem=str(one))
             for one in known.difference(now):
                 _log.info("function_mended", was=str(one))
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
-        for told in self._on_change:
-            told()
+    def _notify(self) -> None:
+        for callback in self._on_change:
+            callback()
+
+
+def _log_changes(before: Iterable[FunctionSpec], now: Iterable[FunctionSpec]) -> None:
+    """Log the functions that were added, changed and removed, file by file. All functions of a file that was read again
+    count as changed."""
+    old, new = _by_file(before), _by_file(now)
+    for file in sorted({*old, *new}):
+        earlier, later = old.get(file, {}), new.get(file, {})
+        changed = [name for name in later if name in earlier and later[name] is not earlier[name]]
+        if changed or earlier.keys() != later.keys():
+            _log.info(
+                "functions_changed",
+                file=file,
+                added=[name for name in later if name not in earlier],
+                changed=changed,
+                removed=[name for name in earlier if name not in later],
+            )
+
+
+def _by_file(specs: Iterable[FunctionSpec]) -> dict[str, dict[str, FunctionSpec]]:
+    """The functions of Python files and tool files by name. Scripts are excluded, since their library logs them."""
+    files: dict[str, dict[str, FunctionSpec]] = {}
+    for spec in specs:
+        file, _, line = spec.origin.source.rpartition(":")
+        if line.isdecimal() and not file.endswith(".bas"):
+            files.setdefault(file, {})[spec.name] = spec
+    return files

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import pkgutil
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -15,11 +16,12 @@ from typing import cast
 import function_calls.handlers
 import function_calls.tool_modules
 from bot.registration.basic_scripts import made_of_scripts, scripts_of
-from bot.registration.function_sources import WantedSource
+from bot.registration.function_sources import ConfiguredSource
 from config.diagnostics import Diagnostic
+from config.loader import usable_part
 from config.sections.mcp import McpServerSettings
 from config.settings import Settings
-from config.yaml_document import Location, YamlDocument
+from config.yaml_document import Location, YamlDocument, read_yaml_file
 from function_calls.command_tools.machine import Machine
 from function_calls.loading.module_functions import ModuleReader
 from function_calls.loading.module_loading import Services
@@ -39,7 +41,10 @@ from services.sandbox.workspace import Workspaces
 
 ALWAYS_ON = frozenset({"todo"})
 """Built-in functions of every bot; naming them as plugins has no effect."""
-_SETTING = re.compile(r"(?P<section>sources|bots\.(?P<bot>[a-z0-9_-]+)|)\.?(?P<key>plugins|modules)\[(?P<index>\d+)\]")
+_SETTING = re.compile(
+    r"(?P<section>sources|filters|bots\.(?P<bot>[a-z0-9_-]+)|)\.?"
+    r"(?P<key>plugins|modules|turn|round|call)\[(?P<index>\d+)\]|filters\.named\.(?P<filter>[^:\s]+)"
+)
 
 
 def built_in_plugins() -> Mapping[str, str]:
@@ -56,8 +61,8 @@ def plugins_of(settings: Settings, built_in: Mapping[str, str]) -> Sequence[Name
     for key, bot in settings.bots.items():
         theirs = [_named(name, f"bots.{key}.plugins[{place}]", key, built_in) for place, name in enumerate(bot.plugins)]
         found += [one for one in theirs if one.fault or one.module not in of_all]
-    wanted = [one for one in found if one.module not in ALWAYS_ON]
-    return _each_once(wanted)
+    optional = [one for one in found if one.module not in ALWAYS_ON]
+    return _each_once(optional)
 
 
 def modules_of(settings: Settings, plugins: Iterable[Named]) -> Sequence[Named]:
@@ -67,9 +72,13 @@ def modules_of(settings: Settings, plugins: Iterable[Named]) -> Sequence[Named]:
     return _each_once([one for one in named if one.module not in known])
 
 
-def at_their_places(faults: Iterable[Diagnostic], document: YamlDocument) -> list[Diagnostic]:
-    """`faults`, with those about configured modules and servers moved to their places in the settings file."""
+def at_their_places(
+    faults: Iterable[Diagnostic], document: YamlDocument, settings: Settings | None = None
+) -> list[Diagnostic]:
+    """`faults`, with those about configured modules, filters and servers, and paths of `settings` that do not exist,
+    moved to their places in the settings file."""
     placed: list[Diagnostic] = []
+    paths = _paths_of(settings) if settings else {}
     for one in faults:
         found = _SETTING.match(one.message) or _SETTING.fullmatch(one.file)
         server = _server_of(one, document)
@@ -79,7 +88,35 @@ def at_their_places(faults: Iterable[Diagnostic], document: YamlDocument) -> lis
         elif found is not None and one.file in ("functions", found[0]):
             at = document.value_at(_location(found))
             one = replace(one, file=document.file, line=at.line, column=at.column)
+        elif one.file in paths and not os.path.exists(one.file):
+            at = document.value_at(paths[one.file])
+            one = replace(one, file=document.file, line=at.line, column=at.column)
         placed.append(one)
+    return placed
+
+
+def _paths_of(settings: Settings) -> dict[str, Location]:
+    """The paths of `sources`, with their places in the settings."""
+    sources = settings.sources
+    named = {"python": sources.python, "commands": sources.commands, "basic": [one.path for one in sources.basic]}
+    return {
+        str(path): ("sources", key, index)
+        for key, paths in reversed(named.items())
+        for index, path in reversed(list(enumerate(paths)))
+    }
+
+
+def in_settings_file(file: Path | None) -> Callable[[Sequence[Diagnostic]], Sequence[Diagnostic]]:
+    """A callback that moves diagnostics to their places in the settings file, except those of tool servers, which are
+    known by their settings key."""
+
+    def placed(faults: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+        moving = [one for one in faults if not one.file.startswith(SERVERS) and not os.path.exists(one.file)]
+        if file is None or not moving:
+            return faults
+        moved = at_their_places(moving, read_yaml_file(file), usable_part(file, os.environ))
+        return [*moved, *(one for one in faults if one not in moving)]
+
     return placed
 
 
@@ -95,6 +132,8 @@ def _server_of(one: Diagnostic, document: YamlDocument) -> int | None:
 
 
 def _location(found: re.Match[str]) -> Location:
+    if found["filter"]:
+        return "filters", "named", found["filter"]
     section: Location = ("bots", found["bot"]) if found["bot"] else tuple(filter(None, [found["section"]]))
     return (*section, found["key"], int(found["index"]))
 
@@ -114,7 +153,7 @@ def _named(name: str, setting: str, bot: str | None, built_in: Mapping[str, str]
     known = sorted([*built_in, *ALWAYS_ON])
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}."
-    text = f"there is no plugin {name!r}; {hint} A module of your own has a dot in its name here; one without belongs"
+    text = f"there is no plugin {name!r}; {hint} A custom module has a dot in its name here; one without belongs"
     return Named(setting, name, bot, f"{text} into sources.modules")
 
 
@@ -135,22 +174,22 @@ def made_of(settings: Settings) -> object:
     return settings.sources, settings.plugins, settings.mcp.servers, own, made_of_scripts(settings)
 
 
-def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | WantedSource]:
-    """The function sources of the settings. A WantedSource restarts only when its inputs change, any other source when
-    any value of `made_of` does. `changes` reports edited files."""
+def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | ConfiguredSource]:
+    """The function sources of the settings. A ConfiguredSource restarts only when its inputs change, any other source
+    when any value of `made_of` does. `changes` reports edited files."""
     built_in = PythonFunctions("built in", built_in_modules(), services)
     # A model would call it for every unknown fact, always in vain. The command explains which setting is missing.
     withheld = {"search"} if settings.search.kind == "none" else set()
     commands = settings.sources.commands
     return [
-        WantedSource(Withholding(built_in, withheld), withheld),
+        ConfiguredSource(Withholding(built_in, withheld), withheld),
         *_python_sources(settings, services, changes),
-        WantedSource(YamlCommands("sources.commands", commands, _machine(services), changes), commands),
+        ConfiguredSource(YamlCommands("sources.commands", commands, _machine(services), changes), commands),
         *scripts_of(settings, services, changes),
     ]
 
 
-def _python_sources(settings: Settings, services: Services, changes: Changes) -> Sequence[WantedSource]:
+def _python_sources(settings: Settings, services: Services, changes: Changes) -> Sequence[ConfiguredSource]:
     """Plugins, files and installed modules."""
     reader, clock = ModuleReader(services), cast(Clock, services[Clock])
     plugins = plugins_of(settings, built_in_plugins())
@@ -158,9 +197,9 @@ def _python_sources(settings: Settings, services: Services, changes: Changes) ->
     modules = modules_of(settings, plugins)
     announced = announced_functions if settings.sources.entry_points else tuple
     return [
-        WantedSource(PythonModules("plugins", plugins, reader, clock), plugins),
-        WantedSource(PythonFiles("sources.python", paths, reader.modules, changes, clock), paths),
-        WantedSource(PythonModules("sources.modules", modules, reader, clock, announced), (modules, announced)),
+        ConfiguredSource(PythonModules("plugins", plugins, reader, clock), plugins),
+        ConfiguredSource(PythonFiles("sources.python", paths, reader.modules, changes, clock), paths),
+        ConfiguredSource(PythonModules("sources.modules", modules, reader, clock, announced), (modules, announced)),
     ]
 
 
@@ -182,12 +221,12 @@ class Withholding:
     async def run(self, publish: Publish) -> None:
         """Publish the snapshots of the source with the withheld functions changed. Raises DefinitionError."""
 
-        def publish_kept(snapshot: Snapshot) -> None:
-            publish(replace(snapshot, specs=tuple(map(self._kept, snapshot.specs))))
+        def publish_adapted(snapshot: Snapshot) -> None:
+            publish(replace(snapshot, specs=tuple(map(self._adapted, snapshot.specs))))
 
-        await self._source.run(publish_kept)
+        await self._source.run(publish_adapted)
 
-    def _kept(self, spec: FunctionSpec) -> FunctionSpec:
+    def _adapted(self, spec: FunctionSpec) -> FunctionSpec:
         if spec.name not in self._withheld:
             return spec
         return replace(spec, access=replace(spec.access, offered_to=spec.access.offered_to - {OfferedTo.MODEL}))
@@ -195,7 +234,7 @@ class Withholding:
 
 def mcp_sources(
     servers: Sequence[McpServerSettings], pins: Pins, clock: Clock, start: Start, *, asks_first: bool
-) -> Sequence[WantedSource]:
+) -> Sequence[ConfiguredSource]:
     """One source per server. `start` starts their programs. `asks_first`: query a server whose tools are not known
     yet."""
 
@@ -203,4 +242,4 @@ def mcp_sources(
         server = McpServer(one, pins, clock, Opening(one, clock, start), asks_first=asks_first)
         return McpFunctions(one, server, pins, clock)
 
-    return [WantedSource(functions_of(one), one) for one in servers]
+    return [ConfiguredSource(functions_of(one), one) for one in servers]

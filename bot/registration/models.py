@@ -27,7 +27,7 @@ from services.retry import Retry, RetryPolicy
 _USUAL_URL = "https://api.openai.com/v1"
 _ANTHROPIC_URL = "https://api.anthropic.com/v1"
 _PATIENCE_SECONDS = 20.0
-_PATIENCE_BESIDE_OTHERS_SECONDS = 5.0
+_PATIENCE_WITH_FAILOVER_SECONDS = 5.0
 
 
 def model_of(settings: Settings, texts: Texts, clock: Clock, deadlines: Deadlines) -> ChatModel:
@@ -40,7 +40,7 @@ def online_models(settings: Settings, clock: Clock) -> Sequence[ChatModel]:
     """The usable chat models of the settings, in order, without failover."""
     usable = [one for one in settings.answering_models if one.usable]
     # A long retry-after is not waited for if another model can be used meanwhile.
-    patience = _PATIENCE_SECONDS if len(usable) == 1 else _PATIENCE_BESIDE_OTHERS_SECONDS
+    patience = _PATIENCE_SECONDS if len(usable) == 1 else _PATIENCE_WITH_FAILOVER_SECONDS
     return [_online(one, clock, patience) for one in usable]
 
 
@@ -57,11 +57,11 @@ def states_of(model: ChatModel) -> Sequence[ModelState]:
 
 def _online(settings: ModelSettings, clock: Clock, patience_seconds: float) -> ChatModel:
     retry = Retry(clock, RetryPolicy(attempts=settings.attempts))
-    spoken_to = _spoken_to(settings, clock)
-    return ResilientModel(spoken_to, retry, clock, settings.timeout_seconds, patience_seconds=patience_seconds)
+    client = _client_of(settings, clock)
+    return ResilientModel(client, retry, clock, settings.timeout_seconds, patience_seconds=patience_seconds)
 
 
-def _spoken_to(settings: ModelSettings, clock: Clock) -> ChatModel:
+def _client_of(settings: ModelSettings, clock: Clock) -> ChatModel:
     if settings.protocol == "function":
         return _own_provider(settings)
     profile = _profile(settings)

@@ -21,11 +21,11 @@ from function_calls.ports import ChatWriter, Speaker
 from services.calc.dice import Dice
 from services.calc.units import Units
 from services.chats.members import KnownMembers, MemberZones
-from services.chats.past import ChatPast
+from services.chats.message_history import MessageHistory
 from services.chats.polls import Polls
 from services.chats.todo import TodoLists
 from services.clock import Clock, Deadlines
-from services.llm.model import MOST_CHARS, CallersModel, Unwritten, WordsWanted, Written
+from services.llm.model import MOST_CHARS, CallersModel, NoTextReason, TextRequest, WrittenText
 from services.refs import ChatRef, MemberRef, Role
 from services.sandbox.sandbox import Sandbox
 from services.sandbox.shell import Shell
@@ -97,7 +97,7 @@ def services_of(
         Sandbox: sandbox,
         Workspaces: workspaces,
         Shell: Shell(sandbox, workspaces, settings.shell),
-        ChatPast: ChatPast(store, clock, ids, most_lines=settings.summary.lines),
+        MessageHistory: MessageHistory(store, clock, ids, most_lines=settings.summary.lines),
         SummarySettings: settings.summary,
         Timetable: timetable,
         MemberZones: zones,
@@ -128,17 +128,17 @@ class EngineActions:
         """Stop the running turn of `chat`; whether there was one that `by` may stop."""
         return self._engine is not None and self._engine.stop(chat, by, role)
 
-    async def ask_no_more(self, chat: ChatRef, member: MemberRef) -> bool:
+    async def withdraw_question(self, chat: ChatRef, member: MemberRef) -> bool:
         """Close the member's open question; whether there was one. Raises StoreError."""
-        taken = self._questions.take(chat.key, member.key)
-        if taken is None:
+        claimed = self._questions.claim_own(chat.key, member.key)
+        if claimed is None:
             return False
         try:
-            await self._store.commit([self._questions.unanswered(taken)])
+            await self._store.commit([self._questions.close_write(claimed)])
         except StoreError:
-            self._questions.put_back(chat.key, member.key, taken)
+            self._questions.reopen(chat.key, member.key, claimed)
             raise
-        self._questions.left(taken)
+        self._questions.claimed_unanswered(claimed)
         return True
 
 
@@ -167,10 +167,10 @@ class PlatformMembers:
             return None
         deadline = self._clock.monotonic() + _ANSWER_SECONDS
         try:
-            said = await self._deadlines.run(platform.role(chat, member), deadline)
+            role = await self._deadlines.run(platform.role(chat, member), deadline)
         except TimeoutError:
             return None
-        return None if said is None else self._chats.role(member.key, said)
+        return None if role is None else self._chats.role(member.key, role)
 
     async def names(self, chat: ChatRef) -> Sequence[str]:
         """Display names of recent speakers, latest first; at most 50."""
@@ -188,12 +188,12 @@ class PlatformMembers:
         return [Speaker(names[member], role) for member, role in zip(members, roles, strict=True)]
 
 
-_LEFT_SECONDS = 1.0
+_MARGIN_SECONDS = 1.0
 """Time of the run reserved for reporting that there is no text."""
 _log = structlog.get_logger("words")
 
 
-class WordsOfModels:
+class TextModels:
     """The port `Words`."""
 
     def __init__(self, writer: ChatWriter, deadlines: Deadlines, clock: Clock) -> None:
@@ -201,26 +201,26 @@ class WordsOfModels:
         self._deadlines = deadlines
         self._clock = clock
 
-    async def ask(self, context: MessageContext, call: Call, wanted: WordsWanted) -> Written | Unwritten:
-        """The text, or why it is missing (Unwritten)."""
-        if sum(len(one.content) for one in wanted.messages) > MOST_CHARS:
-            return Unwritten.TOO_LONG
-        seconds = min(wanted.timeout_seconds, call.deadline - self._clock.monotonic() - _LEFT_SECONDS)
+    async def ask(self, context: MessageContext, call: Call, request: TextRequest) -> WrittenText | NoTextReason:
+        """The text, or why it is missing (NoTextReason)."""
+        if sum(len(one.content) for one in request.messages) > MOST_CHARS:
+            return NoTextReason.TOO_LONG
+        seconds = min(request.timeout_seconds, call.deadline - self._clock.monotonic() - _MARGIN_SECONDS)
         if seconds <= 0:
-            return Unwritten.DOWN
+            return NoTextReason.DOWN
         model = call.callers_model
         if model is None:
-            written = await self._writer.write_for(context, call.profile, wanted.messages, seconds)
-            return written if isinstance(written, Unwritten) else Written(written, is_callers=False)
-        return await self._of_caller(context, call, model, wanted, seconds)
+            written = await self._writer.write_for(context, call.profile, request.messages, seconds)
+            return written if isinstance(written, NoTextReason) else WrittenText(written, is_callers=False)
+        return await self._of_caller(context, call, model, request, seconds)
 
     async def _of_caller(
-        self, context: MessageContext, call: Call, model: CallersModel, wanted: WordsWanted, seconds: float
-    ) -> Written | Unwritten:
+        self, context: MessageContext, call: Call, model: CallersModel, request: TextRequest, seconds: float
+    ) -> WrittenText | NoTextReason:
         try:
-            written = await self._deadlines.run(model.write(wanted), self._clock.monotonic() + seconds)
+            written = await self._deadlines.run(model.write(request), self._clock.monotonic() + seconds)
         except TimeoutError:
-            written = Unwritten.DOWN
-        how = written.value if isinstance(written, Unwritten) else "written"
+            written = NoTextReason.DOWN
+        how = written.value if isinstance(written, NoTextReason) else "written"
         _log.info("callers_model_asked", member=context.sender.ref.key, call=call.key, how=how)
         return written

@@ -4,7 +4,6 @@ meant to be disabled, restricted or budgeted. Reported by `rollcall check`, and 
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import structlog
 
 from bot.registration.function_sources import FunctionSources
-from config.diagnostics import Diagnostic, Severity
+from config.diagnostics import Diagnostic, Severity, did_you_mean
 from config.settings import Settings
 from config.yaml_document import Location, YamlDocument, read_yaml_file
 from function_calls.schema.definition import DefinitionError, problem_at
@@ -20,6 +19,7 @@ from function_calls.sources.mcp_servers import prefix_of
 from function_calls.spec import FunctionSpec
 
 UNKNOWN = "functions.unknown"
+_LISTED = "; `rollcall functions` lists them"
 _log = structlog.get_logger("settings")
 
 
@@ -46,49 +46,49 @@ class UnknownNames:
         self._functions = functions
         self._specs = specs
         self._file = file
-        self._has_begun = False
+        self._has_started = False
         self._waiting: asyncio.Task[None] | None = None
         self._found: list[UnknownName] = []
         self._on_change: list[Callable[[], None]] = []
         self.faults: tuple[Diagnostic, ...] = ()
         """One warning for each name, with its place in the file if there is a file."""
 
-    def on_change(self, told: Callable[[], None]) -> None:
+    def on_change(self, callback: Callable[[], None]) -> None:
         """Register a callback for changes of `faults`."""
-        self._on_change.append(told)
+        self._on_change.append(callback)
 
     def begin(self) -> None:
         """Start checking, after the sources are started."""
-        self._has_begun = True
+        self._has_started = True
         self.look()
 
     def look(self) -> None:
         """Check after a change of settings or functions, when all sources have published."""
-        if not self._has_begun or self._waiting is not None:
+        if not self._has_started or self._waiting is not None:
             return
-        if self._functions.have_spoken:
-            self._judge()
+        if self._functions.have_published:
+            self._check()
         else:
-            self._waiting = asyncio.get_running_loop().create_task(self._judge_once_all_have_spoken())
+            self._waiting = asyncio.get_running_loop().create_task(self._check_when_all_published())
 
     async def close(self) -> None:
         """Stop checking."""
-        self._has_begun = False
+        self._has_started = False
         if self._waiting is not None:
             self._waiting.cancel()
             await asyncio.wait([self._waiting])
 
-    async def _judge_once_all_have_spoken(self) -> None:
+    async def _check_when_all_published(self) -> None:
         try:
-            await self._functions.spoken()
+            await self._functions.wait_published()
         except DefinitionError:
             # The starter of the sources handles functions given in code that cannot be used.
             pass
         finally:
             self._waiting = None
-        self._judge()
+        self._check()
 
-    def _judge(self) -> None:
+    def _check(self) -> None:
         found = unknown_names(self._settings(), self._specs())
         if found == self._found:
             return
@@ -99,8 +99,8 @@ class UnknownNames:
         for one in self.faults:
             if one.message not in before:
                 _log.warning("unknown_name", problem=str(one))
-        for told in self._on_change:
-            told()
+        for callback in self._on_change:
+            callback()
 
 
 def unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[UnknownName]:
@@ -110,7 +110,7 @@ def unknown_names(settings: Settings, specs: Sequence[FunctionSpec]) -> list[Unk
     tags = {tag for spec in specs for tag in spec.origin.tags}
     unseen = _prefixes_of_unseen_servers(settings, known)
     return [
-        UnknownName(location, f"there is no function {name!r}{_near(name, known)}")
+        UnknownName(location, f"there is no function {name!r}{did_you_mean(name, known) or _LISTED}")
         for name, location in _named(settings, tags)
         if name not in known and not name.startswith(unseen)
     ]
@@ -145,11 +145,6 @@ def _prefixes_of_unseen_servers(settings: Settings, known: Collection[str]) -> t
     """Name prefixes of servers whose tools are not known yet."""
     prefixes = [prefix_of(one.name) for one in settings.mcp.servers]
     return tuple(prefix for prefix in prefixes if not any(name.startswith(prefix) for name in known))
-
-
-def _near(name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else "; `rollcall functions` lists them"
 
 
 def in_settings(

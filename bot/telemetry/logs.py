@@ -66,13 +66,13 @@ class _Sink:
 
 
 def set_up_logs(
-    settings: LoggingSettings, *, redact: Redactor, somebody_chats_here: bool, stderr: TextIO = sys.stderr
+    settings: LoggingSettings, *, redact: Redactor, console_chat: bool, stderr: TextIO = sys.stderr
 ) -> bool:
-    """Configure structlog for the process. `somebody_chats_here`: the terminal is used for a chat, so `auto` logs
+    """Configure structlog for the process. `console_chat`: the terminal is used for a chat, so `auto` logs
     nothing there. Returns whether logs go to `stderr`. Raises OSError if the folder cannot be created."""
     style = settings.console
     if style == "auto":
-        style = "off" if somebody_chats_here else "text"
+        style = "off" if console_chat else "text"
     _make_private(settings.folder)
     max_bytes = settings.max_megabytes * _BYTES_PER_MEGABYTE
     file = RotatingFile(settings.folder / "rollcall.jsonl", max_bytes=max_bytes, keep_files=settings.keep_files)

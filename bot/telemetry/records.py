@@ -32,10 +32,10 @@ class CallRecords:
 
     def record(self, context: MessageContext, run: Run, result: FunctionResult, turn_id: str, duration_us: int) -> None:
         """Log one run."""
-        key, spec, given, path, round_number, request_id = run
+        key, spec, raw, path, round_number, request_id = run
         metadata, outcome, function = result.metadata, ended_as(result), spec.name
         self._metrics.called(function, outcome, duration_us)
-        arguments = spec.arguments.dump(given)
+        arguments = spec.arguments.dump(raw)
         for name, value in arguments.items():
             if name in spec.execution.sensitive:
                 arguments[name] = HIDDEN
@@ -56,10 +56,10 @@ class CallRecords:
             "request_id": request_id,
         }
         if metadata:
-            self._tell_of_failure(line, metadata)
+            self._add_failure(line, metadata)
         self._log.append(line)
 
-    def _tell_of_failure(self, line: JsonObject, metadata: Mapping[str, object]) -> None:
+    def _add_failure(self, line: JsonObject, metadata: Mapping[str, object]) -> None:
         if FAILURE_ID in metadata:
             line["failure_id"] = metadata[FAILURE_ID]
         if "exception" in metadata:
@@ -125,15 +125,17 @@ class ShadowRecords:
 
     def _decision(self, decision: Decision) -> JsonObject:
         return {
-            "calls": [{"name": name, "arguments": self._arguments(name, given)} for name, given in decision.calls],
+            "calls": [
+                {"name": name, "arguments": self._arguments(name, arguments)} for name, arguments in decision.calls
+            ],
             "error": None if decision.error is None else decision.error.value,
             "duration_ms": decision.duration_us / 1000,
         }
 
-    def _arguments(self, function: str, given: dict[str, Any] | None) -> JsonObject | None:
-        if given is None:
+    def _arguments(self, function: str, arguments: dict[str, Any] | None) -> JsonObject | None:
+        if arguments is None:
             return None
         sensitive = {
             name for spec in self._registry.specs if spec.name == function for name in spec.execution.sensitive
         }
-        return {name: HIDDEN if name in sensitive else self._redact.value(value) for name, value in given.items()}
+        return {name: HIDDEN if name in sensitive else self._redact.value(value) for name, value in arguments.items()}

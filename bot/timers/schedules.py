@@ -17,16 +17,16 @@ from config.texts import Phrases
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from function_calls.failures import LASTS, REFUSED_BY
 from function_calls.profile import ChatProfile
-from function_calls.rehearsal import Rehearsal, Rehearsed, Unfit
+from function_calls.schedule_check import NotSchedulable, ScheduleCheck, ScheduledCall
 from function_calls.spec import FunctionError, FunctionResult
 from function_calls.turn import Turn
 from services.clock import Clock
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from services.timers.schedules import (
     OPERATORS_PLATFORM,
+    DeclaredSchedule,
     Schedules,
     UnclearWhen,
-    Wanted,
     When,
     WhenReader,
     at_clock,
@@ -45,7 +45,7 @@ _WHEN_FAULTS = {
     "vague": "is no exact time",
     "several": "is more than one schedule; make an entry for each",
     "moves": "means another time each day that it is read; name the day of the week, or the full date with its year",
-    "counted": "ends after a number of times, which would begin anew; say until which day",
+    "counted": "ends after a number of times, which each reload would restart; give an end date",
     RuleProblem.NO_SUCH_DATE.value: "names a day that there is not",
     RuleProblem.BAD_CRON.value: "is no cron expression: minute, hour, day of the month, month, day of the week",
     RuleProblem.BAD_STEP.value: "has a step that does not fit; it is 1 to 1000, counted from a day",
@@ -71,34 +71,36 @@ class ScheduleProblem(NamedTuple):
 class Plans:
     """The validated schedules of the settings."""
 
-    wanted: Mapping[str, Wanted]
+    declared: Mapping[str, DeclaredSchedule]
     """Valid entries, by name."""
     faults: tuple[ScheduleProblem, ...]
-    """Problems; entries with a problem are not in `wanted`."""
+    """Problems; entries with a problem are not in `declared`."""
 
 
 class SchedulePlans:
     """Validates the section `schedules`."""
 
-    def __init__(self, chats: Chats, rehearsal: Rehearsal, reader: WhenReader, clock: Clock, english: Phrases) -> None:
+    def __init__(
+        self, chats: Chats, schedule_check: ScheduleCheck, reader: WhenReader, clock: Clock, english: Phrases
+    ) -> None:
         """`english`: texts for problems, which operators read."""
         self._chats = chats
-        self._rehearsal = rehearsal
+        self._schedule_check = schedule_check
         self._reader = reader
         self._clock = clock
         self._english = english
 
     def of(self, settings: Mapping[str, ScheduleSettings]) -> Plans:
         """The schedules that enabled entries define."""
-        wanted: dict[str, Wanted] = {}
+        declared: dict[str, DeclaredSchedule] = {}
         faults: list[ScheduleProblem] = []
         for name, entry in settings.items():
             if entry.enabled:
-                self._understand(name, entry, wanted, faults)
-        return Plans(wanted, tuple(faults))
+                self._add(name, entry, declared, faults)
+        return Plans(declared, tuple(faults))
 
-    def _understand(
-        self, name: str, entry: ScheduleSettings, wanted: dict[str, Wanted], faults: list[ScheduleProblem]
+    def _add(
+        self, name: str, entry: ScheduleSettings, declared: dict[str, DeclaredSchedule], faults: list[ScheduleProblem]
     ) -> None:
         chat = ChatRef.parse(entry.chat)
         served = self._chats.of(chat)
@@ -111,7 +113,7 @@ class SchedulePlans:
         faults += found
         if found or when is None or run is None:
             return
-        wanted[name] = Wanted(
+        declared[name] = DeclaredSchedule(
             bot=served.settings.bot,
             chat=chat,
             is_group=entry.group,
@@ -151,7 +153,7 @@ class SchedulePlans:
             return at_clock(when.at, tuple(WEEKDAYS.index(day) + 1 for day in when.on), zone)
         if when.once is not None:
             return once_at(when.once, zone)
-        return self._reader.written(when.words or "", now, zone)
+        return self._reader.parse_fixed(when.words or "", now, zone)
 
     def _run(
         self,
@@ -160,12 +162,12 @@ class SchedulePlans:
         context: MessageContext,
         profile: ChatProfile,
         found: list[ScheduleProblem],
-    ) -> Rehearsed | None:
+    ) -> ScheduledCall | None:
         try:
             if entry.function:
-                return self._rehearsal.call(context, entry.function, entry.arguments, profile)
-            return self._rehearsal.line(context, entry.run, profile)
-        except Unfit as error:
+                return self._schedule_check.call(context, entry.function, entry.arguments, profile)
+            return self._schedule_check.line(context, entry.run, profile)
+        except NotSchedulable as error:
             hint = f" (settings: {error.setting})" if error.setting else ""
             is_about_arguments = error.code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS)
             key = "run" if entry.run else "arguments" if is_about_arguments and entry.arguments else "function"
@@ -205,7 +207,7 @@ class SettingsSchedules:
         self._schedules = schedules
         self._seen: object = None
 
-    async def keep_in_step(self) -> None:
+    async def sync(self) -> None:
         """Reconcile if the section, or the time zone or bot of its chats, has changed since the last time."""
         entries = self._chats.schedules
         seen = (entries, [self._of_chat(ChatRef.parse(entry.chat)) for entry in entries.values()])
@@ -220,7 +222,7 @@ class SettingsSchedules:
             log = _log.warning if fault.severity == "warning" else _log.error
             log("schedule_not_usable", setting=f"{ORIGIN}.{fault.name}.{fault.key}", problem=fault.message)
         unread = {fault.name for fault in plans.faults}
-        done = await self._schedules.reconcile(ORIGIN, plans.wanted, unread=unread)
+        done = await self._schedules.reconcile(ORIGIN, plans.declared, unread=unread)
         if done.added or done.changed or done.removed:
             _log.info("schedules_of_the_settings", added=done.added, changed=done.changed, removed=done.removed)
         return not done.failed
@@ -252,12 +254,12 @@ class ScheduleEnds:
             return None
         failure = _as_failure(result, turn)
         if _is_for_good(called.function, failure, turn):
-            await self._schedules.rest(timer, call_key=f"{turn.input.id}:pause")
-            return _said("schedules.could_not_run", failure, timer, turn)
+            await self._schedules.pause_if_exists(timer, call_key=f"{turn.input.id}:pause")
+            return _notice("schedules.could_not_run", failure, timer, turn)
         if await self._schedules.failed_before(timer.id, int(turn.input.id)):
             # It is in the log and in the list of schedules.
             return failure.with_error_text("")
-        return _said("schedules.failed", failure, timer, turn)
+        return _notice("schedules.failed", failure, timer, turn)
 
 
 def _as_failure(result: FunctionResult, turn: Turn) -> FunctionResult:
@@ -278,7 +280,7 @@ def _is_for_good(function: str, failure: FunctionResult, turn: Turn) -> bool:
     return error.code in _DO_NOT_FIT
 
 
-def _said(key: str, failure: FunctionResult, timer: Timer, turn: Turn) -> FunctionResult:
+def _notice(key: str, failure: FunctionResult, timer: Timer, turn: Turn) -> FunctionResult:
     reason = failure.error.text if failure.error is not None else ""
     text = turn.input.profile().texts.say(key, line=timer.title, number=timer.number, reason=reason)
     return failure.with_error_text(text)

@@ -28,13 +28,22 @@ from services.retry import RetryPolicy
 from services.store.ids import Ids
 from services.store.port import Conflict, Row, Store, StoreError, Write
 from services.store.turns import due, occurrences, timers
-from services.timers.timer import Decision, Moment, TimerKind, at_ms, decide, json_text, ms_of, next_moment
+from services.timers.timer import (
+    OccurrenceDecision,
+    OccurrenceTime,
+    TimerKind,
+    at_ms,
+    decide,
+    json_text,
+    ms_of,
+    next_occurrence,
+)
 from services.timers.timetable import Timetable
 from services.times.recurrence import Every, Once, Rule, occurrence_of, rule_from_json, rule_to_json
 from services.times.time_formatting import rough_amount
 
 
-def timer_context(row: Row, moment: Moment, now: datetime, *, was_away: bool) -> MessageContext:
+def timer_context(row: Row, moment: OccurrenceTime, now: datetime, *, was_away: bool) -> MessageContext:
     """The context of the occurrence `moment` of a timer; `row` is a row of `services.store.turns.due.row`. Its key is
     unique to the occurrence, so the inbox accepts it once."""
     chat = ChatRef.parse(row["chat"])
@@ -220,10 +229,10 @@ class ClockGuard:
     def look(self) -> float:
         """Seconds that the wall clock gained on the monotonic clock since the last look; negative if set back."""
         wall, passed = self._clock.now().timestamp(), self._clock.monotonic()
-        gone = passed - self._passed
-        jump = wall - self._wall - gone
+        elapsed = passed - self._passed
+        jump = wall - self._wall - elapsed
         self._wall, self._passed = wall, passed
-        if gone > _AWAY or jump > _AWAY:
+        if elapsed > _AWAY or jump > _AWAY:
             self.away_until_ms = self._clock.now_ms()
         if jump > _HOUR:
             self._doubt(self._ahead + jump)
@@ -309,7 +318,7 @@ class TimerReview:
             return []
         wall, due_ms = row["wall"], row["due_ms"]
         meant, writes = (
-            Moment(wall, due_ms if wall.endswith("Z") else ms_of(occurrence_of(wall, zone).at)),
+            OccurrenceTime(wall, due_ms if wall.endswith("Z") else ms_of(occurrence_of(wall, zone).at)),
             list[Write](),
         )
         if turned_back:
@@ -317,21 +326,23 @@ class TimerReview:
             if isinstance(rule.when, Every) and meant.due_ms > ms_of(now) + rule.when.seconds * 1000:
                 # An interval continues from now, whatever the clock shows.
                 rule = replace(rule, when=replace(rule.when, since=now))
-                writes.append(timers.count_anew(row["timer_id"], json_text(rule_to_json(rule))))
+                writes.append(timers.reset_count(row["timer_id"], json_text(rule_to_json(rule))))
             meant = await self._sooner(row, rule, meant, zone, now)
-        if meant != Moment(wall, due_ms):
+        if meant != OccurrenceTime(wall, due_ms):
             writes.append(occurrences.move(row["id"], meant.wall, meant.due_ms))
         return writes
 
-    async def _sooner(self, row: Row, rule: Rule, kept: Moment, zone: ZoneInfo, now: datetime) -> Moment:
+    async def _sooner(
+        self, row: Row, rule: Rule, stored: OccurrenceTime, zone: ZoneInfo, now: datetime
+    ) -> OccurrenceTime:
         """The row's next occurrence that has not run, if it is earlier than the stored one; else the stored one."""
         if isinstance(rule.when, Once):
-            return kept
-        found = next_moment(rule, zone, now, row["done"])
-        if found is not None and found.due_ms < kept.due_ms:
+            return stored
+        found = next_occurrence(rule, zone, now, row["done"])
+        if found is not None and found.due_ms < stored.due_ms:
             over = await self._store.read(occurrences.over_since(row["timer_id"], ms_of(now)))
-            found = next_moment(rule, zone, now, row["done"], {one["wall"] for one in over})
-        return found if found is not None and found.due_ms < kept.due_ms else kept
+            found = next_occurrence(rule, zone, now, row["done"], {one["wall"] for one in over})
+        return found if found is not None and found.due_ms < stored.due_ms else stored
 
     def _zone(self, name: str) -> ZoneInfo | None:
         if name not in self._zones:
@@ -381,7 +392,7 @@ class Timers:
         self._queue = DueQueue(clock, TimerKind)
         self._running: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._said_at: dict[str, deque[float]] = {}
+        self._sent_at: dict[str, deque[float]] = {}
         self._speaking: dict[str, int] = {}
         self._is_closed = False
         self.outcomes: Counter[str] = Counter()
@@ -459,11 +470,11 @@ class Timers:
         # A limit per kind: reminders must not wait for schedules, which may take long.
         for kind in TimerKind:
             while not self._is_closed and self._running[kind] < self._settings.at_once:
-                taken = self._queue.take(kind)
-                if taken is None:
+                next_due = self._queue.take(kind)
+                if next_due is None:
                     break
                 self._running[kind] += 1
-                self._spawn(self._run(*taken))
+                self._spawn(self._run(*next_due))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -510,34 +521,34 @@ class Timers:
         if self._delivery.platform(chat) is None:
             _log.error("timer_without_a_platform", chat=chat.key, setting="platforms")
             return _NO_PLATFORM_SECONDS
-        been: set[str] = set()
+        over: set[str] = set()
         for attempt in range(1, _ATTEMPTS + 1):
             row = next(iter(await self._store.read(due.row(occurrence_id))), None)
             if row is None:
                 return 0.0
-            decision = await self._decide(row, been)
+            decision = await self._decide(row, over)
             try:
-                if not decision.says:
+                if not decision.dispatches:
                     await self._miss(row, decision)
                     return 0.0
-                return await self._say(row, decision)
+                return await self._dispatch(row, decision)
             except Conflict:
                 if attempt == _ATTEMPTS:
                     raise
                 # The timer was changed or removed, or the clock was set back to a time whose occurrences have run.
                 found = await self._store.read(occurrences.over_since(row["id"], row["due_ms"]))
-                been = {one["wall"] for one in found}
+                over = {one["wall"] for one in found}
         return 0.0
 
-    async def _decide(self, row: Row, been: set[str]) -> Decision:
+    async def _decide(self, row: Row, over: set[str]) -> OccurrenceDecision:
         now, most_late = self._clock.now(), timedelta(hours=self._settings.recurring_late_hours)
         is_much_late = (now - at_ms(row["due_ms"])).total_seconds() >= _MUCH_LATE_SECONDS
         if is_much_late and "count" in orjson.loads(row["rule"]):
             # May count thousands of occurrences, so not on the event loop.
-            return await asyncio.to_thread(decide, row, now, most_late, been)
-        return decide(row, now, most_late, been)
+            return await asyncio.to_thread(decide, row, now, most_late, over)
+        return decide(row, now, most_late, over)
 
-    async def _miss(self, row: Row, decision: Decision) -> None:
+    async def _miss(self, row: Row, decision: OccurrenceDecision) -> None:
         now_ms = self._clock.now_ms()
         await self._store.commit(
             [occurrences.close(row["occurrence_id"], "missed", "too late", now_ms), *self._after(row, decision, None)]
@@ -546,20 +557,20 @@ class Timers:
         self.outcomes["missed"] += 1
         _log.warning("timer_missed", chat=row["chat"], timer=row["id"], setting="timers.recurring_late_hours")
 
-    async def _say(self, row: Row, decision: Decision) -> float:
+    async def _dispatch(self, row: Row, decision: OccurrenceDecision) -> float:
         ended = asyncio.Event()
-        late_seconds = (self._clock.now_ms() - decision.moment.due_ms) / 1000
+        late_seconds = (self._clock.now_ms() - decision.occurrence.due_ms) / 1000
 
         def claim(gated: GateDecision, turn_id: int) -> Sequence[Write]:
             return self._claim(row, decision, gated, turn_id)
 
-        was_away = decision.moment.due_ms <= self._guard.away_until_ms
-        context = timer_context(row, decision.moment, self._clock.now(), was_away=was_away)
+        was_away = decision.occurrence.due_ms <= self._guard.away_until_ms
+        context = timer_context(row, decision.occurrence, self._clock.now(), was_away=was_away)
         gated = await self._intake.fire(context, claim, ended.set)
         if gated.reason is ReasonCode.QUEUE_FULL:
             return _FULL_SECONDS
         self._expect(decision)
-        if not gated.is_for_us:
+        if not gated.starts_turn:
             self._count_undeliverable(row["chat"], row["id"], gated.reason.value)
             for call in self.on_undeliverable:
                 call(row["chat"], row["occurrence_id"])
@@ -570,10 +581,10 @@ class Timers:
         self._reach("sched.after_fire_before_done")
         return 0.0
 
-    def _claim(self, row: Row, decision: Decision, gated: GateDecision, turn_id: int) -> list[Write]:
+    def _claim(self, row: Row, decision: OccurrenceDecision, gated: GateDecision, turn_id: int) -> list[Write]:
         """Writes committed with the message: close this occurrence and add the next one."""
-        now_ms, moment = self._clock.now_ms(), decision.moment
-        if not gated.is_for_us:
+        now_ms, moment = self._clock.now_ms(), decision.occurrence
+        if not gated.starts_turn:
             closed = occurrences.close(row["occurrence_id"], "undeliverable", gated.reason.value, now_ms)
             return [closed, *self._after(row, decision, None)]
         claimed = due.claim(
@@ -586,7 +597,7 @@ class Timers:
         )
         return [claimed, *self._after(row, decision, turn_id)]
 
-    def _after(self, row: Row, decision: Decision, turn_id: int | None) -> list[Write]:
+    def _after(self, row: Row, decision: OccurrenceDecision, turn_id: int | None) -> list[Write]:
         now_ms = self._clock.now_ms()
         at_ms = None if turn_id is None else now_ms
         writes = [timers.fired(row["id"], passed=decision.passed, at_ms=at_ms, turn_id=turn_id)]
@@ -596,7 +607,7 @@ class Timers:
             writes.append(occurrences.add(id=coming, timer_id=row["id"], wall=wall, due_ms=due_ms, snoozed=False))
         return [*writes, timers.end(row["id"], now_ms)]
 
-    def _expect(self, decision: Decision) -> None:
+    def _expect(self, decision: OccurrenceDecision) -> None:
         """Announce the next occurrence, after it is stored: the look that this triggers must find it."""
         if decision.next is not None:
             self._timetable.expect(decision.next.due_ms)
@@ -605,19 +616,19 @@ class Timers:
         """Seconds until the next occurrence of the chat: timers use half of the network's rate, so that replies need
         not wait."""
         platform = self._delivery.platform(ChatRef.parse(chat))
-        times, now = self._said_at.setdefault(chat, deque()), self._clock.monotonic()
+        times, now = self._sent_at.setdefault(chat, deque()), self._clock.monotonic()
         times.append(now)
         while times[0] <= now - _WINDOW_SECONDS:
             times.popleft()
-        if len(self._said_at) > _MOST_KNOWN:
-            self._said_at = {key: said for key, said in self._said_at.items() if said[-1] > now - _WINDOW_SECONDS}
+        if len(self._sent_at) > _MOST_KNOWN:
+            self._sent_at = {key: sent for key, sent in self._sent_at.items() if sent[-1] > now - _WINDOW_SECONDS}
         share = max(1, platform.limits.sends_per_minute // 2) if platform else 1
         return times[-share] + _WINDOW_SECONDS - now if len(times) >= share else 0.0
 
-    def _not_delivered(self, parcel: OutboundMessage, problem: str) -> None:
+    def _not_delivered(self, outbound: OutboundMessage, problem: str) -> None:
         """Record a message that was given up."""
-        self._store.post([occurrences.undelivered(parcel.row_id, problem)])
-        chat = parcel.outgoing.chat.key
+        self._store.post([occurrences.undelivered(outbound.row_id, problem)])
+        chat = outbound.outgoing.chat.key
         if chat in self._speaking:
             self._count_undeliverable(chat, self._speaking[chat], problem)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import structlog
 
-from bot.chats.chat_notes import Beginnings
+from bot.chats.chat_notes import StartScripts
 from bot.chats.chats import Chats
 from bot.chats.open_questions import Asked, OpenQuestions
 from bot.delivery.delivery import Address, Delivery, Origin, OutboundMessage, OutboxRows
@@ -37,34 +37,38 @@ Runs = Mapping[str, StoredRun]
 """Stored runs of a turn by run key, in starting order."""
 
 
-def unheeded(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
+def question_to_reopen(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
     """The question that stays open because a filter stopped its answer; else None. A repeated attempt does not know how
     far the earlier one came, so it never reopens the question."""
-    if job.taken is None:
+    if job.claimed is None:
         return None
-    is_unheeded = outcome.reason is ReasonCode.FILTERED and not turn.memory.resumed and not job.repeated
-    return job.taken if is_unheeded else None
+    was_filtered = outcome.reason is ReasonCode.FILTERED and not turn.memory.resumed and not job.repeated
+    return job.claimed if was_filtered else None
 
 
-def told(turn: Turn, messages: Sequence[Message]) -> list[Write]:
+def sent_notice_writes(turn: Turn, messages: Sequence[Message]) -> list[Write]:
     """Writes that record as shown the notices of the turn that `messages` contain. A model may have left one out."""
     if not turn.output.notices:
         return []
-    return [notice.told for notice in turn.output.notices if any(notice.text in message.text for message in messages)]
+    return [
+        notice.sent_record for notice in turn.output.notices if any(notice.text in message.text for message in messages)
+    ]
 
 
-def worded(
-    job: Job, turn: Turn, outcome: TurnOutcome, left: OpenQuestion | None, asker: MessageContext
+def final_messages(
+    job: Job, turn: Turn, outcome: TurnOutcome, replaced: OpenQuestion | None, asker: MessageContext
 ) -> Sequence[Message]:
     """The messages of the turn's outcome, with notes for `asker` on granted approvals, edits and replaced questions.
-    `left`: the open question that the new question replaces."""
+    `replaced`: the open question that the new question replaces."""
     if outcome.question is None and not job.edited and not turn.output.granted:
         return outcome.messages
-    messages = _of_this_text(job, turn, _naming(outcome.messages, outcome.question, asker))
-    return [*_granted(turn), *_leaving(left, messages, turn, asker)]
+    messages = _with_edit_note(job, turn, _mentioning_asked(outcome.messages, outcome.question, asker))
+    return [*_grant_message(turn), *_with_replaced_note(replaced, messages, turn, asker)]
 
 
-def _naming(messages: tuple[Message, ...], asked: OpenQuestion | None, context: MessageContext) -> tuple[Message, ...]:
+def _mentioning_asked(
+    messages: tuple[Message, ...], asked: OpenQuestion | None, context: MessageContext
+) -> tuple[Message, ...]:
     """`messages`, whose last message asks a question. In a group it mentions the only member who may answer, the sender
     of `context`."""
     is_one_of_many = asked is not None and asked.terms is None and context.is_group and not context.private
@@ -73,7 +77,7 @@ def _naming(messages: tuple[Message, ...], asked: OpenQuestion | None, context: 
     return (*messages[:-1], replace(messages[-1], mentions=(context.sender.ref,)))
 
 
-def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
+def _with_edit_note(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence[Message]:
     """`messages`; if the message they answer was edited meanwhile, the last one says so."""
     if not job.edited or not messages:
         return messages
@@ -82,7 +86,7 @@ def _of_this_text(job: Job, turn: Turn, messages: Sequence[Message]) -> Sequence
     return [*others, replace(last, text=f"{last.text}\n{note}".strip())]
 
 
-def _granted(turn: Turn) -> Sequence[Message]:
+def _grant_message(turn: Turn) -> Sequence[Message]:
     """The message about a standing approval that the chat has given in this turn; empty without one."""
     return (
         [Message(turn.input.profile().texts.say("grants.given", code=turn.output.granted))]
@@ -91,18 +95,18 @@ def _granted(turn: Turn) -> Sequence[Message]:
     )
 
 
-def _leaving(
-    left: OpenQuestion | None, messages: Sequence[Message], turn: Turn, asker: MessageContext
+def _with_replaced_note(
+    replaced: OpenQuestion | None, messages: Sequence[Message], turn: Turn, asker: MessageContext
 ) -> Sequence[Message]:
-    """`messages`, whose last message asks `asker` something. If that replaces the unanswered question `left`, the last
-    message says so."""
-    if left is None or not messages:
+    """`messages`, whose last message asks `asker` something. If that replaces the unanswered question `replaced`, the
+    last message says so."""
+    if replaced is None or not messages:
         return messages
     texts = turn.input.profile().texts
     *others, last = messages
-    lines = left.question.text.strip().splitlines()
+    lines = replaced.question.text.strip().splitlines()
     # A question asked in private is not quoted where others can read it.
-    if not lines or (left.private and not asker.private):
+    if not lines or (replaced.private and not asker.private):
         note = texts.say("questions.leaves")
     else:
         short = lines[0] if len(lines[0]) <= _NOTE_CHARS else f"{lines[0][:_NOTE_CHARS].rstrip()}…"
@@ -134,7 +138,7 @@ def given_up(job: Job, turn: Turn, runs: Runs, timer: Timer | None) -> TurnOutco
     return sent(ReasonCode.GAVE_UP, [*done, Message(text)], _ATTEMPTS)
 
 
-def unfit(job: Job, turn: Turn, runs: Runs, short_id: str) -> TurnOutcome:
+def end_not_stored(job: Job, turn: Turn, runs: Runs, short_id: str) -> TurnOutcome:
     """Outcome of a turn whose end could not be stored: the recorded effects and an error message with `short_id`, which
     identifies the log entry."""
     sorry = Message(turn.input.profile().texts.say("failures.turn", id=short_id))
@@ -149,8 +153,8 @@ def stopped(job: Job, turn: Turn, runs: Runs) -> TurnOutcome:
 def interrupted(job: Job, turn: Turn, runs: Runs, reason: ReasonCode, text: str, detail: str) -> TurnOutcome:
     """Outcome of a turn that was cut short: the messages of its effects, then `text`. An effect that was still running
     is reported as unknown."""
-    said = {message.text for message in turn.output.said}
-    done = [one for one in recorded(job, turn, runs) if one.text not in said]
+    sent_texts = {message.text for message in turn.output.said}
+    done = [one for one in recorded(job, turn, runs) if one.text not in sent_texts]
     messages = [*turn.output.said, *done, Message(text)]
     if turn.memory.in_flight:
         name, texts = turn.memory.in_flight, turn.input.profile().texts
@@ -165,19 +169,19 @@ def recorded(job: Job, turn: Turn, runs: Runs) -> list[Message]:
     for each `once` run that started and did not end. A nested run is reported only if its outer run has not ended."""
     texts, found = turn.input.profile().texts, list[Message]()
     ended = [f"{key}." for key, run in runs.items() if run.result is not None]
-    begun = [key for key, run in runs.items() if run.result is None and run.effect is Effect.ONCE]
+    unfinished = [key for key, run in runs.items() if run.result is None and run.effect is Effect.ONCE]
     for key, run in runs.items():
         if run.effect is Effect.READ or key.startswith(tuple(ended)) or key in turn.memory.unfinished:
             continue
         function = turn.input.functions.find(run.function) or run.function
         if run.result is None:
-            is_innermost = not any(one.startswith(f"{key}.") for one in begun)
-            said = unknown(function, texts).for_chat() if key in begun and is_innermost else ()
+            is_innermost = not any(one.startswith(f"{key}.") for one in unfinished)
+            messages = unknown(function, texts).for_chat() if key in unfinished and is_innermost else ()
         elif run.result.question is not None:
-            said = ()
+            messages = ()
         else:
-            said = shown(run.result) or (Message(done_text([function], texts)),)
-        found += [Message(storable_text(one.text), to=one.to) for one in said]
+            messages = shown(run.result) or (Message(done_text([function], texts)),)
+        found += [Message(storable_text(one.text), to=one.to) for one in messages]
     if found and job.runs_for is not job.context:
         # The reply goes to the request, which may have been private.
         turn.memory.asker = job.runs_for
@@ -195,7 +199,7 @@ class Closing:
         *,
         chats: Chats,
         questions: OpenQuestions,
-        beginnings: Beginnings,
+        start_scripts: StartScripts,
         store: Store,
         delivery: Delivery,
         metrics: Metrics,
@@ -208,7 +212,7 @@ class Closing:
         """`after(turn_id, chat)` is called for each ended turn after its messages are handed to the delivery."""
         self._chats = chats
         self._questions = questions
-        self._beginnings = beginnings
+        self._start_scripts = start_scripts
         self._store = store
         self._delivery = delivery
         self._metrics = metrics
@@ -226,27 +230,27 @@ class Closing:
         now_ms = self._clock.now_ms()
         writes = log.rest()
         due = _due(job, now_ms) if outcome.reason is not ReasonCode.STOPPED else None
-        given_back = unheeded(job, turn, outcome)
+        reopened = question_to_reopen(job, turn, outcome)
         asker, question, question_id = turn.memory.asker or job.context, outcome.question, 0
         chat, member = asker.chat.key, asker.sender.ref.key
-        left: OpenQuestion | None = None
+        replaced: OpenQuestion | None = None
         closes: tuple[str, ...] = ()
         if question is not None or job.question is not None:
-            left = self._left(job, turn, outcome)
-            closes = await self._closed(job, left, is_heeded=given_back is None) if outcome.messages else ()
+            replaced = self._replaced_question(job, turn, outcome)
+            closes = await self._closed_messages(job, replaced, is_used=reopened is None) if outcome.messages else ()
         first = await self._next_number(job)
-        messages = worded(job, turn, outcome, left, asker)
-        said, parcels = self._said(job, turn, messages, now_ms, due, closes, first)
-        writes += said
-        writes += told(turn, outcome.messages)
+        messages = final_messages(job, turn, outcome, replaced, asker)
+        rows, outbound = self._outbound(job, turn, messages, now_ms, due, closes, first)
+        writes += rows
+        writes += sent_notice_writes(turn, outcome.messages)
         if question is not None:
-            is_told, question_id = question.question.saved_run is not None, self._ids.next()
-            question = replace(question, private=asker.private, asker=without_words(asker) if is_told else None)
+            has_waiting_run, question_id = question.question.saved_run is not None, self._ids.next()
+            question = replace(question, private=asker.private, asker=without_words(asker) if has_waiting_run else None)
             writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
-        if given_back is not None:
-            writes += self._questions.give_back(chat, job.context.sender.ref.key, given_back, job.turn_id)
-        if turn.output.begins:
-            writes.append(self._beginnings.note(job.context))
+        if reopened is not None:
+            writes += self._questions.reopen_writes(chat, job.context.sender.ref.key, reopened, job.turn_id)
+        if turn.output.ran_start_function:
+            writes.append(self._start_scripts.started_write(job.context))
         writes.append(_end(job, outcome, now_ms))
         self._reach("reply.before_outbox")
         try:
@@ -255,20 +259,20 @@ class Closing:
             _log.warning("turn_ended_elsewhere", turn=job.turn_id)
             return
         if question is not None:
-            self._questions.waits(question_id, question, chat, member)
-        if given_back is not None:
-            self._questions.put_back(chat, job.context.sender.ref.key, given_back)
-        self._ended(job, turn, outcome, parcels)
+            self._questions.open(question_id, question, chat, member)
+        if reopened is not None:
+            self._questions.reopen(chat, job.context.sender.ref.key, reopened)
+        self._ended(job, turn, outcome, outbound)
 
-    def _ended(self, job: Job, turn: Turn, outcome: TurnOutcome, parcels: Sequence[OutboundMessage]) -> None:
+    def _ended(self, job: Job, turn: Turn, outcome: TurnOutcome, outbound: Sequence[OutboundMessage]) -> None:
         """Update metrics, hand over the messages and call the callbacks, after the end of the turn is durable."""
         self._metrics.turn_ended(outcome.reason)
         if outcome.reason is ReasonCode.GAVE_UP:
             for call in self.on_given_up:
                 call(job)
-        if turn.output.begins:
-            self._beginnings.is_noted(job.context)
-        self._delivery.hand_over(parcels)
+        if turn.output.ran_start_function:
+            self._start_scripts.mark_started(job.context)
+        self._delivery.hand_over(outbound)
         if self._after is not None:
             self._after(turn.input.id, job.context.chat)
 
@@ -280,24 +284,24 @@ class Closing:
         numbers = [int(row["key"].split(":")[1]) for row in await self._store.read(outbox.keys(job.turn_id))]
         return max(numbers, default=-1) + 1
 
-    def _left(self, job: Job, turn: Turn, outcome: TurnOutcome) -> OpenQuestion | None:
+    def _replaced_question(self, job: Job, turn: Turn, outcome: TurnOutcome) -> OpenQuestion | None:
         """The asker's open question that the question of this turn replaces, or None."""
         if outcome.question is None or outcome.question.terms is not None:
             return None
         asker = turn.memory.asker or job.context
         return self._questions.of(asker.chat.key, asker.sender.ref.key)
 
-    async def _closed(self, job: Job, left: OpenQuestion | None, *, is_heeded: bool) -> tuple[str, ...]:
+    async def _closed_messages(self, job: Job, replaced: OpenQuestion | None, *, is_used: bool) -> tuple[str, ...]:
         """Native ids of the messages whose choices are invalid after this turn."""
-        ids = [left.id] if left is not None else []
+        ids = [replaced.id] if replaced is not None else []
         question = job.question
-        if question is not None and is_heeded:
-            is_taken = question.terms is None
-            if is_taken or await self._questions.claimed(self._store, question.id, job.turn_id):
+        if question is not None and is_used:
+            is_claimed = question.terms is None
+            if is_claimed or await self._questions.claimed(self._store, question.id, job.turn_id):
                 ids.append(question.id)
         return await self._questions.messages_of(self._store, ids)
 
-    def _said(
+    def _outbound(
         self,
         job: Job,
         turn: Turn,
@@ -312,7 +316,7 @@ class Closing:
         # A private request is answered in private, no matter who approved it.
         context, profile = turn.memory.asker or job.context, turn.input.profile()
         writes: list[Write] = []
-        parcels: list[OutboundMessage] = []
+        outbound: list[OutboundMessage] = []
         for number, message in enumerate(messages, first):
             if context.private and message.to is None:
                 message = replace(message, to=context.sender.ref)
@@ -340,10 +344,10 @@ class Closing:
             )
             rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
             writes += rows
-            parcels += pieces
+            outbound += pieces
             due = None
             closes = () if chat == context.chat else closes
-        return writes, parcels
+        return writes, outbound
 
     def _needs_quote(self, job: Job) -> bool:
         """Whether the reply has to quote the message: in a group, other messages have arrived since."""
@@ -363,4 +367,4 @@ def _due(job: Job, now_ms: int) -> Due | None:
     timer = job.context.timer
     if timer is None:
         return None
-    return Due(ms_of(timer.due_at) + now_ms - job.begun_ms, was_away=job.recovered or timer.was_away)
+    return Due(ms_of(timer.due_at) + now_ms - job.started_ms, was_away=job.recovered or timer.was_away)

@@ -47,7 +47,7 @@ class StoreTurnLog:
         self._runs: dict[str, StoredRun] = {}
         self._read_by_runs: dict[str, frozenset[Touch]] = {}
         self._turn: Turn | None = None
-        self._begun: dict[str, int] = {}
+        self._started: dict[str, int] = {}
 
     def bind(self, turn: Turn) -> None:
         """Attach `turn`, the attempt that follows. The taint it has is stored with its runs and answers, and is added
@@ -111,7 +111,7 @@ class StoreTurnLog:
     def intend(self, run: Run, writes: Sequence[Write] = ()) -> Awaitable[None] | None:
         spec = run.spec
         if spec.execution.effect is Effect.READ and not (writes or self._collected or run.key in self._runs):
-            self._begun[run.key] = self._clock.now_ms()
+            self._started[run.key] = self._clock.now_ms()
             return None
         return self._intend(run, writes)
 
@@ -119,7 +119,7 @@ class StoreTurnLog:
         spec = run.spec
         before, must_be_durable = list(self._collected) if writes else [], self._must_be_durable
         if spec.execution.effect is Effect.READ and not writes and run.key not in self._runs:
-            self._begun[run.key] = self._clock.now_ms()
+            self._started[run.key] = self._clock.now_ms()
         else:
             # A read with a cost gets a row: it is charged once, however often it is started.
             self._collected.append(self._row(run, self._clock.now_ms()))
@@ -139,7 +139,7 @@ class StoreTurnLog:
             raise
         except StoreFull:
             # The run did not start: drop its charge, which the retry adds again.
-            self._collected = [one for one in self._collected if not any(one is taken for taken in writes)]
+            self._collected = [one for one in self._collected if not any(one is write for write in writes)]
             raise
 
     def _row(self, run: Run, at_ms: int, *, code: str = "", ended_ms: int | None = None) -> Write:
@@ -148,7 +148,7 @@ class StoreTurnLog:
         for name in spec.execution.sensitive:
             if name in arguments:
                 arguments[name] = HIDDEN
-        return ledger.begun(
+        return ledger.started(
             key=run.key,
             turn_id=self._turn_id,
             chat=context.chat.key,
@@ -172,10 +172,10 @@ class StoreTurnLog:
         now_ms, is_read = self._clock.now_ms(), run.spec.execution.effect is Effect.READ
         # After a crash a read simply runs again, so its result is not stored.
         body = None if is_read else orjson.dumps(result_to_json(result), default=str).decode()
-        begun_ms = self._begun.pop(run.key, None)
-        if begun_ms is not None:
+        started_ms = self._started.pop(run.key, None)
+        if started_ms is not None:
             # Start and end of a read in one row, for the call history.
-            self._collected.append(self._row(run, begun_ms, code=code, ended_ms=now_ms))
+            self._collected.append(self._row(run, started_ms, code=code, ended_ms=now_ms))
         else:
             self._collected.append(ledger.result(self._turn_id, run.key, code, body, now_ms, _as_text(taint)))
         if run.spec.execution.effect is Effect.ONCE:
@@ -239,26 +239,26 @@ class StoredExplanations:
         rows = await self._last(chat, before_native_id, number)
         return _explained(rows[-1]) if len(rows) == number else None
 
-    async def of(self, chat: ChatRef, native_id: str, alone: MemberRef | None = None) -> Sequence[Explanation]:
+    async def of(self, chat: ChatRef, native_id: str, private_to: MemberRef | None = None) -> Sequence[Explanation]:
         """The outcomes of one message of `chat` and its changes, oldest first; for a message of the bot, of the message
-        that it answered. Private outcomes are returned only if they belong to `alone`."""
+        that it answered. Private outcomes are returned only if they belong to `private_to`."""
         rows: Sequence[Row] = await self._store.read(outcomes.of_native(chat.key, native_id))
         if not rows:
             sent = await self._store.read(outbox.turn_of(chat.key, native_id))
             # A turn of another chat may have sent the message here: that chat's outcomes are not shown.
-            rows = await self._in_chat(chat, sent[0]["turn_id"], alone) if sent else []
+            rows = await self._in_chat(chat, sent[0]["turn_id"], private_to) if sent else []
         return [_explained(row) for row in rows]
 
     async def _last(self, chat: ChatRef, before_native_id: str, count: int) -> list[Row]:
         """Rows of messages and of timers, newest first."""
-        said = await self._store.read(outcomes.last(chat.key, before_native_id, count))
+        rows = await self._store.read(outcomes.last(chat.key, before_native_id, count))
         by_clock = await self._store.read(outcomes.last_timers(chat.key, count))
-        return sorted([*said, *by_clock], key=lambda row: int(row["id"]), reverse=True)[:count]
+        return sorted([*rows, *by_clock], key=lambda row: int(row["id"]), reverse=True)[:count]
 
-    async def _in_chat(self, chat: ChatRef, turn_id: int, alone: MemberRef | None) -> Sequence[Row]:
+    async def _in_chat(self, chat: ChatRef, turn_id: int, private_to: MemberRef | None) -> Sequence[Row]:
         by_clock = await self._store.read(outcomes.timer_in_chat(chat.key, turn_id))
         if by_clock:
-            may_know = (None, alone.key) if alone is not None else (None,)
+            may_know = (None, private_to.key) if private_to is not None else (None,)
             return [row for row in by_clock if row["private_to"] in may_know]
         return await self._store.read(outcomes.in_chat(chat.key, turn_id))
 

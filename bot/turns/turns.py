@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import structlog
 
-from bot.chats.chat_notes import Beginnings, with_beginning
+from bot.chats.chat_notes import StartScripts, with_start_messages
 from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
 from bot.chats.summaries import Part, Summaries, line_of
 from bot.engine.embedded import Job
-from bot.intake.gate import Decisions
-from bot.turns.closing import Closing, explained, given_up, interrupted, stopped, unfit
+from bot.intake.gate import ApprovalOutcomes
+from bot.turns.closing import Closing, end_not_stored, explained, given_up, interrupted, stopped
 from bot.turns.turn_log import StoreTurnLog
 from config.settings import RouterSettings
 from function_calls.context import Kind, MessageContext
@@ -24,7 +24,7 @@ from function_calls.outcome import OutcomeKind, TurnOutcome, sent
 from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
-from function_calls.spec import Became
+from function_calls.spec import ApprovalOutcome
 from function_calls.turn import HistoryLine, Turn, TurnInput
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
@@ -40,29 +40,29 @@ WORKING = "…"
 Show = Callable[[ChatRef, str], Awaitable[None]]
 
 
-class TypingSigns:
+class TypingIndicators:
     """Typing indicators of all turns, on one shared timer: nearly every turn ends before its indicator is due."""
 
     def __init__(self, show: Show) -> None:
         self._show = show
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._due: dict[TypingSign, float] = {}
+        self._due: dict[TypingIndicator, float] = {}
         """Due time of each indicator on the loop's clock. The delay is constant, so the order is that of insertion."""
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self, chat: ChatRef) -> TypingSign:
+    def begin(self, chat: ChatRef) -> TypingIndicator:
         """A new indicator for a turn of `chat`, shown after `SHOWN_AFTER_SECONDS`."""
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
-        sign = TypingSign(chat, self)
+        sign = TypingIndicator(chat, self)
         due = self._due[sign] = loop.time() + SHOWN_AFTER_SECONDS
         if self._timer is None:
             self._timer = loop.call_at(due, self._show_due)
         return sign
 
-    def cancel(self, sign: TypingSign) -> None:
+    def cancel(self, sign: TypingIndicator) -> None:
         """Do not show the indicator when it becomes due."""
         self._due.pop(sign, None)
 
@@ -85,41 +85,48 @@ class TypingSigns:
                 self._timer = self._loop.call_at(due, self._show_due)
                 return
             del self._due[sign]
-            sign.put_up(WORKING)
+            sign.show(WORKING)
 
 
-class TypingSign:
+class TypingIndicator:
     """Typing indicator of one turn."""
 
-    __slots__ = ("_chat", "_is_up", "_signs")
+    __slots__ = ("_chat", "_indicators", "_is_shown")
 
-    def __init__(self, chat: ChatRef, signs: TypingSigns) -> None:
+    def __init__(self, chat: ChatRef, indicators: TypingIndicators) -> None:
         self._chat = chat
-        self._signs = signs
-        self._is_up = False
+        self._indicators = indicators
+        self._is_shown = False
 
     async def say(self, text: str) -> None:
         """Show `text` instead of the default indicator."""
-        self._signs.cancel(self)
-        self.put_up(text)
+        self._indicators.cancel(self)
+        self.show(text)
 
-    def put_up(self, text: str) -> None:
+    def show(self, text: str) -> None:
         """Show `text` now."""
-        self._is_up = bool(text)
-        self._signs.show(self._chat, text)
+        self._is_shown = bool(text)
+        self._indicators.show(self._chat, text)
 
-    def take_down(self) -> None:
+    def clear(self) -> None:
         """Cancel the indicator and clear the status at the end of the turn."""
-        self._signs.cancel(self)
-        if self._is_up:
-            self.put_up("")
+        self._indicators.cancel(self)
+        if self._is_shown:
+            self.show("")
 
 
 class WaitingApproval:
     """State of one approval question, for the turn that answers it."""
 
     def __init__(
-        self, store: Store, questions: OpenQuestions, decisions: Decisions, id_: int, *, chat: ChatRef, turn_id: int
+        self,
+        store: Store,
+        questions: OpenQuestions,
+        decisions: ApprovalOutcomes,
+        id_: int,
+        *,
+        chat: ChatRef,
+        turn_id: int,
     ) -> None:
         self._store = store
         self._questions = questions
@@ -134,14 +141,14 @@ class WaitingApproval:
     async def claimed(self) -> bool:
         return await self._questions.claimed(self._store, self._id, self._turn_id)
 
-    async def became(self) -> Became:
-        return await self._decisions.of(self._id)
+    async def how_closed(self) -> ApprovalOutcome:
+        return await self._decisions.how_closed(self._id)
 
     def others_wait(self) -> bool:
         return bool(self._questions.approvals_in(self._chat.key))
 
 
-class Past:
+class TurnHistory:
     """History before one message. Requests a summary after the turn if the history was longer than shown."""
 
     def __init__(
@@ -164,7 +171,7 @@ class Past:
 
     async def lines(self) -> Sequence[HistoryLine]:
         """The latest lines in scope, oldest first."""
-        chat, part = self._context.chat.key, await self._its_part()
+        chat, part = self._context.chat.key, await self._own_part()
         if part.scope == "chat":
             query = history.recent(chat, self._turn_id, self._count)
         else:
@@ -174,14 +181,14 @@ class Past:
     async def recall(self) -> str:
         """The summary of what was said before `lines`."""
         self._is_cut = True
-        return await self._summaries.of(await self._its_part())
+        return await self._summaries.of(await self._own_part())
 
-    def is_over(self) -> None:
+    def turn_ended(self) -> None:
         """Request a summary of the part that the turn could not see, for the next turn."""
         if self._is_cut and self._part is not None:
             self._summaries.consider(self._part, self._turn_id, self._chats.profile(self._context.chat))
 
-    async def _its_part(self) -> Part:
+    async def _own_part(self) -> Part:
         if self._part is None:
             chat = self._context.chat.key
             scope = self._chats.profile(self._context.chat).context_scope if self._context.is_group else "chat"
@@ -198,7 +205,7 @@ class Past:
 _log = structlog.get_logger("turns")
 _GRACE_SECONDS = 5.0
 _FULL_DISK_SECONDS = 5.0
-_KEPT_REASONS = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.EXPIRED})
+_SPECIFIC_REASONS = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.EXPIRED, ReasonCode.UNKNOWN_COMMAND})
 """Reasons of silent turns that are kept because they are more specific than SILENT."""
 
 
@@ -213,8 +220,8 @@ class Turns:
         chats: Chats,
         members: Members,
         questions: OpenQuestions,
-        decisions: Decisions,
-        beginnings: Beginnings,
+        decisions: ApprovalOutcomes,
+        start_scripts: StartScripts,
         closing: Closing,
         store: Store,
         show: Show,
@@ -233,10 +240,10 @@ class Turns:
         self._members = members
         self._questions = questions
         self._decisions = decisions
-        self._beginnings = beginnings
+        self._start_scripts = start_scripts
         self._closing = closing
         self._store = store
-        self._signs = TypingSigns(show)
+        self._indicators = TypingIndicators(show)
         self._summaries = summaries
         self._deadlines = deadlines
         self._settings = settings
@@ -260,8 +267,8 @@ class Turns:
             try:
                 await self._attempt(job, log)
             except StoreError as problem:
-                if isinstance(problem, BadUnit) and not job.unfit:
-                    _end_otherwise(job, log, problem)
+                if isinstance(problem, BadUnit) and not job.end_error_id:
+                    _end_with_error(job, log, problem)
                     continue
                 if not isinstance(problem, StoreFull):
                     raise
@@ -270,53 +277,53 @@ class Turns:
                 await self._clock.sleep(_FULL_DISK_SECONDS)
                 job.repeated = True
             except Exception as problem:
-                if job.unfit:
+                if job.end_error_id:
                     raise
-                _end_otherwise(job, log, problem)
+                _end_with_error(job, log, problem)
             else:
                 return
 
     async def _attempt(self, job: Job, log: StoreTurnLog) -> None:
-        job.answered, job.begun_ms = False, self._clock.now_ms()
-        sign = self._signs.begin(job.context.chat)
-        past = self._past(job)
+        job.answered, job.started_ms = False, self._clock.now_ms()
+        sign = self._indicators.begin(job.context.chat)
+        past = self._history(job)
         turn = self._turn(job, log, sign, past)
         if job.recovered or job.repeated:
             # An earlier attempt may have started the chat, whatever the outcome of this one.
-            turn.output.begins = self._beginnings.claim(job.context, turn, is_aside=job.immediate)
+            turn.output.ran_start_function = self._start_scripts.claim(job.context, turn, is_aside=job.immediate)
         try:
-            if job.unfit:
-                outcome = unfit(job, turn, log.results, job.unfit)
+            if job.end_error_id:
+                outcome = end_not_stored(job, turn, log.results, job.end_error_id)
             else:
                 outcome = (
                     stopped(job, turn, log.results)
                     if job.stopped
-                    else await self._outcome(job, turn, log, self._router)
+                    else await self._answer_or_explain(job, turn, log, self._router)
                 )
             job.answered = True
             await self._closing.close(job, turn, log, outcome)
-            past.is_over()
+            past.turn_ended()
         finally:
-            sign.take_down()
+            sign.clear()
             log.unbind()
 
-    def _past(self, job: Job) -> Past:
+    def _history(self, job: Job) -> TurnHistory:
         # One line more than is shown, to detect that history is left out.
         count = self._settings.history_messages and self._settings.history_messages + 1
-        return Past(self._store, self._summaries, self._chats, job.context, job.turn_id, count)
+        return TurnHistory(self._store, self._summaries, self._chats, job.context, job.turn_id, count)
 
-    def _turn(self, job: Job, log: StoreTurnLog, sign: TypingSign, past: Past) -> Turn:
+    def _turn(self, job: Job, log: StoreTurnLog, sign: TypingIndicator, past: TurnHistory) -> Turn:
         context = job.context
         chat = context.chat
         profiles = self._chats
         is_silent = context.private or job.runs_for.private or context.kind is Kind.EXPIRY
 
-        given = TurnInput(
+        turn_input = TurnInput(
             id=str(job.turn_id),
             functions=self._functions(context.bot),
             profile=lambda: profiles.profile(chat),
             log=log,
-            past=past,
+            history=past,
             # A private message shows no progress in the group.
             status=_nothing_is_shown if is_silent else sign.say,
             addressed=job.addressed,
@@ -326,23 +333,27 @@ class Turns:
             approval = WaitingApproval(
                 self._store, self._questions, self._decisions, job.question.id, chat=chat, turn_id=job.turn_id
             )
-            given = replace(given, answering=(job.question, context.text), approval=approval)
-        turn = Turn(given, self._clock.monotonic() + self._settings.turn_timeout_seconds)
+            turn_input = replace(turn_input, answering=(job.question, context.text), approval=approval)
+        turn = Turn(turn_input, self._clock.monotonic() + self._settings.turn_timeout_seconds)
         log.bind(turn)
         return turn
 
-    async def _outcome(self, job: Job, turn: Turn, log: StoreTurnLog, router: FunctionCallRouter) -> TurnOutcome:
+    async def _answer_or_explain(
+        self, job: Job, turn: Turn, log: StoreTurnLog, router: FunctionCallRouter
+    ) -> TurnOutcome:
         unserved = self._no_longer_served(job.context)
         if job.attempts >= self._attempts:
-            return unserved or await self._given_up(job, turn, log)
+            return unserved or await self._give_up(job, turn, log)
         if unserved is not None and job.question is None:
             return unserved
         try:
-            await self._take_up(job, log)
+            await self._count_and_load(job, log)
             if unserved is not None:
                 await self._deadlines.run(router.end_waiting(job.context, turn), turn.deadline + _GRACE_SECONDS)
                 return unserved
-            return await self._deadlines.run(self._dispatched(job, turn, router), turn.deadline + _GRACE_SECONDS)
+            return await self._deadlines.run(
+                self._dispatch_with_current_role(job, turn, router), turn.deadline + _GRACE_SECONDS
+            )
         except asyncio.CancelledError:
             if not job.stopped:
                 raise
@@ -358,7 +369,7 @@ class Turns:
             text = turn.input.profile().texts.say("failures.turn", id=short_id)
             return unserved or interrupted(job, turn, log.results, ReasonCode.FUNCTION_FAILED, text, short_id)
 
-    async def _take_up(self, job: Job, log: StoreTurnLog) -> None:
+    async def _count_and_load(self, job: Job, log: StoreTurnLog) -> None:
         """Before the repeated run of a turn: durably count the attempt, which may crash the process, and load the
         log."""
         if job.recovered:
@@ -366,7 +377,7 @@ class Turns:
         if job.recovered or job.repeated:
             await log.load()
 
-    async def _given_up(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
+    async def _give_up(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
         """Outcome of a turn whose runs crashed the process too often. Nothing of it is run again."""
         _log.error("turn_given_up", turn=turn.input.id, attempts=job.attempts)
         await log.load()
@@ -385,36 +396,38 @@ class Turns:
             return sent(ReasonCode.CHAT_OFF, [], served.settings.layers["enabled"])
         return None
 
-    async def _dispatched(self, job: Job, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
+    async def _dispatch_with_current_role(self, job: Job, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         context = job.context
         # The role comes from the current settings, not from the time of the message.
         role = self._chats.role(context.sender.ref.key, context.sender.role)
         if role is not context.sender.role:
             context = replace(context, sender=replace(context.sender, role=role))
-        if turn.input.functions.beginning is None or not self._beginnings.claim(context, turn, is_aside=job.immediate):
-            return await self._answered(context, turn, router)
-        begun = await self._beginnings.begin(context, turn, router)
-        outcome = await self._answered(context, turn, router)
-        if begun is not None and outcome.question is not None:
-            begun = await self._beginnings.give_way(context, turn, begun, router)
-        return with_beginning(begun, outcome)
+        if turn.input.functions.start_function is None or not self._start_scripts.claim(
+            context, turn, is_aside=job.immediate
+        ):
+            return await self._route_or_chat(context, turn, router)
+        start = await self._start_scripts.begin(context, turn, router)
+        outcome = await self._route_or_chat(context, turn, router)
+        if start is not None and outcome.question is not None:
+            start = await self._start_scripts.drop_question(context, turn, start, router)
+        return with_start_messages(start, outcome)
 
-    async def _answered(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
+    async def _route_or_chat(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         outcome = await router.dispatch(context, turn)
         if outcome.kind is OutcomeKind.SENT:
             return outcome
         if outcome.kind is OutcomeKind.FALLBACK and not turn.memory.effects:
             return explained(await router.run_chat_fallback(context, turn), outcome, turn)
-        if outcome.error is None and outcome.reason not in _KEPT_REASONS:
+        if outcome.error is None and outcome.reason not in _SPECIFIC_REASONS:
             return replace(outcome, kind=OutcomeKind.SILENT, reason=ReasonCode.SILENT)
         return outcome
 
 
-def _end_otherwise(job: Job, log: StoreTurnLog, problem: Exception) -> None:
+def _end_with_error(job: Job, log: StoreTurnLog, problem: Exception) -> None:
     """Make the next attempt of `job` report an error only: one message must not end the process."""
-    job.unfit, job.repeated = uuid.uuid4().hex[:8], True
+    job.end_error_id, job.repeated = uuid.uuid4().hex[:8], True
     log.drop()
-    _log.error("turn_cannot_be_kept", turn=job.turn_id, id=job.unfit, exc_info=problem)
+    _log.error("turn_cannot_be_kept", turn=job.turn_id, id=job.end_error_id, exc_info=problem)
 
 
 async def _nothing_is_shown(text: str) -> None:

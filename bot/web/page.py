@@ -209,8 +209,8 @@ class CommandHint:
     description: str
 
 
-CommandHints = Callable[[str], Sequence[CommandHint]]
-"""Returns the commands that a member may type, described in a language (`en`, `zh-CN`)."""
+CommandHints = Callable[[str, Role], Sequence[CommandHint]]
+"""Returns the commands that a role may type, described in a language (`en`, `zh-CN`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,8 @@ class ChatPage:
         )
 
     async def _list_commands(self, request: Request) -> Response:
-        hints = self._commands(request.query_params.get("language", "en")[:20])
+        role = self._members.role("", self._members.member_of_token(request) or "")
+        hints = self._commands(request.query_params.get("language", "en")[:20], role)
         commands = [{"word": hint.word, "usage": hint.usage, "description": hint.description} for hint in hints]
         return json_response({"commands": commands})
 

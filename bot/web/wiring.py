@@ -12,7 +12,7 @@ from bot.daemon import Daemon
 from bot.live.settings import LiveSettings, Use
 from bot.platforms.base import Linked
 from bot.platforms.http.platform import HttpPlatform, Programs
-from bot.platforms.mentions import hearing
+from bot.platforms.mentions import mention_parser
 from bot.web.app import Health, Probes, WebServer, web_app
 from bot.web.connections import ConnectionLimits
 from bot.web.page import (
@@ -30,11 +30,12 @@ from bot.web.page import (
 from config.diagnostics import Diagnostic
 from config.sections.mcp import McpClientSettings
 from config.settings import DEFAULT_BOT, Settings, WebSettings
-from config.texts import Texts
-from function_calls.schema.commands import usage_line
+from config.texts import FALLBACK, Texts
+from function_calls.checks.permissions import roles_here
+from function_calls.schema.commands import by_heading, short_about, spoken_name, usage_line
 from services.clock import Clock
 from services.llm.failover import ModelState
-from services.refs import ModelProblem, Role
+from services.refs import ChatRef, ModelProblem, Role
 from services.store.ids import Ids
 from services.store.port import Store
 from services.timers.timer import at_ms
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 ACCOUNT = "main"
 _PLACES_SHOWN = 5
-_TROUBLES = {
+_PROBLEMS = {
     ModelProblem.KEY: "refuses the key in the settings",
     ModelProblem.QUOTA: "has no credit left",
     ModelProblem.MISSING: "does not exist under this name and address",
@@ -82,7 +83,7 @@ class Web:
         """The platforms that the settings enable. Raises StoreError."""
         # Each room has one bot, so the name of any bot addresses it.
         names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
-        hear = hearing(names)
+        hear = mention_parser(names)
         owners = Owners(store, clock)
         await owners.load()
         members = PageMembers(Signer(page_key(Path(settings.home) / "keys")), owners, bot_names=names)
@@ -105,7 +106,9 @@ class Web:
     def live(self, live: LiveSettings) -> None:
         """Register withdrawn tokens and lowered roles, which take effect at once."""
         if self._settings.mcp.serve.enabled:
-            live.take("mcp.serve.clients", prepare=lambda fresh: partial(self._use_clients, fresh.mcp.serve.clients))
+            live.register(
+                "mcp.serve.clients", prepare=lambda fresh: partial(self._use_clients, fresh.mcp.serve.clients)
+            )
         programs = self._programs
         if programs is None:
             return
@@ -122,7 +125,7 @@ class Web:
             return use
 
         names = ("enabled", "token", "max_role")
-        live.take(*(f"platforms.http.{name}" for name in names), prepare=prepare)
+        live.register(*(f"platforms.http.{name}" for name in names), prepare=prepare)
 
     def _use_clients(self, clients: Sequence[McpClientSettings]) -> None:
         self._clients = clients
@@ -137,7 +140,7 @@ class Web:
             bot = self._settings.bots[DEFAULT_BOT]
             rooms = tuple(Room(room.id, room.title or room.id) for room in web.rooms)
             page_settings = PageSettings(bot.name, bot.aliases, rooms) if rooms else PageSettings(bot.name, bot.aliases)
-            page = ChatPage(page_settings, self._members, self._owners, _hints(daemon), self._clock)
+            page = ChatPage(page_settings, self._members, self._owners, _hints(daemon, page_settings), self._clock)
         programs = await self._serve_programs(daemon)
         app = web_app(
             platforms=self.platforms,
@@ -189,16 +192,24 @@ class Web:
             platform.feed.end()
 
 
-def _hints(daemon: Daemon) -> CommandHints:
-    """Every command; descriptions are in the language of their authors."""
+def _hints(daemon: Daemon, page: PageSettings) -> CommandHints:
+    """The commands of a role, as in the first room, that are set up: in the order of the help, restricted ones last.
+    Commands in the reader's language come first."""
 
-    def commands(_language: str) -> list[CommandHint]:
-        specs = daemon.registry.of(DEFAULT_BOT).specs
-        return [
-            CommandHint(f"/{spec.command.words[0]}", usage_line(spec), spec.description.split(". ")[0])
-            for spec in specs
-            if spec.command.words
-        ]
+    def commands(language: str, role: Role) -> list[CommandHint]:
+        texts = Texts().of(language)
+        functions = daemon.registry.of(DEFAULT_BOT)
+        profile = daemon.chats.profile(ChatRef("web", ACCOUNT, page.rooms[0].id))
+        usable = [spec for spec in functions.specs if spec.command.words and role in roles_here(spec, profile)]
+        specs = [spec for its in by_heading(usable, texts).values() for spec in its if spec.is_set_up(DEFAULT_BOT)]
+        specs.sort(key=lambda spec: Role.MEMBER not in spec.access.roles)
+        hints: dict[str, CommandHint] = {}
+        for tongue in (texts.language, FALLBACK):
+            for spec in specs:
+                word = spoken_name(spec, tongue)
+                usage = word if texts.has(f"help.typed.{spec.name}") else usage_line(spec, tongue)
+                hints.setdefault(word, CommandHint(word, usage, short_about(spec, texts)))
+        return [*hints.values()]
 
     return commands
 
@@ -224,7 +235,7 @@ def probes_of(daemon: Daemon) -> Probes:
             **({} if store.checked_ms is None else {"integrity": f"checked at {at_ms(store.checked_ms).isoformat()}"}),
             "turns_waiting": str(daemon.engine.waiting),
             "turns_running": str(daemon.engine.running),
-            "settings": _faulty(daemon.reload.faults, daemon.names.faults),
+            "settings": _faulty(daemon.reload.faults, daemon.unknown_names.faults),
             "functions": _faulty(daemon.functions.faults),
             **({"backup": daemon.backups.state} if daemon.backups.are_scheduled else {}),
             "timers": _HELD if daemon.timers.is_holding else "ok",
@@ -253,7 +264,7 @@ def _places(faults: Sequence[Diagnostic]) -> str:
 
 def _in_words(state: ModelState) -> str:
     """Status of a model for operators. Failures do not make the daemon unready: commands work without models."""
-    if state.trouble is None:
+    if state.problem is None:
         return "ok"
-    words = _TROUBLES.get(state.trouble, f"left alone after failures ({state.trouble.value})")
+    words = _PROBLEMS.get(state.problem, f"left alone after failures ({state.problem.value})")
     return f"{words}; tried again in {state.seconds_left:.0f} s"

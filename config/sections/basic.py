@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from config.terms import BotName, Count, LocalPath, Number, Section, described_matching, matching
 
@@ -86,7 +87,17 @@ def _as_source(value: object) -> object:
     return value if isinstance(value, Mapping | BasicSource) else {"path": value}
 
 
-KeywordModules = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1000)], ...], Field(max_length=100)]
+def _keyword_module(name: str, info: ValidationInfo) -> str:
+    if not isinstance(info.context, Path) or name.startswith("~"):
+        return name
+    path = info.context / name
+    return str(path) if "/" in name or name.endswith(".py") or path.exists() else name
+
+
+KeywordModules = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_keyword_module)], ...],
+    Field(max_length=100),
+]
 """Python files and packages by path, or installed modules by dotted name."""
 
 Parameters = Annotated[

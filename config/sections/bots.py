@@ -25,7 +25,7 @@ from config.terms import (
     Timezone,
     Tokens,
     Word,
-    fault,
+    settings_error,
 )
 
 ChatSettingName = Literal["language", "timezone", "persona", "functions_on"]
@@ -149,7 +149,7 @@ class ApprovalRule(Section):
     @model_validator(mode="after")
     def _names_something(self) -> Self:
         if not (self.functions or self.tags or self.sensitive):
-            raise fault("names no function: it needs functions, tags or sensitive")
+            raise settings_error("names no function: it needs functions, tags or sensitive")
         return self
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
 
-from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Section, Word, fault
+from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Section, Word, settings_error
 
 _REFERENCE = r"([^\s:]*/[^:]+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 REFERENCE_FORM = "has to be package.module:name or ./file.py:name"
@@ -18,7 +18,7 @@ def as_reference(value: object) -> object:
     """Validate `value` as a Python reference or a callable. Raises PydanticCustomError."""
     if callable(value) or (isinstance(value, str) and re.fullmatch(_REFERENCE, value)):
         return value
-    raise fault(REFERENCE_FORM)
+    raise settings_error(REFERENCE_FORM)
 
 
 def _step(value: object) -> object:
@@ -68,9 +68,9 @@ class StepSettings(Section):
     @model_validator(mode="after")
     def _one_of_both(self) -> StepSettings:
         if bool(self.argv) == (self.python is not None):
-            raise fault("has to be either a command, as a list of words, or a Python callable")
+            raise settings_error("has to be either a command, as a list of words, or a Python callable")
         if self.python is not None and self.stdin:
-            raise fault("gives stdin to a Python callable, which has its input as an argument")
+            raise settings_error("gives stdin to a Python callable, which has its input as an argument")
         return self
 
 
@@ -132,13 +132,13 @@ _VARIABLE = re.compile(r"[^\W\d][\w-]*")
 
 def _name(value: str) -> str:
     if not re.fullmatch(_NAME, value):
-        raise fault("has to be 1 to 128 characters without spaces")
+        raise settings_error("has to be 1 to 128 characters without spaces")
     return value
 
 
 def _some(names: tuple[str, ...]) -> tuple[str, ...]:
     if not names:
-        raise fault("names no tool")
+        raise settings_error("names no tool")
     return names
 
 
@@ -146,13 +146,13 @@ def _variables(value: object) -> object:
     if isinstance(value, Mapping):
         for name, text in value.items():
             if not _VARIABLE.fullmatch(str(name)):
-                raise fault(f"names {name!r}, which is no name for a variable")
+                raise settings_error(f"names {name!r}, which is no name for a variable")
             if not isinstance(text, str):
-                raise fault(f"gives {name!r} something that is no text; put it in quotes")
+                raise settings_error(f"gives {name!r} something that is no text; put it in quotes")
         return dict(value)
     if value is None or isinstance(value, str) or callable(value):
         return None if value is None else as_reference(value)
-    raise fault(f"has to be a mapping of names to texts, or {REFERENCE_FORM.removeprefix('has to be ')}")
+    raise settings_error(f"has to be a mapping of names to texts, or {REFERENCE_FORM.removeprefix('has to be ')}")
 
 
 def _parameters(value: object) -> object:
@@ -160,7 +160,9 @@ def _parameters(value: object) -> object:
         return value
     if isinstance(value, str | type):
         return as_reference(value)
-    raise fault(f"has to be a mapping of parameters, a JSON Schema, or {REFERENCE_FORM.removeprefix('has to be ')}")
+    raise settings_error(
+        f"has to be a mapping of parameters, a JSON Schema, or {REFERENCE_FORM.removeprefix('has to be ')}"
+    )
 
 
 ToolName = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME}$"})]
@@ -199,11 +201,11 @@ class ToolOptions(Section):
     @model_validator(mode="after")
     def _steps_are_asked_of_the_asker(self) -> ToolOptions:
         if self.approval == "each_step" and self.approved_by != "asker":
-            raise fault("asks for each step, which only the asker can answer: for a role say `approval: once`")
+            raise settings_error("asks for each step, which only the asker can answer: for a role say `approval: once`")
         if self.approval == "each_step" and self.max_steps > _MOST_ASKED:
-            raise fault(f"asks for each step, so `max_steps` can be {_MOST_ASKED} at most")
+            raise settings_error(f"asks for each step, so `max_steps` can be {_MOST_ASKED} at most")
         if self.approval == "none" and self.approved_by != "asker":
-            raise fault("names who approves, but `approval` is none: say `approval: once`")
+            raise settings_error("names who approves, but `approval` is none: say `approval: once`")
         return self
 
 
@@ -218,9 +220,9 @@ class RetrySettings(Section):
 
 def _has_steps(tool: CommandTool) -> CommandTool:
     if not tool.cmds and tool.handlers.setup is None:
-        raise fault("has no steps: give it `cmds`, or `handlers.setup` that makes them")
+        raise settings_error("has no steps: give it `cmds`, or `handlers.setup` that makes them")
     if tool.parameters is not None and tool.sample is not None:
-        raise fault("has both `parameters` and `schema`; keep one")
+        raise settings_error("has both `parameters` and `schema`; keep one")
     return tool
 
 

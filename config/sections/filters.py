@@ -8,26 +8,26 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from config.terms import Count, LocalPath, Seconds, Section, Word, fault
+from config.terms import Count, LocalPath, Seconds, Section, Word, settings_error
 
 
 def _regular_expression(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise fault(f"is no regular expression: {error}") from None
+        raise settings_error(f"is no regular expression: {error}") from None
     return text
 
 
 def _visible(text: str) -> str:
     if not "".join(character for character in text if character.isprintable()).strip():
-        raise fault("has to hold something that can be seen")
+        raise settings_error("has to hold something that can be seen")
     return text
 
 
 def _some(words: tuple[str, ...]) -> tuple[str, ...]:
     if not words:
-        raise fault("names no word")
+        raise settings_error("names no word")
     return words
 
 
@@ -119,7 +119,9 @@ class OneFilter(Section):
     @model_validator(mode="after")
     def _exactly_one(self) -> OneFilter:
         if len(self.model_fields_set) != 1 or self.chosen[1] is None:
-            raise fault(f"has to name one filter with its options, such as {next(iter(type(self).model_fields))}: {{}}")
+            raise settings_error(
+                f"has to name one filter with its options, such as {next(iter(type(self).model_fields))}: {{}}"
+            )
         return self
 
     @property

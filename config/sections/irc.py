@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, field_validator
 from pydantic import ValidationInfo as Info
 
-from config.terms import Count, LocalPath, MemberKey, Number, Seconds, Section, Word, described_matching, fault
+from config.terms import Count, LocalPath, MemberKey, Number, Seconds, Section, Word, described_matching, settings_error
 
 BY_NICK = "~"
 """Prefix of a member id that is only a nick."""
@@ -23,7 +23,7 @@ _ACCOUNT = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 def _no_nick(key: str) -> str:
     platform, _, rest = key.partition(":")
     if platform == "irc" and rest.partition(":")[2].startswith(BY_NICK):
-        raise fault(
+        raise settings_error(
             "is a nick, and a nick is no identity: anybody can take it. Name the account that services know, without ~"
         )
     return key
@@ -31,13 +31,13 @@ def _no_nick(key: str) -> str:
 
 def _a_secret(secret: SecretStr) -> SecretStr:
     if re.fullmatch(_NO_BREAK, secret.get_secret_value()) is None:
-        raise fault("must not hold line ends")
+        raise settings_error("must not hold line ends")
     return secret
 
 
 def _a_key(secret: SecretStr) -> SecretStr:
     if re.search(r"[\x00-\x20,]", secret.get_secret_value()) or secret.get_secret_value().startswith(":"):
-        raise fault("must not hold spaces, commas or control characters, or begin with a colon")
+        raise settings_error("must not hold spaces, commas or control characters, or begin with a colon")
     return secret
 
 
@@ -82,7 +82,7 @@ class IrcSaslSettings(Section):
         mechanism = info.data.get("mechanism", "none")
         is_used = mechanism == "plain" or mechanism.startswith("scram-")
         if is_used and not (password.get_secret_value() and info.data.get("account")):
-            raise fault(f"and account are needed for the mechanism {mechanism}")
+            raise settings_error(f"and account are needed for the mechanism {mechanism}")
         return password
 
 
@@ -107,7 +107,7 @@ class IrcReconnectSettings(Section):
     @classmethod
     def _not_shorter_than_the_first(cls, longest: float, info: Info) -> float:
         if longest < info.data.get("first_delay_seconds", 0):
-            raise fault("has to be at least first_delay_seconds")
+            raise settings_error("has to be at least first_delay_seconds")
         return longest
 
 
@@ -154,7 +154,7 @@ class IrcSettings(Section):
     @classmethod
     def _has_its_certificate(cls, sasl: IrcSaslSettings, info: Info) -> IrcSaslSettings:
         if sasl.mechanism == "external" and not (info.data.get("client_certificate") and info.data.get("tls")):
-            raise fault("mechanism external needs tls and client_certificate")
+            raise settings_error("mechanism external needs tls and client_certificate")
         return sasl
 
     @property

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, ValidationInfo, field_validator
 
-from config.terms import Count, LocalPath, Seconds, Section, described_matching, fault
+from config.terms import Count, LocalPath, Seconds, Section, described_matching, settings_error
 
 Security = Literal["starttls", "tls", "none"]
 """Encryption of the connection to the mail server."""
@@ -19,7 +19,7 @@ _HOST = r"[A-Za-z0-9:]([A-Za-z0-9.:_-]{0,251}[A-Za-z0-9:])?"
 
 def _in_one_line(secret: SecretStr) -> SecretStr:
     if re.search(r"[\x00\r\n]", secret.get_secret_value()):
-        raise fault("must not hold line ends")
+        raise settings_error("must not hold line ends")
     return secret
 
 
@@ -84,21 +84,21 @@ class MailSettings(Section):
     def _only_here_without(cls, security: Security, info: ValidationInfo) -> Security:
         host = info.data.get("host", "")
         if security == "none" and host and not _is_loopback(host):
-            raise fault("none is only for a server on this machine; use starttls or tls")
+            raise settings_error("none is only for a server on this machine; use starttls or tls")
         return security
 
     @field_validator("password")
     @classmethod
     def _both_or_neither(cls, password: SecretStr, info: ValidationInfo) -> SecretStr:
         if bool(password.get_secret_value()) != bool(info.data.get("username")):
-            raise fault("and username belong together: set both or neither")
+            raise settings_error("and username belong together: set both or neither")
         return password
 
     @field_validator("sender")
     @classmethod
     def _needed_with_a_host(cls, sender: str, info: ValidationInfo) -> str:
         if info.data.get("host") and not sender:
-            raise fault("has to be an address such as bot@club.example while mail.host is set")
+            raise settings_error("has to be an address such as bot@club.example while mail.host is set")
         return sender
 
     @property

@@ -21,14 +21,14 @@ from config.terms import (
     Section,
     Word,
     described_matching,
-    fault,
+    settings_error,
 )
 
 PLATFORM = "mcp"
 ACCOUNT = "main"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _PATH = r"(/[A-Za-z0-9_-]+)+"
-_TAKEN = ("api", "static", "owner", "healthz", "readyz", "metrics")
+_RESERVED = ("api", "static", "owner", "healthz", "readyz", "metrics")
 """First path segments of the web app's other routes."""
 
 
@@ -67,16 +67,18 @@ class McpClientSettings(Section):
     def _long_enough(cls, token: SecretStr) -> SecretStr:
         value = token.get_secret_value()
         if len(value) < SHORTEST_TOKEN:
-            raise fault(f"has to have at least {SHORTEST_TOKEN} characters")
+            raise settings_error(f"has to have at least {SHORTEST_TOKEN} characters")
         if not value.isascii() or not value.isprintable() or " " in value:
-            raise fault("has to hold only ASCII characters without spaces, since it is sent in a header")
+            raise settings_error("has to hold only ASCII characters without spaces, since it is sent in a header")
         return token
 
     @field_validator("bot")
     @classmethod
     def _in_a_chat_of_its_own(cls, bot: BotName | None, info: Info) -> BotName | None:
         if bot is not None and info.data.get("chat") is not None:
-            raise fault("does not go with chat, because the bot of a chat is set in chats.settings; leave one of both")
+            raise settings_error(
+                "does not go with chat, because the bot of a chat is set in chats.settings; leave one of both"
+            )
         return bot
 
     @property
@@ -99,20 +101,20 @@ class McpServeSettings(Section):
     @classmethod
     def _free(cls, path: str) -> str:
         first = path.split("/")[1]
-        if first in _TAKEN:
-            raise fault(f"begins with /{first}, where the web server has something else")
+        if first in _RESERVED:
+            raise settings_error(f"begins with /{first}, where the web server has something else")
         return path
 
     @field_validator("clients")
     @classmethod
-    def _told_apart(cls, clients: tuple[McpClientSettings, ...], info: Info) -> tuple[McpClientSettings, ...]:
+    def _unique_names(cls, clients: tuple[McpClientSettings, ...], info: Info) -> tuple[McpClientSettings, ...]:
         if info.data.get("enabled") and not clients:
-            raise fault("names nobody; while mcp.serve is enabled there has to be at least one client")
+            raise settings_error("names nobody; while mcp.serve is enabled there has to be at least one client")
         seen: dict[str, str] = {}
         for client in clients:
             token = client.token.get_secret_value()
             if token in seen:
-                raise fault(f"gives {seen[token]} and {client.name} the same token; each needs one of its own")
+                raise settings_error(f"gives {seen[token]} and {client.name} the same token; each needs its own")
             seen[token] = client.name
         return clients
 
@@ -132,19 +134,19 @@ _OURS = frozenset(
 
 def _a_header(name: str) -> str:
     if re.fullmatch(_HEADER, name) is None or name.lower() in _OURS:
-        raise fault("has to be the name of a header, and none that the connection itself needs")
+        raise settings_error("has to be the name of a header, and none that the connection itself needs")
     return name
 
 
 def _in_one_line(secret: SecretStr) -> SecretStr:
     if re.search(r"[\x00\r\n]", secret.get_secret_value()):
-        raise fault("must not hold line ends")
+        raise settings_error("must not hold line ends")
     return secret
 
 
 def _without_nul(secret: SecretStr) -> SecretStr:
     if "\0" in secret.get_secret_value():
-        raise fault("must not hold NUL")
+        raise settings_error("must not hold NUL")
     return secret
 
 
@@ -252,28 +254,28 @@ class McpServerSettings(Section):
     @classmethod
     def _names_a_program(cls, command: tuple[str, ...]) -> tuple[str, ...]:
         if command and not command[0].strip():
-            raise fault("has to begin with a program")
+            raise settings_error("has to begin with a program")
         return command
 
     @field_validator("env", "folder", "readable")
     @classmethod
     def _only_for_a_program(cls, value: object, info: Info) -> object:
         if value and "command" in info.data and not info.data["command"]:
-            raise fault("goes with command, for a program that is started here")
+            raise settings_error("goes with command, for a program that is started here")
         return value
 
     @field_validator("url")
     @classmethod
     def _one_way(cls, url: str, info: Info) -> str:
         if "command" in info.data and bool(url) == bool(info.data["command"]):
-            raise fault("or command has to say how the server is reached: one of both")
+            raise settings_error("or command has to say how the server is reached: one of both")
         return url
 
     @field_validator("headers")
     @classmethod
     def _only_for_an_address(cls, headers: Mapping[str, SecretStr], info: Info) -> Mapping[str, SecretStr]:
         if headers and "url" in info.data and not info.data["url"]:
-            raise fault("goes with url; a program gets its secrets in env")
+            raise settings_error("goes with url; a program gets its secrets in env")
         return headers
 
     @property

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
-from config.terms import BaseUrl, Count, Language, Number, Section, WebUrl, Word, fault
+from config.terms import BaseUrl, Count, Language, Number, Section, WebUrl, Word, settings_error
 
 
 class FeedSettings(Section):
@@ -66,7 +66,7 @@ class SearchSettings(Section):
     @classmethod
     def _needed_by_searxng(cls, url: str, info: ValidationInfo) -> str:
         if info.data.get("kind") == "searxng" and not url:
-            raise fault("has to say where the searxng instance is, such as https://searx.example")
+            raise settings_error("has to say where the searxng instance is, such as https://searx.example")
         return url
 
     @field_validator("api_key")
@@ -74,14 +74,14 @@ class SearchSettings(Section):
     def _needed_by_perplexity(cls, key: SecretStr, info: ValidationInfo) -> SecretStr:
         kind = info.data.get("kind")
         if not key.get_secret_value() and (kind == "perplexity" or (kind == "openai" and not info.data.get("url"))):
-            raise fault(f"is needed to search with {kind}; write it as a reference to the environment")
+            raise settings_error(f"is needed to search with {kind}; write it as a reference to the environment")
         return key
 
     @field_validator("model")
     @classmethod
     def _needed_by_openai(cls, model: str, info: ValidationInfo) -> str:
         if info.data.get("kind") == "openai" and not model:
-            raise fault("has to name a model that searches the web by itself")
+            raise settings_error("has to name a model that searches the web by itself")
         return model
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, WithJsonSchema, model_validator
 
 from config.sections.risky_programs import runs_others
-from config.terms import Count, Number, Section, Word, fault, matching
+from config.terms import Count, Number, Section, Word, matching, settings_error
 
 
 class SandboxSettings(Section):
@@ -83,7 +83,7 @@ class ProgramSettings(Section):
     def _not_by_accident(self) -> ProgramSettings:
         name = PurePosixPath(self.path).name
         if runs_others(name) and not self.runs_programs:
-            raise fault(
+            raise settings_error(
                 f"{name} can run other programs or write where it likes; leave it out, or say `runs_programs: true` "
                 "if that is meant"
             )

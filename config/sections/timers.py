@@ -8,7 +8,19 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
-from config.terms import BotName, ChatKey, ClockTime, Count, Number, RoleName, Section, Timezone, Weekday, Word, fault
+from config.terms import (
+    BotName,
+    ChatKey,
+    ClockTime,
+    Count,
+    Number,
+    RoleName,
+    Section,
+    Timezone,
+    Weekday,
+    Word,
+    settings_error,
+)
 
 
 class TimersSettings(Section):
@@ -66,15 +78,15 @@ class WhenSettings(Section):
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
-        given = [name for name in _FORMS if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise fault(f"needs exactly one of {', '.join(_FORMS)}")
+        present = [name for name in _FORMS if getattr(self, name) is not None]
+        if len(present) != 1:
+            raise settings_error(f"needs exactly one of {', '.join(_FORMS)}")
         if self.on and self.at is None:
-            raise fault("has `on` without `at`: the days of the week belong to a time of day")
+            raise settings_error("has `on` without `at`: the days of the week belong to a time of day")
         if self.at is not None and not _CLOCK.fullmatch(self.at):
-            raise fault("has an `at` that is no time of day; write it as 07:00")
+            raise settings_error("has an `at` that is no time of day; write it as 07:00")
         if self.once is not None and not _DAY_AND_CLOCK.fullmatch(self.once):
-            raise fault("has a `once` that is no moment; write it as 2030-12-24 18:00")
+            raise settings_error("has a `once` that is no moment; write it as 2030-12-24 18:00")
         return self
 
 
@@ -82,7 +94,7 @@ def _words_are_a_form(value: object) -> object:
     if isinstance(value, str):
         return {"words": value}
     if not isinstance(value, Mapping | WhenSettings):
-        raise fault('has to be words such as "every day at 07:00", a cron expression, or a mapping')
+        raise settings_error('has to be words such as "every day at 07:00", a cron expression, or a mapping')
     return value
 
 
@@ -111,9 +123,9 @@ class ScheduleSettings(Section):
     @model_validator(mode="after")
     def _names_one_thing(self) -> Self:
         if bool(self.run.strip()) == bool(self.function.strip()):
-            raise fault('needs either `run` (a command line such as "weather Oslo") or `function`')
+            raise settings_error('needs either `run` (a command line such as "weather Oslo") or `function`')
         if self.arguments and not self.function:
-            raise fault("has `arguments`, which belong to `function`; in `run` they stand behind the command")
+            raise settings_error("has `arguments`, which belong to `function`; in `run` they follow the command")
         return self
 
 

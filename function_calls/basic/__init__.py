@@ -22,47 +22,48 @@ from function_calls.basic.library.compiled_tools import (
     place_of,
     storage_of,
 )
-from function_calls.basic.library.library import Names, Taker, taken_twice
+from function_calls.basic.library.library import NameOwner, Names, duplicate_tool
 from function_calls.basic.library.specs import KEYWORDS, LoadProgram
-from function_calls.basic.run.calling import STOPPED_AT
-from function_calls.basic.run.driver import Line
+from function_calls.basic.run.answer_parsers import Answer
+from function_calls.basic.run.answer_parsers import read as read_heard
+from function_calls.basic.run.driver import RunScheduler
 from function_calls.basic.run.handler import ScriptHandler, script_seconds
-from function_calls.basic.run.heard import Heard
-from function_calls.basic.run.heard import read as read_heard
 from function_calls.basic.run.keyword_table import KeywordTable
 from function_calls.basic.run.model import ModelOfScripts
-from function_calls.basic.run.session import NOTING, ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.run.script_calls import STOPPED_AT
+from function_calls.basic.run.session import NOTE_KEYWORDS, ScriptFiles, ScriptModel, ScriptWeb
 from function_calls.basic.run.web import WebOfScripts
 from function_calls.basic.source import BasicScripts
 
 __all__ = [
     "ARITIES",
     "KEYWORDS",
-    "NOTING",
+    "NOTE_KEYWORDS",
     "SCHEDULE_KEYWORD",
     "STOPPED_AT",
+    "Answer",
     "BasicCompiler",
     "BasicScripts",
     "Forms",
     "Grants",
-    "Heard",
     "KeywordTable",
     "LibraryTool",
-    "Line",
     "LiteralCheck",
     "LoadProgram",
     "ModelOfScripts",
+    "NameOwner",
     "Names",
     "Profile",
+    "RunScheduler",
     "ScriptFiles",
     "ScriptHandler",
     "ScriptModel",
     "ScriptPlace",
     "ScriptWeb",
-    "Taker",
     "WebOfScripts",
     "WorkFolder",
     "bot_of",
+    "duplicate_tool",
     "form_of",
     "keyword_declaration",
     "no_such_bot",
@@ -70,5 +71,4 @@ __all__ = [
     "read_heard",
     "script_seconds",
     "storage_of",
-    "taken_twice",
 ]

@@ -33,22 +33,22 @@ from function_calls.basic.nodes import (
     ForEach,
     ForTo,
     Index,
+    KeywordCall,
     ListOf,
     Member,
     Name,
-    OfRow,
     Param,
+    RowExpression,
     Script,
     Statement,
     Target,
     Unit,
-    Want,
     With,
 )
 from function_calls.basic.tool_definition import ParamDecl as ParamDecl
 from function_calls.basic.tool_definition import ToolDefinition as ToolDefinition
 from function_calls.basic.tool_definition import parameters_of
-from function_calls.spec import BEGINS_CHATS
+from function_calls.spec import START_FUNCTION
 from services.refs import JsonObject
 
 LONGEST_NAME = 64
@@ -78,23 +78,23 @@ def tool_name(
     """The tool's name, and a problem with it or None. If the problem is an error, the name is empty."""
     if PROVIDER_NAME.fullmatch(written):
         return written, None
-    allowed = f"a tool's name has 1 to {LONGEST_NAME} of the letters A-Z and a-z, digits, `_` and `-`"
+    allowed = f"tool names consist of 1 to {LONGEST_NAME} letters A-Z and a-z, digits, `_` and `-`"
     name = _OTHER.sub("_", written.strip()).strip("_")
     if not name:
-        return "", ScriptProblem(at, Code.BAD_NAME, f"no tool can be named after {what} `{written}`: {allowed}")
+        return "", ScriptProblem(at, Code.BAD_NAME, f"{what} `{written}` gives no valid tool name: {allowed}")
     if len(name) > LONGEST_NAME:
-        return "", ScriptProblem(at, Code.BAD_NAME, f"{what} `{written}` is too long for the name of a tool: {allowed}")
+        return "", ScriptProblem(at, Code.BAD_NAME, f"{what} `{written}` is too long for a tool name: {allowed}")
     if profile is Profile.STRICT:
-        hint = f"; `{name}` could" if PROVIDER_NAME.fullmatch(name) else ""
-        return "", ScriptProblem(at, Code.BAD_NAME, f"`{written}` cannot be the name of a tool: {allowed}{hint}")
+        hint = f"; use `{name}`" if PROVIDER_NAME.fullmatch(name) else ""
+        return "", ScriptProblem(at, Code.BAD_NAME, f"`{written}` is not a valid tool name: {allowed}{hint}")
     if PROVIDER_NAME.fullmatch(name):
-        told = f"the tool of `{written}` is called `{name}`: {allowed}"
-        return name, ScriptProblem(at, Code.BAD_NAME, told, "warning")
-    told = (
-        f"the tool is called `{name}`, but models, which know only names of A-Z, a-z, 0-9, `_` and `-`, see it under a "
-        f"made-up one; say in its DESCRIPTION what it is for, or give {what} Latin letters"
+        message = f"the tool of `{written}` is named `{name}`: {allowed}"
+        return name, ScriptProblem(at, Code.BAD_NAME, message, "warning")
+    message = (
+        f"models see the tool `{name}` under a generated name, because they accept only A-Z, a-z, 0-9, `_` and `-`; "
+        f"describe it in its DESCRIPTION, or use Latin letters in {what}"
     )
-    return name, ScriptProblem(at, Code.BAD_NAME, told, "warning")
+    return name, ScriptProblem(at, Code.BAD_NAME, message, "warning")
 
 
 def name_among(file: str, number: int, description: str) -> str:
@@ -135,10 +135,10 @@ def definitions_of(
     file_name, named = tool_name(stem, profile)
     faults = [named] if named is not None else []
     if profile is Profile.STRICT and len(script.units) > 1:
-        told = "the strict profile has one tool in a file; put this one into a file of its own"
-        faults.append(ScriptProblem(script.units[1].at, Code.NOT_IN_STRICT, told))
+        message = "the strict profile allows one tool per file; move this one to another file"
+        faults.append(ScriptProblem(script.units[1].at, Code.NOT_IN_STRICT, message))
     names = _names(script.units, file_name, profile, faults)
-    metadata: JsonObject = {BEGINS_CHATS: True} if stem.lower() == SESSION_SCRIPT else {}
+    metadata: JsonObject = {START_FUNCTION: True} if stem.lower() == SESSION_SCRIPT else {}
     definitions: list[ToolDefinition] = []
     for number, (unit, tool) in enumerate(zip(script.units, names, strict=True)):
         parameters, wrong = parameters_of(unit, profile)
@@ -170,8 +170,8 @@ def _names(units: Sequence[Unit], file_name: str, profile: Profile, faults: list
                 name = f"{file_name}_{number}"
         other = taken.setdefault(name.lower(), unit) if name else unit
         if other is not unit:
-            told = f"the tool `{name}` is there twice: in line {other.at.line} and here; give one another name"
-            faults.append(ScriptProblem(unit.at, Code.DUPLICATE_TOOL, told))
+            message = f"the tool `{name}` is already defined on line {other.at.line}; rename one of them"
+            faults.append(ScriptProblem(unit.at, Code.DUPLICATE_TOOL, message))
             name = ""
         names.append(name)
     return names
@@ -181,25 +181,25 @@ def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) ->
     """The tool's description: DESCRIPTION, else the comment above it, else its name in words."""
     if unit.description.strip():
         return unit.description.strip(), []
-    derived = _told_by(unit.comment) or in_words(name)
+    derived = _comment_text(unit.comment) or in_words(name)
     if not is_needed:
         return derived, []
     at = unit.description_at or unit.at
     is_strict = profile is Profile.STRICT
-    told = "the DESCRIPTION is empty" if unit.description_at else "the DESCRIPTION is missing"
-    told += '; write DESCRIPTION "what the tool does", so that a model knows when to call it'
+    message = "the DESCRIPTION is empty" if unit.description_at else "the DESCRIPTION is missing"
+    message += '; write DESCRIPTION "what the tool does", so that models know when to call it'
     if derived and not is_strict:
-        told += f". Until then it is told: {derived}"
-    return derived, [ScriptProblem(at, Code.MISSING_DESCRIPTION, told, "error" if is_strict else "warning")]
+        message += f". Until then models see: {derived}"
+    return derived, [ScriptProblem(at, Code.MISSING_DESCRIPTION, message, "error" if is_strict else "warning")]
 
 
 def _is_for_the_clock(unit: Unit) -> bool:
     """Whether the unit sets its own schedule and takes no parameters, so that no model has to choose it."""
     wants = (one.expression for one in unit.body if isinstance(one, Evaluate))
-    return not unit.params and any(isinstance(one, Want) and one.keyword == _CLOCK for one in wants)
+    return not unit.params and any(isinstance(one, KeywordCall) and one.keyword == _CLOCK for one in wants)
 
 
-def _told_by(comment: str) -> str:
+def _comment_text(comment: str) -> str:
     """Text of comment lines without decoration, cut between words after 300 characters."""
     lines = (_DECORATION.sub("", line).strip() for line in comment.splitlines())
     text = " ".join(line for line in lines if line)
@@ -243,7 +243,7 @@ def lints_of(
     return sorted(faults, key=lambda fault: fault.at)
 
 
-def lints_of_a_half(script: Script) -> list[ScriptProblem]:
+def lints_of_invalid_script(script: Script) -> list[ScriptProblem]:
     """Lints that are reliable for a script with errors: those of its parameters."""
     faults = [fault for unit in script.units for param in unit.params for fault in _of_param(param)]
     return sorted(faults, key=lambda fault: fault.at)
@@ -251,11 +251,13 @@ def lints_of_a_half(script: Script) -> list[ScriptProblem]:
 
 def _of_param(param: Param) -> Iterator[ScriptProblem]:
     if _UNCLEAR.fullmatch(param.name):
-        told = f"PARAM {param.name}: the name says nothing to a model; call it by what it is, as in `city`"
-        yield ScriptProblem(param.at, Code.UNCLEAR_NAME, told, "warning")
+        message = (
+            f"PARAM {param.name}: models cannot infer the meaning of this name; use a descriptive one such as `city`"
+        )
+        yield ScriptProblem(param.at, Code.UNCLEAR_NAME, message, "warning")
     if not param.has_like and not param.choices and param.type not in ("boolean", "bool"):
-        told = f'PARAM {param.name} has no example; LIKE "…" shows a model how it is filled'
-        yield ScriptProblem(param.at, Code.MISSING_LIKE, told, "warning")
+        message = f'PARAM {param.name} has no example; add LIKE "…" to show models a valid value'
+        yield ScriptProblem(param.at, Code.MISSING_LIKE, message, "warning")
 
 
 def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str, str]) -> Iterator[ScriptProblem]:
@@ -267,13 +269,13 @@ def _unknown(used: _Use, known: set[str], params: set[str], usages: Mapping[str,
             yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, _no_kind(name, meant), "warning")
             continue
         if name in usages:
-            told = f"{name.upper()} needs more than its name here, and no variable is called so; write {usages[name]}"
-            yield ScriptProblem(node.at, Code.SYNTAX, told)
+            message = f"{name.upper()} needs arguments, and there is no variable of this name; write {usages[name]}"
+            yield ScriptProblem(node.at, Code.SYNTAX, message)
             continue
         near = difflib.get_close_matches(name, meant, n=1, cutoff=_NEAR)
-        hint = f"; did you mean `{near[0]}`?" if near else "; set it first, or take it with PARAM"
-        told = f"nothing gives `{name}` a value, so it is NULL here{hint}"
-        yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+        hint = f"; did you mean `{near[0]}`?" if near else "; assign it first, or declare it with PARAM"
+        message = f"`{name}` is never assigned, so it is NULL here{hint}"
+        yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, message, "warning")
 
 
 def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[ScriptProblem]:
@@ -282,8 +284,8 @@ def _slips(used: _Use, known: set[str], params: set[str]) -> Iterator[ScriptProb
     for name, node in used.copied.items():
         near = difflib.get_close_matches(name, sorted(there), n=1, cutoff=_NEAR) if name not in there | known else ()
         if near:
-            told = f"no variable is called `{name}`, so it is the column of the row here; did you mean `{near[0]}`?"
-            yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, told, "warning")
+            message = f"there is no variable `{name}`, so the column of that name is used; did you mean `{near[0]}`?"
+            yield ScriptProblem(node.at, Code.UNKNOWN_VARIABLE, message, "warning")
 
 
 def _no_kind(name: str, variables: Collection[str]) -> str:
@@ -292,9 +294,9 @@ def _no_kind(name: str, variables: Collection[str]) -> str:
     hint = (
         f"; did you mean {near[0].upper()}?"
         if near
-        else ', such as EMAIL, and no variable; choices are texts: AS "Yes", "No"'
+        else '; use a kind such as EMAIL, a variable, or texts as choices: AS "Yes", "No"'
     )
-    return f"HEAR knows no kind of answer `{name.upper()}`{hint}"
+    return f"unknown kind of answer `{name.upper()}` for HEAR{hint}"
 
 
 class _Use:
@@ -325,14 +327,14 @@ class _Use:
 
     def _below(self, node: object) -> list[object]:
         """Descendants of `node` that are read; variables that it writes are recorded."""
-        if isinstance(node, Want) and node.keyword == "HEAR":
+        if isinstance(node, KeywordCall) and node.keyword == "HEAR":
             lists = [value.items for _, value in node.arguments if isinstance(value, ListOf)]
             self.heard_as |= {one.name for items in lists if len(items) == 1 for one in items if isinstance(one, Name)}
-        elif isinstance(node, OfRow):
+        elif isinstance(node, RowExpression):
             # An unset name in it is a column; a name by itself may also be a typo.
             if isinstance(node.value, Name):
                 self.copied.setdefault(node.value.name, node.value)
-            return [one for one in nodes_in((node.value,)) if isinstance(one, Want)]
+            return [one for one in nodes_in((node.value,)) if isinstance(one, KeywordCall)]
         elif isinstance(node, ForEach | ForTo):
             self.written.add(node.variable)
         elif isinstance(node, Dim):
@@ -423,7 +425,7 @@ class BasicCompiler:
             content = path.read_bytes()
         except OSError as error:
             fault = ScriptProblem(
-                _FIRST, Code.UNREADABLE, f"the file cannot be read: {error.strerror or type(error).__name__}"
+                _FIRST, Code.UNREADABLE, f"cannot read the file: {error.strerror or type(error).__name__}"
             )
             return CompilationResult(diagnostics=(fault.diagnostic(str(path)),))
         return self.compile_text(
@@ -455,7 +457,7 @@ class BasicCompiler:
             found += faults
             if _has_errors(found):
                 # Unset variables cannot be determined in a script with errors.
-                found += lints_of_a_half(parsed.script)
+                found += lints_of_invalid_script(parsed.script)
             else:
                 alone = [name for name, (fewest, _) in self.functions.items() if not fewest]
                 found += lints_of(parsed.script, variables=variables, functions=alone, usages=self.forms.usages)
@@ -467,10 +469,8 @@ class BasicCompiler:
     def _text(self, content: bytes) -> str:
         """The decoded source. Raises ScriptError."""
         if len(content) > self.source_bytes:
-            told = (
-                f"the script has {len(content):,} bytes, but {self.source_bytes:,} are allowed: divide it into several"
-            )
-            raise ScriptError(_FIRST, Code.TOO_LONG, told)
+            message = f"the script has {len(content):,} bytes, more than the limit of {self.source_bytes:,}; split it"
+            raise ScriptError(_FIRST, Code.TOO_LONG, message)
         content = content.removeprefix(_BOM)
         try:
             return content.decode("utf-8")
@@ -478,8 +478,8 @@ class BasicCompiler:
             before = content[: error.start]
             line_start = before.rfind(b"\n") + 1
             at = At(before.count(b"\n") + 1, len(before[line_start:].decode("utf-8", "replace")) + 1)
-            told = "the file is not in UTF-8 from here on: save it in the encoding UTF-8"
-            raise ScriptError(at, Code.UNREADABLE, told) from None
+            message = "the file is not valid UTF-8 from here on; save it as UTF-8"
+            raise ScriptError(at, Code.UNREADABLE, message) from None
 
     def _tools(
         self, script: Script, definitions: Sequence[ToolDefinition], found: list[ScriptProblem]

@@ -106,11 +106,11 @@ class ScriptRun:
     say: Callable[[Message], None]
     """Send a message to the chat, or to the member it names, when the run ends or asks. Raises RunError over the
     limit."""
-    kept: JsonObject
+    stored_data: JsonObject
     """Plain data that keywords store under their own keys for the rest of the run; kept across questions."""
     at: At
     """Source position of the keyword being executed."""
-    passing: dict[str, Any] = field(default_factory=dict)
+    transient_data: dict[str, Any] = field(default_factory=dict)
     """Data of keywords that is kept until the run asks a question: secrets, which are never stored."""
     answer: str | None = None
     """The member's answer to the keyword's question."""
@@ -118,13 +118,13 @@ class ScriptRun:
     """Number of questions that the keyword has asked so far."""
     begins: bool = False
     """Whether this is the chat's start script, which has no caller."""
-    heard: bool = False
+    knows_member_text: bool = False
     """Whether the run may know words of members: it received arguments or an answer, called a function, or read data of
     the caller. Until then all its words are its author's."""
-    say_on: Callable[[str, str], bool] = _no_line
+    append_to_last: Callable[[str, str], bool] = _no_line
     """Append the second text to the last message if its text is the first; returns whether it did. Raises RunError over
     the limit."""
-    outside: bool = False
+    has_outside_text: bool = False
     """Set by keywords whose value contains text of others: web pages, files, messages of other members."""
     thread_seconds: float = 0.0
     """Processor time of keywords in their own threads that has not been charged to the run yet."""
@@ -132,7 +132,7 @@ class ScriptRun:
     @property
     def is_of_author(self) -> bool:
         """Whether all words of the run so far are its author's."""
-        return not (self.heard or self.outside)
+        return not (self.knows_member_text or self.has_outside_text)
 
 
 KeywordHandler = Callable[[ScriptRun, Mapping[str, Value]], Awaitable["Value | Asks"]]

@@ -89,7 +89,7 @@ Operator = OneOf["+", "-", "*", "/", "\\", "mod", "^", "&", "=", "<>", "<", "<="
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """`and` and `or` short-circuit. `not in` is a `not` of `in`."""
+    """Binary operation. `and` and `or` short-circuit; `a NOT IN b` is parsed as `NOT (a IN b)`."""
 
     at: At
     operator: Operator
@@ -117,7 +117,7 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class KeywordCall:
     """A host keyword: `keyword` is the first words of its form ("SEND MAIL"), `arguments` the slot values by name.
     Captured words are Literals, a list of values is a ListOf, the text of a block a Template. Omitted slots are
     absent."""
@@ -137,7 +137,7 @@ class FilterText:
 
 
 @dataclass(frozen=True, slots=True)
-class OfRow:
+class RowExpression:
     """New value of a row's column. A name in it that is not a variable is a column of that row."""
 
     at: At
@@ -156,9 +156,9 @@ Expression = (
     | Binary
     | IsNull
     | Apply
-    | Want
+    | KeywordCall
     | FilterText
-    | OfRow
+    | RowExpression
 )
 
 # Statements

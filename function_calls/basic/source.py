@@ -14,13 +14,13 @@ from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.basic.library.compiled_tools import LibraryTool, WorkFolder, bot_of, storage_of
 from function_calls.basic.library.compiling import Compiling, Programs, Writing
-from function_calls.basic.library.library import Names, ScriptLibrary, Workshop
+from function_calls.basic.library.library import LibraryServices, Names, ScriptLibrary
 from function_calls.basic.library.specs import Runs, spec_of
 from function_calls.loading.source import Changes, Publish, Snapshot
 from function_calls.schema.definition import DefinitionError, problems_of
 from function_calls.spec import FunctionSpec
 from services.clock import Clock
-from services.scripts.basic_tools import BasicTools, KeptTool
+from services.scripts.basic_tools import BasicTools, StoredTool
 from services.storage import Storage
 from services.store.port import StoreError, Write
 from services.threads import Threads
@@ -50,7 +50,7 @@ class BasicScripts:
         self._sources = tuple(dict.fromkeys(sources))
         self._compiler = compiler
         self._runs = runs
-        self._kept = kept
+        self._stored_tools = kept
         self._work = work
         self._bots = bots
         self._changes = changes
@@ -67,7 +67,7 @@ class BasicScripts:
         await self._begin(publish)
         asked = asyncio.Event()
         try:
-            with self._kept.watched(asked):
+            with self._stored_tools.watched(asked):
                 async with asyncio.TaskGroup() as tasks:
                     hearing = tasks.create_task(self._hear(asked, publish), name=f"{self.name} asked")
                     await self._follow(publish)
@@ -78,8 +78,8 @@ class BasicScripts:
 
     async def _follow(self, publish: Publish) -> None:
         """Refresh after every change until no more are watched, then wait for running compilations."""
-        async with aclosing(self._changes.of(*(one.path for one in self._sources))) as told:
-            async for _ in told:
+        async with aclosing(self._changes.of(*(one.path for one in self._sources))) as message:
+            async for _ in message:
                 await self._look(publish)
         for _, library in self._libraries:
             await library.finish()
@@ -88,21 +88,23 @@ class BasicScripts:
         """Create the libraries and restore their stored tools."""
         digest = await self._threads.run(self._compiler.digest)
         compiling = Compiling(self._compiler, digest)
-        programs = Programs(self._work, self._kept, self._compiler, self._threads)
-        writing = Writing(self._work, self._kept, compiling.crew)
-        shop = Workshop(self._threads, compiling, programs, writing, self._kept, Names(), self._clock)
+        programs = Programs(self._work, self._stored_tools, self._compiler, self._threads)
+        writing = Writing(self._work, self._stored_tools, compiling.crew)
+        services = LibraryServices(
+            self._threads, compiling, programs, writing, self._stored_tools, Names(), self._clock
+        )
         self._libraries = tuple(
-            (one, self._library(one, shop, lambda: self._publish(publish))) for one in self._sources
+            (one, self._library(one, services, lambda: self._publish(publish))) for one in self._sources
         )
         try:
-            rows = await self._kept.everything()
+            rows = await self._stored_tools.everything()
             writes = await self._threads.run(self._restore, rows)
-            await self._kept.commit(writes)
+            await self._stored_tools.commit(writes)
         except StoreError as error:
             # Stored tools only save time.
             _log.error("tools_not_known", problem=str(error))
 
-    def _library(self, source: BasicSource, shop: Workshop, tell: Callable[[], None]) -> ScriptLibrary:
+    def _library(self, source: BasicSource, services: LibraryServices, tell: Callable[[], None]) -> ScriptLibrary:
         return ScriptLibrary(
             key=key_of(source),
             where=str(source.path),
@@ -110,18 +112,18 @@ class BasicScripts:
             storage=lambda: self._storage(source),
             profile=Profile(source.profile),
             bots=self._bots,
-            shop=shop,
+            services=services,
             tell=tell,
         )
 
-    def _restore(self, rows: Sequence[KeptTool]) -> list[Write]:
+    def _restore(self, rows: Sequence[StoredTool]) -> list[Write]:
         """Restore each library from its rows; returns the writes. Tools of removed entries are deactivated."""
-        by_key: dict[str, list[KeptTool]] = {}
+        by_key: dict[str, list[StoredTool]] = {}
         for row in rows:
             by_key.setdefault(row.source, []).append(row)
         writes = [write for _, library in self._libraries for write in library.restore(by_key.pop(library.key, ()))]
         others = [row for rows_of_one in by_key.values() for row in rows_of_one]
-        return [*writes, *(self._kept.gone(row) for row in others if row.is_active)]
+        return [*writes, *(self._stored_tools.deactivate(row) for row in others if row.is_active)]
 
     async def _hear(self, asked: asyncio.Event, publish: Publish) -> None:
         """Recompile files on request; waits for requests until cancelled."""
@@ -129,7 +131,7 @@ class BasicScripts:
             await asked.wait()
             asked.clear()
             try:
-                outdated = await self._kept.outdated()
+                outdated = await self._stored_tools.outdated()
             except StoreError as error:
                 _log.error("tools_not_known", problem=str(error))
                 continue

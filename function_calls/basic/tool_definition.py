@@ -147,8 +147,8 @@ def _duplicates(params: Sequence[Param]) -> Iterator[ScriptProblem]:
     for param in params:
         known = first.setdefault(param.name.lower(), param)
         if known is not param:
-            told = f"PARAM {param.name} is there already, in line {known.at.line}; upper and lower case are the same"
-            yield ScriptProblem(param.at, Code.DUPLICATE_NAME, f"{told}, so give it another name")
+            message = f"PARAM {param.name} is already declared on line {known.at.line} (case is ignored); rename it"
+            yield ScriptProblem(param.at, Code.DUPLICATE_NAME, message)
 
 
 def _late(unit: Unit, profile: Profile) -> Iterator[ScriptProblem]:
@@ -157,8 +157,8 @@ def _late(unit: Unit, profile: Profile) -> Iterator[ScriptProblem]:
     begin = unit.body[0].at
     for param in unit.params:
         if param.at > begin:
-            told = f"PARAM {param.name} has to stand before what the script does, which begins in line {begin.line}"
-            yield ScriptProblem(param.at, Code.LATE_PARAM, told, "error" if profile is Profile.STRICT else "warning")
+            message = f"PARAM {param.name} must come before the first statement of the script, on line {begin.line}"
+            yield ScriptProblem(param.at, Code.LATE_PARAM, message, "error" if profile is Profile.STRICT else "warning")
 
 
 class _Reading:
@@ -191,13 +191,13 @@ class _Reading:
     def _check_name(self) -> None:
         name = self._param.name
         if not _NAME.fullmatch(name):
-            told = (
-                f"`{name}` cannot be the name of a parameter: models know only names that begin with a letter and have "
+            message = (
+                f"`{name}` is not a valid parameter name: models accept only names that begin with a letter and have "
                 f"at most 64 of A-Z, a-z, 0-9 and `_`"
             )
-            self._fault(Code.BAD_NAME, told)
+            self._fault(Code.BAD_NAME, message)
         elif name.lower() in _NO_NAMES:
-            self._fault(Code.BAD_NAME, f"`{name}` is a word of the language and cannot be the name of a parameter")
+            self._fault(Code.BAD_NAME, f"`{name}` is a reserved word and cannot be a parameter name")
 
     def _kind(self) -> ParamType | None:
         """The parameter's type; None if the name is unknown."""
@@ -208,18 +208,18 @@ class _Reading:
             right = f"write PARAM {param.name} AS {', '.join(STRICT_TYPES[:-1])} or {STRICT_TYPES[-1]}"
             self._fault(Code.BAD_PARAM, f"PARAM {param.name} has no type; {right}", param.type_at)
         elif not param.type and param.type_at is not None:
-            told = (
-                f"the text behind AS is taken for the description of {param.name}; write PARAM {param.name} AS string "
-                f'DESCRIPTION "…", or several texts if it may be one of these only'
+            message = (
+                f"the text after AS is used as the description of {param.name}; write PARAM {param.name} AS string "
+                f'DESCRIPTION "…", or list several texts to allow only these'
             )
-            self._fault(Code.BAD_PARAM, told, param.type_at, is_grave=False)
+            self._fault(Code.BAD_PARAM, message, param.type_at, is_grave=False)
         kind = type_named(param.type)
         allowed = STRICT_TYPES if self._is_strict else type_names()
         if kind is None or (param.type and param.type not in allowed):
             near = nearest_type(param.type, allowed)
             hint = f"; did you mean `{near}`?" if near else "."
-            told = f"PARAM {param.name}: `{param.type}` is no type that is allowed here{hint} There are"
-            self._fault(Code.BAD_TYPE, f"{told} {', '.join(allowed)}", param.type_at)
+            message = f"PARAM {param.name}: `{param.type}` is not an allowed type{hint} Allowed types:"
+            self._fault(Code.BAD_TYPE, f"{message} {', '.join(allowed)}", param.type_at)
         return kind
 
     def _check_profile(self) -> None:
@@ -229,14 +229,16 @@ class _Reading:
         used = {"OPTIONAL": param.optional, "DEFAULT": param.has_default, "a list of choices": bool(param.choices)}
         for what, is_used in used.items():
             if is_used:
-                told = f"PARAM {param.name}: the strict profile has no {what.removeprefix('a ')}"
-                self._fault(Code.NOT_IN_STRICT, f"{told}; every parameter is required there, and free in its value")
+                message = f"PARAM {param.name}: the strict profile does not allow {what}"
+                self._fault(
+                    Code.NOT_IN_STRICT, f"{message}; every parameter is required and accepts any value of its type"
+                )
 
     def _check_description(self) -> None:
         param = self._param
         if not param.description.strip():
-            told = f'PARAM {param.name} has no DESCRIPTION; say what it is: PARAM {param.name} … DESCRIPTION "…"'
-            self._fault(Code.MISSING_PARAM_DESCRIPTION, told, is_grave=self._is_strict)
+            message = f'PARAM {param.name} has no DESCRIPTION; describe it: PARAM {param.name} … DESCRIPTION "…"'
+            self._fault(Code.MISSING_PARAM_DESCRIPTION, message, is_grave=self._is_strict)
 
     def _choices(self, kind: ParamType | None) -> tuple[JsonValue, ...]:
         choices: list[JsonValue] = []
@@ -257,9 +259,9 @@ class _Reading:
         if value is None and is_loose and isinstance(param.like, str) and param.like.strip():
             return LOOSE_EXAMPLES[param.type](param.like)
         if value is None:
-            told = self._wrong("the example behind LIKE", param.like, kind, choices)
-            left = "" if self._is_strict else "; models are not shown it"
-            self._fault(Code.BAD_PARAM, told + left, is_grave=self._is_strict)
+            message = self._wrong("the example after LIKE", param.like, kind, choices)
+            left = "" if self._is_strict else "; it is not shown to models"
+            self._fault(Code.BAD_PARAM, message + left, is_grave=self._is_strict)
         return value
 
     def _default(self, kind: ParamType | None, choices: tuple[JsonValue, ...]) -> JsonValue:
@@ -283,7 +285,7 @@ class _Reading:
         shown = shown if len(shown) <= 40 else f"{shown[:39]}…"
         wanted = f"one of {', '.join(map(str, choices))}" if choices else kind.wanted if kind else ""
         named = f" of type {self._param.type}" if self._param.type and not choices else ""
-        return f"PARAM {self._param.name}{named}: {what}, `{shown}`, has to be {wanted}"
+        return f"PARAM {self._param.name}{named}: {what} `{shown}` must be {wanted}"
 
     def _fault(self, code: Code, message: str, at: At | None = None, *, is_grave: bool = True) -> None:
         self.faults.append(ScriptProblem(at or self._param.at, code, message, "error" if is_grave else "warning"))

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.measuring import (
+from function_calls.basic.date_texts import days_later, read_plain
+from function_calls.basic.value_sizes import (
     LARGEST,
     check_count,
     check_length,
@@ -22,7 +23,6 @@ from function_calls.basic.measuring import (
     size_of,
     too_large,
 )
-from function_calls.basic.moments import days_later, read_plain
 from services.refs import JsonObject, JsonValue
 
 _SHOWN_WORDS = 8
@@ -72,7 +72,7 @@ def text_of(value: JsonValue) -> str:
     if value is True or value is False:
         return "true" if value else "false"
     if type(value) is int or type(value) is float:
-        number = settled(value)
+        number = normalized_number(value)
         return str(number) if type(number) is int else _float_text(number)
     if size_of(value, LARGEST) > LARGEST:
         raise too_large("the text")
@@ -83,7 +83,7 @@ def as_number(value: JsonValue) -> int | float | None:
     """The number, or the number a text spells (`12`, ` -3.5 `, `1,234.56`, `1e3`); TRUE is 1. None for other values."""
     kind = type(value)
     if kind is int or kind is float:
-        return settled(value)
+        return normalized_number(value)
     if kind is bool:
         return int(value)
     return _number_text(value) if kind is str else None
@@ -93,11 +93,11 @@ def number_of(value: JsonValue) -> int | float:
     """Like `as_number`, but NULL is 0, so that counters need no initial value. Raises RunError (WRONG_TYPE)."""
     number = 0 if value is None else as_number(value)
     if number is None:
-        raise RunError(RunCode.WRONG_TYPE, f"a number is needed here, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"expected a number, found {kind_of(value)}")
     return number
 
 
-def settled(number: int | float) -> int | float:
+def normalized_number(number: int | float) -> int | float:
     """The number in its range for scripts: integers beyond 64 bits become floats. Raises RunError (BAD_VALUE) for NaN
     and for numbers that are too large."""
     if type(number) is int:
@@ -107,7 +107,7 @@ def settled(number: int | float) -> int | float:
             raise RunError(RunCode.BAD_VALUE, "the number is too large")
         return float(number)
     if math.isnan(number):
-        raise RunError(RunCode.BAD_VALUE, "this has no result among the numbers")
+        raise RunError(RunCode.BAD_VALUE, "the result is not a number")
     if math.isinf(number):
         raise RunError(RunCode.BAD_VALUE, "the number is too large")
     return number
@@ -117,16 +117,16 @@ def whole_of(value: JsonValue, what: str) -> int:
     """The value as an integer, with fractions truncated. Raises RunError with `what` in the message."""
     number = as_number(value)
     if number is None:
-        raise RunError(RunCode.WRONG_TYPE, f"{what} is a number, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"{what} must be a number, not {kind_of(value)}")
     return int(number)
 
 
-def taken_in(value: JsonValue) -> JsonValue:
+def normalized_value(value: JsonValue) -> JsonValue:
     """A JSON value from outside with numbers converted by `settled`; the same object if nothing changes. Raises
     RunError (MEMORY, BAD_VALUE) if it is too large, too deep, or contains an invalid number."""
     if size_of(value, LARGEST) > LARGEST:
         raise too_large("the value")
-    return _settled_inside(value)
+    return _normalized_inside(value)
 
 
 def same_number(left: int | float, right: int | float) -> bool:
@@ -136,14 +136,14 @@ def same_number(left: int | float, right: int | float) -> bool:
     return left == right or math.isclose(left, right, rel_tol=1e-15, abs_tol=0.0)
 
 
-def _settled_inside(value: JsonValue) -> JsonValue:
+def _normalized_inside(value: JsonValue) -> JsonValue:
     if type(value) is list:
-        items = [_settled_inside(item) for item in value]
+        items = [_normalized_inside(item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if type(value) is dict:
-        entries = {key: _settled_inside(item) for key, item in value.items()}
+        entries = {key: _normalized_inside(item) for key, item in value.items()}
         return entries if any(entries[key] is not item for key, item in value.items()) else value
-    return settled(value) if type(value) is int or type(value) is float else value
+    return normalized_number(value) if type(value) is int or type(value) is float else value
 
 
 def _number_text(text: str) -> int | float | None:
@@ -159,7 +159,7 @@ def _number_text(text: str) -> int | float | None:
         return None
     plain = written.replace(",", "")
     if mantissa == written and "." not in plain:
-        return settled(int(plain))
+        return normalized_number(int(plain))
     number = float(plain)
     return number if math.isfinite(number) else None
 
@@ -223,7 +223,7 @@ def order(left: JsonValue, right: JsonValue) -> int:
         return 0 if same_number(first, second) else (-1 if first < second else 1)
     if type(left) is str and type(right) is str:
         return 0 if left == right else (-1 if left < right else 1)
-    raise RunError(RunCode.WRONG_TYPE, f"{kind_of(left)} and {kind_of(right)} cannot be put in order")
+    raise RunError(RunCode.WRONG_TYPE, f"cannot compare {kind_of(left)} with {kind_of(right)}")
 
 
 def is_in(value: JsonValue, group: JsonValue) -> bool:
@@ -234,7 +234,7 @@ def is_in(value: JsonValue, group: JsonValue) -> bool:
     if group is None:
         return False
     if type(value) in (list, dict) or type(group) not in (dict, str):
-        raise RunError(RunCode.WRONG_TYPE, f"IN asks for {kind_of(value)} in {kind_of(group)}; it needs a list")
+        raise RunError(RunCode.WRONG_TYPE, f"IN needs a list to search for {kind_of(value)}, not {kind_of(group)}")
     return text_of(value) in group
 
 
@@ -242,7 +242,7 @@ def finder(value: JsonValue, group: list[Any]) -> Callable[[JsonValue], bool]:
     """Predicate for items equal to `value`. Raises RunError (MEMORY) if comparing all items could take too long: a list
     may contain the same large list many times."""
     if type(value) in (list, dict):
-        check_size(group, "the list that is looked through")
+        check_size(group, "the searched list")
     return partial(same, value)
 
 
@@ -250,9 +250,9 @@ def is_like(value: JsonValue, pattern: JsonValue) -> bool:
     """`value LIKE pattern`: `*` and `%` match any characters, `?` and `_` match one; case-insensitive. NULL matches
     only `*`. Time is bounded by the product of both lengths for every pattern. Raises RunError."""
     if type(pattern) is not str or type(value) in (list, dict):
-        raise RunError(RunCode.WRONG_TYPE, f"LIKE compares a text with a pattern, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"LIKE needs a text and a pattern, not {kind_of(value)}")
     if len(pattern) > _LONGEST_PATTERN:
-        raise RunError(RunCode.BAD_VALUE, f"a pattern for LIKE has {_LONGEST_PATTERN:,} characters at the most")
+        raise RunError(RunCode.BAD_VALUE, f"a pattern for LIKE may have at most {_LONGEST_PATTERN:,} characters")
     return _fits(text_of(value).lower(), pattern.lower())
 
 
@@ -267,7 +267,7 @@ def _same_inside(left: JsonValue, right: JsonValue) -> bool:
                 return False
             looked_at += len(one) + 1
             if looked_at > _MOST_COMPARED:
-                raise RunError(RunCode.MEMORY, "what is compared is too large")
+                raise RunError(RunCode.MEMORY, "the compared values are too large")
             if type(one) is list:
                 pairs.extend(zip(one, other, strict=True))
             elif one.keys() == other.keys():
@@ -305,14 +305,14 @@ _MOST_BITS = 1023
 
 def negated(value: JsonValue) -> JsonValue:
     """`-value`. Raises RunError (WRONG_TYPE)."""
-    return settled(-_operand(value, "-"))
+    return normalized_number(-_operand(value, "-"))
 
 
 def added(left: JsonValue, right: JsonValue) -> JsonValue:
     """`left + right`: adds numbers, concatenates if one side is a text, joins two lists. A date in the format of NOW or
     TODAY plus a number is that many days later. NULL is 0, the empty text or the empty list. Raises RunError."""
     if type(left) is int and type(right) is int:
-        return settled(left + right)
+        return normalized_number(left + right)
     if type(left) is str and type(right) is str:
         check_length(len(left) + len(right), "the text")
         return left + right
@@ -321,14 +321,14 @@ def added(left: JsonValue, right: JsonValue) -> JsonValue:
         return joined(left, right) if later is None else later
     if type(left) is list or type(right) is list:
         return _lists(left, right)
-    return settled(_operand(left, "+") + _operand(right, "+"))
+    return normalized_number(_operand(left, "+") + _operand(right, "+"))
 
 
 def subtracted(left: JsonValue, right: JsonValue) -> JsonValue:
     """`left - right` of numbers. A date minus a number is that many days earlier; two dates give the days between them.
     Raises RunError."""
     if type(left) is int and type(right) is int:
-        return settled(left - right)
+        return normalized_number(left - right)
     if type(left) is str:
         earlier = _moved(left, right, -1)
         if earlier is not None:
@@ -337,7 +337,7 @@ def subtracted(left: JsonValue, right: JsonValue) -> JsonValue:
         if last is not None and first is not None:
             days = (last.at - first.at).total_seconds() / 86_400
             return int(days) if days.is_integer() else days
-    return settled(_operand(left, "-") - _operand(right, "-"))
+    return normalized_number(_operand(left, "-") - _operand(right, "-"))
 
 
 def joined(left: JsonValue, right: JsonValue) -> JsonValue:
@@ -361,7 +361,7 @@ def _lists(left: JsonValue, right: JsonValue) -> JsonValue:
     if type(first) is not list or type(second) is not list:
         raise RunError(
             RunCode.WRONG_TYPE,
-            f"`+` joins two lists, not {kind_of(left)} and {kind_of(right)}; PUSH puts one value into a list",
+            f"`+` cannot join {kind_of(left)} and {kind_of(right)}; use PUSH to add one value to a list",
         )
     check_count(len(first) + len(second), "the list")
     return first + second
@@ -370,7 +370,7 @@ def _lists(left: JsonValue, right: JsonValue) -> JsonValue:
 def _operand(value: JsonValue, operator: str) -> int | float:
     number = 0 if value is None else as_number(value)
     if number is None:
-        hint = "; DATEADD and DATEDIFF reckon with dates" if type(value) is str and value[:4].isdecimal() else ""
+        hint = "; use DATEADD and DATEDIFF for dates" if type(value) is str and value[:4].isdecimal() else ""
         raise RunError(RunCode.WRONG_TYPE, f"`{operator}` needs numbers, not {kind_of(value)}{hint}")
     return number
 
@@ -380,7 +380,7 @@ def _reckoned(operator: str, reckon: Callable[[int | float, int | float], int | 
         if type(left) is not int or type(right) is not int:
             left, right = _operand(left, operator), _operand(right, operator)
         try:
-            return settled(reckon(left, right))
+            return normalized_number(reckon(left, right))
         except OverflowError:
             raise RunError(RunCode.BAD_VALUE, "the number is too large") from None
 
@@ -398,7 +398,7 @@ def _whole_quotient(left: int | float, right: int | float) -> int | float:
     _refuse_zero(right)
     if type(left) is int and type(right) is int:
         return _cut(left, right)
-    return math.trunc(settled(left / right))
+    return math.trunc(normalized_number(left / right))
 
 
 def _remainder(left: int | float, right: int | float) -> int | float:
@@ -417,7 +417,7 @@ def _power(base: int | float, exponent: int | float) -> int | float:
             return int(base**exponent) if abs(base) > 1 else _power_of_one(base, exponent)
         raise RunError(RunCode.BAD_VALUE, "the number is too large")
     if base < 0 and exponent != int(exponent):
-        raise RunError(RunCode.BAD_VALUE, "a negative number has no such root")
+        raise RunError(RunCode.BAD_VALUE, "a negative number has no real root")
     return math.pow(base, exponent)
 
 
@@ -435,7 +435,7 @@ def _cut(left: int, right: int) -> int:
 
 def _refuse_zero(number: int | float) -> None:
     if not number:
-        raise RunError(RunCode.DIVISION, "nothing can be divided by 0")
+        raise RunError(RunCode.DIVISION, "division by 0")
 
 
 def _compared(holds: Callable[[int | float, int | float], bool]) -> Callable[..., JsonValue]:
@@ -508,7 +508,7 @@ def item(of: JsonValue, index: JsonValue) -> JsonValue:
         if type(of) is list and type(index) is str and as_number(index) is None:
             return member(of, index)
         return of[_place(index, len(of), "text" if type(of) is str else "list")]
-    raise RunError(RunCode.WRONG_TYPE, f"only lists, maps and texts have items; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"only lists, maps and texts have items, not {kind_of(of)}")
 
 
 def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
@@ -521,7 +521,7 @@ def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
         return {name: value}
     if type(of) is list and (of[0] is None or type(of[0]) is dict):
         return [set_member(of[0], name, value), *of[1:]]
-    raise RunError(RunCode.WRONG_TYPE, f"only a map takes `.{name} =`; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"`.{name} =` needs a map, not {kind_of(of)}")
 
 
 def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
@@ -534,7 +534,7 @@ def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
         if named:
             return set_member(of, str(index), value)
         return _with_item(of or [], index, value)
-    raise RunError(RunCode.WRONG_TYPE, f"only lists and maps take `[…] =`; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"`[…] =` needs a list or a map, not {kind_of(of)}")
 
 
 def items_of(value: JsonValue) -> list[Any]:
@@ -545,9 +545,9 @@ def items_of(value: JsonValue) -> list[Any]:
     if value is None:
         return []
     if type(value) is dict or type(value) is str:
-        check_count(len(value), "what FOR EACH goes over")
+        check_count(len(value), "the sequence of FOR EACH")
         return list(value)
-    raise RunError(RunCode.WRONG_TYPE, f"FOR EACH goes over a list, a map or a text, not {kind_of(value)}")
+    raise RunError(RunCode.WRONG_TYPE, f"FOR EACH needs a list, a map or a text, not {kind_of(value)}")
 
 
 def _key_like(of: JsonObject, name: str) -> str | None:
@@ -559,7 +559,7 @@ def _key_like(of: JsonObject, name: str) -> str | None:
 
 
 def _no_member(of: JsonValue, name: str) -> JsonValue:
-    raise RunError(RunCode.WRONG_TYPE, f"only a map has members such as `.{name}`; this is {kind_of(of)}")
+    raise RunError(RunCode.WRONG_TYPE, f"`.{name}` needs a map, not {kind_of(of)}")
 
 
 def _place(index: JsonValue, count: int, what: str) -> int:
@@ -567,15 +567,15 @@ def _place(index: JsonValue, count: int, what: str) -> int:
     if 0 <= place < count:
         return place
     if place < 0:
-        raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {place}: they are counted from 0")
-    last = f"the last one of this {what} is {count - 1}" if count else f"this {what} is empty"
-    raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {place}: {last}")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"no item {place}: the first item is 0")
+    last = f"the last item of this {what} is {count - 1}" if count else f"this {what} is empty"
+    raise RunError(RunCode.NO_SUCH_INDEX, f"no item {place}: {last}")
 
 
 def _with_item(items: list[Any], index: JsonValue, value: JsonValue) -> list[Any]:
     place = _whole(index)
     if place < 0:
-        raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {place}: they are counted from 0")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"no item {place}: the first item is 0")
     if place < len(items):
         changed = items.copy()
         changed[place] = value
@@ -587,9 +587,9 @@ def _with_item(items: list[Any], index: JsonValue, value: JsonValue) -> list[Any
 def _whole(index: JsonValue) -> int:
     number = as_number(index)
     if number is None:
-        raise RunError(RunCode.WRONG_TYPE, f"an index is a number, not {kind_of(index)}")
+        raise RunError(RunCode.WRONG_TYPE, f"an index must be a number, not {kind_of(index)}")
     if number != int(number):
-        raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {text_of(number)}: an index is a whole number")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"no item {text_of(number)}: an index must be a whole number")
     return int(number)
 
 
@@ -605,6 +605,7 @@ __all__ = [
     "kind_of",
     "member",
     "negated",
+    "normalized_value",
     "number_of",
     "order",
     "same",
@@ -612,12 +613,11 @@ __all__ = [
     "set_member",
     "shallow_size",
     "size_of",
-    "taken_in",
     "text_of",
     "truth",
 ]
 
 
-def some_of(words: Sequence[str]) -> tuple[str, ...]:
+def abbreviated(words: Sequence[str]) -> tuple[str, ...]:
     """The first eight words, followed by `…` if there are more."""
     return tuple(words) if len(words) <= _SHOWN_WORDS else (*words[:_SHOWN_WORDS], "…")

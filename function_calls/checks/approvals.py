@@ -18,6 +18,7 @@ from function_calls.context import MessageContext
 from function_calls.failures import LASTS
 from function_calls.profile import ChatProfile
 from function_calls.questions.approval_questions import approval_question, shown_arguments, shown_name
+from function_calls.schema.commands import role_name
 from function_calls.spec import ApprovalTerms, Approved, FunctionResult, FunctionSpec
 from function_calls.turn import OpenQuestion, Turn
 from services.chats.grants import CODE_CHARS, Grants
@@ -80,10 +81,10 @@ class Approvals:
         if ruled is not None:
             return ruled
         setting = profile.functions.get(spec.name)
-        wanted = spec.access.approval if setting is None or setting.approval is None else setting.approval
-        if not wanted or wanted == "none":
+        approval = spec.access.approval if setting is None or setting.approval is None else setting.approval
+        if not approval or approval == "none":
             return None
-        return Rule(None if wanted == "asker" else Role(wanted))
+        return Rule(None if approval == "asker" else Role(approval))
 
     def _ruled(self, chat: ChatRef, spec: FunctionSpec) -> Rule | None:
         if (chat, spec) not in self._known:
@@ -106,15 +107,14 @@ class Approvals:
         if context.private:
             # The list of a chat's reusable approvals is visible to all its members.
             terms = replace(terms, grant="")
-        approved = turn.memory.approved
+        approved, texts = turn.memory.approved, turn.input.profile().texts
         if approved is not None and approved.covers(terms.digest):
             turn.memory.approved = approved.without(terms.digest)
             if approved.always:
                 turn.output.granted = terms.grant[:CODE_CHARS]
-            return PolicyDecision(writes=tuple(self._allowed(context, spec, values, terms, approved)))
+            return PolicyDecision(writes=tuple(self._allowed(context, spec, values, terms, approved, texts)))
         if is_granted:
             return ALLOWED
-        texts = turn.input.profile().texts
         if terms.digest in turn.memory.rejected:
             return PolicyDecision(_refused(texts.say("approvals.rejected_too", function=spec.name), "approvals"))
         refused = self._no_room(spec, terms, texts)
@@ -125,8 +125,7 @@ class Approvals:
         asker = terms.asker
         if (asker.private or not asker.is_group) and not terms.may_allow(asker.sender.ref, asker.sender.role):
             # Only the asker sees the question, so no other member can answer it.
-            role = terms.role.value if terms.role else ""
-            text = texts.say("approvals.not_in_private", function=spec.name, role=role)
+            text = texts.say("approvals.not_in_private", function=spec.name, role=role_name(terms.role, texts))
             refused = _refused(text, "approvals.required")
             return replace(refused, metadata={**refused.metadata, LASTS: True})
         waiting = [one.terms for one in self._waiting(asker.chat) if one.terms is not None]
@@ -149,6 +148,7 @@ class Approvals:
         values: JsonObject,
         terms: ApprovalTerms,
         approved: Approved,
+        texts: Phrases,
     ) -> Sequence[Write]:
         """Records of an approval: the approving member, and the reusable approval if it was given and is possible."""
         if approved.is_noted:
@@ -157,11 +157,11 @@ class Approvals:
         note = self._grants.allowed(chat, terms.digest, function=spec.name, by=by.ref)
         if not approved.always or not terms.grant:
             return [note]
-        shown = shown_arguments(spec, values)
-        given = self._grants.give(
+        shown = shown_arguments(spec, values, texts)
+        grant_write = self._grants.give(
             chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=shown_name(by)
         )
-        return [note, *given]
+        return [note, *grant_write]
 
 
 def _refused(text: str, setting: str) -> FunctionResult:

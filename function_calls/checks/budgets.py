@@ -27,8 +27,8 @@ from services.store.turns import budgets
 MICROS = 1_000_000
 """Factor for money, which is stored as integers in millionths."""
 Kind = Literal["requests", "tokens", "money", "units"]
-Whose = Literal["member", "chat"]
-Holders = Mapping[Whose, str]
+LimitScope = Literal["member", "chat"]
+Holders = Mapping[LimitScope, str]
 """Keys of the budget holders."""
 
 
@@ -36,14 +36,14 @@ Holders = Mapping[Whose, str]
 class Limit:
     """A configured limit."""
 
-    whose: Whose
+    scope: LimitScope
     kind: Kind
     most: int
 
     @property
     def setting(self) -> str:
         """The settings key."""
-        return f"budgets.{self.whose}.{self.kind}"
+        return f"budgets.{self.scope}.{self.kind}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class Shares:
         self._store = store
         self._clock = clock
 
-    def wanted(self, context: MessageContext, turn: Turn, amounts: Mapping[Kind, int]) -> list[Share]:
+    def shares_of(self, context: MessageContext, turn: Turn, amounts: Mapping[Kind, int]) -> list[Share]:
         """Shares that a message would take. An estimate above the daily limit is reduced to the limit, because it is
         only an estimate."""
         holders: Holders = {"member": context.sender.ref.key, "chat": context.chat.key}
         return self._of(holders, turn.input.profile(), amounts)
 
-    def wanted_by_chat(
+    def shares_of_chat(
         self, chat: str, profile: ChatProfile, amounts: Mapping[Kind, int], *, member: str = ""
     ) -> list[Share]:
         """Shares of the chat and member with the given keys; without `member`, of the chat alone."""
@@ -84,15 +84,15 @@ class Shares:
     def _of(self, holders: Holders, profile: ChatProfile, amounts: Mapping[Kind, int]) -> list[Share]:
         day = self._clock.now().astimezone(profile.timezone).date().isoformat()
         return [
-            Share(limit, f"{limit.whose} {holders[limit.whose]}", day, _amount(limit, amounts[limit.kind]))
+            Share(limit, f"{limit.scope} {holders[limit.scope]}", day, _amount(limit, amounts[limit.kind]))
             for limit in self.limits
-            if limit.whose in holders and amounts.get(limit.kind)
+            if limit.scope in holders and amounts.get(limit.kind)
         ]
 
-    async def exceeded(self, wanted: Sequence[Share]) -> Share | None:
-        """First of `wanted` that exceeds the remaining budget."""
+    async def exceeded(self, shares: Sequence[Share]) -> Share | None:
+        """First of `shares` that exceeds the remaining budget."""
         seen: dict[str, dict[str, int]] = {}
-        for share in wanted:
+        for share in shares:
             if share.holder not in seen:
                 rows = await self._store.read(budgets.used(share.holder, share.day))
                 seen[share.holder] = {row["kind"]: row["used"] for row in rows}
@@ -100,27 +100,27 @@ class Shares:
                 return share
         return None
 
-    async def is_news(
-        self, context: MessageContext, turn: Turn, share: Share, text: str, *, is_owed: bool = False
+    async def is_first_notice(
+        self, context: MessageContext, turn: Turn, share: Share, text: str, *, is_required: bool = False
     ) -> bool:
         """Whether this share was not yet reported as used up in this chat today. Private reports count for that member
-        only. If so, adds a notice with `text` to the turn; an `is_owed` notice is sent even if a model's reply omits
-        it."""
-        told = f"{context.chat.key} {context.sender.ref.key}" if context.private else context.chat.key
-        holder = f"{budgets.TOLD}{told} {share.holder}"
+        only. If so, adds a notice with `text` to the turn; an `is_required` notice is sent even if a model's reply
+        omits it."""
+        readers = f"{context.chat.key} {context.sender.ref.key}" if context.private else context.chat.key
+        holder = f"{budgets.NOTICE_PREFIX}{readers} {share.holder}"
         rows = await self._store.read(budgets.used(holder, share.day))
         if any(row["kind"] == share.limit.kind for row in rows):
             return False
-        turn.output.notices += (Notice(text, budgets.tell(holder, share.limit.kind, share.day), is_owed),)
+        turn.output.notices += (Notice(text, budgets.mark_notified(holder, share.limit.kind, share.day), is_required),)
         return True
 
 
-def _limits(whose: Whose, allowance: AllowanceSettings, kinds: Sequence[Kind]) -> list[Limit]:
+def _limits(scope: LimitScope, allowance: AllowanceSettings, kinds: Sequence[Kind]) -> list[Limit]:
     limits: list[Limit] = []
     for kind in kinds:
         most = getattr(allowance, kind)
         if most is not None:
-            limits.append(Limit(whose, kind, round(most * MICROS) if kind == "money" else most))
+            limits.append(Limit(scope, kind, round(most * MICROS) if kind == "money" else most))
     return limits
 
 
@@ -176,8 +176,8 @@ class RequestBudgets:
     async def reserve(self, context: MessageContext, turn: Turn, request: ModelRequest) -> Reservation:
         """Reserve the estimated usage of `request` from all shares or none. Raises OverBudget."""
         size = _bytes_of(request)
-        shares = self._shares.wanted(context, turn, self._estimate(size))
-        over = await self._taken(shares)
+        shares = self._shares.shares_of(context, turn, self._estimate(size))
+        over = await self._charge(shares)
         if over is not None:
             raise OverBudget(over.limit.setting, await self._words(context, turn, over))
         return Reservation(shares, size)
@@ -188,8 +188,8 @@ class RequestBudgets:
         """`reserve` for a request outside a turn, from the shares of the chat with key `chat` and of the member with
         key `member`, if any."""
         size = _bytes_of(request)
-        shares = self._shares.wanted_by_chat(chat, profile, self._estimate(size), member=member)
-        over = await self._taken(shares)
+        shares = self._shares.shares_of_chat(chat, profile, self._estimate(size), member=member)
+        over = await self._charge(shares)
         if over is not None:
             raise OverBudget(over.limit.setting, "")
         return Reservation(shares, size)
@@ -202,7 +202,7 @@ class RequestBudgets:
         money = max((_money(price, Usage(prompt, completion)) for price in prices), default=0)
         return {"requests": 1, "tokens": prompt + completion, "money": money}
 
-    async def _taken(self, shares: Sequence[Share]) -> Share | None:
+    async def _charge(self, shares: Sequence[Share]) -> Share | None:
         """None if all `shares` were taken. Otherwise nothing was taken, and an exceeded share is returned."""
         try:
             await self._store.commit([share.take() for share in shares])
@@ -226,9 +226,9 @@ class RequestBudgets:
             if share.limit.kind in used and used[share.limit.kind] != share.amount
         ]
 
-    def give_back(self, reservation: Reservation, error: ModelError) -> None:
+    def refund(self, reservation: Reservation, error: ModelError) -> None:
         """Return the reservation after a failed request, unless the provider charges for it."""
-        if error.trouble in _ANSWERED:
+        if error.problem in _ANSWERED:
             return
         self._store.post(
             [budgets.settle(share.holder, share.limit.kind, share.day, -share.amount) for share in reservation.shares]
@@ -236,11 +236,11 @@ class RequestBudgets:
 
     async def _words(self, context: MessageContext, turn: Turn, share: Share) -> str:
         texts = turn.input.profile().texts
-        if share.limit.whose == "chat":
+        if share.limit.scope == "chat":
             text = texts.say("budgets.model_chat")
         else:
             text = texts.say("budgets.model_member", name=context.sender.name)
-        return text if await self._shares.is_news(context, turn, share, text) else ""
+        return text if await self._shares.is_first_notice(context, turn, share, text) else ""
 
 
 class FunctionBudgets:
@@ -262,16 +262,16 @@ class FunctionBudgets:
     ) -> PolicyDecision | Awaitable[PolicyDecision]:
         """ALLOWED if `spec` is free; otherwise the writes that charge its cost, or a refusal above the limit."""
         cost = self._costs.get(spec.name)
-        return ALLOWED if cost is None else self._taken(request.context, spec, cost, request.turn)
+        return ALLOWED if cost is None else self._charged(request.context, spec, cost, request.turn)
 
-    async def _taken(self, context: MessageContext, spec: FunctionSpec, cost: int, turn: Turn) -> PolicyDecision:
-        wanted = self._shares.wanted(context, turn, {"units": cost})
-        share = await self._shares.exceeded(wanted)
+    async def _charged(self, context: MessageContext, spec: FunctionSpec, cost: int, turn: Turn) -> PolicyDecision:
+        shares = self._shares.shares_of(context, turn, {"units": cost})
+        share = await self._shares.exceeded(shares)
         if share is None:
-            return PolicyDecision(writes=tuple(one.take() for one in wanted))
-        text = turn.input.profile().texts.say(f"budgets.units_{share.limit.whose}", name=spec.name)
-        is_told = not await self._shares.is_news(context, turn, share, text, is_owed=True)
-        metadata = {"refused_by": share.limit.setting, OVER_BUDGET: "told" if is_told else "news"}
+            return PolicyDecision(writes=tuple(one.take() for one in shares))
+        text = turn.input.profile().texts.say(f"budgets.units_{share.limit.scope}", name=spec.name)
+        was_notified = not await self._shares.is_first_notice(context, turn, share, text, is_required=True)
+        metadata = {"refused_by": share.limit.setting, OVER_BUDGET: "told" if was_notified else "news"}
         return PolicyDecision(replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata=metadata))
 
 

@@ -17,7 +17,7 @@ from services.llm.model import Offer
 from services.refs import Effect, Role
 from services.store.port import Write
 
-_DOORS = {
+_OFFERED_BY_PATH = {
     Path.COMMAND: OfferedTo.COMMAND,
     Path.MODEL: OfferedTo.MODEL,
     Path.TIMER: OfferedTo.TIMER,
@@ -26,29 +26,29 @@ _DOORS = {
 }
 
 
-def enabled(setting: ResolvedFunction) -> Refusal | None:
+def refuse_disabled(setting: ResolvedFunction) -> Refusal | None:
     """Refuse a function that the settings disable here."""
     if setting.enabled:
         return None
     return Refusal("refusals.disabled", setting=setting.layers["enabled"])
 
 
-def open_to(spec: FunctionSpec, path: Path) -> Refusal | None:
+def refuse_path(spec: FunctionSpec, path: Path) -> Refusal | None:
     """Refuse a path that the function is not offered on."""
-    door = _DOORS.get(path)
-    if door is None or door in spec.access.offered_to:
+    required = _OFFERED_BY_PATH.get(path)
+    if required is None or required in spec.access.offered_to:
         return None
     return Refusal("refusals.closed", path.value)
 
 
-def at_hand(spec: FunctionSpec, turn: Turn, profile: ChatProfile, path: Path) -> Refusal | None:
+def refuse_inactive(spec: FunctionSpec, turn: Turn, profile: ChatProfile, path: Path) -> Refusal | None:
     """Refuse a model's call of a function that the chat has not activated."""
-    if path is not Path.MODEL or turn.input.functions.on_request.is_at_hand(spec, profile.at_hand):
+    if path is not Path.MODEL or turn.input.functions.activation.is_active(spec, profile.active):
         return None
     return Refusal("refusals.not_at_hand", spec.name, f"/use {spec.name}")
 
 
-def in_scope(spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext) -> Refusal | None:
+def refuse_scope(spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext) -> Refusal | None:
     """Refuse a function outside its scope: group, private, or both."""
     scope = (setting.scope if setting else None) or spec.access.scope
     if scope == "both" or (scope == "group") == context.is_group:
@@ -56,7 +56,7 @@ def in_scope(spec: FunctionSpec, setting: ResolvedFunction | None, context: Mess
     return Refusal(f"refusals.only_{scope}", scope, _key(spec, setting, "scope"))
 
 
-def addressed(spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext) -> Refusal | None:
+def refuse_unaddressed(spec: FunctionSpec, setting: ResolvedFunction | None, context: MessageContext) -> Refusal | None:
     """Refuse a function that requires an addressed message in a group. Called for unaddressed messages only."""
     require_at = spec.access.require_at if setting is None or setting.require_at is None else setting.require_at
     if not require_at or not context.is_group:
@@ -64,7 +64,7 @@ def addressed(spec: FunctionSpec, setting: ResolvedFunction | None, context: Mes
     return Refusal("refusals.not_addressed", setting=_key(spec, setting, "require_at"))
 
 
-def role_allows(spec: FunctionSpec, setting: ResolvedFunction | None, role: Role) -> Refusal | None:
+def refuse_role(spec: FunctionSpec, setting: ResolvedFunction | None, role: Role) -> Refusal | None:
     """Refuse a role that may not call the function."""
     roles = spec.access.roles if setting is None else _roles(spec, setting)
     if role in roles:
@@ -93,12 +93,12 @@ def is_risky(spec: FunctionSpec, profile: ChatProfile) -> bool:
 async def refusal_now(context: MessageContext, spec: FunctionSpec, turn: Turn, profile: ChatProfile) -> Refusal | None:
     """Refusal according to the sender's current role."""
     role = await turn.role_now(context.sender)
-    return _as_told(role_allows(spec, profile.functions.get(spec.name), role), context, turn)
+    return _with_unknown_role(refuse_role(spec, profile.functions.get(spec.name), role), context, turn)
 
 
-def _as_told(refused: Refusal | None, context: MessageContext, turn: Turn) -> Refusal | None:
+def _with_unknown_role(refused: Refusal | None, context: MessageContext, turn: Turn) -> Refusal | None:
     """Refusal of the sender's role, marked as temporary if the platform did not report the role."""
-    if refused is None or context.sender.ref not in turn.memory.untold:
+    if refused is None or context.sender.ref not in turn.memory.unknown_roles:
         return refused
     return refused._replace(key="refusals.role_untold", may_pass=True)
 
@@ -126,24 +126,26 @@ def refusal(
     setting = profile.functions.get(spec.name)
     # Runs before every call, so checks that do not apply are skipped.
     refused = (
-        (None if setting is None else enabled(setting))
+        (None if setting is None else refuse_disabled(setting))
         or (switched_on(profile) if path is Path.MODEL else None)
-        or open_to(spec, path)
-        or (None if spec.prompt.activation is Activation.ALWAYS else at_hand(spec, turn, profile, path))
-        or in_scope(spec, setting, context)
-        or (None if turn.input.addressed else addressed(spec, setting, context))
+        or refuse_path(spec, path)
+        or (None if spec.prompt.activation is Activation.ALWAYS else refuse_inactive(spec, turn, profile, path))
+        or refuse_scope(spec, setting, context)
+        or (None if turn.input.addressed else refuse_unaddressed(spec, setting, context))
     )
     if refused is not None:
         return refused
-    refused = role_allows(spec, setting, context.sender.role)
-    return None if refused is None else _as_told(refused, context, turn)
+    refused = refuse_role(spec, setting, context.sender.role)
+    return None if refused is None else _with_unknown_role(refused, context, turn)
 
 
 def offered_here(context: MessageContext, turn: Turn) -> Offer:
     """Offer of the functions that a model may call here, cached for equal inputs of `refusal`."""
     profile = turn.input.profile()
-    alike = (context.sender.role, context.is_group, turn.input.addressed, profile.functions_on, profile.at_hand)
-    return turn.input.functions.offer_for(alike, profile.functions, lambda: callable_here(context, turn, Path.MODEL))
+    cache_key = (context.sender.role, context.is_group, turn.input.addressed, profile.functions_on, profile.active)
+    return turn.input.functions.offer_for(
+        cache_key, profile.functions, lambda: callable_here(context, turn, Path.MODEL)
+    )
 
 
 def callable_here(context: MessageContext, turn: Turn, path: Path) -> list[FunctionSpec]:

@@ -117,7 +117,7 @@ class Vouching:
         since, asker = (at - _RECENT).timestamp() * 1000, context.sender.ref.key
         before = [
             own_text(line.text)
-            for line in reversed(await turn.input.past.lines())
+            for line in reversed(await turn.input.history.lines())
             if line.sender == asker and not line.from_bot and line.at_ms >= since
         ]
         members = mentioned(context)
@@ -241,7 +241,7 @@ async def _chat_data(request: CallRequest) -> str:
     notes of scripts."""
     context, turn = request.context, request.turn
     asker = context.sender.ref.key
-    lines = [line.text for line in await turn.input.past.lines() if line.sender != asker]
+    lines = [line.text for line in await turn.input.history.lines() if line.sender != asker]
     quoted = [context.reply_to.text] if context.reply_to is not None else []
     notes = [note.words for note in turn.input.profile().notes]
     return "\n".join((*turn.memory.private_texts, *lines, *quoted, *notes)).casefold()

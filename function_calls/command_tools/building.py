@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from config.diagnostics import Code as SettingsCode
-from config.diagnostics import Diagnostic, Position
+from config.diagnostics import Diagnostic, Position, did_you_mean
 from config.sections.command_tools import OWN_KEYS, CommandTool, StepSettings, WordingSettings
-from config.wording import diagnostic_of, did_you_mean
+from config.wording import diagnostic_of
 from config.yaml_document import Location, YamlDocument
 from function_calls.command_tools.callables import BadReference, PythonNames, name_of
 from function_calls.command_tools.code_arguments import code_with_variables, end_of_options
@@ -23,7 +23,7 @@ from function_calls.command_tools.machine import Machine
 from function_calls.command_tools.outcomes import WORDS
 from function_calls.command_tools.request import RequestArguments
 from function_calls.command_tools.run import CommandToolHandler
-from function_calls.command_tools.words import (
+from function_calls.command_tools.word_templates import (
     BadTemplate,
     Definition,
     Ending,
@@ -35,7 +35,7 @@ from function_calls.command_tools.words import (
     known_variables,
     template_of,
 )
-from function_calls.declaration import parameters_of, told
+from function_calls.declaration import error_text, parameters_of
 from function_calls.schema.arguments import ModelArguments
 from function_calls.schema.definition import DefinitionError, build_spec, schema_arguments
 from function_calls.schema.schema import UnusableSchema
@@ -66,7 +66,7 @@ def parameters_for(tool: CommandTool, names: PythonNames) -> tuple[JsonObject, A
     except UnusableSchema as error:
         raise BadParameters(str(error)) from None
     except (Exception, SystemExit) as error:
-        raise BadReference(f"{tool.parameters} cannot be asked for its schema: {told(error)}") from error
+        raise BadReference(f"{tool.parameters} cannot be asked for its schema: {error_text(error)}") from error
     return arguments.schema, arguments
 
 
@@ -95,7 +95,7 @@ def _schema_of(value: Any) -> JsonObject:
     for kind, called in _TYPES:
         if isinstance(value, kind):
             return {"type": called, "examples": [value]}
-    raise BadParameters("a sample value is empty: its type cannot be told")
+    raise BadParameters("a sample value is empty: its type is unknown")
 
 
 class Sensitive:
@@ -146,12 +146,12 @@ class Entry:
         """`file:line` of the entry."""
         return f"{self.document.file}:{self.document.key_at(self.at).line}"
 
-    def complain(self, inner: Sequence[str | int], code: Code, message: str) -> None:
+    def add_diagnostic(self, inner: Sequence[str | int], code: Code, message: str) -> None:
         """Add a diagnostic for the value at `inner`, a path relative to the entry."""
         place = self._place(self._written(inner))
         self.faults.append(Diagnostic(self.document.file, place.line, place.column, code.value, message))
 
-    def complain_of(self, error: ValidationError, root: type[BaseModel]) -> None:
+    def add_validation_errors(self, error: ValidationError, root: type[BaseModel]) -> None:
         """Add the errors of pydantic's validation of the entry as a `root`."""
         for details in error.errors(include_url=False):
             written = self._written(details["loc"])
@@ -234,7 +234,7 @@ class _Builder:
     def spec(self, machine: Machine) -> FunctionSpec | None:
         parameters, arguments = self._parameters()
         definition = self._definition(parameters)
-        self._check_ways()
+        self._check_offered_to()
         prompt = self._system_prompt(parameters)
         if self._entry.faults or definition is None:
             return None
@@ -251,20 +251,19 @@ class _Builder:
                 version=definition.digest,
             )
         except DefinitionError as error:
-            self._complain_of(error)
+            self._add_definition_errors(error)
             return None
         handler.spec = spec
         return spec
 
-    def _check_ways(self) -> None:
+    def _check_offered_to(self) -> None:
         """Reject scheduled calls of tools that ask for each step: they cannot be checked in advance."""
-        ways = self._tool.offered_to or ()
-        if self._tool.opts.approval == "each_step" and "timer" in ways:
+        offered_to = self._tool.offered_to or ()
+        if self._tool.opts.approval == "each_step" and "timer" in offered_to:
             message = (
-                "opts.approval asks for each step, and nobody answers by the clock: leave timer out, or say "
-                "`approval: none`"
+                "opts.approval asks for each step, and a timer has nobody to ask: remove timer, or set `approval: none`"
             )
-            self._entry.complain(["offered_to", ways.index("timer")], Code.BAD_VALUE, message)
+            self._entry.add_diagnostic(["offered_to", offered_to.index("timer")], Code.BAD_VALUE, message)
 
     def _parameters(self) -> tuple[JsonObject, ArgumentParser]:
         key = "schema" if self._tool.sample is not None else "parameters"
@@ -272,12 +271,12 @@ class _Builder:
         try:
             parameters, arguments = parameters_for(self._tool, self._names)
         except BadReference as error:
-            self._entry.complain([key], Code.BAD_PYTHON, str(error))
+            self._entry.add_diagnostic([key], Code.BAD_PYTHON, str(error))
         except BadParameters as error:
-            self._entry.complain([key], Code.BAD_PARAMETERS, str(error))
+            self._entry.add_diagnostic([key], Code.BAD_PARAMETERS, str(error))
         except DefinitionError as error:
             for problem in error.problems:
-                self._entry.complain([key], Code.BAD_PARAMETERS, problem)
+                self._entry.add_diagnostic([key], Code.BAD_PARAMETERS, problem)
         else:
             self._known = known_variables(parameters["properties"])
             self._required = frozenset(parameters["required"])
@@ -317,8 +316,8 @@ class _Builder:
         templates: dict[str, Template] = {}
         for name, text in env.items():
             if name in self._known:
-                self._entry.complain(["env", name], Code.BAD_VALUE, f"env.{name} has the name of a parameter")
-            templates[name] = self._unshown(self._template(text, ("env", name)), ("env", name))
+                self._entry.add_diagnostic(["env", name], Code.BAD_VALUE, f"env.{name} has the name of a parameter")
+            templates[name] = self._without_sensitive(self._template(text, ("env", name)), ("env", name))
             self._sensitive.made(name, templates[name])
             self._known[name] = None
         return templates
@@ -332,7 +331,7 @@ class _Builder:
         words = tuple(self._word(text, (*at, "argv", index)) for index, text in enumerate(step.argv))
         if words and words[0].variables:
             message = "the program has to be written out; what is chosen at run time is for `handlers.setup`"
-            self._entry.complain([*at, "argv", 0], Code.BAD_VALUE, message)
+            self._entry.add_diagnostic([*at, "argv", 0], Code.BAD_VALUE, message)
         is_allowed = step.dash == "allowed"
         code = code_with_variables(words, dash_allowed=is_allowed)
         if code is not None:
@@ -340,16 +339,16 @@ class _Builder:
                 "a program reads this word as code, or runs it, so nothing may be put into it: give it the value as an "
                 'argument, as in [sh, -c, \'echo "$1"\', sh, "${word}"]'
             )
-            self._entry.complain([*at, "argv", code], Code.BAD_VALUE, message)
+            self._entry.add_diagnostic([*at, "argv", code], Code.BAD_VALUE, message)
         stdin = None
         if step.stdin:
-            stdin = self._unshown(self._template(step.stdin, (*at, "stdin"), {"input"}), (*at, "stdin"))
+            stdin = self._without_sensitive(self._template(step.stdin, (*at, "stdin"), {"input"}), (*at, "stdin"))
         end = 0 if is_allowed else end_of_options(words)
         return Step(words, stdin=stdin, when=step.when, options_end=end, succeeds_with=step.succeeds_with)
 
     def _word(self, text: str, at: Path_) -> Template:
         """Template of a command's word. Every variable must have exactly one value, or a form for other cases."""
-        template = self._unshown(self._template(text, at), at)
+        template = self._without_sensitive(self._template(text, at), at)
         for variable in template.variables:
             schema = self._known.get(variable.name)
             if variable.is_each or not isinstance(schema, Mapping):
@@ -357,30 +356,30 @@ class _Builder:
             each = f"${{{variable.name}...}}"
             if schema.get("type") == "array":
                 message = f"{variable.name} is a list: {each} makes a word of each of its items"
-                self._entry.complain(at, Code.BAD_VALUE, message)
+                self._entry.add_diagnostic(at, Code.BAD_VALUE, message)
             elif schema.get("type") == "object":
                 message = f"{variable.name} has several parts: name one of them, as ${{{variable.name}.part}}"
-                self._entry.complain(at, Code.BAD_VALUE, message)
+                self._entry.add_diagnostic(at, Code.BAD_VALUE, message)
             elif variable.root not in self._required and "default" not in schema and not self._may_be_more:
                 message = f"{variable.name} may be absent: give it a default, or write {each} for no word then"
-                self._entry.complain(at, Code.BAD_VALUE, message)
+                self._entry.add_diagnostic(at, Code.BAD_VALUE, message)
         return template
 
-    def _unshown(self, template: Template, at: Path_) -> Template:
+    def _without_sensitive(self, template: Template, at: Path_) -> Template:
         """Reject sensitive values in a template that a question before a step shows or stores."""
         for name in self._sensitive.within(template):
             message = (
                 f"{name} is sensitive, but each step is shown before it runs, and what is known by then is kept with "
                 "the question: say `approval: once`"
             )
-            self._entry.complain(at, Code.BAD_VALUE, message)
+            self._entry.add_diagnostic(at, Code.BAD_VALUE, message)
         return template
 
     def _template(self, text: str, at: Path_, more: frozenset[str] | set[str] = frozenset()) -> Template:
         try:
             template = template_of(text)
         except BadTemplate as error:
-            self._entry.complain(at, Code.BAD_VALUE, str(error))
+            self._entry.add_diagnostic(at, Code.BAD_VALUE, str(error))
             return Template(())
         for variable in template.variables:
             if variable.name not in more and not self._is_known(variable.name):
@@ -398,7 +397,7 @@ class _Builder:
         known = ", ".join(self._known) or "none"
         near = did_you_mean(name, self._known)
         others = f"; there are: {known}. Those of the process's environment are not among them"
-        self._entry.complain(at, Code.UNKNOWN_VARIABLE, f"there is no variable {name!r}{near or others}")
+        self._entry.add_diagnostic(at, Code.UNKNOWN_VARIABLE, f"there is no variable {name!r}{near or others}")
 
     def _hook(self, reference: object, takes: int, at: Path_) -> Callable[..., Any] | None:
         if reference is None:
@@ -406,19 +405,19 @@ class _Builder:
         try:
             return self._names.function(reference, takes)
         except BadReference as error:
-            self._entry.complain(at, Code.BAD_PYTHON, str(error))
+            self._entry.add_diagnostic(at, Code.BAD_PYTHON, str(error))
             return None
 
     def _output(self) -> Mapping[Ending, Wording]:
         output = self._tool.output
-        given = {
+        wordings = {
             Ending.SUCCESS: (output.success, 3),
             Ending.ERROR: (output.error, 3),
             Ending.REJECTED: (output.rejected, 2),
         }
         return {
             ending: self._wording(wording, takes, ("output", ending.value))
-            for ending, (wording, takes) in given.items()
+            for ending, (wording, takes) in wordings.items()
             if wording is not None
         }
 
@@ -430,14 +429,14 @@ class _Builder:
         }
         if at[-1] == Ending.SUCCESS:  # the other texts are sent after the last step
             for key, template in texts.items():
-                self._unshown(template, (*at, key))
+                self._without_sensitive(template, (*at, key))
         return Wording(texts.get("model"), texts.get("chat"), self._hook(wording.python, takes, at))
 
     def _readable(self) -> tuple[Path, ...]:
         paths = [(self._folder / one).resolve() for one in self._tool.opts.readable]
         for index, path in enumerate(paths):
             if not path.exists():
-                self._entry.complain(["opts", "readable", index], Code.BAD_VALUE, f"{path} is not there")
+                self._entry.add_diagnostic(["opts", "readable", index], Code.BAD_VALUE, f"{path} is not there")
         return tuple(paths)
 
     def _system_prompt(self, parameters: JsonObject) -> str:
@@ -453,10 +452,10 @@ class _Builder:
         try:
             text = function(sample)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of author code is reported as an error of the file
-            self._entry.complain(["system_prompt"], Code.BAD_PYTHON, f"it fails: {told(error)}")
+            self._entry.add_diagnostic(["system_prompt"], Code.BAD_PYTHON, f"it fails: {error_text(error)}")
             return ""
         if not isinstance(text, str):
-            self._entry.complain(["system_prompt"], Code.BAD_PYTHON, "it has to return a text")
+            self._entry.add_diagnostic(["system_prompt"], Code.BAD_PYTHON, "it has to return a text")
             return ""
         return text.replace(sample, "{schema}")
 
@@ -478,11 +477,11 @@ class _Builder:
         reaches = [] if self._tool.effect == "read" else ["reaches_out"]
         return ["reads_outside", *reaches, *(["sends_out"] if self._tool.opts.network else [])]
 
-    def _complain_of(self, error: DefinitionError) -> None:
+    def _add_definition_errors(self, error: DefinitionError) -> None:
         for problem in error.problems:
             key = problem.partition(":")[0]
             at: Sequence[str] = [key] if key in CommandTool.model_fields else ["examples"] if "example" in key else []
-            self._entry.complain(at, Code.UNUSABLE, problem)
+            self._entry.add_diagnostic(at, Code.UNUSABLE, problem)
 
 
 class _Nothing:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from function_calls.declaration import told
+from function_calls.declaration import error_text
 from function_calls.loading.module_loading import Edition, Unit, digest_of, is_of_an_edition, version_of
 from services.threads import Threads
 
@@ -66,7 +66,7 @@ class PythonNames:
 
     def _from_file(self, place: str) -> ModuleType:
         if self._folder is None and not Path(place).is_absolute():
-            raise BadReference(f"{place} stands beside no file")
+            raise BadReference(f"{place} is not in a file")
         file = ((self._folder or Path()) / place).resolve()
         if file not in self._modules:
             self._modules[file] = self._imported(file)
@@ -120,4 +120,4 @@ def _from_package(place: str) -> ModuleType:
     try:
         return importlib.import_module(place)
     except (Exception, SystemExit) as error:
-        raise BadReference(f"{place} cannot be imported: {told(error)}") from error
+        raise BadReference(f"{place} cannot be imported: {error_text(error)}") from error

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from config.sections.risky_programs import Program, words_of
-from function_calls.command_tools.words import Template
+from function_calls.command_tools.word_templates import Template
 
 _VALUE = "\0"
 """Placeholder for a variable; NUL occurs in no other word."""

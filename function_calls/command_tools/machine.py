@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from function_calls.command_tools.request import Output
-from function_calls.command_tools.words import Definition
+from function_calls.command_tools.word_templates import Definition
 from services.clock import Clock, Deadlines
 from services.refs import ChatRef
 from services.sandbox.sandbox import Command, Isolation, Limits, Sandbox
@@ -59,7 +59,7 @@ class Tail:
 _BYTES_A_CHAR = 4
 _STATUS_SECONDS = 5.0
 _MEBIBYTE = 1024 * 1024
-Tell = Callable[[str], Awaitable[None]]
+Report = Callable[[str], Awaitable[None]]
 
 
 class RanOutOfTime(Exception):
@@ -84,9 +84,9 @@ class Machine:
         return await asyncio.to_thread(self.workspaces.of(chat).made)
 
     async def run(
-        self, tool: Definition, argv: tuple[str, ...], stdin: str, folder: Path | None, tell: Tell | None
+        self, tool: Definition, argv: tuple[str, ...], stdin: str, folder: Path | None, report: Report | None
     ) -> Output:
-        """Output of the command, successful or failed. `tell` gets the last output line every 5 seconds if it changed.
+        """Output of the command, successful or failed. `report` gets the last output line every 5 seconds if changed.
         Raises RanOutOfTime, NotIsolated and CannotStart."""
         opts = tool.opts
         command = Command(
@@ -102,7 +102,7 @@ class Machine:
             memory_bytes=opts.memory_megabytes * _MEBIBYTE,
         )
         tail = Tail()
-        async with self._telling(tail, tell):
+        async with self._report_progress(tail, report):
             ended = await self.sandbox.run(command, limits, Isolation(opts.sandbox), on_output=tail.add)
         stdout, cut_out = readable(ended.stdout, opts.output_chars)
         stderr, cut_err = readable(ended.stderr, opts.output_chars)
@@ -112,21 +112,21 @@ class Machine:
         return output
 
     @asynccontextmanager
-    async def _telling(self, tail: Tail, tell: Tell | None) -> AsyncIterator[None]:
-        if tell is None:
+    async def _report_progress(self, tail: Tail, report: Report | None) -> AsyncIterator[None]:
+        if report is None:
             yield
             return
-        telling = asyncio.create_task(self._tell(tail, tell))
+        telling = asyncio.create_task(self._report_line(tail, report))
         try:
             yield
         finally:
             telling.cancel()
 
-    async def _tell(self, tail: Tail, tell: Tell) -> None:
-        told = ""
+    async def _report_line(self, tail: Tail, report: Report) -> None:
+        reported = ""
         while True:
             await self.clock.sleep(_STATUS_SECONDS)
             line = tail.line
-            if line and line != told:
-                told = line
-                await tell(line)
+            if line and line != reported:
+                reported = line
+                await report(line)

@@ -11,7 +11,7 @@ import orjson
 
 from config.texts import Phrases
 from function_calls.command_tools.request import Output, Problem, StepFacts
-from function_calls.command_tools.words import Wording, told
+from function_calls.command_tools.word_templates import Wording, display_text
 from function_calls.result import plain
 from function_calls.spec import FunctionResult, Message
 from services.patterns import visible_line
@@ -21,7 +21,7 @@ CallHook = Callable[..., Awaitable[Any]]
 """Calls a callable of the tool."""
 
 
-class Said(NamedTuple):
+class StepTexts(NamedTuple):
     """Custom texts about a step, or None for the default."""
 
     model: str | None = None
@@ -45,21 +45,25 @@ class StepFailure:
         return Problem(error.code.value if error else "failed", error.text if error else "", self.output)
 
 
-async def said_of(wording: Wording | None, values: Mapping[str, Any], call: CallHook, arguments: Sequence[Any]) -> Said:
+async def step_texts(
+    wording: Wording | None, values: Mapping[str, Any], call: CallHook, arguments: Sequence[Any]
+) -> StepTexts:
     """The tool's custom texts for a step. Raises TypeError if its callable returns another type, and any exception of
     `call`."""
     if wording is None:
-        return Said()
+        return StepTexts()
     if wording.function is None:
         model, chat = wording.model, wording.chat
-        return Said(None if model is None else told(model, values), None if chat is None else told(chat, values))
-    given = await call(wording.function, *arguments)
-    if given is None or isinstance(given, str):
-        return Said(given, given)
-    if isinstance(given, Mapping) and set(given) <= {"model", "chat"}:
-        texts = [given.get("model"), given.get("chat")]
+        return StepTexts(
+            None if model is None else display_text(model, values), None if chat is None else display_text(chat, values)
+        )
+    result = await call(wording.function, *arguments)
+    if result is None or isinstance(result, str):
+        return StepTexts(result, result)
+    if isinstance(result, Mapping) and set(result) <= {"model", "chat"}:
+        texts = [result.get("model"), result.get("chat")]
         if all(text is None or isinstance(text, str) for text in texts):
-            return Said(*texts)
+            return StepTexts(*texts)
     raise TypeError("a callable of `output` returns a text, a mapping of `model` and `chat` to texts, or None")
 
 
@@ -104,30 +108,30 @@ WORDS = frozenset(words_for(StepFacts(1), None))
 
 
 def succeeded(
-    outputs: Sequence[JsonValue | Output], said: Sequence[Said], *, is_worded: bool, done: str
+    outputs: Sequence[JsonValue | Output], custom: Sequence[StepTexts], *, has_custom_texts: bool, done: str
 ) -> FunctionResult:
-    """Result of a successful run. `is_worded`: the tool has custom texts. `done`: text for the chat if there is nothing
-    else."""
-    texts = [one.chat for one in said if one.chat]
-    if not is_worded and not texts and outputs:
+    """Result of a successful run. `has_custom_texts`: the tool has custom texts. `done`: text for the chat if there
+    is nothing else."""
+    texts = [one.chat for one in custom if one.chat]
+    if not has_custom_texts and not texts and outputs:
         texts.append(text_for(outputs[-1]))
     text = "\n".join(text for text in texts if text.strip())
     *earlier, last = outputs or [None]
-    return FunctionResult(messages=(Message(text or done),), data=_facts(earlier, said, last, has_last=bool(outputs)))
+    return FunctionResult(messages=(Message(text or done),), data=_facts(earlier, custom, last, has_last=bool(outputs)))
 
 
 def failed(
-    failure: StepFailure, own: Said, outputs: Sequence[JsonValue | Output], said: Sequence[Said]
+    failure: StepFailure, own: StepTexts, outputs: Sequence[JsonValue | Output], texts: Sequence[StepTexts]
 ) -> FunctionResult:
     """Result of a run that ended with `failure`, with the tool's custom texts if there are any."""
     result = failure.result
     if own.chat:
         result = result.with_error_text(own.chat)
-    before = [one.chat for one in said if one.chat]
+    before = [one.chat for one in texts if one.chat]
     if before and result.error is not None:
         result = replace(result, messages=(Message("\n".join([*before, result.error.text])),))
-    told_model = own.model if own.model is not None else failure.model
-    facts = _facts(outputs, [*said, Said(told_model or None)], failure.output)
+    model_text = own.model if own.model is not None else failure.model
+    facts = _facts(outputs, [*texts, StepTexts(model_text or None)], failure.output)
     return replace(result, data=facts)
 
 
@@ -137,11 +141,15 @@ def fail(code: ErrorCode, texts: Phrases, key: str, *, model: str = "", **values
 
 
 def _facts(
-    earlier: Sequence[JsonValue | Output], said: Sequence[Said], last: JsonValue | Output, *, has_last: bool = False
+    earlier: Sequence[JsonValue | Output],
+    texts: Sequence[StepTexts],
+    last: JsonValue | Output,
+    *,
+    has_last: bool = False,
 ) -> JsonObject | None:
     """Data for the model: output of the last step if it ran, outputs of earlier steps, and the tool's custom texts."""
-    told_model = "\n".join(one.model for one in said if one.model)
-    facts: JsonObject = {"message": told_model} if told_model else {}
+    model_text = "\n".join(one.model for one in texts if one.model)
+    facts: JsonObject = {"message": model_text} if model_text else {}
     if has_last or last is not None:
         facts |= _as_json(last)
     if earlier:

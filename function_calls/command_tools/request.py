@@ -85,7 +85,7 @@ class ToolRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class RequestValues:
     """Arguments of a run, as the handler gets them."""
 
     arguments: JsonObject
@@ -98,10 +98,10 @@ class RequestArguments:
     def __init__(self, inner: ArgumentParser) -> None:
         self._inner = inner
 
-    def parse(self, raw: Mapping[str, Any]) -> Given:
+    def parse(self, raw: Mapping[str, Any]) -> RequestValues:
         """Validated and raw arguments. Raises ArgumentError."""
-        return Given(self._inner.dump(self._inner.parse(raw)), dict(raw))
+        return RequestValues(self._inner.dump(self._inner.parse(raw)), dict(raw))
 
     def dump(self, arguments: Any) -> JsonObject:
         """The arguments as plain JSON."""
-        return dict(arguments.arguments) if isinstance(arguments, Given) else self._inner.dump(arguments)
+        return dict(arguments.arguments) if isinstance(arguments, RequestValues) else self._inner.dump(arguments)

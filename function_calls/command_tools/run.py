@@ -18,18 +18,18 @@ from function_calls.command_tools.callables import BadReference, PythonNames, ca
 from function_calls.command_tools.machine import Machine, RanOutOfTime
 from function_calls.command_tools.outcomes import (
     CallHook,
-    Said,
     StepFailure,
+    StepTexts,
     as_code,
     fail,
     failed,
-    said_of,
     shown,
+    step_texts,
     succeeded,
     words_for,
 )
-from function_calls.command_tools.request import Given, Output, Request, StepFacts, ToolRun
-from function_calls.command_tools.words import (
+from function_calls.command_tools.request import Output, Request, RequestValues, StepFacts, ToolRun
+from function_calls.command_tools.word_templates import (
     Definition,
     Ending,
     Step,
@@ -37,12 +37,12 @@ from function_calls.command_tools.words import (
     WordError,
     argv_of,
     digest_of,
-    holds,
+    display_text,
+    is_truthy,
     text_of,
-    told,
 )
 from function_calls.context import MessageContext
-from function_calls.failures import REFUSED_BY, broken, noted, own_words, unknown
+from function_calls.failures import REFUSED_BY, broken, noted, tool_error_text, unknown
 from function_calls.loading.module_loading import is_of_an_edition
 from function_calls.questions.approval_questions import read_decision
 from function_calls.questions.open_questions import Answered
@@ -74,7 +74,7 @@ class StepRunner:
         try:
             return _read(await self._hook(step.function, run, as_input(run.outputs)))
         except ToolError as error:
-            return StepFailure(FunctionResult.fail(error.code, own_words(error, self._call.profile.texts)))
+            return StepFailure(FunctionResult.fail(error.code, tool_error_text(error, self._call.profile.texts)))
 
     async def quietly(self, argv: tuple[str, ...], stdin: str, folder: Path | None) -> str:
         """Run a command without output. Returns an error text for operators, empty on success."""
@@ -90,22 +90,22 @@ class StepRunner:
         self, step: Step, argv: tuple[str, ...], stdin: str, folder: Path | None
     ) -> Output | StepFailure:
         texts, name = self._call.profile.texts, self._name
-        tell = self._call.status if self._tool.streams else None
+        report = self._call.status if self._tool.streams else None
         try:
-            output = await self._machine.run(self._tool, argv, stdin, folder, tell)
+            output = await self._machine.run(self._tool, argv, stdin, folder, report)
         except RanOutOfTime as late:
             failure = fail(ErrorCode.TIMEOUT, texts, "out_of_time", name=name)
             why = f"it ran out of its {self._tool.opts.timeout_seconds:g} seconds"
-            return self._noted(replace(failure, output=late.output), problem=why)
+            return self._logged(replace(failure, output=late.output), problem=why)
         except (CannotStart, NotIsolated) as error:
-            return self._noted(fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=name), problem=str(error))
+            return self._logged(fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=name), problem=str(error))
         # Only the exit code counts: programs write to stderr on success, and fail silently.
         if output.exit_code in step.succeeds_with:
             return output
         failure = fail(ErrorCode.FAILED, texts, "failed", name=name, exit_code=output.exit_code)
-        return self._noted(replace(failure, output=output), exit_code=output.exit_code)
+        return self._logged(replace(failure, output=output), exit_code=output.exit_code)
 
-    def _noted(self, failure: StepFailure, **facts: object) -> StepFailure:
+    def _logged(self, failure: StepFailure, **facts: object) -> StepFailure:
         """The failure of a command, logged with the end of its output."""
         ran = failure.output
         if ran is not None:
@@ -157,8 +157,8 @@ class Rejected(Exception):
         if not ran:
             return fail(ErrorCode.REFUSED, texts, f"rejected_{self.why}", model=model, name=name)
         model = f"{model} {texts.say('command_tools.model_ran_before', commands='; '.join(ran))}"
-        said = "stopped_by_person" if self.why == "by_person" else f"rejected_{self.why}"
-        failure = fail(ErrorCode.REFUSED, texts, said, model=model, name=name)
+        text_key = "stopped_by_person" if self.why == "by_person" else f"rejected_{self.why}"
+        failure = fail(ErrorCode.REFUSED, texts, text_key, model=model, name=name)
         before = texts.say("command_tools.ran_before", commands="\n".join(map(as_code, ran)))
         text = failure.result.error.text if failure.result.error is not None else ""
         return replace(failure, result=failure.result.with_error_text(f"{text} {before}"))
@@ -200,28 +200,32 @@ class Permission:
 _MOST_BYTES = 400_000
 
 
-class CannotKeep(Exception):
+class StateNotStorable(Exception):
     """A value that no store can hold; the message is for operators."""
 
 
-def kept(value: Any) -> Any:
-    """`value` as plain JSON. Raises CannotKeep."""
+def storable_outputs(value: Any) -> Any:
+    """`value` as plain JSON. Raises StateNotStorable."""
     try:
         return orjson.loads(orjson.dumps(value))
     except TypeError as error:
-        raise CannotKeep(f"{type(value).__name__} cannot wait for an answer: {error}") from None
+        raise StateNotStorable(f"{type(value).__name__} cannot wait for an answer: {error}") from None
 
 
 def within_bounds(state: JsonObject) -> JsonObject:
-    """`state` within the size limit for saved questions. Raises CannotKeep above it."""
+    """`state` within the size limit for saved questions. Raises StateNotStorable above it."""
     if len(orjson.dumps(state)) > _MOST_BYTES:
-        raise CannotKeep("the output of the steps so far is too long to wait for an answer: lower opts.output_chars")
+        raise StateNotStorable(
+            "the output of the steps so far is too long to wait for an answer: lower opts.output_chars"
+        )
     return state
 
 
 def outputs_to_json(outputs: list[JsonValue | Output]) -> list[JsonObject]:
-    """`outputs` as plain data. Raises CannotKeep."""
-    return [{"command": one.to_json()} if isinstance(one, Output) else {"value": kept(one)} for one in outputs]
+    """`outputs` as plain data. Raises StateNotStorable."""
+    return [
+        {"command": one.to_json()} if isinstance(one, Output) else {"value": storable_outputs(one)} for one in outputs
+    ]
 
 
 def outputs_from_json(data: list[JsonObject]) -> list[JsonValue | Output]:
@@ -229,47 +233,49 @@ def outputs_from_json(data: list[JsonObject]) -> list[JsonValue | Output]:
     return [Output(**one["command"]) if "command" in one else one["value"] for one in data]
 
 
-def said_from_json(data: list[list[str | None]]) -> list[Said]:
+def texts_from_json(data: list[list[str | None]]) -> list[StepTexts]:
     """Restore custom texts from JSON lists."""
-    return [Said(model, chat) for model, chat in data]
+    return [StepTexts(model, chat) for model, chat in data]
 
 
 def steps_to_json(steps: list[Step], tool: Definition) -> list[JsonValue]:
-    """Indexes of the tool's own steps, and definitions of added ones. Raises CannotKeep."""
+    """Indexes of the tool's own steps, and definitions of added ones. Raises StateNotStorable."""
     return [tool.steps.index(step) if step in tool.steps else _added(step) for step in steps]
 
 
 def steps_from_json(data: list[Any], tool: Definition) -> list[Step]:
     """Restore the steps that `steps_to_json` wrote. Raises BadReference."""
-    return [tool.steps[one] if isinstance(one, int) else _step_again(one, tool.names) for one in data]
+    return [tool.steps[one] if isinstance(one, int) else _restored_step(one, tool.names) for one in data]
 
 
-def added_step(given: object, names: PythonNames) -> Step:
+def added_step(definition: object, names: PythonNames) -> Step:
     """Step for an item that `setup` added: a list of literal words, or a callable. Raises BadReference."""
-    if isinstance(given, Step):
-        return given
-    if isinstance(given, list | tuple) and given and all(isinstance(word, str) for word in given):
-        return Step(words=tuple(Template((word,)) for word in given), added={"argv": list(given)})
-    if isinstance(given, str) or callable(given):
-        function = names.function(given, 2)
-        return Step(function=function, name=name_of(function), added={"python": _reference_to(given, function)})
-    raise BadReference(f"`setup` gives {type(given).__name__} as a step; a step is a list of texts, or a callable")
+    if isinstance(definition, Step):
+        return definition
+    if isinstance(definition, list | tuple) and definition and all(isinstance(word, str) for word in definition):
+        return Step(words=tuple(Template((word,)) for word in definition), added={"argv": list(definition)})
+    if isinstance(definition, str) or callable(definition):
+        function = names.function(definition, 2)
+        return Step(function=function, name=name_of(function), added={"python": _reference_to(definition, function)})
+    raise BadReference(f"`setup` gives {type(definition).__name__} as a step; a step is a list of texts, or a callable")
 
 
 def _added(step: Step) -> JsonObject:
     if step.added is None or step.added.get("python") == "":
-        raise CannotKeep(f"the step {step.name} is a function without a name of its own, so it cannot wait for a yes")
+        raise StateNotStorable(
+            f"the step {step.name} is a function without a name of its own, so it cannot wait for a yes"
+        )
     return step.added
 
 
-def _step_again(data: Mapping[str, Any], names: PythonNames) -> Step:
+def _restored_step(data: Mapping[str, Any], names: PythonNames) -> Step:
     return added_step(data.get("argv") or data["python"], names)
 
 
-def _reference_to(given: object, function: Callable[..., Any]) -> str:
+def _reference_to(reference: object, function: Callable[..., Any]) -> str:
     """Reference to the function that works after a restart, or empty."""
-    if isinstance(given, str):
-        return given
+    if isinstance(reference, str):
+        return reference
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<")
     if "<" in name:
         return ""
@@ -302,7 +308,7 @@ class Run:
         machine: Machine,
         spec: FunctionSpec,
         context: MessageContext,
-        given: Given,
+        values: RequestValues,
         call: Call,
     ) -> None:
         self.ending = Ending.ERROR
@@ -316,8 +322,8 @@ class Run:
         self._call = call
         request = Request(
             self._tool.name,
-            given.arguments,
-            given.raw,
+            values.arguments,
+            values.raw,
             context.chat.key,
             context.sender.ref.key,
             call.key,
@@ -325,7 +331,7 @@ class Run:
         self._run = ToolRun(request, {}, list(self._tool.steps))
         self._steps: list[Step] = list(self._tool.steps)
         self._argv: dict[int, tuple[str, ...]] = {}
-        self._said: list[Said] = []
+        self._texts: list[StepTexts] = []
         self._ran: list[str] = []
         self._at = 0
         self._allowed_at = -1
@@ -350,10 +356,10 @@ class Run:
                 result = replace(result, error=replace(result.error, fields=(root,)))
             return result
         except ToolError as error:
-            return FunctionResult.fail(error.code, own_words(error, texts))
+            return FunctionResult.fail(error.code, tool_error_text(error, texts))
         except HookBroken as broke:
             return broke.result
-        except (WorkspaceError, OSError, BadReference, CannotKeep) as error:
+        except (WorkspaceError, OSError, BadReference, StateNotStorable) as error:
             _log.error("command_tool_cannot_run", tool=self._tool.name, problem=str(error))
             return fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=self._name).result
 
@@ -373,7 +379,7 @@ class Run:
             await self._hook(step.function, self._run, ending.value)
             return
         argv = argv_of(step.words, self._values, options_end=step.options_end)
-        stdin = told(step.stdin, self._values) if step.stdin is not None else ""
+        stdin = display_text(step.stdin, self._values) if step.stdin is not None else ""
         problem = await self._runner.quietly(argv, stdin, self._run.folder)
         if problem:
             _log.error("on_exit_failed", tool=self._tool.name, problem=problem)
@@ -385,7 +391,7 @@ class Run:
         if resumed is None:
             await self._begin()
         else:
-            self._take_up(resumed.state)
+            self._restore(resumed.state)
             if resumed.state["tool"] != self._tool.digest:
                 return await self._rejected(Rejected("changed"))
         self._argv = {
@@ -399,16 +405,16 @@ class Run:
             except Rejected as refused:
                 return await self._rejected(refused)
             self._allowed_at = self._at
-        return await self._go_on()
+        return await self._continue()
 
     async def _begin(self) -> None:
         """Run `env`, then `setup`; each runs once per request."""
         env = self._tool.env
         if callable(env):
-            given = await self._hook(env, self._run.request)
-            if not isinstance(given, Mapping | None):
+            env_values = await self._hook(env, self._run.request)
+            if not isinstance(env_values, Mapping | None):
                 raise HookBroken(self._broken(TypeError("`env` returns a mapping of names to values, or None")))
-            self._run.env = dict(given or {})
+            self._run.env = dict(env_values or {})
         elif env is not None:
             found: dict[str, Any] = {}
             for name, template in env.items():
@@ -421,11 +427,11 @@ class Run:
         if len(self._steps) > self._tool.opts.max_steps:
             raise ToolError("@command_tools.too_many_steps", ErrorCode.REFUSED)
 
-    def _take_up(self, state: JsonObject) -> None:
+    def _restore(self, state: JsonObject) -> None:
         """Restore the state from before the question."""
         self._run.env = state["env"]
         self._run.outputs = outputs_from_json(state["outputs"])
-        self._said = said_from_json(state["said"])
+        self._texts = texts_from_json(state["said"])
         self._ran = list(state.get("ran", ()))
         self._at = state["at"]
         self._began = bool(self._run.outputs) or self._tool.setup is not None
@@ -433,7 +439,7 @@ class Run:
             self._steps = steps_from_json(state["steps"], self._tool)
             self._run.cmds = list(self._steps)
 
-    async def _go_on(self) -> FunctionResult:
+    async def _continue(self) -> FunctionResult:
         for index in range(self._at, len(self._steps)):
             step, self._at = self._steps[index], index
             if not self._is_wanted(step):
@@ -449,16 +455,16 @@ class Run:
             if isinstance(output, StepFailure):
                 return await self._failed(facts, output)
             if isinstance(output, FunctionResult):
-                self._said.append(Said(chat=output.reply or None))
+                self._texts.append(StepTexts(chat=output.reply or None))
                 output = output.data
             self._run.outputs.append(output)
             self._ran.append(shown(facts)[:_RUN_SHOWN_CHARS])
             values = {**self._values, **words_for(facts, output)}
-            self._said.append(await self._own(Ending.SUCCESS, values, [self._run, facts, output]))
+            self._texts.append(await self._own_texts(Ending.SUCCESS, values, [self._run, facts, output]))
         self.ending = Ending.SUCCESS
-        is_worded = self._tool.wording(Ending.SUCCESS) is not None
+        has_custom_texts = self._tool.wording(Ending.SUCCESS) is not None
         done = done_text([self._spec], self._call.profile.texts)
-        return succeeded(self._run.outputs, self._said, is_worded=is_worded, done=done)
+        return succeeded(self._run.outputs, self._texts, has_custom_texts=has_custom_texts, done=done)
 
     async def _output(self, step: Step, facts: StepFacts) -> Any:
         """Output of the step, its StepFailure, or a result that the step built itself."""
@@ -491,13 +497,13 @@ class Run:
         return asked
 
     def _state(self, index: int) -> JsonObject:
-        """State to continue with after the answer. Raises CannotKeep."""
+        """State to continue with after the answer. Raises StateNotStorable."""
         state = {
             "tool": self._tool.digest,
-            "env": kept(self._run.env),
+            "env": storable_outputs(self._run.env),
             "steps": steps_to_json(self._steps, self._tool),
             "outputs": outputs_to_json(self._run.outputs),
-            "said": [list(one) for one in self._said],
+            "said": [list(one) for one in self._texts],
             "ran": self._ran,
             "at": index,
             "asked": self._digest(index),
@@ -517,20 +523,20 @@ class Run:
         facts = self._facts(self._at)
         failure = refused.failure(facts, self._call.profile.texts, self._name, self._ran)
         values = {**self._values, **words_for(facts, None, failure, refused.reason)}
-        own = await self._own(Ending.REJECTED, values, [self._run, facts])
-        result = failed(failure, own, self._run.outputs, self._said)
+        own = await self._own_texts(Ending.REJECTED, values, [self._run, facts])
+        result = failed(failure, own, self._run.outputs, self._texts)
         why = "@" + f"command_tools.rejected_{refused.why}"
         return replace(result, metadata={**result.metadata, REFUSED_BY: f"{why} {self._tool.name}"})
 
     async def _failed(self, facts: StepFacts, failure: StepFailure) -> FunctionResult:
         values = {**self._values, **words_for(facts, None, failure)}
-        own = await self._own(Ending.ERROR, values, [self._run, facts, failure.problem])
-        return failed(failure, own, self._run.outputs, self._said)
+        own = await self._own_texts(Ending.ERROR, values, [self._run, facts, failure.problem])
+        return failed(failure, own, self._run.outputs, self._texts)
 
-    async def _own(self, ending: Ending, values: Mapping[str, Any], arguments: list[Any]) -> Said:
+    async def _own_texts(self, ending: Ending, values: Mapping[str, Any], arguments: list[Any]) -> StepTexts:
         """The tool's custom texts for this ending."""
         try:
-            return await said_of(self._tool.wording(ending), values, self._hook, arguments)
+            return await step_texts(self._tool.wording(ending), values, self._hook, arguments)
         except TypeError as error:
             raise HookBroken(self._broken(error)) from error
 
@@ -539,12 +545,12 @@ class Run:
         return StepFacts(index + 1, self._argv.get(index, ()), name)
 
     def _is_wanted(self, step: Step) -> bool:
-        return not step.when or holds(step.when, self._values)
+        return not step.when or is_truthy(step.when, self._values)
 
     def _stdin(self, step: Step) -> str:
         if step.stdin is None:
             return ""
-        return told(step.stdin, {**self._values, "input": as_input(self._run.outputs)})
+        return display_text(step.stdin, {**self._values, "input": as_input(self._run.outputs)})
 
     async def _hook(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Result of the callable. Raises ToolError if it fails on purpose, else HookBroken."""
@@ -570,11 +576,11 @@ class CommandToolHandler:
         """Set after the spec was built with this handler."""
         self._leaving: set[asyncio.Task[None]] = set()
 
-    async def handle(self, context: MessageContext, given: Given, call: Call) -> FunctionResult:
+    async def handle(self, context: MessageContext, values: RequestValues, call: Call) -> FunctionResult:
         """Result of the run, or the question before its next step."""
         if self.spec is None:
             raise RuntimeError(f"the tool {self.tool.name} runs before it has a spec")
-        run = Run(self.tool, self.machine, self.spec, context, given, call)
+        run = Run(self.tool, self.machine, self.spec, context, values, call)
         ending = Ending.CANCELLED
         try:
             result = await run.result()
@@ -586,10 +592,10 @@ class CommandToolHandler:
             raise
         finally:
             if not run.waits:
-                await self._leave(run, ending)
+                await self._clean_up(run, ending)
         return result
 
-    async def _leave(self, run: Run, ending: Ending) -> None:
+    async def _clean_up(self, run: Run, ending: Ending) -> None:
         """Run `on_exit` to its end, even if the caller is cancelled."""
         if self.tool.on_exit is None:
             return

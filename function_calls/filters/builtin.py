@@ -69,8 +69,8 @@ def classifier(
 
 
 def _stopped(turn: Turn, detail: str, *, reply: bool) -> TurnOutcome:
-    said = [Message(turn.input.profile().texts.say("filters.stopped"))] if reply else []
-    return sent(ReasonCode.FILTERED, said, detail, ErrorCode.REFUSED)
+    messages = [Message(turn.input.profile().texts.say("filters.stopped"))] if reply else []
+    return sent(ReasonCode.FILTERED, messages, detail, ErrorCode.REFUSED)
 
 
 def _expression(word: str) -> str:
@@ -89,7 +89,7 @@ def _folded(text: str) -> str:
 
 
 _WINDOW_SECONDS = 60.0
-_MOST_KEPT = 10_000
+_MOST_MEMBERS = 10_000
 
 
 class Limits:
@@ -126,7 +126,7 @@ class Limits:
         runs = self._runs.pop(who, None)
         if runs is None:
             runs = deque()
-            if len(self._runs) >= _MOST_KEPT:
+            if len(self._runs) >= _MOST_MEMBERS:
                 del self._runs[next(iter(self._runs))]
         self._runs[who] = runs
         return runs
@@ -195,7 +195,7 @@ def memory(store: Store, minutes: int, clock: Clock) -> TurnFilter:
     """Filter that keeps a member's state per chat for `minutes` after its last change, up to 100,000 characters."""
 
     async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
-        chat, member = context.chat.key, turn.whose(context).sender.ref.key
+        chat, member = context.chat.key, turn.request_of(context).sender.ref.key
         rows = await store.read(turn_state.get(chat, member, clock.now_ms()))
         before = rows[0]["state"] if rows else "{}"
         turn.memory.state.update(orjson.loads(before))
@@ -245,8 +245,8 @@ def redaction(options: RedactionFilter, redact: Redactor) -> CallFilter:
 
 
 def _hiding(options: RedactionFilter, redact: Redactor) -> Callable[[str], str]:
-    wanted = ((options.emails, _EMAIL), (options.phone_numbers, _PHONE))
-    expressions = [re.compile(one) for one in [*(one for is_on, one in wanted if is_on), *options.patterns]]
+    patterns = ((options.emails, _EMAIL), (options.phone_numbers, _PHONE))
+    expressions = [re.compile(one) for one in [*(one for is_on, one in patterns if is_on), *options.patterns]]
     card = re.compile(_CARD) if options.card_numbers else None
 
     def hide(text: str) -> str:

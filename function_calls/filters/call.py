@@ -31,7 +31,7 @@ def chain(spec: FunctionSpec, filters: Sequence[CallFilter]) -> Proceed:
     handler = spec.handler
 
     def run(invocation: Invocation) -> Awaitable[FunctionResult]:
-        invocation.call.begin()
+        invocation.call.start_attempt()
         return handler(invocation.context, invocation.arguments, invocation.call)
 
     proceed: Proceed = run

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.declaration import told
+from function_calls.declaration import error_text
 from function_calls.filters.call import CallFilter, Invocation, Proceed, chain
 from function_calls.filters.round import Ask, Round, RoundFilter
 from function_calls.result import normalised
@@ -51,7 +51,7 @@ def steps_of(module: ModuleType) -> list[Step]:
     try:
         every = list(declare())
     except (Exception, SystemExit) as error:
-        raise DefinitionError(f"module {module.__name__}", [f"filters() fails: {told(error)}"]) from error
+        raise DefinitionError(f"module {module.__name__}", [f"filters() fails: {error_text(error)}"]) from error
     for place, declared in enumerate(every):
         name = str(declared.get("name") or f"number {place}")
         wrong = _problems(declared)
@@ -72,18 +72,18 @@ def call_filter(steps: Sequence[Step]) -> CallFilter:
 
     async def around(invocation: Invocation, proceed: Proceed) -> FunctionResult:
         spec = invocation.spec
-        given = spec.arguments.dump(invocation.arguments)
-        facts: dict[str, Any] = {"name": spec.name, "args": dict(given), "metadata": dict(spec.origin.metadata)}
+        raw = spec.arguments.dump(invocation.arguments)
+        facts: dict[str, Any] = {"name": spec.name, "args": dict(raw), "metadata": dict(spec.origin.metadata)}
         ended = await _walk(before, facts)
         if ended is not None:
             return _result(ended)
-        if facts["args"] != given:
+        if facts["args"] != raw:
             invocation.arguments = spec.arguments.parse(facts["args"])
         result = await proceed(invocation)
         if not result.ok or not after:
             return result
-        said = result.for_model()
-        facts["result"] = said.get("result", said.get("text"))
+        for_model = result.for_model()
+        facts["result"] = for_model.get("result", for_model.get("text"))
         shown = facts["result"]
         ended = await _walk(after, facts)
         if ended is not None:
@@ -189,7 +189,7 @@ class OwnFilters:
         wrong = [name for name in own if name not in self._filters]
         if wrong:
             problems = [
-                f"its filter {name!r} stands around requests to the model, not around runs: name this file under "
+                f"its filter {name!r} wraps requests to the model, not runs: name this file under "
                 "filters.round in the settings instead"
                 for name in wrong
             ]

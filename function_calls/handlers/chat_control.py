@@ -9,7 +9,7 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import ChatActions, Explanation, Explanations
 from function_calls.profile import reason_text
-from function_calls.schema.commands import spoken_name
+from function_calls.schema.commands import role_name, spoken_name
 from function_calls.spec import FunctionResult
 from services.refs import ErrorCode
 
@@ -18,7 +18,7 @@ class WhyArguments(BaseModel, frozen=True):
     """Arguments of `why`."""
 
     count: int = Field(1, ge=1, le=10, description="How many of the last messages to explain")
-    back: int | None = Field(None, ge=1, le=200, description="Only the message that is so many back")
+    back: int | None = Field(None, ge=1, le=200, description="Only the message this many positions back")
     id: str | None = Field(None, max_length=200, description="Only the message with this id of the chat network")
 
 
@@ -71,7 +71,7 @@ def _known_as(detail: str, call: Call) -> str:
 
 @tool_function(
     name="id",
-    description="Show the ids of this chat and of whoever asks, as settings need them.",
+    description="Show the ids of this chat and of the asker, as settings need them.",
     commands=("id",),
     tags="chat",
     offered_to=["command", "api"],
@@ -83,7 +83,7 @@ async def show_id(context: MessageContext, *, call: Call) -> FunctionResult:
             "id.shown",
             chat=context.chat.key,
             member=context.sender.ref.key,
-            role=context.sender.role.value,
+            role=role_name(context.sender.role, call.profile.texts),
             bot=context.bot,
         ),
         data={"chat": context.chat.key, "member": context.sender.ref.key, "role": context.sender.role.value},
@@ -104,6 +104,6 @@ async def stop(context: MessageContext, *, actions: ChatActions, call: Call) -> 
     if await actions.stop(context.chat, context.sender.ref, context.sender.role):
         # The stopped turn sends the message.
         return FunctionResult()
-    if await actions.ask_no_more(context.chat, context.sender.ref):
+    if await actions.withdraw_question(context.chat, context.sender.ref):
         return FunctionResult.say(call.say("stop.asked"))
     return FunctionResult.say(call.say("stop.nothing"))

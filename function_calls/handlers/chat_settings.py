@@ -71,7 +71,7 @@ def _shown(context: MessageContext, own: OwnSettings, call: Call, only: str = ""
     return FunctionResult.say("\n".join(lines))
 
 
-def _unknown(said: str, own: OwnSettings, context: MessageContext, call: Call) -> FunctionResult:
+def _unknown(name: str, own: OwnSettings, context: MessageContext, call: Call) -> FunctionResult:
     names = ", ".join(one.name for one in own.of(context.chat))
-    text = call.say("settings.unknown", name=said.split()[0][:60], names=names)
+    text = call.say("settings.unknown", name=name.split()[0][:60], names=names)
     return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text)

@@ -104,7 +104,7 @@ async def flip_coin(context: MessageContext, *, dice: Dice, call: Call) -> Funct
         "随机选一个：{options}",
     ),
     commands=("pick", "choose", "选", "选一个"),
-    tags="chance",
+    tags=("chance", "decide"),
     effect="read",
     ask={"options": "@dice.ask_options"},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from textwrap import shorten
 
@@ -10,16 +11,31 @@ from pydantic import BaseModel, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.schema.commands import allowed, plain_name, usage_line
-from function_calls.spec import Activation, FunctionResult, FunctionSpec, OfferedTo
-from services.refs import ErrorCode
+from function_calls.schema.commands import (
+    HEADINGS,
+    about,
+    allowed,
+    by_heading,
+    example_sentences,
+    plain_name,
+    short_about,
+    spoken_name,
+    usage_line,
+)
+from function_calls.spec import Activation, Choice, FunctionResult, FunctionSpec, OfferedTo
+from services.refs import ErrorCode, JsonObject
+from services.text_index import is_unspaced
 
 _PEOPLES_WAYS = frozenset({OfferedTo.COMMAND, OfferedTo.MODEL})
 _MODELS_ALONE = frozenset({OfferedTo.MODEL})
 
 _MOST_NAMED = 12
-_MOST_IN_WORDS = 6
+_MOST_LINES = 25
+_FEWEST_EXAMPLES, _MOST_EXAMPLES = 2, 3
 _BRIEF_CHARS = 380
+_SLOT = re.compile(r"\{\w+\}")
+_KINDS = {"date": "date", "date-time": "datetime", "time": "hour", "email": "email", "uri": "url", "uuid": "uuid"}
+"""Format of JSON Schema → its entry of `arguments.kinds` in the texts."""
 
 
 class HelpArguments(BaseModel, frozen=True):
@@ -48,110 +64,155 @@ class HelpArguments(BaseModel, frozen=True):
         "{topic} 怎么用",
     ),
     commands=("help", "帮助", "指令"),
+    tags="chat",
     return_direct=True,
 )
 async def help_(context: MessageContext, args: HelpArguments, *, call: Call) -> FunctionResult:
-    """List the functions that this member may call here, or describe one."""
-    functions = _for_people(call)
-    typed = [spec for spec in functions if _is_typed(spec)]
+    """List the headings with examples, the functions of one heading, or one function in detail. Functions that this
+    member may not call here, or that are not set up, are not listed."""
+    functions = [spec for spec in call.functions() if _is_for_people(spec, call) and spec.is_set_up(context.bot)]
+    headings = by_heading(functions, call.profile.texts)
     if args.topic:
-        return _one(args.topic, call)
-    head, foot = call.say("help.head", name=call.profile.bot_name), call.say("help.foot")
-    names = [spec.name for spec in functions]
-    others = [*_in_words(functions, call), *_on_request(call)]
-    text = "\n".join([head, *_lines(typed, call), *others, foot])
-    return FunctionResult.say(text, data=names, brief=_brief(head, typed, others, foot))
+        heading = _heading_called(args.topic, call)
+        return _page(heading, headings[heading], call) if heading else _one(args.topic, context, call)
+    used = [heading for heading, its in headings.items() if its or (heading == "more" and _on_request(call))]
+    lines = [
+        call.say(
+            "help.heading", title=_title(heading, call), examples=" · ".join(_shown(heading, headings[heading], call))
+        )
+        for heading in used
+    ]
+    head = call.say("help.head" if context.is_group else "help.head_private", name=call.profile.bot_name)
+    firsts = " · ".join(f"{_title(one, call)}: {_called(headings[one][0], call)}" for one in used if headings[one])
+    return FunctionResult.say(
+        "\n".join([head, *(f"• {line}" for line in lines), call.say("help.foot")]),
+        data=[spec.name for spec in functions],
+        choices=tuple(
+            Choice(_title(one, call), call.say("help.press", heading=_title(one, call).lower()), stays=True)
+            for one in used
+        ),
+        brief="\n".join([head, shorten(firsts, _BRIEF_CHARS, placeholder=" …")]),
+    )
 
 
-def _brief(head: str, typed: Sequence[FunctionSpec], others: Sequence[str], foot: str) -> str:
-    """The list in three lines, with the first word of each command, without duplicates."""
-    words = dict.fromkeys(f"/{spec.command.words[0].split()[0]}" for spec in typed)
-    listed = shorten(" · ".join([" ".join(words), *others]), _BRIEF_CHARS, placeholder=" …")
-    return "\n".join([head, listed, foot])
-
-
-def _for_people(call: Call) -> list[FunctionSpec]:
-    """Functions without those that only timers, programs or other functions call, and without inactive ones that have
-    no command."""
-    return [spec for spec in call.functions() if spec.access.offered_to & _PEOPLES_WAYS and _is_there(spec, call)]
-
-
-def _is_there(spec: FunctionSpec, call: Call) -> bool:
-    return spec.prompt.activation is Activation.ALWAYS or bool(spec.command.words) or call.is_at_hand(spec)
+def _is_for_people(spec: FunctionSpec, call: Call) -> bool:
+    """Whether members can request the function: with a command, or in words if it is active here. Built-in functions
+    without a command repeat another one for models."""
+    if _is_typed(spec) or spec.origin.built_in:
+        return _is_typed(spec)
+    ways = spec.access.offered_to
+    is_active = spec.prompt.activation is Activation.ALWAYS or call.is_active(spec)
+    return is_active and OfferedTo.MODEL in ways and ways != _MODELS_ALONE
 
 
 def _is_typed(spec: FunctionSpec) -> bool:
     return bool(spec.command.words) and OfferedTo.COMMAND in spec.access.offered_to
 
 
-def _in_words(functions: Sequence[FunctionSpec], call: Call) -> Sequence[str]:
-    """A line with the names of functions without a command, limited to the first six. Functions for models only are
-    left out, since members do not request them."""
-    names = [spec.name for spec in functions if not _is_typed(spec) and spec.access.offered_to != _MODELS_ALONE]
-    if not names:
-        return []
-    more = len(names) - _MOST_IN_WORDS
-    told = ", ".join(names[:_MOST_IN_WORDS])
-    if more > 0:
-        return [call.say("help.in_words_many", names=told, count=more)]
-    return [call.say("help.in_words", names=told)]
+def _title(heading: str, call: Call) -> str:
+    return call.say(f"help.headings.{heading}")
 
 
-def _on_request(call: Call) -> Sequence[str]:
-    """A line with the functions and groups that can be activated, if any."""
-    names = [one.name for one in call.on_request() if one.name not in call.profile.at_hand]
-    if not names:
-        return []
-    more = "…" if len(names) > _MOST_NAMED else ""
-    return [call.say("help.on_request", names=", ".join(f"@{name}" for name in names[:_MOST_NAMED]) + more)]
+def _heading_called(topic: str, call: Call) -> str:
+    """Heading with that title, in the chat's language or in English; empty if there is none."""
+    wanted = " ".join(topic.casefold().split())
+    return next((one for one in HEADINGS if wanted in (_title(one, call).casefold(), one.replace("_", " "))), "")
 
 
-def _lines(functions: Sequence[FunctionSpec], call: Call) -> list[str]:
-    """A line per function; functions with a common tag share a line to keep the list short."""
-    groups: dict[str, list[FunctionSpec]] = {}
-    for spec in functions:
-        groups.setdefault(
-            min(spec.origin.tags) if spec.origin.tags and spec.command.words else f" {spec.name}", []
-        ).append(spec)
-    return [_line(group[0]) if len(group) == 1 else _group(tag, group, call) for tag, group in groups.items()]
+def _shown(heading: str, its: Sequence[FunctionSpec], call: Call) -> list[str]:
+    """At most three examples of the heading; commands and names where there are too few sentences."""
+    sentences = example_sentences(heading, call.profile.texts)
+    found = [_quoted(sentences[spec.name], call) for spec in its if spec.origin.built_in and spec.name in sentences]
+    if len(found) < _FEWEST_EXAMPLES:
+        found += [_called(spec, call) for spec in its if spec.name not in sentences]
+        found += [f"@{name}" for name in _on_request(call)] if heading == "more" else []
+    return found[:_MOST_EXAMPLES]
 
 
-def _group(tag: str, group: Sequence[FunctionSpec], call: Call) -> str:
-    key = f"help.tags.{tag}"
-    label = call.say(key) if call.profile.texts.has(key) else tag.capitalize()
-    return f"• {label}: {', '.join(f'/{spec.command.words[0]}' for spec in group)}"
+def _quoted(sentence: str, call: Call) -> str:
+    return sentence if sentence.startswith("/") else call.say("help.quoted", sentence=sentence)
 
 
-def _line(spec: FunctionSpec) -> str:
-    return f"• {usage_line(spec)} — {spec.description.split('. ')[0].rstrip('.')}"
+def _called(spec: FunctionSpec, call: Call) -> str:
+    """Command of the function, or its first example, or its name."""
+    if _is_typed(spec):
+        return spoken_name(spec, call.profile.texts.language)
+    example = next((one for one in _examples(spec, call) if "…" not in one), "")
+    return _quoted(example, call) if example else plain_name(spec.name)
 
 
-def _one(topic: str, call: Call) -> FunctionResult:
+def _page(heading: str, its: Sequence[FunctionSpec], call: Call) -> FunctionResult:
+    texts = call.profile.texts
+    lines = [
+        call.say("help.line", name=_called(spec, call), about=short_about(spec, texts)) for spec in its[:_MOST_LINES]
+    ]
+    if len(its) > _MOST_LINES:
+        lines.append(call.say("help.more_lines", count=len(its) - _MOST_LINES))
+    names = _on_request(call) if heading == "more" else []
+    if names:
+        more = "…" if len(names) > _MOST_NAMED else ""
+        lines.append(call.say("help.on_request", names=", ".join(f"@{name}" for name in names[:_MOST_NAMED]) + more))
+    title = call.say("help.heading", title=_title(heading, call), examples="").rstrip()
+    text = "\n".join([title, *(lines or [call.say("help.nothing")]), call.say("help.foot")])
+    return FunctionResult.say(text, data=[spec.name for spec in its])
+
+
+def _on_request(call: Call) -> list[str]:
+    """Names of the functions and groups that can be activated and are not."""
+    return [one.name for one in call.on_request() if one.name not in call.profile.active]
+
+
+def _one(topic: str, context: MessageContext, call: Call) -> FunctionResult:
+    """Describe one function; one that only works in the other kind of chat, with a note."""
     wanted = topic.strip().lstrip("/").casefold()
-    for spec in call.functions():
+    here = call.functions()
+    for spec in (*here, *call.functions_elsewhere()):
         if spec.access.offered_to.isdisjoint(_PEOPLES_WAYS):
             continue
         if wanted in (spec.name.casefold(), plain_name(spec.name).casefold()) or wanted in spec.command.words:
-            return FunctionResult.say(_detail(spec, call), data={"name": spec.name, "parameters": spec.parameters})
+            lines = _detail(spec, call)
+            if not spec.is_set_up(context.bot):
+                lines.append(call.say("help.not_set_up"))
+            if spec not in here:
+                key = "refusals.only_private" if context.is_group else "refusals.only_group"
+                lines.append(call.say(key, name=spoken_name(spec, call.profile.texts.language)))
+            return FunctionResult.say("\n".join(lines), data={"name": spec.name, "parameters": spec.parameters})
     return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("help.unknown", topic=topic))
 
 
-def _detail(spec: FunctionSpec, call: Call) -> str:
+def _detail(spec: FunctionSpec, call: Call) -> list[str]:
     """Complete description of a function: its command forms from the texts, if any, else its parameters."""
+    texts = call.profile.texts
     typed = f"help.typed.{spec.name}"
-    if call.profile.texts.has(typed):
-        others = ", ".join(f"/{one}" for one in spec.command.words[1:])
-        also = [call.say("help.also", commands=others)] if others else []
-        return "\n".join([spec.description, *(f"• {line}" for line in call.say(typed).splitlines()), *also])
-    lines = [f"{usage_line(spec)} — {spec.description}"]
-    required = spec.parameters["required"]
+    shown = spoken_name(spec, texts.language)
+    others = [word for word in map("/{}".format, spec.command.words) if word != shown]
+    also = [call.say("help.also", commands=", ".join(others))] if others else []
+    if texts.has(typed):
+        return [about(spec, texts), *(f"• {line}" for line in call.say(typed).splitlines()), *also]
+    lines = [call.say("help.usage", usage=usage_line(spec, texts.language), about=about(spec, texts))]
     for name, schema in spec.parameters["properties"].items():
-        described = schema.get("description", "")
-        rule = allowed(schema, call.profile.texts)
-        optional = "" if name in required else f" ({call.say('help.optional')})"
-        lines.append(f"  {name}{optional}: {f'{described}; ' if described else ''}{rule}")
-    if len(spec.command.words) > 1:
-        lines.append(call.say("help.also", commands=", ".join(f"/{one}" for one in spec.command.words[1:])))
-    if spec.prompt.examples:
-        lines.append(call.say("help.examples", examples="; ".join(spec.prompt.examples[:3])))
-    return "\n".join(lines)
+        key = "help.parameter" if name in spec.parameters["required"] else "help.parameter_optional"
+        lines.append(call.say(key, name=name, hint=_hint(spec, name, schema, call)))
+    examples = _examples(spec, call)[:_MOST_EXAMPLES]
+    said = [call.say("help.examples_of", examples=call.say("help.between").join(examples))] if examples else []
+    return [*lines, *also, *said]
+
+
+def _hint(spec: FunctionSpec, name: str, schema: JsonObject, call: Call) -> str:
+    """What to write for a parameter: the texts for built-in functions, else its description and its values."""
+    texts, key = call.profile.texts, f"functions.parameters.{spec.name}.{name}"
+    if spec.origin.built_in and texts.has(key):
+        return call.say(key)
+    described = str(schema.get("description", "")).rstrip(".")
+    kind = _KINDS.get(str(schema.get("format")))
+    rule = call.say(f"arguments.kinds.{kind}") if kind else allowed(schema, texts)
+    if described and not kind and schema.get("type", "string") == "string" and "enum" not in schema:
+        return described
+    return f"{described}; {rule}" if described else rule
+
+
+def _examples(spec: FunctionSpec, call: Call) -> list[str]:
+    """Examples in the chat's language, or else all; those without a placeholder first."""
+    is_chinese = call.profile.texts.language == "zh"
+    fitting = [one for one in spec.prompt.examples if is_unspaced(one) == is_chinese] or spec.prompt.examples
+    return [_SLOT.sub("…", one) for one in sorted(fitting, key=lambda one: "{" in one)]

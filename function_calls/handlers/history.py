@@ -9,7 +9,7 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import ChatNotes
 from function_calls.spec import FunctionResult
-from services.chats.past import ChatPast
+from services.chats.message_history import MessageHistory
 from services.patterns import visible_line
 from services.refs import ErrorCode
 
@@ -34,7 +34,7 @@ from services.refs import ErrorCode
     effect="idempotent",
     confirm="@history.confirm",
 )
-async def clear_messages(context: MessageContext, *, past: ChatPast, call: Call) -> FunctionResult:
+async def clear_messages(context: MessageContext, *, past: MessageHistory, call: Call) -> FunctionResult:
     """Delete the messages before the request, and their summaries."""
     count = await past.forget(context.chat, context.sent_at, context.sender.ref)
     return FunctionResult.say(call.say("history.forgotten" if count else "history.nothing", count=count), data=count)
@@ -90,14 +90,12 @@ async def show_notes(context: MessageContext, *, notes: ChatNotes, call: Call) -
 )
 async def clear_notes(context: MessageContext, args: NameArguments, *, notes: ChatNotes, call: Call) -> FunctionResult:
     """Delete notes."""
-    wanted = args.name.strip().casefold()
+    name = args.name.strip().casefold()
     names = [
-        one.name
-        for one in notes.of(context.chat, context.bot)
-        if not wanted or visible_line(one.name).casefold() == wanted
+        one.name for one in notes.of(context.chat, context.bot) if not name or visible_line(one.name).casefold() == name
     ]
     if not names:
-        if not wanted:
+        if not name:
             return FunctionResult.say(call.say("notes.none"), data=[])
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("notes.unknown", name=args.name.strip()), ["name"])
     await notes.clear(context.chat, context.bot, names)

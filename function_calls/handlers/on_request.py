@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.ports import AtHand
-from function_calls.spec import FunctionResult, Takeable
+from function_calls.ports import ActiveFunctions
+from function_calls.spec import Activatable, FunctionResult
 from services.refs import ErrorCode, JsonObject
 
-MOST_AT_HAND = 20
+MOST_ACTIVE = 20
 _BETWEEN = re.compile(r"[\s,，、;；]+")
 _LISTED = 60
 _DESCRIPTION_CHARS = 80
@@ -43,38 +43,40 @@ class ListArguments(BaseModel):
 
 @tool_function(
     name="use_tools",
-    description="Take functions to hand that are offered on request only",
+    description="Activate functions that are offered on request only",
     commands=("use", "使用"),
     tags="tools",
     effect="idempotent",
     offered_to=("command",),
     line="names",
 )
-async def use_tools(context: MessageContext, args: NamesArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
+async def use_tools(
+    context: MessageContext, args: NamesArguments, *, active: ActiveFunctions, call: Call
+) -> FunctionResult:
     """Activate functions or groups in this chat, or deactivate all of them."""
     words = _words(args.names)
     if not words:
-        return _listed(at_hand.of(context.chat), call)
+        return _listed(active.of(context.chat), call)
     if len(words) == 1 and words[0].casefold() in call.profile.texts.words("tools.none_words"):
-        return await _all_put_away(context, at_hand, call)
+        return await _deactivate_all(context, active, call)
     found, unknown = _found(words, call)
     if unknown:
         return _no_such(unknown, call)
-    before = at_hand.of(context.chat)
+    before = active.of(context.chat)
     names = [one.name for one in found]
     count = len({*before, *names})
-    if count > max(MOST_AT_HAND, len(before)):
+    if count > max(MOST_ACTIVE, len(before)):
         return FunctionResult.fail(
-            ErrorCode.REFUSED, call.say("tools.too_many", most=MOST_AT_HAND, names=", ".join(before))
+            ErrorCode.REFUSED, call.say("tools.too_many", most=MOST_ACTIVE, names=", ".join(before))
         )
-    await at_hand.take(context.chat, names, context.sender.ref)
+    await active.activate(context.chat, names, context.sender.ref)
     key = "tools.taken_before" if set(names) <= set(before) else "tools.taken"
-    return FunctionResult.say(call.say(key, names=", ".join(names)), data={"at_hand": list(at_hand.of(context.chat))})
+    return FunctionResult.say(call.say(key, names=", ".join(names)), data={"at_hand": list(active.of(context.chat))})
 
 
 @tool_function(
     name="put_away_tools",
-    description="Put away functions that were taken to hand",
+    description="Deactivate functions that were activated",
     commands=("unuse", "停用"),
     tags="tools",
     effect="idempotent",
@@ -82,14 +84,14 @@ async def use_tools(context: MessageContext, args: NamesArguments, *, at_hand: A
     line="names",
 )
 async def put_away_tools(
-    context: MessageContext, args: NamesArguments, *, at_hand: AtHand, call: Call
+    context: MessageContext, args: NamesArguments, *, active: ActiveFunctions, call: Call
 ) -> FunctionResult:
     """Deactivate functions and groups in this chat, by name or all of them."""
-    words, before = _words(args.names), at_hand.of(context.chat)
+    words, before = _words(args.names), active.of(context.chat)
     if not words:
         return _listed(before, call)
     if len(words) == 1 and words[0].casefold() in call.profile.texts.words("tools.all_words"):
-        return await _all_put_away(context, at_hand, call)
+        return await _deactivate_all(context, active, call)
     by_word = {name.casefold(): name for name in before}
     # Names that no longer exist can be deactivated too.
     unknown = [word for word in words if word.casefold() not in by_word]
@@ -97,32 +99,34 @@ async def put_away_tools(
         text = call.say("tools.not_at_hand", names=", ".join(unknown), at_hand=", ".join(before) or "–")
         return FunctionResult.fail(ErrorCode.NOT_FOUND, text, ["names"])
     names = [by_word[word.casefold()] for word in words]
-    await at_hand.put_away(context.chat, names, context.sender.ref)
+    await active.deactivate(context.chat, names, context.sender.ref)
     return FunctionResult.say(
-        call.say("tools.put_away", names=", ".join(names)), data={"at_hand": list(at_hand.of(context.chat))}
+        call.say("tools.put_away", names=", ".join(names)), data={"at_hand": list(active.of(context.chat))}
     )
 
 
 @tool_function(
     name="list_tools",
-    description="List the functions at hand in this chat and those that can be taken to hand, or show one in detail",
+    description="List the functions active in this chat and those that can be activated, or show one in detail",
     examples=("which tools are at hand", "list the tools of this chat", "现在有哪些工具", "可以使用哪些工具"),
     commands=("tools", "工具"),
     tags="tools",
     offered_to=("command", "model"),
 )
-async def list_tools(context: MessageContext, args: ListArguments, *, at_hand: AtHand, call: Call) -> FunctionResult:
+async def list_tools(
+    context: MessageContext, args: ListArguments, *, active: ActiveFunctions, call: Call
+) -> FunctionResult:
     """List the active functions of this chat and those that can be activated."""
     if args.name:
-        return _detail(args.name.strip(), at_hand.of(context.chat), call)
-    return _listed(at_hand.of(context.chat), call)
+        return _detail(args.name.strip(), active.of(context.chat), call)
+    return _listed(active.of(context.chat), call)
 
 
 def _words(names: str) -> list[str]:
     return [word for one in _BETWEEN.split(names) if (word := one.lstrip("@＠"))]
 
 
-def _found(words: Iterable[str], call: Call) -> tuple[list[Takeable], list[str]]:
+def _found(words: Iterable[str], call: Call) -> tuple[list[Activatable], list[str]]:
     """Functions and groups named by the words, without duplicates, and the unknown words."""
     known = {one.name.casefold(): one for one in call.on_request()}
     found = {word: known.get(word.casefold()) for word in words}
@@ -142,19 +146,19 @@ def _no_such(unknown: Sequence[str], call: Call) -> FunctionResult:
     return FunctionResult.fail(ErrorCode.NOT_FOUND, f"{text} {hint}".strip(), ["names"])
 
 
-async def _all_put_away(context: MessageContext, at_hand: AtHand, call: Call) -> FunctionResult:
-    names = at_hand.of(context.chat)
-    await at_hand.put_away(context.chat, names, context.sender.ref)
+async def _deactivate_all(context: MessageContext, active: ActiveFunctions, call: Call) -> FunctionResult:
+    names = active.of(context.chat)
+    await active.deactivate(context.chat, names, context.sender.ref)
     key = "tools.put_away" if names else "tools.none_at_hand"
     return FunctionResult.say(call.say(key, names=", ".join(names)), data={"at_hand": []})
 
 
 def _listed(names: Sequence[str], call: Call) -> FunctionResult:
     """List of active and of available functions."""
-    takeable = call.on_request()
-    known = {one.name: one for one in takeable}
+    activatable = call.on_request()
+    known = {one.name: one for one in activatable}
     here = [_line(known[name], call) if name in known else call.say("tools.gone", name=name) for name in names]
-    others = [one for one in takeable if one.name not in names]
+    others = [one for one in activatable if one.name not in names]
     lines = [call.say("tools.at_hand") if here else call.say("tools.none_at_hand"), *here]
     if others:
         lines += [call.say("tools.could_be"), *(_line(one, call) for one in others[:_LISTED])]
@@ -169,7 +173,7 @@ def _listed(names: Sequence[str], call: Call) -> FunctionResult:
     return FunctionResult.say("\n".join(lines), data=data)
 
 
-def _line(one: Takeable, call: Call) -> str:
+def _line(one: Activatable, call: Call) -> str:
     if not one.is_group:
         return call.say("tools.line", name=one.name, description=_short(one.description))
     members = ", ".join(one.functions[:8]) + ("…" if len(one.functions) > 8 else "")
@@ -181,22 +185,22 @@ def _short(description: str) -> str:
     return first if len(first) <= _DESCRIPTION_CHARS else f"{first[:_DESCRIPTION_CHARS]}…"
 
 
-def _data(one: Takeable) -> JsonObject:
+def _data(one: Activatable) -> JsonObject:
     data: JsonObject = {"name": one.name, "description": one.description}
     return {**data, "functions": list(one.functions)} if one.is_group else data
 
 
 def _detail(name: str, names: Sequence[str], call: Call) -> FunctionResult:
     """A function with its schema, or a group with its functions."""
-    wanted = name.lstrip("@＠/").casefold()
-    group = next((one for one in call.on_request() if one.is_group and one.name.casefold() == wanted), None)
+    key = name.lstrip("@＠/").casefold()
+    group = next((one for one in call.on_request() if one.is_group and one.name.casefold() == key), None)
     if group is not None:
         state = call.say("tools.is_at_hand" if group.name in names else "tools.is_not", name=group.name)
         return FunctionResult.say(
             f"{_line(group, call)}\n{state}", data={**_data(group), "at_hand": group.name in names}
         )
     for spec in call.functions():
-        if wanted == spec.name.casefold() or wanted in spec.command.words:
+        if key == spec.name.casefold() or key in spec.command.words:
             data = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
             parameters = ", ".join(spec.parameters["properties"]) or "–"
             text = call.say("tools.detail", name=spec.name, description=spec.description, parameters=parameters)

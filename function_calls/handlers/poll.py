@@ -129,8 +129,8 @@ async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Poll
         options = "\n".join(f"{index}. {option}" for index, option in enumerate(error.poll.options, 1))
         text = call.say("poll.no_such_option", option=args.option, options=options)
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["option"])
-    said = call.say("poll.voted", name=context.sender.name, option=option)
-    return FunctionResult.say("\n".join([said, *_votes(standing, call)]), data=_data(standing))
+    confirmation = call.say("poll.voted", name=context.sender.name, option=option)
+    return FunctionResult.say("\n".join([confirmation, *_votes(standing, call)]), data=_data(standing))
 
 
 @tool_function(

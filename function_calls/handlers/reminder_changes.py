@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.reminding import (
+from function_calls.reminder_results import (
     PROBLEMS,
     WHICH,
     RequestProblem,
@@ -19,26 +19,26 @@ from function_calls.reminding import (
     choose,
     data_of,
     failed,
-    is_to_be_asked_again,
     lines_of,
+    mark_outside,
+    needs_exact_time,
     question,
-    told_of,
 )
 from function_calls.spec import FunctionResult
 from services.timers.reminders import (
-    Asker,
     Reminders,
+    Requester,
     SeveralReminders,
+    confirmation,
     is_own_affair,
     means_all,
     one_line,
     only,
     require_mine,
-    was_set,
 )
 from services.timers.timer import Timer
 from services.timers.timetable import Removed
-from services.times.wished_times import Repeat, WishedTime, wished_time
+from services.times.requested_times import Repeat, RequestedTime, requested_time
 
 _ON_A_PAGE = 12
 _DIGITS = 4
@@ -67,14 +67,14 @@ class ChangeArguments(BaseModel):
     end: str | None = Field(default=None, description="ISO date of the last", max_length=40)
 
     @property
-    def time(self) -> WishedTime:
+    def time(self) -> RequestedTime:
         """The new time."""
-        return wished_time(self.when, self.start, self.repeat, self.every, self.cron, self.end)
+        return requested_time(self.when, self.start, self.repeat, self.every, self.cron, self.end)
 
 
 @tool_function(
     name="reminder_list",
-    description="Show the reminders of whoever asks in this chat",
+    description="Show the asker's reminders in this chat",
     examples=(
         "show my reminders",
         "list my reminders",
@@ -150,7 +150,7 @@ async def reminder_change(
         known = {"which": args.which}
         return question(call, "reminder_change", "reminders.nothing_to_change", "when", known)
     try:
-        timer = only(await reminders.meant(asker, args.which))
+        timer = only(await reminders.select(asker, args.which))
         if not is_own_affair(timer, asker.member):
             require_mine(timer, asker)
             return await call.invoke("reminder_change_of_others", _raw(args, timer))
@@ -175,28 +175,28 @@ async def reminder_change_of_others(
     """Change a reminder for others. Only called by `reminder_change`, so that a tainted turn needs an approval."""
     asker = asker_of(context, call)
     try:
-        return await _changed(asker, only(await reminders.meant(asker, args.which)), args, reminders, call)
+        return await _changed(asker, only(await reminders.select(asker, args.which)), args, reminders, call)
     except PROBLEMS as problem:
         return _failed_change(problem, "reminder_change", args, reminders, call)
 
 
 async def _changed(
-    asker: Asker, timer: Timer, args: ChangeArguments, reminders: Reminders, call: Call
+    asker: Requester, timer: Timer, args: ChangeArguments, reminders: Reminders, call: Call
 ) -> FunctionResult:
     changed, plan = await reminders.change(asker, timer, one_line(args.text or ""), args.time, call_key=call.key)
     if plan is None:
-        said = (await lines_of([changed], asker, reminders, call))[0]
+        line = (await lines_of([changed], asker, reminders, call))[0]
     else:
         now, texts = reminders.now(), call.profile.texts
-        said = was_set("reminders.changed", changed, plan, by=asker.member, now=now, texts=texts)
-    return told_of([timer, changed], asker, FunctionResult.say(said, data=data_of(changed)))
+        line = confirmation("reminders.changed", changed, plan, by=asker.member, now=now, texts=texts)
+    return mark_outside([timer, changed], asker, FunctionResult.say(line, data=data_of(changed)))
 
 
 def _failed_change(
     problem: RequestProblem, function: str, args: ChangeArguments, reminders: Reminders, call: Call
 ) -> FunctionResult:
     result = failed(problem, reminders, call)
-    if is_to_be_asked_again(problem) and result.error is not None:
+    if needs_exact_time(problem) and result.error is not None:
         return asked(result.error.text, function, "when", {"which": args.which, "text": args.text})
     return result
 
@@ -252,7 +252,7 @@ async def reminder_delete(
     if before:
         return _removed(before, asker, call)
     try:
-        timers = await reminders.meant(asker, args.which)
+        timers = await reminders.select(asker, args.which)
         for timer in timers:
             require_mine(timer, asker)
         if not all(is_own_affair(timer, asker.member) for timer in timers):
@@ -280,7 +280,7 @@ async def reminder_delete_of_others(
     """Delete reminders for others. Only called by `reminder_delete`, so that a tainted turn needs an approval."""
     asker = asker_of(context, call)
     try:
-        removed = await reminders.remove(asker, await reminders.meant(asker, args.which), call_key=call.key)
+        removed = await reminders.remove(asker, await reminders.select(asker, args.which), call_key=call.key)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     return _removed(removed, asker, call)
@@ -288,7 +288,7 @@ async def reminder_delete_of_others(
 
 @tool_function(
     name="reminder_delete_all",
-    description="Delete all reminders that whoever asks has set in this chat",
+    description="Delete all reminders that the asker has set in this chat",
     examples=(
         "delete all my reminders",
         "clear all reminders",
@@ -320,14 +320,14 @@ async def reminder_delete_all(
     return _removed(removed, asker, call)
 
 
-def _removed(removed: Sequence[Removed], asker: Asker, call: Call) -> FunctionResult:
-    gone = [one.timer for one in removed]
-    said = [one.timer for one in removed if one.being_said]
-    if len(gone) > 1:
-        numbers = ", ".join(f"#{timer.number} {timer.title}".strip() for timer in gone)
+def _removed(removed: Sequence[Removed], asker: Requester, call: Call) -> FunctionResult:
+    timers = [one.timer for one in removed]
+    being_sent = [one.timer for one in removed if one.is_being_sent]
+    if len(timers) > 1:
+        numbers = ", ".join(f"#{timer.number} {timer.title}".strip() for timer in timers)
         lines = [call.say("reminders.deleted_all", numbers=numbers)]
     else:
-        lines = [call.say("reminders.deleted", number=timer.number, text=timer.title) for timer in gone]
-    lines += [call.say("reminders.being_said", number=timer.number, text=timer.title) for timer in said]
-    result = FunctionResult.say("\n".join(lines), data={"deleted": [timer.number for timer in gone]})
-    return told_of(gone, asker, result)
+        lines = [call.say("reminders.deleted", number=timer.number, text=timer.title) for timer in timers]
+    lines += [call.say("reminders.being_said", number=timer.number, text=timer.title) for timer in being_sent]
+    result = FunctionResult.say("\n".join(lines), data={"deleted": [timer.number for timer in timers]})
+    return mark_outside(timers, asker, result)

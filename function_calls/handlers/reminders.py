@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.reminding import (
+from function_calls.reminder_results import (
     PROBLEMS,
     WHICH,
     asked,
@@ -19,28 +19,28 @@ from function_calls.reminding import (
     choose,
     failed,
     is_mentioned,
-    is_to_be_asked_again,
+    mark_outside,
+    needs_exact_time,
     question,
-    told_of,
 )
 from function_calls.spec import Choice, FunctionResult
 from services.chats.members import KnownMember, KnownMembers, called
 from services.refs import ErrorCode, JsonObject, Role
 from services.timers.reminder_lines import ME, US, read_line
 from services.timers.reminders import (
-    Asker,
     NotASingleTime,
     Plan,
+    ReminderRequest,
     Reminders,
+    Requester,
     SeveralReminders,
-    Wish,
+    confirmation,
     one_line,
     reminder_text,
-    was_set,
 )
 from services.timers.timer import Timer
+from services.times.requested_times import Repeat, RequestedTime, requested_time
 from services.times.time_formatting import amount, distance, moment
-from services.times.wished_times import Repeat, WishedTime, wished_time
 
 
 class RemindArguments(BaseModel):
@@ -65,9 +65,9 @@ async def remind(context: MessageContext, args: RemindArguments, *, reminders: R
     if timer is None:
         return FunctionResult()
     may_call_all = context.sender.role in Role.at_least(Role.MODERATOR)
-    said, mentions = reminder_text(timer, args.text, call.profile.texts, may_call_all=may_call_all)
+    text, mentions = reminder_text(timer, args.text, call.profile.texts, may_call_all=may_call_all)
     data = {"reminder": timer.number, "text": args.text}
-    return FunctionResult.say(said, data=data, mentions=mentions, choices=_choices(timer, reminders, call))
+    return FunctionResult.say(text, data=data, mentions=mentions, choices=_choices(timer, reminders, call))
 
 
 def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ...]:
@@ -125,10 +125,10 @@ async def reminder_snooze(
     """Repeat a reminder later, without changing its schedule."""
     asker = asker_of(context, call)
     try:
-        timer, until = await reminders.said_or_meant(asker, args.which or "", args.when or "")
+        timer, until = await reminders.selected_or_last(asker, args.which or "", args.when or "")
         if timer is None:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("reminders.nothing_said"))
-        snoozed = await reminders.put_off(asker, timer, until, call_key=call.key)
+        snoozed = await reminders.snooze(asker, timer, until, call_key=call.key)
     except NotASingleTime as problem:
         text = call.say("reminders.snooze_once", said=str(problem))
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["when"])
@@ -146,7 +146,7 @@ async def reminder_snooze(
         text=snoozed.title,
     )
     data = {"reminder": snoozed.number, "until": at.astimezone(zone).isoformat()}
-    return told_of([snoozed], asker, FunctionResult.say(text, data=data))
+    return mark_outside([snoozed], asker, FunctionResult.say(text, data=data))
 
 
 @tool_function(
@@ -164,16 +164,16 @@ async def reminder_done(
     """Complete a reminder and cancel its snooze. Repeating reminders continue."""
     asker = asker_of(context, call)
     try:
-        timer, _ = await reminders.said_or_meant(asker, args.which or "", "")
+        timer, _ = await reminders.selected_or_last(asker, args.which or "", "")
         if timer is None:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("reminders.nothing_said"))
-        await reminders.done_with(asker, timer, call_key=call.key)
+        await reminders.finish(asker, timer, call_key=call.key)
     except SeveralReminders as problem:
         return await choose(problem, args.which or "", asker, reminders, call)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     result = FunctionResult.say(call.say("reminders.done", number=timer.number, text=timer.title))
-    return told_of([timer], asker, result)
+    return mark_outside([timer], asker, result)
 
 
 class ReminderItem(BaseModel):
@@ -192,13 +192,13 @@ class ReminderItem(BaseModel):
     end: str | None = Field(default=None, description="ISO date of the last", max_length=40)
     count: int | None = Field(default=None, description="How many times in all", ge=1, le=10_000)
     who: list[str] | None = Field(
-        default=None, description="Names, or `all` for the group; absent: whoever asks", max_length=50
+        default=None, description="Names, or `all` for the group; absent: the asker", max_length=50
     )
 
     @property
-    def time(self) -> WishedTime:
+    def time(self) -> RequestedTime:
         """Its time."""
-        return wished_time(self.when, self.start, self.repeat, self.every, self.cron, self.end, self.count)
+        return requested_time(self.when, self.start, self.repeat, self.every, self.cron, self.end, self.count)
 
 
 _FURTHER: JsonObject = {"type": "array", "items": {"type": "object"}}
@@ -224,7 +224,7 @@ class _Asked:
     item: ReminderItem
     members: tuple[KnownMember, ...]
 
-    def is_own(self, asker: Asker) -> bool:
+    def is_own(self, asker: Requester) -> bool:
         """Whether the asker is the only recipient."""
         return [one.ref for one in self.members] == [asker.member]
 
@@ -273,18 +273,18 @@ async def reminder_create(
     asker = asker_of(context, call, is_time_new=says_when)
     before = await reminders.added_by(call.key, f"{call.key}.0")
     if before:
-        return _told(before, [None] * len(before), asker, reminders, call)
+        return _result_texts(before, [None] * len(before), asker, reminders, call)
     known = await members.of(context.chat) if context.is_group else ()
-    read = await _taken_apart(args, asker, [one.name for one in known], reminders, call)
+    read = await _parsed_items(args, asker, [one.name for one in known], reminders, call)
     if isinstance(read, FunctionResult):
         return read
     try:
-        wanted = [_Asked(item, _for_whom(item, asker, known, context)) for item in read]
+        items = [_Asked(item, _for_whom(item, asker, known, context)) for item in read]
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
-    if not all(one.is_own(asker) for one in wanted):
+    if not all(one.is_own(asker) for one in items):
         return await call.invoke("reminder_for_others", _raw(read))
-    return await _set(asker, wanted, reminders, call)
+    return await _set(asker, items, reminders, call)
 
 
 @tool_function(
@@ -303,14 +303,14 @@ async def reminder_for_others(
     known = await members.of(context.chat) if context.is_group else ()
     items = args.items
     try:
-        wanted = [_Asked(item, _for_whom(item, asker, known, context)) for item in items]
+        requested = [_Asked(item, _for_whom(item, asker, known, context)) for item in items]
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
-    return await _set(asker, wanted, reminders, call)
+    return await _set(asker, requested, reminders, call)
 
 
-async def _taken_apart(
-    args: CreateArguments, asker: Asker, names: Sequence[str], reminders: Reminders, call: Call
+async def _parsed_items(
+    args: CreateArguments, asker: Requester, names: Sequence[str], reminders: Reminders, call: Call
 ) -> list[ReminderItem] | FunctionResult:
     """Each reminder with its time, extracted from its text if necessary; or the question for a missing part."""
     now = await reminders.now_of(asker)
@@ -321,8 +321,8 @@ async def _taken_apart(
             continue
         line = read_line(item.text, now, reminders.times, names)
         who = item.who if item.who is not None else list(line.who) or None
-        taken = item.model_copy(update={"text": line.text or item.text, "when": line.when or None, "who": who})
-        items.append(taken)
+        parsed = item.model_copy(update={"text": line.text or item.text, "when": line.when or None, "who": who})
+        items.append(parsed)
         if line.text and line.when:
             continue
         if number:
@@ -330,14 +330,14 @@ async def _taken_apart(
             text = call.say("reminders.in_item", text=item.text, problem=problem)
             return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["more"])
         missing = "when" if line.text else "text"
-        raw = {**_raw([taken, *args.items[1:]])}
+        raw = {**_raw([parsed, *args.items[1:]])}
         raw.pop(missing, None)
         return question(call, "reminder_create", f"reminders.ask_{missing}", missing, raw)
     return items
 
 
 def _for_whom(
-    item: ReminderItem, asker: Asker, known: Sequence[KnownMember], context: MessageContext
+    item: ReminderItem, asker: Requester, known: Sequence[KnownMember], context: MessageContext
 ) -> tuple[KnownMember, ...]:
     """Recipients of `item`; an empty tuple means everybody in the chat. Raises UnknownMember and SeveralMembers."""
     me = KnownMember(asker.member, asker.name)
@@ -351,23 +351,23 @@ def _for_whom(
         if folded in ME or folded in US:
             one = me
         else:
-            one = called(name, here, context.mentions, as_mention=is_mentioned(name, context, beside=item.text))
+            one = called(name, here, context.mentions, as_mention=is_mentioned(name, context, except_in=item.text))
         found[one.ref.key] = one
     return tuple(found.values())
 
 
-async def _set(asker: Asker, wanted: Sequence[_Asked], reminders: Reminders, call: Call) -> FunctionResult:
+async def _set(asker: Requester, items: Sequence[_Asked], reminders: Reminders, call: Call) -> FunctionResult:
     """Create all reminders, or none, and report their times."""
     plans: list[Plan] = []
-    for one in wanted:
+    for one in items:
         try:
-            plans += await reminders.plans(asker, Wish(one_line(one.item.text), one.item.time), one.members)
+            plans += await reminders.plans(asker, ReminderRequest(one_line(one.item.text), one.item.time), one.members)
         except PROBLEMS as problem:
             result = failed(problem, reminders, call)
-            if len(wanted) > 1 and result.error is not None:
+            if len(items) > 1 and result.error is not None:
                 text = call.say("reminders.in_item", text=one.item.text, problem=result.error.text)
                 return result.with_error_text(text)
-            if is_to_be_asked_again(problem) and result.error is not None:
+            if needs_exact_time(problem) and result.error is not None:
                 raw = _raw([one.item])
                 raw.pop("when", None)
                 return asked(result.error.text, "reminder_create", "when", raw)
@@ -376,15 +376,15 @@ async def _set(asker: Asker, wanted: Sequence[_Asked], reminders: Reminders, cal
         timers = await reminders.create(asker, plans, call_key=call.key)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
-    return _told(timers, plans, asker, reminders, call)
+    return _result_texts(timers, plans, asker, reminders, call)
 
 
-def _told(
-    timers: Sequence[Timer], plans: Sequence[Plan | None], asker: Asker, reminders: Reminders, call: Call
+def _result_texts(
+    timers: Sequence[Timer], plans: Sequence[Plan | None], asker: Requester, reminders: Reminders, call: Call
 ) -> FunctionResult:
     now, texts = reminders.now(), call.profile.texts
     lines = [
-        was_set("reminders.set", timer, plan, by=asker.member, now=now, texts=texts)
+        confirmation("reminders.set", timer, plan, by=asker.member, now=now, texts=texts)
         for timer, plan in zip(timers, plans, strict=True)
     ]
     if asker.private_to is not None and any(timer.private_to is None for timer in timers):

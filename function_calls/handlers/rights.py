@@ -8,6 +8,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import Members
+from function_calls.schema.commands import role_name, spoken_name
 from function_calls.spec import FunctionResult
 from services.chats.grants import Grants
 from services.clock import Clock
@@ -22,7 +23,7 @@ class GrantArguments(BaseModel, frozen=True):
 
 @tool_function(
     name="roles",
-    description="Show who has which role in this chat, and what whoever asks may do.",
+    description="Show who has which role in this chat, and what the asker may do.",
     commands=("roles", "权限"),
     tags="chat",
     offered_to=["command", "api"],
@@ -31,12 +32,16 @@ async def roles(context: MessageContext, *, members: Members, call: Call) -> Fun
     """Show current roles according to the platform and the settings. Chats cannot assign roles."""
     known = await members.role(context.chat, context.sender.ref)
     role = known or context.sender.role
-    lines = [call.say("roles.yours", role=role.value)]
-    more = [spec for spec in call.functions() if Role.MEMBER not in spec.access.roles and spec.command.words]
+    lines = [call.say("roles.yours", role=role_name(role, call.profile.texts))]
+    more = [
+        spoken_name(spec, call.profile.texts.language)
+        for spec in call.functions()
+        if Role.MEMBER not in spec.access.roles and spec.command.words and spec.is_set_up(context.bot)
+    ]
     if more:
-        lines.append(call.say("roles.you_may", commands=", ".join(f"/{spec.command.words[0]}" for spec in more)))
+        lines.append(call.say("roles.you_may", commands=", ".join(more)))
     others = [one for one in await members.speakers(context.chat) if one.role not in (None, Role.MEMBER)]
-    lines += [call.say("roles.line", name=one.name, role=one.role.value if one.role else "") for one in others]
+    lines += [call.say("roles.line", name=one.name, role=role_name(one.role, call.profile.texts)) for one in others]
     lines.append(call.say("roles.how"))
     return FunctionResult.say("\n".join(lines), data={"role": role.value, "others": [one.name for one in others]})
 
@@ -59,8 +64,8 @@ async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, 
             code=one.code,
             function=one.function,
             arguments=f" ({one.arguments})" if one.arguments else "",
-            name=one.given_by,
-            days=(clock.now_ms() - one.given_ms) // 86_400_000,
+            name=one.granted_by,
+            days=(clock.now_ms() - one.granted_ms) // 86_400_000,
         )
         for one in found
     ]

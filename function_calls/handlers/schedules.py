@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext
 from function_calls.declaration import tool_function
-from function_calls.rehearsal import Rehearsal, Rehearsed, Unfit
+from function_calls.schedule_check import NotSchedulable, ScheduleCheck, ScheduledCall
 from function_calls.spec import FunctionResult
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject, MemberRef
@@ -78,7 +78,7 @@ async def schedule(
     args: PlanArguments,
     *,
     schedules: Schedules,
-    rehearsal: Rehearsal,
+    check: ScheduleCheck,
     clock: Clock,
     call: Call,
 ) -> FunctionResult:
@@ -89,13 +89,13 @@ async def schedule(
     try:
         zone = call.profile.timezone.key
         when, line = schedules.reader.head(
-            args.plan or "", clock.now(), zone, lambda rest: rehearsal.is_command(context, rest)
+            args.plan or "", clock.now(), zone, lambda rest: check.is_command(context, rest)
         )
-        run = rehearsal.line(context, line, call.profile)
+        run = check.line(context, line, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)
-    except Unfit as error:
-        return _unfit(error)
+    except NotSchedulable as error:
+        return _not_schedulable(error)
     return await _created(context, when, run, schedules, clock, call)
 
 
@@ -121,18 +121,18 @@ async def schedule_create(
     args: CreateArguments,
     *,
     schedules: Schedules,
-    rehearsal: Rehearsal,
+    check: ScheduleCheck,
     clock: Clock,
     call: Call,
 ) -> FunctionResult:
     """Schedule a function with arguments."""
     try:
-        when = schedules.reader.said_now(args.when, clock.now(), call.profile.timezone.key)
-        run = rehearsal.call(context, args.function, args.arguments, call.profile)
+        when = schedules.reader.parse_as_of(args.when, clock.now(), call.profile.timezone.key)
+        run = check.call(context, args.function, args.arguments, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)
-    except Unfit as error:
-        return _unfit(error)
+    except NotSchedulable as error:
+        return _not_schedulable(error)
     return await _created(context, when, run, schedules, clock, call)
 
 
@@ -159,7 +159,7 @@ async def schedule_list(context: MessageContext, *, schedules: Schedules, clock:
 
 @tool_function(
     name="schedule_pause",
-    description="Stop a schedule of this chat for the time being; its number stands in the list.",
+    description="Pause a schedule of this chat; its number is in the list.",
     examples=(
         "pause schedule {number}",
         "stop schedule number {number} for now",
@@ -185,7 +185,7 @@ async def schedule_pause(
 
 @tool_function(
     name="schedule_resume",
-    description="Let a paused schedule of this chat go on.",
+    description="Resume a paused schedule of this chat.",
     examples=(
         "resume schedule {number}",
         "let schedule number {number} go on",
@@ -245,7 +245,7 @@ async def schedule_remove(
 
 
 async def _created(
-    context: MessageContext, when: When, run: Rehearsed, schedules: Schedules, clock: Clock, call: Call
+    context: MessageContext, when: When, run: ScheduledCall, schedules: Schedules, clock: Clock, call: Call
 ) -> FunctionResult:
     if context.kind is Kind.TIMER:
         # A scheduled function may call this one.
@@ -273,10 +273,10 @@ async def _created(
         return FunctionResult.fail(ErrorCode.REFUSED, call.say("schedules.full_of_yours", most=error.most))
     except BadRule as error:
         return _bad_rule(error, call)
-    said = in_words(timer.rule, timer.timezone, clock.now(), call.profile.texts)
+    rule_text = in_words(timer.rule, timer.timezone, clock.now(), call.profile.texts)
     text = call.say(
         "schedules.created",
-        rule=said[:1].upper() + said[1:],
+        rule=rule_text[:1].upper() + rule_text[1:],
         zone=timer.zone,
         line=timer.title,
         number=timer.number,
@@ -331,7 +331,7 @@ def _bad_rule(error: BadRule, call: Call) -> FunctionResult:
     return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say(f"schedules.when.{error.reason.value}"), ["when"])
 
 
-def _unfit(error: Unfit) -> FunctionResult:
+def _not_schedulable(error: NotSchedulable) -> FunctionResult:
     return FunctionResult.fail(error.code, error.text)
 
 

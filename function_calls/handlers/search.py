@@ -54,9 +54,9 @@ async def search(context: MessageContext, args: SearchArguments, *, web: WebSear
     except NoSearch:
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("search.not_set"))
     except WebError as error:
-        again = error.code is ErrorCode.TRANSIENT
-        key = "busy" if error.status == _BUSY else "try_again" if again else "out_of_order"
-        code = ErrorCode.TRANSIENT if again else ErrorCode.ENVIRONMENT
+        may_retry = error.code is ErrorCode.TRANSIENT
+        key = "busy" if error.status == _BUSY else "try_again" if may_retry else "out_of_order"
+        code = ErrorCode.TRANSIENT if may_retry else ErrorCode.ENVIRONMENT
         return FunctionResult.fail(code, call.say(f"search.{key}"))
     if not answer.text and not answer.hits:
         return FunctionResult.say(call.say("search.nothing", query=args.query), data={"hits": []})

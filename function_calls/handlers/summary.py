@@ -18,9 +18,9 @@ from function_calls.ports import ChatWriter
 from function_calls.rounds.conversation import attributed, estimated_tokens
 from function_calls.spec import FunctionResult
 from function_calls.turn import HistoryLine
-from services.chats.past import ChatLine, ChatPast, Period, overview, read_period, since
+from services.chats.message_history import ChatLine, MessageHistory, Period, overview, read_period, since
 from services.clock import Clock
-from services.llm.model import ModelMessage, Unwritten
+from services.llm.model import ModelMessage, NoTextReason
 from services.refs import ErrorCode
 from services.text_index import terms
 from services.web.content import shortened
@@ -71,7 +71,7 @@ class SummaryArguments(BaseModel):
     ),
     commands=("summary", "catchup", "总结"),
     positional=("period",),
-    tags="chat",
+    tags=("chat", "find_out"),
     scope="group",
     touches="reads_outside",
     effect="read",
@@ -82,7 +82,7 @@ async def summary(
     context: MessageContext,
     args: SummaryArguments,
     *,
-    past: ChatPast,
+    past: MessageHistory,
     writer: ChatWriter,
     settings: SummarySettings,
     clock: Clock,
@@ -103,7 +103,7 @@ async def summary(
             names = ", ".join(_names(excerpt.lines))
             text = call.say("summary.unknown_member", member=args.member, names=names)
             return FunctionResult.fail(ErrorCode.NOT_FOUND, text, ["member"])
-    fitting = _that_fit(lines, settings.tokens)
+    fitting = _within_tokens(lines, settings.tokens)
     is_cut = excerpt.is_cut or len(fitting) < len(lines)
     written = await writer.write(context.chat, call.profile, _request(fitting, args, call), settings.timeout_seconds)
     if isinstance(written, str):
@@ -137,9 +137,9 @@ def _names(lines: Sequence[ChatLine]) -> list[str]:
     return list(dict.fromkeys(line.name for line in reversed(lines) if not line.from_bot))
 
 
-def _of_member(lines: Sequence[ChatLine], wanted: str) -> Sequence[ChatLine]:
+def _of_member(lines: Sequence[ChatLine], member: str) -> Sequence[ChatLine]:
     """Messages of the member with that name or unique prefix, and replies to them."""
-    called = wanted.strip().lstrip("@").casefold()
+    called = member.strip().lstrip("@").casefold()
     names = _names(lines)
     found = [name for name in names if name.casefold() == called]
     if not found:
@@ -149,7 +149,7 @@ def _of_member(lines: Sequence[ChatLine], wanted: str) -> Sequence[ChatLine]:
     return [line for line in lines if line.reply_to_name == found[0] or (line.name == found[0] and not line.from_bot)]
 
 
-def _that_fit(lines: Sequence[ChatLine], tokens: int) -> Sequence[ChatLine]:
+def _within_tokens(lines: Sequence[ChatLine], tokens: int) -> Sequence[ChatLine]:
     """The latest lines within `tokens`, at least one."""
     first = len(lines)
     while first > 0:
@@ -162,19 +162,19 @@ def _that_fit(lines: Sequence[ChatLine], tokens: int) -> Sequence[ChatLine]:
 
 def _about(lines: Sequence[ChatLine], topic: str) -> Sequence[ChatLine]:
     """Lines that contain a word of `topic`."""
-    wanted = set(terms(topic))
+    topic_terms = set(terms(topic))
     if not topic.strip():
         return lines
     return [
         line
         for line in lines
-        if topic.strip().casefold() in line.text.casefold() or not wanted.isdisjoint(terms(line.text))
+        if topic.strip().casefold() in line.text.casefold() or not topic_terms.isdisjoint(terms(line.text))
     ]
 
 
 def _request(lines: Sequence[ChatLine], args: SummaryArguments, call: Call) -> list[ModelMessage]:
     profile = call.profile
-    told = [
+    instructions = [
         attributed(HistoryLine(line.name, line.text, line.at_ms, line.from_bot, line.reply_to_name), profile, None)
         for line in lines
     ]
@@ -183,7 +183,7 @@ def _request(lines: Sequence[ChatLine], args: SummaryArguments, call: Call) -> l
     )
     return [
         ModelMessage("system", _INSTRUCTIONS.format(words=_WORDS, language=profile.texts.language)),
-        ModelMessage("user", f"{only}The lines:\n" + "\n".join(told)),
+        ModelMessage("user", f"{only}The lines:\n" + "\n".join(instructions)),
     ]
 
 
@@ -198,7 +198,7 @@ def _clock(at_ms: int, call: Call) -> str:
     return f"{datetime.fromtimestamp(at_ms / 1000, call.profile.timezone):%Y-%m-%d %H:%M}"
 
 
-def _counted(lines: Sequence[ChatLine], call: Call, why: Unwritten) -> str:
+def _counted(lines: Sequence[ChatLine], call: Call, why: NoTextReason) -> str:
     """Statistics for a summary without a model."""
     seen = overview(lines, call.profile.timezone)
     parts: list[str] = []
@@ -216,6 +216,6 @@ def _counted(lines: Sequence[ChatLine], call: Call, why: Unwritten) -> str:
         parts += [call.say("summary.question", name=name, text=text) for name, text in seen.questions]
     if seen.links:
         parts += [call.say("summary.links"), *seen.links]
-    if why is not Unwritten.NO_MODEL:
+    if why is not NoTextReason.NO_MODEL:
         parts.append(call.say(f"summary.{why.value}"))
     return "\n".join(parts)

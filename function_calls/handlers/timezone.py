@@ -31,7 +31,7 @@ class ZoneArguments(BaseModel):
 
 @tool_function(
     name="timezone",
-    description="Show or set the time zone of whoever asks, in which their reminders are",
+    description="Show or set the asker's time zone, which their reminders use",
     examples=(
         "set my time zone to {place}",
         "change my timezone to {place}",
@@ -43,7 +43,7 @@ class ZoneArguments(BaseModel):
         "我的时区应该是{place}",
     ),
     commands=("timezone", "时区"),
-    tags="time",
+    tags=("time", "remind"),
     touches="stays_here",
     effect="idempotent",
 )
@@ -52,24 +52,24 @@ async def timezone(
 ) -> FunctionResult:
     """Show the member's effective time zone, set it, or reset it to the chat's."""
     member = context.sender.ref
-    said = " ".join((args.place or "").split())
-    if not said:
+    query = " ".join((args.place or "").split())
+    if not query:
         own = await zones.of(member)
         return _shown("timezones.yours" if own else "timezones.chats", own or str(call.profile.timezone), places, call)
-    if said.casefold() in call.profile.texts.words("timezones.off_words"):
+    if query.casefold() in call.profile.texts.words("timezones.off_words"):
         await zones.clear(member)
-        return _shown("timezones.off", str(call.profile.timezone), places, call, kept=True)
-    found = _found(said, places, call)
+        return _shown("timezones.off", str(call.profile.timezone), places, call, is_unchanged=True)
+    found = _found(query, places, call)
     if isinstance(found, FunctionResult):
         return found
     await zones.set(member, found)
-    return _shown("timezones.set", found, places, call, kept=True)
+    return _shown("timezones.set", found, places, call, is_unchanged=True)
 
 
-def _found(said: str, places: Places, call: Call) -> str | FunctionResult:
+def _found(query: str, places: Places, call: Call) -> str | FunctionResult:
     """IANA name of the zone, or a failed result."""
     try:
-        candidates = places.find(said)
+        candidates = places.find(query)
     except UnknownPlace as error:
         similar = ", ".join(error.similar)
         key = "time.unknown_place_similar" if similar else "time.unknown_place"
@@ -77,23 +77,23 @@ def _found(said: str, places: Places, call: Call) -> str | FunctionResult:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, text, ["place"])
     zones = {str(one.zone): one for one in candidates}
     if len(zones) > 1:
-        return _which(said, zones, call)
+        return _which(query, zones, call)
     ((name, place),) = zones.items()
     if not isinstance(place.zone, ZoneInfo) or not is_timezone(name):
-        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("timezones.no_zone", place=said), ["place"])
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("timezones.no_zone", place=query), ["place"])
     return name
 
 
-def _which(said: str, zones: dict[str, Place], call: Call) -> FunctionResult:
+def _which(query: str, zones: dict[str, Place], call: Call) -> FunctionResult:
     """Ask which of several zones to use."""
     names = list(zones)[:_MOST_CHOICES]
-    text = call.say("timezones.which", place=said, zones=", ".join(names))
+    text = call.say("timezones.which", place=query, zones=", ".join(names))
     return FunctionResult.say(text, data=names, choices=tuple(Choice(name, f"/timezone {name}") for name in names))
 
 
-def _shown(key: str, zone: str, places: Places, call: Call, *, kept: bool = False) -> FunctionResult:
+def _shown(key: str, zone: str, places: Places, call: Call, *, is_unchanged: bool = False) -> FunctionResult:
     now = places.now(ZoneInfo(zone))
     text = call.say(key, zone=zone, clock=clock(now.replace(second=0)), offset=zone_label(now))
-    if kept:
+    if is_unchanged:
         text = f"{text} {call.say('timezones.kept')}"
     return FunctionResult.say(text, data={"zone": zone, "time": now.isoformat(timespec="minutes")})

@@ -53,6 +53,7 @@ class WeatherArguments(BaseModel):
         "今天外面冷不冷",
     ),
     commands=("weather", "forecast", "天气", "天气预报"),
+    tags="find_out",
     touches="reads_outside",
     effect="read",
     ask={"city": "@weather.ask_city"},
@@ -66,9 +67,9 @@ async def weather(
     except PlaceNotFound as error:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("weather.not_found", city=error.name), ["city"])
     except WebError as error:
-        again = error.code is ErrorCode.TRANSIENT
-        code = ErrorCode.TRANSIENT if again else ErrorCode.ENVIRONMENT
-        return FunctionResult.fail(code, call.say("weather.try_again" if again else "weather.out_of_order"))
+        may_retry = error.code is ErrorCode.TRANSIENT
+        code = ErrorCode.TRANSIENT if may_retry else ErrorCode.ENVIRONMENT
+        return FunctionResult.fail(code, call.say("weather.try_again" if may_retry else "weather.out_of_order"))
     days = found.days[: args.days]
     lines = [_now(found, call), *(_day(day, found.days[0].day, call) for day in days)]
     return replace(FunctionResult.say("\n".join(lines), data=_data(found, days)), metadata={PUBLIC: True})

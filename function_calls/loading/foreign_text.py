@@ -33,8 +33,8 @@ _COUNTING = frozenset(
 
 def cleaned_text(text: str, *, lines: bool) -> str:
     """`text` without control and invisible characters; with `lines` false, on a single line."""
-    kept = "".join(one for one in text if one in _SPACES or not _is_unseen(one))
-    return kept if lines else " ".join(kept.split())
+    cleaned = "".join(one for one in text if one in _SPACES or not _is_unseen(one))
+    return cleaned if lines else " ".join(cleaned.split())
 
 
 def has_unseen(text: str) -> bool:
@@ -127,7 +127,7 @@ def _is_unseen(character: str) -> bool:
     return unicodedata.category(character) in _UNSEEN or any(point in one for one in _VARIATIONS)
 
 
-_KEPT_CHARS = 200_000
+_TEXT_CHARS = 200_000
 """Limit of the text for models; the settings may lower it."""
 _READ_CHARS = 4_000
 """Limit of a read's text in a chat where no model rephrases it."""
@@ -176,7 +176,7 @@ def _refuse_to_fetch(uri: str) -> Any:
 def result_of(answer: ToolAnswer, *, name: str, is_read: bool, fits: bool, texts: Phrases) -> FunctionResult:
     """Result of the function `name`. If the tool reports an error, the chat gets a neutral text; only the model gets
     the tool's message."""
-    text = _kept("\n".join(part for block in answer.blocks if (part := _text_of(block, texts))), texts)
+    text = _capped_text("\n".join(part for block in answer.blocks if (part := _text_of(block, texts))), texts)
     if answer.is_error:
         return failed(name, text or answer.structured, texts)
     structured = _structured(answer.structured, text)
@@ -206,7 +206,7 @@ def _structured(value: JsonValue, text: str) -> JsonValue:
         same = bool(text) and cleaned_value(json.loads(text)) == cleaned
     except ValueError:
         same = False
-    return None if same or len(dumped) > _KEPT_CHARS else cleaned
+    return None if same or len(dumped) > _TEXT_CHARS else cleaned
 
 
 def _text_of(block: JsonObject, texts: Phrases) -> str:
@@ -244,8 +244,8 @@ def _size(base64: object) -> str:
     return f"{size} B" if size < _BYTES_PER_KB else f"{size / _BYTES_PER_KB:.1f} kB"
 
 
-def _kept(text: str, texts: Phrases) -> str:
-    return _shortened(text.strip(), _KEPT_CHARS, texts)
+def _capped_text(text: str, texts: Phrases) -> str:
+    return _shortened(text.strip(), _TEXT_CHARS, texts)
 
 
 def _shortened(text: str, characters: int, texts: Phrases) -> str:

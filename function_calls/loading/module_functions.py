@@ -11,12 +11,12 @@ from types import ModuleType
 from typing import Any
 
 from config.diagnostics import Diagnostic
-from function_calls.declaration import declaration_of, place_of, told, where_it_broke
+from function_calls.declaration import declaration_of, error_text, innermost_place, place_of
 from function_calls.filters.pre_post import OwnFilters
 from function_calls.loading.python_functions import as_spec
 from function_calls.loading.source import Reading
 from function_calls.schema.definition import DefinitionError, problem_at, problems_of
-from function_calls.schema.mappings import FindModule, ModuleInfo, declares, info_of, specs_given_by
+from function_calls.schema.mappings import FindModule, ModuleInfo, declares, info_of, specs_returned_by
 from function_calls.spec import FunctionSpec
 
 _NOTHING = (
@@ -51,18 +51,18 @@ class ModuleReader:
             return Reading(faults=tuple(found.faults), is_whole=False, is_empty=True)
         return found.reading()
 
-    def one(self, given: object, place: str) -> Reading:
+    def one(self, module: object, place: str) -> Reading:
         """Definitions of an entry point of an installed package: a module, a marked function, or a function that
         returns definitions like `tools()`."""
-        if isinstance(given, ModuleType):
-            return self.modules([given], place)
-        found = _Found(str(getattr(given, "__module__", "")), _files_of(given), place)
-        if _is_marked(given) and callable(given):
-            self._mark(given, found, ModuleInfo())
-        elif callable(given):
-            _definitions(given, "it", found, ModuleInfo(), importlib.import_module)
+        if isinstance(module, ModuleType):
+            return self.modules([module], place)
+        found = _Found(str(getattr(module, "__module__", "")), _files_of(module), place)
+        if _is_marked(module) and callable(module):
+            self._mark(module, found, ModuleInfo())
+        elif callable(module):
+            _definitions(module, "it", found, ModuleInfo(), importlib.import_module)
         else:
-            found.add_problem(place, f"it has to be a module or a function, not {type(given).__name__}")
+            found.add_problem(place, f"it has to be a module or a function, not {type(module).__name__}")
         return found.reading()
 
     def _read(self, module: ModuleType, found: _Found, find: FindModule) -> None:
@@ -133,8 +133,8 @@ class _Found:
         if isinstance(error, DefinitionError):
             self.faults += problems_of(error, place_of(function) if callable(function) else self.place)
             return
-        where = where_it_broke(error, self.files) or (place_of(function) if callable(function) else "")
-        self.add_problem(where if ":" in where else self.place, f"{what} cannot be asked: {told(error)}")
+        where = innermost_place(error, self.files) or (place_of(function) if callable(function) else "")
+        self.add_problem(where if ":" in where else self.place, f"{what} cannot be asked: {error_text(error)}")
 
     def reading(self) -> Reading:
         """The collected definitions."""
@@ -156,7 +156,7 @@ def _definitions(tools: Callable[..., object], what: str, found: _Found, info: M
     found.says_something = True
     try:
         _require_no_parameters(tools, what)
-        for name, one in specs_given_by(tools, find):
+        for name, one in specs_returned_by(tools, find):
             if isinstance(one, DefinitionError):
                 found.refuse(name, one)
             else:
@@ -210,9 +210,9 @@ def _require_no_parameters(function: Callable[..., object], what: str) -> None:
 
 
 def _unreadable(error: BaseException) -> str:
-    return f"it cannot be read: {told(error)}"
+    return f"it cannot be read: {error_text(error)}"
 
 
-def _files_of(given: object) -> set[str]:
-    code = getattr(given, "__code__", None)
+def _files_of(modules: object) -> set[str]:
+    code = getattr(modules, "__code__", None)
     return {code.co_filename} if code else set()

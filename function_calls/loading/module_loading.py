@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from types import CodeType, ModuleType
 
 from config.diagnostics import Diagnostic
-from function_calls.declaration import shortened, told, where_it_broke
+from function_calls.declaration import error_text, innermost_place, shortened
 from function_calls.schema.definition import DefinitionError, problem_at
 from services.storage import LocalFile, LocalFolder
 
@@ -57,7 +57,7 @@ class Unit:
             is_package = steps[-1] == "__init__"
             yield ".".join(steps[:-1] if is_package else steps), self.root / path, is_package
 
-    def giving(self) -> Sequence[str]:
+    def public_modules(self) -> Sequence[str]:
         """Names, relative to the unit, of the modules to search for functions: all except private ones and tests."""
         return sorted(name for name, _, _ in self.modules() if not any(map(is_private, name.split("."))))
 
@@ -189,7 +189,7 @@ class Edition:
         self._own = f"{self.name}.{own}"
         self._folder = unit.root.absolute().parent
         self._modules = {self._full(name): (file.absolute(), is_package) for name, file, is_package in unit.modules()}
-        self._beside: dict[Path, str] = {}
+        self._helpers_seen: dict[Path, str] = {}
         """Etags of the files that were looked up next to the unit; empty for missing files."""
         self._finder = _finder()
         self._is_free = False
@@ -197,7 +197,7 @@ class Edition:
     @property
     def helpers(self) -> frozenset[Path]:
         """Files next to the unit that its code imports."""
-        return frozenset(file for file, etag in list(self._beside.items()) if etag)
+        return frozenset(file for file, etag in list(self._helpers_seen.items()) if etag)
 
     @property
     def files(self) -> frozenset[str]:
@@ -210,7 +210,7 @@ class Edition:
 
     def is_outdated(self) -> bool:
         """Whether a file next to the unit was changed, deleted or created since it was looked up."""
-        return any(_etag(file) != etag for file, etag in list(self._beside.items()))
+        return any(_etag(file) != etag for file, etag in list(self._helpers_seen.items()))
 
     def module_spec(self, name: str) -> ModuleSpec | None:
         """Import spec of the module with that full name, or None."""
@@ -225,16 +225,16 @@ class Edition:
         folders = [str(file.parent)] if is_package else None
         return spec_from_file_location(name, file, loader=loader, submodule_search_locations=folders)
 
-    def _private_name(self, wanted: str, importer: str, package: str) -> str:
-        """Full name of the module that `importer` in `package` imports as `wanted`, or empty if it is outside the
+    def _private_name(self, module_name: str, importer: str, package: str) -> str:
+        """Full name of the module that `importer` in `package` imports as `module_name`, or empty if it is outside the
         edition. A file never imports itself: its own name refers to an installed module."""
-        first = wanted.partition(".")[0]
+        first = module_name.partition(".")[0]
         if first in _RESERVED:
             return ""
         own = importer.split(".")[1]
         places = [package] if first in _DAEMONS and package != self.name else []
         places += [self.name] if first != own else []
-        names = (f"{place}.{wanted}" for place in places)
+        names = (f"{place}.{module_name}" for place in places)
         return next((name for name in names if name != importer and self._file_of(name) is not None), "")
 
     def _file_of(self, name: str) -> tuple[Path, bool] | None:
@@ -250,7 +250,7 @@ class Edition:
             folder = found[0].parent
         for file, is_package in ((folder / last / _INIT, True), (folder / f"{last}.py", False)):
             etag = _etag(file)
-            self._beside.setdefault(file, etag)
+            self._helpers_seen.setdefault(file, etag)
             if etag:
                 return file, is_package
         return None
@@ -262,7 +262,7 @@ class Edition:
             self._finder.editions[self.name] = self
         loaded: list[ModuleType] = []
         failed: list[Diagnostic] = []
-        for name in self.unit.giving():
+        for name in self.unit.public_modules():
             try:
                 loaded.append(importlib.import_module(self._full(name)))
             except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of author code becomes a diagnostic
@@ -293,9 +293,9 @@ class Edition:
         return f"{self._own}.{name}" if name else self._own
 
     def _failure(self, name: str, error: BaseException) -> Diagnostic:
-        where = where_it_broke(error, self.files) or shortened(str(self._modules[self._full(name)][0]))
+        where = innermost_place(error, self.files) or shortened(str(self._modules[self._full(name)][0]))
         text = "it ends the process while it is imported" if isinstance(error, SystemExit) else "it cannot be imported"
-        return problem_at(where, f"{text}: {told(error)}{self._hint(error)}")
+        return problem_at(where, f"{text}: {error_text(error)}{self._hint(error)}")
 
     def _hint(self, error: BaseException) -> str:
         """Advice for a failed import of a neighbouring file."""
@@ -337,11 +337,11 @@ def imported(file: Path) -> ModuleType:
 Services = Mapping[type, object]
 
 
-def bound_services(wanted: Mapping[str, object], services: Services) -> tuple[dict[str, object], list[str]]:
-    """The service for each parameter of `wanted` by type, and problems with the others."""
+def bound_services(parameters: Mapping[str, object], services: Services) -> tuple[dict[str, object], list[str]]:
+    """The service for each parameter of `parameters` by type, and problems with the others."""
     bound: dict[str, object] = {}
     missing: list[str] = []
-    for name, kind in wanted.items():
+    for name, kind in parameters.items():
         if isinstance(kind, type) and kind in services:
             bound[name] = services[kind]
         else:
@@ -349,10 +349,10 @@ def bound_services(wanted: Mapping[str, object], services: Services) -> tuple[di
     return bound, missing
 
 
-def untyped(wanted: Mapping[str, object]) -> list[str]:
+def untyped(parameters: Mapping[str, object]) -> list[str]:
     """Problems with parameters without a type."""
     return [
         f"parameter {name!r} needs a type, so that a service can be found for it"
-        for name, kind in wanted.items()
+        for name, kind in parameters.items()
         if kind is None
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from config.diagnostics import Diagnostic
-from function_calls.declaration import told
+from function_calls.declaration import error_text
 from function_calls.schema.definition import problem_at
 from function_calls.spec import FunctionSpec, ToolGroup
 from services.clock import Clock
@@ -72,7 +72,7 @@ class Reading:
 
     specs: tuple[FunctionSpec, ...] = ()
     faults: tuple[Diagnostic, ...] = ()
-    broken: frozenset[str] = frozenset()
+    has_errors: frozenset[str] = frozenset()
     """Names of functions that are defined there but cannot be used."""
     is_whole: bool = True
     """False: further definitions may exist, but could not be read."""
@@ -88,16 +88,16 @@ class Reading:
     def after(self, earlier: Reading) -> Reading:
         """The same reading, completed with the working specs of `earlier` for definitions that are broken now."""
         mine = {spec.name for spec in self.specs}
-        kept = tuple(
-            spec for spec in earlier.specs if spec.name not in mine and (spec.name in self.broken or not self.is_whole)
+        earlier_specs = tuple(
+            spec
+            for spec in earlier.specs
+            if spec.name not in mine and (spec.name in self.has_errors or not self.is_whole)
         )
-        if not kept:
+        if not earlier_specs:
             return self
-        names = ", ".join(spec.name for spec in kept)
-        faults = [
-            replace(one, message=f"{one.message} (until it is mended, as before: {names})") for one in self.faults
-        ]
-        return replace(self, specs=(*self.specs, *kept), faults=tuple(faults))
+        names = ", ".join(spec.name for spec in earlier_specs)
+        faults = [replace(one, message=f"{one.message} (until it is fixed, as before: {names})") for one in self.faults]
+        return replace(self, specs=(*self.specs, *earlier_specs), faults=tuple(faults))
 
 
 class Work(Protocol):
@@ -114,7 +114,7 @@ class Work(Protocol):
 
 
 class _Unit:
-    """State of a unit."""
+    """Latest definitions of one file or module, and the read of it that is in progress."""
 
     __slots__ = ("is_late", "reading", "running", "used", "work")
 
@@ -131,24 +131,24 @@ class _Unit:
 class Readings:
     """Reads units and caches their definitions. Bound to one event loop."""
 
-    def __init__(self, clock: Clock, tell: Callable[[], None]) -> None:
-        """`tell` is called when new results should be published: after a slow unit was read, and regularly while many
-        units are being read."""
+    def __init__(self, clock: Clock, on_change: Callable[[], None]) -> None:
+        """`on_change` is called when new results should be published: after a slow unit was read, and regularly while
+        many units are being read."""
         self._clock = clock
-        self._tell = tell
+        self._on_change = on_change
         self._threads = Threads(_MOST_THREADS)
         self._units: dict[Hashable, _Unit] = {}
 
     async def read(self, work: Mapping[Hashable, Work]) -> None:
         """Read the units sequentially. Returns when each has been read or has exceeded its time; slow units continue in
         the background. A unit's earlier read is abandoned."""
-        patience, told_at = _PATIENT_SECONDS, self._clock.monotonic()
+        patience, reported_at = _PATIENT_SECONDS, self._clock.monotonic()
         for key, one in work.items():
             if not await self._read(key, one, patience):
                 patience = _LESS_PATIENT_SECONDS
-            if self._clock.monotonic() - told_at > _SECONDS_WITHOUT_A_WORD:
-                self._tell()
-                told_at = self._clock.monotonic()
+            if self._clock.monotonic() - reported_at > _SECONDS_WITHOUT_A_WORD:
+                self._on_change()
+                reported_at = self._clock.monotonic()
 
     async def _read(self, key: Hashable, work: Work, patience: float) -> bool:
         """Start reading a unit. Returns whether it finished within `patience` seconds."""
@@ -210,12 +210,12 @@ class Readings:
         unit.reading = reading.after(unit.reading)
         if unit.is_late:
             unit.is_late = False
-            self._tell()
+            self._on_change()
 
 
 _HANGS = (
-    "it is still being imported after some seconds, and its functions serve when it has ended. If it hangs, mend it: "
-    "a thread cannot be ended, so what it holds is free again after the next start of the daemon"
+    "its import has not finished after some seconds; its functions are available when it ends. If it hangs, fix it: "
+    "a thread cannot be stopped, so its resources are released only when the daemon restarts"
 )
 
 
@@ -223,7 +223,7 @@ def _outcome(task: asyncio.Task[Reading], work: Work) -> Reading:
     error = task.exception()
     if error is None:
         return task.result()
-    return Reading(faults=(problem_at(work.place, f"it cannot be read: {told(error)}"),), is_whole=False)
+    return Reading(faults=(problem_at(work.place, f"it cannot be read: {error_text(error)}"),), is_whole=False)
 
 
 def _abandon(unit: _Unit) -> None:

@@ -6,16 +6,30 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-import orjson
 
 from config.texts import Phrases
 from function_calls.context import MessageContext, Sender
 from function_calls.outcome import TurnOutcome, sent
-from function_calls.questions.open_questions import SEPARATORS, Answer, Answered, read_yes_or_no
+from function_calls.questions.open_questions import (
+    SEPARATORS,
+    Answer,
+    Answered,
+    argument_list,
+    plain,
+    read_yes_or_no,
+    run_question,
+)
 from function_calls.questions.waiting_runs import WaitingTurn
-from function_calls.spec import ApprovalQuestion, ApprovalTerms, Approved, Became, Choice, FunctionSpec, Message
+from function_calls.schema.commands import role_name, short_about
+from function_calls.spec import (
+    ApprovalOutcome,
+    ApprovalQuestion,
+    ApprovalTerms,
+    Approved,
+    Choice,
+    FunctionSpec,
+    Message,
+)
 from services.patterns import visible_line
 from services.redaction import HIDDEN
 from services.refs import ErrorCode, JsonObject, ReasonCode
@@ -30,15 +44,18 @@ _CODE = re.compile(r"[0-9a-f]{5}", re.ASCII)
 def approval_question(spec: FunctionSpec, values: JsonObject, terms: ApprovalTerms, texts: Phrases) -> ApprovalQuestion:
     """Ask the authorized members to approve the run with the arguments `values`."""
     key = "asker" if terms.role is None else "other" if terms.by_other else "role"
-    text = texts.say(
-        f"approvals.ask_{key}",
-        asker=shown_name(terms.asker.sender),
-        function=spec.name,
-        description=spec.description.split(". ")[0].rstrip("."),
-        arguments=f" ({shown_arguments(spec, values)})" if values else "",
-        role=terms.role.value if terms.role else "",
-        code=terms.code,
-    )
+    facts = {"asker": shown_name(terms.asker.sender), "role": role_name(terms.role, texts), "code": terms.code}
+    question = run_question(spec, values, texts)
+    if question and len(question) <= _SHOWN_CHARS:
+        text = texts.say(f"approvals.ask_{key}_in_words", question=question, **facts)
+    else:
+        text = texts.say(
+            f"approvals.ask_{key}",
+            function=spec.name,
+            description=short_about(spec, texts),
+            arguments=f" ({shown_arguments(spec, values, texts)})" if values else "",
+            **facts,
+        )
     return ApprovalQuestion(text, spec.name, values, tuple(_choices(terms, texts)), terms=terms)
 
 
@@ -48,7 +65,7 @@ def for_all(calls: Sequence[tuple[FunctionSpec, ApprovalQuestion]], texts: Phras
     first = calls[0][1]
     terms = replace(first.terms, grant="")
     key = "asker" if terms.role is None else "other" if terms.by_other else "role"
-    lines = [f"{number}. {_as_line(spec, one.arguments)}" for number, (spec, one) in enumerate(calls, 1)]
+    lines = [f"{number}. {_as_line(spec, one.arguments, texts)}" for number, (spec, one) in enumerate(calls, 1)]
     text = texts.say(
         f"approvals.ask_several_{key}",
         asker=shown_name(terms.asker.sender),
@@ -60,8 +77,11 @@ def for_all(calls: Sequence[tuple[FunctionSpec, ApprovalQuestion]], texts: Phras
     return replace(first, text=text, terms=terms, choices=tuple(_choices(terms, texts)), further=further)
 
 
-def _as_line(spec: FunctionSpec, values: JsonObject) -> str:
-    return f"{spec.name} ({shown_arguments(spec, values)})" if values else spec.name
+def _as_line(spec: FunctionSpec, values: JsonObject, texts: Phrases) -> str:
+    """The run as a question in words, else as its name and arguments."""
+    return run_question(spec, values, texts) or (
+        f"{spec.name} ({shown_arguments(spec, values, texts)})" if values else spec.name
+    )
 
 
 def _choices(terms: ApprovalTerms, texts: Phrases) -> Sequence[Choice]:
@@ -72,12 +92,15 @@ def _choices(terms: ApprovalTerms, texts: Phrases) -> Sequence[Choice]:
     ]
 
 
-def shown_arguments(spec: FunctionSpec, values: JsonObject) -> str:
+def shown_arguments(spec: FunctionSpec, values: JsonObject, texts: Phrases) -> str:
     """The arguments as people are shown them and as grants store them: sensitive values are hidden, and a long text is
     cut and followed by its length and digest."""
-    text = ", ".join(
-        f"{name} = {HIDDEN if name in spec.execution.sensitive else visible_line(_plain(value))}"
-        for name, value in values.items()
+    text = argument_list(
+        {
+            name: HIDDEN if name in spec.execution.sensitive else visible_line(plain(value))
+            for name, value in values.items()
+        },
+        texts,
     )
     if len(text) <= _SHOWN_CHARS:
         return text
@@ -89,37 +112,41 @@ def shown_name(sender: Sender) -> str:
     return visible_line(sender.name)[:_NAME_CHARS]
 
 
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
-
-
 def who_may(terms: ApprovalTerms, texts: Phrases) -> str:
     """Text for a member without the right to decide, with the required role."""
     key = "asker" if terms.role is None else "other" if terms.by_other else "role"
-    role = terms.role.value if terms.role else ""
+    role = role_name(terms.role, texts)
     return texts.say(f"approvals.only_{key}", asker=shown_name(terms.asker.sender), role=role)
 
 
 def rejection(
-    no: MessageContext, asker: MessageContext, function: str, reason: str, texts: Phrases, *, others_wait: bool = False
+    answer_text: MessageContext,
+    asker: MessageContext,
+    function: str,
+    reason: str,
+    texts: Phrases,
+    *,
+    others_wait: bool = False,
 ) -> str:
     """Text for the chat and the model about a rejection. A reason given in private is not repeated in public.
     `others_wait`: other requests are open, so the text names the asker."""
-    if no.private and not asker.private:
+    if answer_text.private and not asker.private:
         reason = ""
-    by, whose = no.sender, asker.sender
+    by, requester = answer_text.sender, asker.sender
     key = "approvals.rejected_because" if reason else "approvals.rejected"
-    if others_wait and whose.ref != by.ref:
+    if others_wait and requester.ref != by.ref:
         key += "_of"
-    return texts.say(key, name=shown_name(by), asker=shown_name(whose), function=function, reason=visible_line(reason))
+    return texts.say(
+        key, name=shown_name(by), asker=shown_name(requester), function=function, reason=visible_line(reason)
+    )
 
 
-def too_late(became: Became, function: str, texts: Phrases) -> str:
+def too_late(outcome: ApprovalOutcome, function: str, texts: Phrases) -> str:
     """Text for an answer to a question that is already closed."""
-    if not became.how:
+    if not outcome.how:
         return texts.say("approvals.closed")
-    name = visible_line(became.by)[:_NAME_CHARS]
-    return texts.say(f"approvals.late_{became.how}", name=name, function=function)
+    name = visible_line(outcome.by)[:_NAME_CHARS]
+    return texts.say(f"approvals.late_{outcome.how}", name=name, function=function)
 
 
 def not_in_time(terms: ApprovalTerms, function: str, texts: Phrases, *, others_wait: bool) -> str:
@@ -130,11 +157,11 @@ def not_in_time(terms: ApprovalTerms, function: str, texts: Phrases, *, others_w
 
 def read_decision(code: str, text: str, texts: Phrases) -> Answer:
     """Answer that `text` gives to the approval `code`: YES, ALWAYS, NO with or without a reason, or UNRELATED."""
-    said = without_code(code, text).strip(SEPARATORS)
-    word = " ".join(said.casefold().split())
+    rest = without_code(code, text).strip(SEPARATORS)
+    word = " ".join(rest.casefold().split())
     if word in texts.words("approvals.always_words"):
         return Answer(Answered.ALWAYS)
-    return read_yes_or_no(said, texts)
+    return read_yes_or_no(rest, texts)
 
 
 def is_about_a_code(text: str, texts: Phrases, *, clearly: bool) -> bool:
@@ -148,9 +175,9 @@ def is_about_a_code(text: str, texts: Phrases, *, clearly: bool) -> bool:
         # Five digits may be a number, and five letters a word.
         if code.isalpha() or (clearly and code.isdigit()):
             return False
-        said = without_code(code, text).strip(SEPARATORS).casefold()
+        rest = without_code(code, text).strip(SEPARATORS).casefold()
         own_words = (f"approvals.{one}_words" for one in ("yes", "no", "always"))
-        if not any(said.startswith(word) for key in own_words for word in texts.words(key)):
+        if not any(rest.startswith(word) for key in own_words for word in texts.words(key)):
             return False
     return read_decision(code, text, texts).kind is not Answered.UNRELATED
 
@@ -176,7 +203,7 @@ async def resume(waiting: WaitingTurn, question: ApprovalQuestion, text: str) ->
     if not may and not await turn.input.approval.claimed():
         return sent(ReasonCode.REFUSED, [Message(who_may(terms, texts))], question.function, ErrorCode.REFUSED)
     if not await turn.input.approval.claim(allows):
-        late = too_late(await turn.input.approval.became(), question.function, texts)
+        late = too_late(await turn.input.approval.how_closed(), question.function, texts)
         return sent(ReasonCode.ANSWERED_QUESTION, [Message(late)], question.function)
     sender = terms.asker.sender
     asker = replace(terms.asker, sender=replace(sender, role=await turn.role_now(sender)))
@@ -188,20 +215,20 @@ async def resume(waiting: WaitingTurn, question: ApprovalQuestion, text: str) ->
     if allows:
         is_always = answer.kind is Answered.ALWAYS
         turn.memory.approved = Approved(terms.digest, context.sender, is_always, further=question.further)
-        if question.goes_on is not None:
-            return await waiting.resume_run(question, spec, question.goes_on)
+        if question.interrupted is not None:
+            return await waiting.resume_run(question, spec, question.interrupted)
         return await waiting.run(question, spec, question.arguments, confirmed=True)
     turn.memory.rejected |= frozenset(question.further)
-    said = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.input.approval.others_wait())
+    rejected = rejection(context, asker, spec.name, answer.value, texts, others_wait=turn.input.approval.others_wait())
     ended = await waiting.end(question, "cancelled")
     if not waiting.on.transcript:
-        return sent(ReasonCode.ANSWERED_QUESTION, [Message(said), *ended], spec.name)
-    turn.output.said += [Message(said), *ended]
-    return await waiting.refuse(spec, said)
+        return sent(ReasonCode.ANSWERED_QUESTION, [Message(rejected), *ended], spec.name)
+    turn.output.said += [Message(rejected), *ended]
+    return await waiting.refuse(spec, rejected)
 
 
 async def expire(waiting: WaitingTurn, question: ApprovalQuestion) -> TurnOutcome:
     """Report to the chat that nobody decided, and end the waiting run."""
     others_wait = waiting.turn.input.approval.others_wait()
-    told = Message(not_in_time(question.terms, question.function, waiting.texts, others_wait=others_wait))
-    return sent(ReasonCode.EXPIRED, [told, *await waiting.end(question, "expired")], question.function)
+    message = Message(not_in_time(question.terms, question.function, waiting.texts, others_wait=others_wait))
+    return sent(ReasonCode.EXPIRED, [message, *await waiting.end(question, "expired")], question.function)

@@ -59,7 +59,7 @@ class Person(Protocol):
         """The caller's reply. Has no timeout, but may be cancelled."""
 
 
-def to_ask(result: FunctionResult, turn: Turn, filled: frozenset[str]) -> Asked | None:
+def question_for_caller(result: FunctionResult, turn: Turn, filled: frozenset[str]) -> Asked | None:
     """The question of `result` if the caller may answer it, else None. `filled`: parameters that were already
     requested."""
     question, parameter = result.question, {}
@@ -76,11 +76,11 @@ def to_ask(result: FunctionResult, turn: Turn, filled: frozenset[str]) -> Asked 
             return None
         parameter = spec.parameters["properties"].get(name, {})
     texts = turn.input.profile().texts
-    said = [one.text for one in asking_messages(result, texts) if one.to is None and one.text.strip()]
-    return Asked(question, "\n".join(said), parameter, spec.fingerprint)
+    lines = [one.text for one in asking_messages(result, texts) if one.to is None and one.text.strip()]
+    return Asked(question, "\n".join(lines), parameter, spec.fingerprint)
 
 
-def understood(question: Question, text: str, texts: Phrases) -> Answer:
+def read_reply(question: Question, text: str, texts: Phrases) -> Answer:
     """The answer in `text`. Cancellation words are plain text, because callers have other means to cancel; "always" is
     rejected."""
     answer = read_answer(question, text, texts)
@@ -105,15 +105,17 @@ class Answering:
         if spec is None:
             return FunctionResult.fail(ErrorCode.REFUSED, waiting.changed(question))
         if isinstance(question, InputQuestion):
-            said = understood(question, reply.text, texts).value if reply.kind == "answered" else ""
-            return await _resume_run(waiting, question, spec, replace(question.saved_run, answer=said, kind=reply.kind))
+            value = read_reply(question, reply.text, texts).value if reply.kind == "answered" else ""
+            return await _resume_run(
+                waiting, question, spec, replace(question.saved_run, answer=value, kind=reply.kind)
+            )
         if isinstance(question, ApprovalQuestion):
             return await _decide(waiting, question, spec, reply)
         if reply.kind != "answered":
-            return _left(reply.kind, texts)
-        answer = understood(question, reply.text, texts)
+            return _unanswered(reply.kind, texts)
+        answer = read_reply(question, reply.text, texts)
         if answer.kind is Answered.NO:
-            return _left("cancelled", texts)
+            return _unanswered("cancelled", texts)
         if not isinstance(question, ArgumentQuestion):
             is_yes = answer.kind is Answered.YES
             return await waiting.call(question, spec, question.arguments, confirmed=is_yes)
@@ -126,8 +128,8 @@ class Answering:
         """End a run whose question gets no answer. Returns the result for the caller."""
         spec = turn.input.functions.find(question.function)
         on = Continuation(path.value, spec.fingerprint if spec is not None else "", {})
-        told = await WaitingRun(self._invoker, context, turn, on).end(question, "expired")
-        return _ended(_left("expired", turn.input.profile().texts), told)
+        notes = await WaitingRun(self._invoker, context, turn, on).end(question, "expired")
+        return _ended(_unanswered("expired", turn.input.profile().texts), notes)
 
 
 async def _resume_run(
@@ -138,45 +140,45 @@ async def _resume_run(
     if resumed.kind == "answered":
         return result
     if resumed.kind == "expired":
-        return _ended(_left("expired", waiting.texts), unknown_end(result))
+        return _ended(_unanswered("expired", waiting.texts), unknown_end(result))
     if result.error is not None:
         return replace(result, question=None)
-    left = _left("cancelled", waiting.texts)
+    cancelled = _unanswered("cancelled", waiting.texts)
     if key in waiting.turn.memory.ending:
-        return left
+        return cancelled
     own_words = "\n".join(one.text for one in result.messages if one.to is None and one.text.strip())
     if own_words:
-        left = FunctionResult.fail(ErrorCode.CANCELLED, own_words)
-    return replace(left, messages=tuple(one for one in result.messages if one.to is not None))
+        cancelled = FunctionResult.fail(ErrorCode.CANCELLED, own_words)
+    return replace(cancelled, messages=tuple(one for one in result.messages if one.to is not None))
 
 
 async def _decide(waiting: WaitingRun, question: ApprovalQuestion, spec: FunctionSpec, reply: Reply) -> FunctionResult:
     """Result of a call after the caller's decision on its approval."""
     context, turn, texts = waiting.context, waiting.turn, waiting.texts
-    answer = understood(question, reply.text, texts) if reply.kind == "answered" else Answer(Answered.NO)
+    answer = read_reply(question, reply.text, texts) if reply.kind == "answered" else Answer(Answered.NO)
     if answer.kind is Answered.YES:
         turn.memory.approved = Approved(question.terms.digest, context.sender, always=False)
-        if question.goes_on is not None:
-            return await _resume_run(waiting, question, spec, question.goes_on)
+        if question.interrupted is not None:
+            return await _resume_run(waiting, question, spec, question.interrupted)
         result = await waiting.call(question, spec, question.arguments, confirmed=True)
         turn.memory.approved = None
         return result
     kind: ResumedKind = "expired" if reply.kind == "expired" else "cancelled"
     ended = await waiting.end(question, kind)
     if kind == "expired":
-        return _ended(_left(kind, texts), ended)
-    said = rejection(context, context, spec.name, answer.value, texts)
-    return _ended(FunctionResult.fail(ErrorCode.REFUSED, said), ended)
+        return _ended(_unanswered(kind, texts), ended)
+    text = rejection(context, context, spec.name, answer.value, texts)
+    return _ended(FunctionResult.fail(ErrorCode.REFUSED, text), ended)
 
 
-def _ended(left: FunctionResult, told: Sequence[Message]) -> FunctionResult:
-    """Result of a run that ended: `left`, or an unknown outcome with the texts of `told` if there are any."""
-    if not told:
-        return left
-    return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, "\n".join(message.text for message in told))
+def _ended(result: FunctionResult, notes: Sequence[Message]) -> FunctionResult:
+    """Result of a run that ended: `result`, or an unknown outcome with the texts of `notes` if there are any."""
+    if not notes:
+        return result
+    return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, "\n".join(message.text for message in notes))
 
 
-def _left(kind: ResumedKind, texts: Phrases) -> FunctionResult:
+def _unanswered(kind: ResumedKind, texts: Phrases) -> FunctionResult:
     """Result of a call whose question was not answered."""
     if kind == "expired":
         return FunctionResult.fail(ErrorCode.TIMEOUT, texts.say("questions.unanswered"))

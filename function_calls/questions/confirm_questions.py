@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from config.texts import Phrases
 from function_calls.outcome import TurnOutcome
-from function_calls.questions.open_questions import Answered, declared_text, read_yes_or_no, shown_value
+from function_calls.questions.open_questions import (
+    Answered,
+    argument_list,
+    declared_text,
+    read_yes_or_no,
+    run_question,
+    shown_value,
+)
 from function_calls.questions.waiting_runs import WaitingTurn
-from function_calls.schema.commands import spoken_name
+from function_calls.schema.commands import about
 from function_calls.spec import Choice, ConfirmQuestion, FunctionSpec
 from services.refs import JsonObject
 
 
 def confirm_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) -> ConfirmQuestion:
     """Ask for a yes before a run, with the declared text or else with the parsed arguments."""
-    text = declared_text(spec, spec.access.confirm, arguments, texts)
+    text = declared_text(spec, spec.access.confirm, arguments, texts) or run_question(spec, arguments, texts)
     if not text:
-        understood = ", ".join(f"{name} = {shown_value(value)}" for name, value in arguments.items())
+        understood = argument_list({name: shown_value(value) for name, value in arguments.items()}, texts)
         key = "questions.confirm_with" if understood else "questions.confirm"
-        text = texts.say(
-            key, name=spoken_name(spec, texts.language), description=spec.description.rstrip("."), arguments=understood
-        )
+        text = texts.say(key, description=about(spec, texts).rstrip("."), arguments=understood)
     choices = (
         Choice(texts.say("questions.yes_label"), texts.words("answers.yes")[0]),
         Choice(texts.say("questions.no_label"), texts.words("answers.no")[0]),

@@ -89,27 +89,27 @@ def nobody_answers(
 def read_input(question: InputQuestion, text: str, texts: Phrases, *, has_files: bool = False) -> Answer:
     """FILLED with the answer, CANCELLED or UNRELATED. A choice is always an answer, even if it is a word that would
     cancel. `has_files`: the message has files."""
-    said = text.strip()
-    if not said:
+    answer = text.strip()
+    if not answer:
         return Answer(Answered.FILLED if question.takes_files and has_files else Answered.UNRELATED)
     for choice in question.choices:
-        if said.casefold() in (choice.value.casefold(), choice.label.casefold()):
+        if answer.casefold() in (choice.value.casefold(), choice.label.casefold()):
             return Answer(Answered.FILLED, choice.value)
-    if bare_word(said) in texts.words("answers.cancel"):
+    if bare_word(answer) in texts.words("answers.cancel"):
         return Answer(Answered.CANCELLED)
-    return _among(question.choices, said, texts) if question.only_choices else Answer(Answered.FILLED, said)
+    return _among(question.choices, answer, texts) if question.only_choices else Answer(Answered.FILLED, answer)
 
 
-def _among(choices: Sequence[Choice], said: str, texts: Phrases) -> Answer:
+def _among(choices: Sequence[Choice], answer: str, texts: Phrases) -> Answer:
     """The matching choice, also for other words for yes or no. A no is passed on with its reason."""
     for choice in choices:
-        if bare_word(said) in (bare_word(choice.value), bare_word(choice.label)):
+        if bare_word(answer) in (bare_word(choice.value), bare_word(choice.label)):
             return Answer(Answered.FILLED, choice.value)
-    decided = read_yes_or_no(said, texts)
+    decided = read_yes_or_no(answer, texts)
     if decided.kind is not Answered.UNRELATED:
         for choice in choices:
             if read_yes_or_no(choice.value, texts).kind is decided.kind:
-                return Answer(Answered.FILLED, said if decided.value else choice.value)
+                return Answer(Answered.FILLED, answer if decided.value else choice.value)
     return Answer(Answered.UNRELATED)
 
 

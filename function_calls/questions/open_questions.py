@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import orjson
 import structlog
 
-from config.texts import Phrases
+from config.texts import Phrases, placeholders
 from function_calls.context import context_from_json, context_to_json
 from function_calls.result import question_from_json, question_to_json
 from function_calls.spec import FunctionSpec
 from function_calls.turn import Continuation, OpenQuestion
+from services.patterns import visible_line
 from services.refs import JsonObject
 
 _log = structlog.get_logger("questions")
@@ -71,9 +74,43 @@ def _placeholders(spec: FunctionSpec, arguments: JsonObject) -> JsonObject:
     return {name: shown_value(arguments.get(name, "")) for name in spec.parameters["properties"]}
 
 
+_OPTIONAL_PART = re.compile(r"\[([^\[\]]*)\]")
+
+
+def run_question(spec: FunctionSpec, arguments: JsonObject, texts: Phrases) -> str:
+    """`Set this reminder: tea, in 20 minutes?` for a built-in function with such a text, else empty. Arguments that the
+    sentence doesn't name follow in brackets, except defaults."""
+    template = texts.templates.get(f"functions.confirm.{spec.name}", "") if spec.origin.built_in else ""
+    given = arguments.keys()
+    template = _OPTIONAL_PART.sub(lambda part: part[1] if placeholders(part[1]) <= given else "", template)
+    named = placeholders(template)
+    if not template or not named <= given:
+        return ""
+    question = texts.resolve(template, **{name: visible_line(shown_value(arguments[name])) for name in named})
+    properties = spec.parameters["properties"]
+    rest = {
+        name: visible_line(shown_value(value))
+        for name, value in arguments.items()
+        if name not in named and value != properties.get(name, {}).get("default")
+    }
+    return f"{question} ({argument_list(rest, texts)})" if rest else question
+
+
+def argument_list(shown: Mapping[str, str], texts: Phrases) -> str:
+    """`place: Oslo, from unit: km`."""
+    return ", ".join(
+        texts.say("questions.shown", name=name.replace("_", " "), value=value) for name, value in shown.items()
+    )
+
+
 def shown_value(value: Any) -> str:
     """Displayed form of an argument."""
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(shown_value, value)) if isinstance(value, list) else plain(value)
+
+
+def plain(value: Any) -> str:
+    """`value` as text or JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
 
 
 _REASON_CHARS = 300
@@ -113,25 +150,25 @@ def bare_word(text: str) -> str:
 
 def _plain_word(text: str, texts: Phrases) -> Answered:
     """YES or NO if `text` consists only of words for it and of filler words."""
-    said = text.casefold().replace("’", "'").strip()
+    word = text.casefold().replace("’", "'").strip()
     meanings = dict.fromkeys(texts.words("answers.beside"), Answered.UNRELATED)
     for key in ("answers.yes", "approvals.yes_words"):
         meanings |= dict.fromkeys(texts.words(key), Answered.YES)
     for key in ("answers.no", "answers.cancel", "approvals.no_words"):
         meanings |= dict.fromkeys(texts.words(key), Answered.NO)
     phrases = sorted(meanings, key=len, reverse=True)
-    heard: set[Answered] = set()
+    kinds: set[Answered] = set()
     at = 0
-    while at < len(said):
-        if said[at] in SEPARATORS:
+    while at < len(word):
+        if word[at] in SEPARATORS:
             at += 1
             continue
-        phrase = next((one for one in phrases if said.startswith(one, at) and _is_whole(said, at + len(one))), "")
+        phrase = next((one for one in phrases if word.startswith(one, at) and _is_whole(word, at + len(one))), "")
         if not phrase:
             return Answered.UNRELATED
-        heard.add(meanings[phrase])
+        kinds.add(meanings[phrase])
         at += len(phrase)
-    decided = heard - {Answered.UNRELATED}
+    decided = kinds - {Answered.UNRELATED}
     # "Yes, no" is neither.
     return decided.pop() if len(decided) == 1 else Answered.UNRELATED
 
@@ -143,12 +180,12 @@ def _is_whole(text: str, end: int) -> bool:
     return not (text[end].isascii() and (text[end].isalnum() or text[end] in "'_"))
 
 
-def _refusal(said: str, texts: Phrases) -> Answer:
+def _refusal(answer: str, texts: Phrases) -> Answer:
     """NO with the reason that follows it, or UNRELATED."""
     refusing, plain = texts.words("approvals.no_words"), texts.words("answers.no")
     because = texts.words("approvals.because_words")
     for word in sorted({*refusing, *plain, *texts.words("answers.cancel")}, key=len, reverse=True):
-        head, rest = said[: len(word)], said[len(word) :]
+        head, rest = answer[: len(word)], answer[len(word) :]
         if head.casefold() != word:
             continue
         reason = rest.strip(SEPARATORS)

@@ -69,7 +69,7 @@ def end_key(key: str) -> str:
     return f"{key}.end"
 
 
-def only_ends(key: str, turn: Turn) -> bool:
+def mark_ending(key: str, turn: Turn) -> bool:
     """Whether a refused run may start nevertheless, only to clean up and end."""
     resumed = turn.memory.resuming.get(key)
     if resumed is None or resumed.kind == "answered":
@@ -78,11 +78,11 @@ def only_ends(key: str, turn: Turn) -> bool:
     return True
 
 
-def held_up(result: FunctionResult, resumed: Resumed | None) -> FunctionResult:
+def with_interrupted_run(result: FunctionResult, resumed: Resumed | None) -> FunctionResult:
     """`result` of a policy that stopped a run. If it asks for an approval, the run continues from `resumed` with it."""
     if not isinstance(result.question, ApprovalQuestion) or resumed is None:
         return result
-    return replace(result, question=replace(result.question, goes_on=resumed))
+    return replace(result, question=replace(result.question, interrupted=resumed))
 
 
 def unknown_end(result: FunctionResult) -> list[Message]:
@@ -92,9 +92,9 @@ def unknown_end(result: FunctionResult) -> list[Message]:
     return []
 
 
-def with_unknown(result: FunctionResult, told: list[Message]) -> FunctionResult:
+def with_unknown(result: FunctionResult, notes: list[Message]) -> FunctionResult:
     """`result` with the messages about another run that was ended meanwhile."""
-    return replace(result, messages=(*result.for_chat(), *told)) if told else result
+    return replace(result, messages=(*result.for_chat(), *notes)) if notes else result
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +143,20 @@ class WaitingRun:
         self.restore()
         profile = turn.input.profile()
         refused = switched_on(profile) if question.nested and path is Path.MODEL else None
-        if refused is not None and not only_ends(key, turn):
+        if refused is not None and not mark_ending(key, turn):
             refusal = refused_result(refused, spec, profile)
             if not key:
                 return refusal
             resumed = replace(turn.memory.resuming[key], answer="", kind="expired")
             request = CallRequest(self.context, spec.name, arguments, turn, Path.NESTED, key=end_key(key))
             return with_unknown(refusal, await end(self.invoker, request, resumed))
-        way = Path.NESTED if question.nested else path
+        call_path = Path.NESTED if question.nested else path
         request = CallRequest(
             self.context,
             spec.name,
             arguments,
             turn,
-            way,
+            call_path,
             key=key,
             confirmed=confirmed,
             uncertain=self.on.uncertain,

@@ -208,10 +208,15 @@ class Claim(NamedTuple):
 
 
 def unfounded(
-    text: str, specs: tuple[FunctionSpec, ...], acts: Sequence[Act], *, has_read: bool = False, told_before: str = ""
+    text: str,
+    specs: tuple[FunctionSpec, ...],
+    acts: Sequence[Act],
+    *,
+    has_read: bool = False,
+    earlier_reports: str = "",
 ) -> list[Claim]:
     """Claims in `text` that no run in `acts` supports. `specs`: all functions. `has_read`: a lookup ran in this turn,
-    so sentences like "the poll has been closed" may report its result. `told_before`: earlier reports of the bot, if
+    so sentences like "the poll has been closed" may report its result. `earlier_reports`: of the bot, if
     the message asks about the past."""
     if HINTS.isdisjoint(_LATIN_WORD.findall(text.lower())) and (text.isascii() or not CHINESE_HINT.search(text)):
         return []
@@ -220,27 +225,27 @@ def unfounded(
     if not claims:
         return []
     done = frozenset[str]().union(*map(_words_of_act, acts))
-    told = _words(told_before)
+    reported = _words(earlier_reports)
     nothing = not acts and not has_read
     return [
         claim
         for claim in claims
-        if told.isdisjoint(_words(text[claim.start : claim.end]))
-        and not _is_borne_out(claim, done, vocabulary, nothing=nothing)
+        if reported.isdisjoint(_words(text[claim.start : claim.end]))
+        and not _is_confirmed(claim, done, vocabulary, nothing=nothing)
     ]
 
 
-def corrected(text: str, claims: Sequence[Claim], instead: str) -> str:
-    """`text` with the first claimed sentence replaced by `instead` and the others removed."""
+def corrected(text: str, claims: Sequence[Claim], correction: str) -> str:
+    """`text` with the first claimed sentence replaced by `correction` and the others removed."""
     pieces: list[str] = []
     place = 0
     for number, (start, end) in enumerate(dict.fromkeys((claim.start, claim.end) for claim in claims)):
-        pieces += [text[place:start], "" if number else instead]
+        pieces += [text[place:start], "" if number else correction]
         place = end
     return _GAPS.sub(" ", "".join([*pieces, text[place:]])).strip()
 
 
-def _is_borne_out(claim: Claim, done: frozenset[str], vocabulary: frozenset[str], *, nothing: bool) -> bool:
+def _is_confirmed(claim: Claim, done: frozenset[str], vocabulary: frozenset[str], *, nothing: bool) -> bool:
     """Whether a run supports `claim`. `done`: words of the effects. `nothing`: no function returned anything."""
     if not claim.objects | claim.verb:
         return not nothing
@@ -325,8 +330,8 @@ def _words_of(spec: FunctionSpec) -> frozenset[str]:
 
 
 def _words_of_act(act: Act) -> frozenset[str]:
-    said = [message.text for message in act.result.messages] if act.result else []
-    return _words_of(act.spec) | _words(" ".join([*map(str, act.arguments.values()), *said]))
+    texts = [message.text for message in act.result.messages] if act.result else []
+    return _words_of(act.spec) | _words(" ".join([*map(str, act.arguments.values()), *texts]))
 
 
 _ABOUT_THE_PAST = re.compile(
@@ -340,16 +345,16 @@ _log = structlog.get_logger("claims")
 
 
 def false_claims(
-    text: str, turn: Turn, acts: Sequence[Act], *, has_read: bool = False, told_before: str = ""
+    text: str, turn: Turn, acts: Sequence[Act], *, has_read: bool = False, earlier_reports: str = ""
 ) -> list[Claim]:
     """Claims in `text` that no run of this turn supports."""
     if not text:
         return []
     acts = [*acts, *nested_acts(turn)]
-    return unfounded(text, turn.input.functions.specs, acts, has_read=has_read, told_before=told_before)
+    return unfounded(text, turn.input.functions.specs, acts, has_read=has_read, earlier_reports=earlier_reports)
 
 
-def told_before(asked: str, conversation: Sequence[ModelMessage]) -> str:
+def earlier_reports(asked: str, conversation: Sequence[ModelMessage]) -> str:
     """Earlier replies of the bot if `asked` is a question about the past, since an answer to "did you add milk?" may
     report an earlier turn; otherwise empty."""
     if len(conversation) <= _NOTHING_BEFORE or not _ABOUT_THE_PAST.search(asked):
@@ -368,7 +373,7 @@ def true_words(text: str, turn: Turn, claims: Sequence[Claim], acts: Sequence[Ac
 
 def acts_to_json(acts: Sequence[Act]) -> list[JsonObject]:
     """`acts` as plain data, to store with a question."""
-    return [{"function": act.spec.name, "arguments": dict(act.arguments), "said": _said_by(act)} for act in acts]
+    return [{"function": act.spec.name, "arguments": dict(act.arguments), "said": _texts_of_act(act)} for act in acts]
 
 
 def acts_from_json(data: Sequence[JsonObject], functions: BotFunctions) -> list[Act]:
@@ -382,7 +387,7 @@ def acts_from_json(data: Sequence[JsonObject], functions: BotFunctions) -> list[
     return acts
 
 
-def _said_by(act: Act) -> list[str]:
+def _texts_of_act(act: Act) -> list[str]:
     return [message.text for message in act.result.messages] if act.result else []
 
 

@@ -26,7 +26,7 @@ from function_calls.turn import Continuation, Turn
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
 from services.refs import Effect, ErrorCode, JsonObject, ReasonCode
 
-FROM_BEFORE = MappingProxyType({"from_before": True})
+REPEATED_RESULT = MappingProxyType({"from_before": True})
 """Metadata of a cached result, returned for a repeated call; its messages have already been sent."""
 Signature = tuple[str, str]
 """A function's name and its arguments in canonical form."""
@@ -51,14 +51,14 @@ class CallsMade:
         before = self._done.get(signature)
         if before is None and times > most:
             before = self._found.get(signature)
-        return None if before is None else replace(before, messages=(), metadata=FROM_BEFORE)
+        return None if before is None else replace(before, messages=(), metadata=REPEATED_RESULT)
 
     def ended(self, spec: FunctionSpec, signature: Signature, result: FunctionResult) -> None:
         """Cache the result of a call. Failed calls may be repeated, except those of `once` functions."""
         if result.question is not None or (result.error is not None and spec.execution.effect is not Effect.ONCE):
             return
-        kept = self._found if spec.execution.effect is Effect.READ else self._done
-        kept[signature] = result
+        results = self._found if spec.execution.effect is Effect.READ else self._done
+        results[signature] = result
 
     def to_json(self) -> JsonObject:
         """Plain data without the results of reads, which may run again."""
@@ -98,10 +98,10 @@ class LoopWatch:
 
     def note(self, function: str, arguments: Mapping[str, Any], result: FunctionResult) -> None:
         """Record a completed call of this round. Cached results are ignored."""
-        if result.metadata is FROM_BEFORE:
+        if result.metadata is REPEATED_RESULT:
             return
-        given = orjson.dumps((result.data, result.error, [one.text for one in result.messages]), default=str)
-        found = (function, hashlib.blake2b(given, digest_size=16).hexdigest())
+        content = orjson.dumps((result.data, result.error, [one.text for one in result.messages]), default=str)
+        found = (function, hashlib.blake2b(content, digest_size=16).hexdigest())
         if found not in self._seen and not _grown(self._latest.get(function), arguments):
             self._progress = True
         self._seen.add(found)
@@ -174,7 +174,7 @@ class Progress:
     """Functions whose successful effects sent no message to the chat."""
     has_read: bool = False
     """A read returned a result, so the model may report it."""
-    told_before: str = ""
+    earlier_reports: str = ""
     """Earlier reports of the bot, if the message asks about the past."""
     doubted: str = ""
     """The model's answer that it was asked to verify."""
@@ -209,7 +209,7 @@ class Progress:
             if _may_have_happened(result):
                 self.said += result.for_chat()
             return code in _FAULTS_OF_THE_MODEL
-        if spec is None or spec is FIND_FUNCTIONS or result.question is not None or result.metadata is FROM_BEFORE:
+        if spec is None or spec is FIND_FUNCTIONS or result.question is not None or result.metadata is REPEATED_RESULT:
             return False
         messages = shown(result)
         if is_read:
@@ -230,7 +230,7 @@ class Progress:
         if known:
             self.calls, self.loops = calls_from_json(known["calls"]), loops_from_json(known["loops"])
             self.acts = acts_from_json(known["acts"], functions)
-            self.has_read, self.told_before = known["has_read"], known["told_before"]
+            self.has_read, self.earlier_reports = known["has_read"], known["told_before"]
 
     def _remembered(self, turn: Turn) -> JsonObject:
         """State for `remember`."""
@@ -239,7 +239,7 @@ class Progress:
             "loops": self.loops.to_json(),
             "acts": acts_to_json([*self.acts, *nested_acts(turn)]),
             "has_read": self.has_read,
-            "told_before": self.told_before,
+            "told_before": self.earlier_reports,
         }
 
     def answered(self, call: ToolCall, result: FunctionResult, functions: BotFunctions) -> None:
@@ -310,7 +310,7 @@ class Progress:
             return True
         return False
 
-    def told(self, turn: Turn) -> list[Message]:
+    def chat_messages(self, turn: Turn) -> list[Message]:
         """Messages for the chat without a text of the model: those of effects, a sentence for effects without messages,
         and those of reads."""
         quiet = self.quiet
@@ -323,11 +323,11 @@ class Progress:
         """Outcome after the last answer: the model's text or the functions' messages, and a failure. `direct`: the
         functions' messages are the answer; without any, nothing is sent unless the message answers a question."""
         if text:
-            messages = [*self.said, Message(text)]
+            messages = [*self.said, Message(text, markdown=True)]
         elif direct and turn.input.answering is None:
             messages = [*self.said, *self.found]
         else:
-            messages = self.told(turn)
+            messages = self.chat_messages(turn)
         reason = ReasonCode.FUNCTION if self.called else ReasonCode.CHAT
         if not messages and (self.failure or self.went_wrong):
             messages = [Message(self.failure or turn.input.profile().texts.say("failures.model_confused"))]
@@ -357,29 +357,30 @@ class Progress:
         """Outcome if the rounds are used up, the model repeats itself, or it keeps making invalid calls."""
         words = text or self.failure or turn.input.profile().texts.say("failures.model_confused")
         reason = ReasonCode.FUNCTION if self.said or self.quiet else ReasonCode.MODEL_FAILED
-        messages = self.told(turn) if self.said or self.quiet else _as_one([*self.found, Message(words)])
+        last = Message(words, markdown=bool(text))
+        messages = self.chat_messages(turn) if self.said or self.quiet else _as_one([*self.found, last])
         return sent(reason, messages, ", ".join(self.called), self.error)
 
-    def model_failed(self, turn: Turn, error: ModelError, *, is_told: bool = False) -> TurnOutcome:
+    def model_failed(self, turn: Turn, error: ModelError, *, was_notified: bool = False) -> TurnOutcome:
         """Outcome without a usable answer: the messages of effects and reads, or else an error text. Silent if nothing
-        was tried and the chat `is_told` of the outage already."""
+        was tried and the chat `was_notified` of the outage already."""
         texts = turn.input.profile().texts
         code = self.error or error.code
         _log.warning(
             "model_failed", turn=turn.input.id, code=error.code.value, error=str(error), request_id=error.request_id
         )
-        told = self.told(turn)
-        if told:
-            return sent(ReasonCode.FUNCTION, told, ", ".join(self.called), code)
-        if is_told and not self.failure and not turn.memory.effects:
-            return sent(ReasonCode.MODEL_DOWN, [], error.trouble.value, code)
+        messages = self.chat_messages(turn)
+        if messages:
+            return sent(ReasonCode.FUNCTION, messages, ", ".join(self.called), code)
+        if was_notified and not self.failure and not turn.memory.effects:
+            return sent(ReasonCode.MODEL_DOWN, [], error.problem.value, code)
         key = f"model.{error.code.value}"
         words = self.failure or texts.say(key if texts.has(key) else "model.provider_error")
         return sent(ReasonCode.MODEL_FAILED, [Message(words)], error.code.value, code)
 
     def over_budget(self, turn: Turn, text: str, setting: str) -> TurnOutcome:
         """Outcome if a daily budget is used up: the messages of effects and reads, then `text`."""
-        messages = [*self.told(turn), *([Message(text)] if text else [])]
+        messages = [*self.chat_messages(turn), *([Message(text)] if text else [])]
         if not messages and self.failure:
             messages = [Message(self.failure)]
         return sent(ReasonCode.OVER_BUDGET, messages, setting, ErrorCode.REFUSED)
@@ -402,12 +403,13 @@ def _as_one(messages: Sequence[Message]) -> list[Message]:
     """`messages` with all messages for this chat joined into one."""
     here = [message for message in messages if message.to is None]
     files = tuple(file for message in here for file in message.attachments)
-    joined = Message("\n".join(message.text for message in here), attachments=files)
+    text, markdown = "\n".join(message.text for message in here), all(message.markdown for message in here)
+    joined = Message(text, attachments=files, markdown=markdown)
     return [*(message for message in messages if message.to is not None), joined]
 
 
 def _may_have_happened(result: FunctionResult) -> bool:
     """Whether a failed run may have had an effect that has not been reported yet."""
-    if result.error is None or result.metadata is FROM_BEFORE:
+    if result.error is None or result.metadata is REPEATED_RESULT:
         return False
     return result.error.code is ErrorCode.UNKNOWN_OUTCOME

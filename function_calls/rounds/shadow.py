@@ -92,7 +92,7 @@ class Shadow:
         self._delivered = delivered
         self._pending: dict[str, _Asked] = {}
         self._waiting: deque[_Asked] = deque()
-        self._begun_at: deque[float] = deque()
+        self._started_at: deque[float] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self.dropped: Counter[str] = Counter()
         """Number of skipped requests by the limiting setting."""
@@ -118,16 +118,16 @@ class Shadow:
         if asked is None:
             return
         now = self._clock.monotonic()
-        while self._begun_at and self._begun_at[0] <= now - _HOUR_SECONDS:
-            self._begun_at.popleft()
-        if len(self._begun_at) >= self._settings.max_per_hour:
+        while self._started_at and self._started_at[0] <= now - _HOUR_SECONDS:
+            self._started_at.popleft()
+        if len(self._started_at) >= self._settings.max_per_hour:
             self.dropped["max_per_hour"] += 1
         elif len(self._waiting) >= self._settings.queue:
             self.dropped["queue"] += 1
         else:
-            self._begun_at.append(now)
+            self._started_at.append(now)
             self._waiting.append(asked)
-            self._go_on()
+            self._start_next()
 
     async def idle(self) -> None:
         """Wait until the queue is empty."""
@@ -149,20 +149,20 @@ class Shadow:
             del self._pending[next(iter(self._pending))]
         self._pending[round_.turn.input.id] = _Asked(round_.turn.input.id, round_.context.chat, request, acted)
 
-    def _go_on(self) -> None:
+    def _start_next(self) -> None:
         if self._waiting and len(self._tasks) < self._settings.parallel:
             task = asyncio.create_task(self._work(), name="shadow")
             self._tasks.add(task)
-            task.add_done_callback(self._worked)
+            task.add_done_callback(self._task_done)
 
-    def _worked(self, task: asyncio.Task[None]) -> None:
+    def _task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if task.cancelled():
             return
         problem = task.exception()
         if problem is not None:
             _log.error("shadow_failed", exc_info=problem)
-        self._go_on()
+        self._start_next()
 
     async def _work(self) -> None:
         while self._waiting:

@@ -18,14 +18,14 @@ from function_calls.turn import Turn
 from services.llm.model import Offer, OfferedFunction
 from services.refs import ChatRef
 
-_CHATS_KEPT = 5000
+_MOST_CHATS = 5000
 _WELL_SHARE = 0.4
 """Share of the best score from which a function is a good match; below it is a weak match."""
 _RAN_FIRST = 4
 """Number of recently run functions that precede weak matches, because follow-up messages often mean them."""
 
 
-_MOST_AT_HAND = 60
+_MOST_ACTIVE = 60
 """Maximum number of activated functions in every request; functions of larger groups must be searched for."""
 
 
@@ -65,16 +65,20 @@ class _ChatList:
             self.names[name] = None
             self.sent = None
 
-    def choose(self, well: Sequence[str], hardly: Sequence[str], is_free: Callable[[str], bool], most: int) -> None:
+    def choose(
+        self, good_matches: Sequence[str], weak_matches: Sequence[str], is_free: Callable[[str], bool], most: int
+    ) -> None:
         """List the functions that match the message, well or weakly, and previous ones up to `most` in total. `is_free`
         selects the functions that may be listed."""
-        fresh = dict.fromkeys(filter(is_free, (*well, *hardly)), self.turns)
+        fresh = dict.fromkeys(filter(is_free, (*good_matches, *weak_matches)), self.turns)
         self.wanted.update(fresh)
         if len(self.names) <= most and all(name in self.names for name in fresh):
             return
         lately = islice(filter(is_free, reversed(self.ran)), _RAN_FIRST)
         held = sorted(self.names, key=lambda name: -self.wanted[name])
-        names = dict.fromkeys(islice(filter(is_free, dict.fromkeys((*well, *lately, *hardly, *held))), most))
+        names = dict.fromkeys(
+            islice(filter(is_free, dict.fromkeys((*good_matches, *lately, *weak_matches, *held))), most)
+        )
         self.names = {name: None for name in (*self.names, *names) if name in names}
         wanted = {**self.ran, **self.wanted}
         self.wanted = {name: wanted[name] for name in names}
@@ -98,7 +102,7 @@ class Shortlist:
     """Selects the functions for each message and keeps a stable list per chat."""
 
     def __init__(
-        self, settings: RouterSettings, *, chats_kept: int = _CHATS_KEPT, lists: ChatLists | None = None
+        self, settings: RouterSettings, *, chats_kept: int = _MOST_CHATS, lists: ChatLists | None = None
     ) -> None:
         """`lists`: existing lists of chats, which are updated in place."""
         self._most = settings.shortlist
@@ -165,7 +169,7 @@ class Shortlist:
             if finder is not None:
                 others = [name for name in everything.by_name if name not in asked_for]
                 found[finder.name] = replace(finder, description=description_naming(others))
-            found.update(islice(asked_for.items(), _MOST_AT_HAND))
+            found.update(islice(asked_for.items(), _MOST_ACTIVE))
             head = self._heads[everything] = found
         return head
 

@@ -31,7 +31,7 @@ _FALSE = frozenset({"false", "no", "off", "0"})
 Coercion = Callable[[Any], Any]
 
 
-class DoesNotFit(Exception):
+class CoercionError(Exception):
     """No lossless conversion of the value fits the schema."""
 
 
@@ -67,7 +67,7 @@ class ObjectReader:
             if coercion is not None:
                 try:
                     values[name] = coercion(value)
-                except DoesNotFit:
+                except CoercionError:
                     problems = {**(problems or {}), name: self._properties[name]}
             elif self._is_closed and name not in self._properties:
                 problems = {**(problems or {}), name: None}
@@ -126,9 +126,9 @@ def _coercion(schema: Any, definitions: Definitions) -> Coercion | None:
     if schema.get("type") != "object":
         steps += [_coercion(part, definitions) for part in schema.get("allOf") or ()]
     for union in ("anyOf", "oneOf"):
-        given = [one for one in schema.get(union) or () if not (isinstance(one, dict) and one.get("type") == "null")]
-        if len(given) == 1:
-            steps.append(_coercion(given[0], definitions))
+        variants = [one for one in schema.get(union) or () if not (isinstance(one, dict) and one.get("type") == "null")]
+        if len(variants) == 1:
+            steps.append(_coercion(variants[0], definitions))
     return _in_a_row([one for one in steps if one is not None], schema)
 
 
@@ -169,10 +169,10 @@ def _integer(value: Any) -> Any:
             return int(value)
         text = value.strip()
         if not _INTEGER.fullmatch(text):
-            raise DoesNotFit
+            raise CoercionError
         return int(text)
     if isinstance(value, bool):
-        raise DoesNotFit
+        raise CoercionError
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value
@@ -184,13 +184,13 @@ def _number(value: Any) -> Any:
     if isinstance(value, str):
         text = value.strip()
         if not _NUMBER.fullmatch(text):
-            raise DoesNotFit
+            raise CoercionError
         number = float(text)
         if not math.isfinite(number):
-            raise DoesNotFit
+            raise CoercionError
         return int(text) if _INTEGER.fullmatch(text) else number
     if isinstance(value, bool):
-        raise DoesNotFit
+        raise CoercionError
     return value
 
 
@@ -203,7 +203,7 @@ def _boolean(value: Any) -> Any:
             return True
         if word in _FALSE:
             return False
-    raise DoesNotFit
+    raise CoercionError
 
 
 _SCALARS: dict[str, Coercion] = {"integer": _integer, "number": _number, "boolean": _boolean}
@@ -234,20 +234,20 @@ def _object(schema: JsonObject, definitions: Definitions) -> Coercion:
         try:
             return read(value)
         except ArgumentError:
-            raise DoesNotFit from None
+            raise CoercionError from None
 
     return coerce
 
 
-def _decoded(text: str, wanted: type) -> Any:
+def _decoded(text: str, kind: type) -> Any:
     """Parse JSON in a string, for a schema that expects a list or an object."""
     try:
         orjson.loads(text)  # rejects invalid JSON that the exact decoder accepts
         value = loads_unique(text)
     except (ValueError, RecursionError):
-        raise DoesNotFit from None
-    if not isinstance(value, wanted):
-        raise DoesNotFit
+        raise CoercionError from None
+    if not isinstance(value, kind):
+        raise CoercionError
     return value
 
 
@@ -448,12 +448,12 @@ def _validator(schema: JsonObject) -> tuple[Callable[[Any], bool], Callable[[Any
 def _reason(error: jsonschema_rs.ValidationError) -> str:
     """Location and description of an error in a schema."""
     where = ".".join(map(str, error.instance_path))
-    said = str(error.message)
-    pattern = said.removesuffix(' is not a "regex"')
-    if pattern != said:
+    text = str(error.message)
+    pattern = text.removesuffix(' is not a "regex"')
+    if pattern != text:
         known = "look-around, references back and flags are not known here"
-        said = f"{pattern} is no regular expression that can be used; {known}"
-    return f"{where}: {said}" if where else said
+        text = f"{pattern} is no regular expression that can be used; {known}"
+    return f"{where}: {text}" if where else text
 
 
 def _first_line(error: Exception) -> str:

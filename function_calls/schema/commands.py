@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from config.texts import Phrases
 from function_calls.spec import ArgumentError, FunctionSpec
-from services.refs import JsonObject
+from services.refs import JsonObject, Role
 from services.text_index import is_unspaced
 
 _QUOTES = {'"': '"', "“": "”", "„": "“", "「": "」", "『": "』", "«": "»", "'": "'"}
@@ -181,9 +181,9 @@ def _fill(
             return
         rest = parameters[index + 1 :]
         if schema.get("type") == "array":
-            taken = words if not rest else words[: max(1, len(words) - _wanted_by(rest, words, required))]
-            arguments[name] = _items(taken)
-            words = words[len(taken) :]
+            used = words if not rest else words[: max(1, len(words) - _words_needed(rest, words, required))]
+            arguments[name] = _items(used)
+            words = words[len(used) :]
         elif _is_free_text(schema):
             count = _text_length(words, rest, required)
             arguments[name] = _joined(words[:count], line)
@@ -204,7 +204,7 @@ def _text_length(words: Sequence[Token], rest: Sequence[tuple[str, JsonObject]],
         ends = [place for place, word in enumerate(words[:-1], 1) if word.text.endswith(_ENDS_OF_A_QUESTION)]
         if ends:
             return ends[0]
-    return max(1, len(words) - _wanted_by(rest, words, required))
+    return max(1, len(words) - _words_needed(rest, words, required))
 
 
 def _items(words: Sequence[Token]) -> list[str]:
@@ -223,21 +223,23 @@ def _items(words: Sequence[Token]) -> list[str]:
     return items
 
 
-def _wanted_by(parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Token], required: frozenset[str]) -> int:
+def _words_needed(
+    parameters: Sequence[tuple[str, JsonObject]], words: Sequence[Token], required: frozenset[str]
+) -> int:
     """Number of words at the end that belong to `parameters`, read from the right. A typed parameter takes a word that
     fits, a text parameter a quoted one, or any word if it is required or there is exactly one word per parameter."""
     one_each = len(words) == len(parameters) + 1
-    wanted = 0
+    needed = 0
     for name, schema in reversed(parameters):
-        if wanted >= len(words) - 1:
+        if needed >= len(words) - 1:
             break
-        word = words[len(words) - 1 - wanted]
+        word = words[len(words) - 1 - needed]
         if _is_free_text(schema):
-            wanted += word.quoted or one_each or name in required
+            needed += word.quoted or one_each or name in required
         elif name in required or "enum" not in schema:
             # An optional enum value may also be the end of the text, so it must be named with `name=`.
-            wanted += _fits(schema, word)
-    return wanted
+            needed += _fits(schema, word)
+    return needed
 
 
 def _could_wait(rest: Sequence[tuple[str, JsonObject]], word: Token) -> bool:
@@ -290,6 +292,58 @@ def spoken_name(spec: FunctionSpec, language: str) -> str:
     return f"/{next(fitting, spec.command.words[0])}"
 
 
+HEADINGS: Mapping[str, frozenset[str]] = {
+    "remind": frozenset({"reminder"}),
+    "plan": frozenset({"todo", "schedules"}),
+    "find_out": frozenset({"time", "numbers", "web"}),
+    "decide": frozenset({"poll"}),
+    "have_fun": frozenset({"chance"}),
+    "this_chat": frozenset({"chat", "tools"}),
+    "more": frozenset(),
+}
+"""Headings of the help in their order, and the tags that belong to them. A heading's own name is a tag as well, and
+takes precedence."""
+
+
+def heading_of(spec: FunctionSpec) -> str:
+    """Heading of the help for the function, by its tags; `more` if no tag belongs to a heading."""
+    tags = spec.origin.tags
+    named = next((heading for heading in HEADINGS if heading in tags), None)
+    return named or next((heading for heading, its in HEADINGS.items() if not its.isdisjoint(tags)), "more")
+
+
+def example_sentences(heading: str, texts: Phrases) -> dict[str, str]:
+    """Example sentences of the heading by the name of a built-in function, in the order of the texts."""
+    start = f"help.examples.{heading}."
+    return {key.removeprefix(start): text for key, text in texts.templates.items() if key.startswith(start)}
+
+
+def by_heading(functions: Sequence[FunctionSpec], texts: Phrases) -> dict[str, list[FunctionSpec]]:
+    """All headings with their functions; those with an example sentence come first, in its order."""
+    found: dict[str, list[FunctionSpec]] = {}
+    for heading in HEADINGS:
+        place = {name: number for number, name in enumerate(example_sentences(heading, texts))}
+        places = {spec: place.get(spec.name, len(place)) for spec in functions if heading_of(spec) == heading}
+        found[heading] = sorted(places, key=places.__getitem__)
+    return found
+
+
+def role_name(role: Role | None, texts: Phrases) -> str:
+    """Name of the role for members; empty for None."""
+    return texts.say(f"roles.names.{role.value}") if role else ""
+
+
+def about(spec: FunctionSpec, texts: Phrases) -> str:
+    """Description of the function for members: from the texts if it is built in, else the author's."""
+    key = f"functions.about.{spec.name}"
+    return texts.say(key) if spec.origin.built_in and texts.has(key) else spec.description
+
+
+def short_about(spec: FunctionSpec, texts: Phrases) -> str:
+    """First sentence of `about`, without its full stop."""
+    return about(spec, texts).split(". ")[0].rstrip(".")
+
+
 def done_text(functions: Iterable[FunctionSpec | str], texts: Phrases) -> str:
     """Text that functions without own messages have run; empty for no functions. A name is used for a function that no
     longer exists."""
@@ -303,9 +357,9 @@ def plain_name(name: str) -> str:
     return _JOINTS.sub(" ", name).strip() or name
 
 
-def usage_line(spec: FunctionSpec) -> str:
-    """`/weather <city> [days]`, in the order of positional parameters; parameters that must be named come last, as
-    `[days=…]`. For a function without commands, its name."""
+def usage_line(spec: FunctionSpec, language: str = "en") -> str:
+    """`/weather <city> [days]` with the command in `language` if possible, in the order of positional parameters;
+    parameters that must be named come last, as `[days=…]`. For a function without commands, its name."""
     if not spec.command.words:
         return spec.name
     required = spec.parameters["required"]
@@ -314,7 +368,7 @@ def usage_line(spec: FunctionSpec) -> str:
     by_name = [name for name in order if spec.command.positional and name not in spec.command.positional]
     shown = [(name, name) for name in order if name not in by_name] + [(name, f"{name}=…") for name in by_name]
     parts = [f"<{text}>" if name in required else f"[{text}]" for name, text in shown]
-    return " ".join([f"/{spec.command.words[0]}", *parts])
+    return " ".join([spoken_name(spec, language), *parts])
 
 
 KIND = "x-said-as"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
-from config.diagnostics import Diagnostic, Severity
+from config.diagnostics import Diagnostic, Severity, did_you_mean
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.schema import EMPTY, UnusableSchema, imported
 from function_calls.spec import (
@@ -29,6 +28,7 @@ from services.retry import RetryPolicy
 
 _NAME = re.compile(r"[^\s\x00-\x1f]{1,128}")
 _SLOT = re.compile(r"\{([^{}]+)\}")
+_Choice = TypeVar("_Choice", bound=str)
 
 
 class DefinitionError(ValueError):
@@ -120,9 +120,9 @@ def misspelt_options(options: Mapping[str, Any], others: Sequence[str] = ()) -> 
     for key in options:
         if key in known:
             continue
-        near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.75)
+        near = did_you_mean(str(key), known, cutoff=0.75)
         if near:
-            problems.append(f"there is no option {key!r}; did you mean {near[0]!r}? Put what is your own into metadata")
+            problems.append(f"there is no option {key!r}{near} Put custom values into metadata")
     return problems
 
 
@@ -164,22 +164,39 @@ def _tags(value: Any) -> frozenset[str]:
     return frozenset(_words(value))
 
 
+def _one_of(known: Iterable[_Choice]) -> Callable[[Any], _Choice]:
+    """Parser of a value from the closed list `known`."""
+    choices = {str(one): one for one in known}
+
+    def read(value: Any) -> _Choice:
+        if not isinstance(value, str) or value not in choices:
+            *others, last = choices
+            suggestion = did_you_mean(str(value), choices)
+            raise ValueError(f"must be {', '.join(others)} or {last}, not {value!r}{suggestion}")
+        return choices[value]
+
+    return read
+
+
+_role = _one_of(Role)
+
+
 def _roles(value: Any) -> frozenset[Role]:
     """A single role includes all higher roles; a list means exactly those."""
     if isinstance(value, str):
-        return Role.at_least(Role(value))
-    return frozenset(Role(one) for one in value)
+        return Role.at_least(_role(value))
+    return frozenset(map(_role, value))
 
 
 def _touches(value: Any) -> frozenset[Touch]:
-    touches = frozenset(Touch(one) for one in _words(value))
+    touches = frozenset(map(_one_of(Touch), _words(value)))
     if {Touch.REACHES_OUT, Touch.STAYS_HERE} <= touches:
         raise ValueError("an effect that reaches out does not stay here")
     return touches
 
 
 def _offered_to(value: Any) -> frozenset[OfferedTo]:
-    return frozenset(OfferedTo(one) for one in ((value,) if isinstance(value, str) else value))
+    return frozenset(map(_one_of(OfferedTo), (value,) if isinstance(value, str) else value))
 
 
 def _seconds(value: Any) -> float:
@@ -205,16 +222,11 @@ def _retry(value: Any) -> RetryPolicy | None:
     return RetryPolicy(attempts + 1, delay_ms / 1000, delay_ms / 1000) if attempts else None
 
 
-def _scope(value: Any) -> str:
-    if value not in ("group", "private", "both"):
-        raise ValueError(f"must be group, private or both, not {value!r}")
-    return str(value)
-
-
 def _approval(value: Any) -> Role | str:
     if value in ("", "none", "asker"):
         return "asker" if value == "asker" else ""
-    return Role(value)
+    role: Role | str = _one_of(("none", "asker", *Role))(value)
+    return role
 
 
 def _flag(value: Any) -> bool:
@@ -238,15 +250,15 @@ _OPTIONS: dict[str, tuple[type, str, Callable[[Any], Any]]] = {
     "examples": (Prompt, "examples", _words),
     "commands": (CommandForm, "words", _commands),
     "offered_to": (Access, "offered_to", _offered_to),
-    "activation": (Prompt, "activation", Activation),
-    "scope": (Access, "scope", _scope),
+    "activation": (Prompt, "activation", _one_of(Activation)),
+    "scope": (Access, "scope", _one_of(("group", "private", "both"))),
     "require_at": (Access, "require_at", _flag),
     "roles": (Access, "roles", _roles),
     "auth": (Access, "roles", _roles),
     "tag": (Origin, "tags", _tags),
     "tags": (Origin, "tags", _tags),
     "touches": (Execution, "touches", _touches),
-    "effect": (Execution, "effect", Effect),
+    "effect": (Execution, "effect", _one_of(Effect)),
     "timeout_seconds": (Execution, "timeout_seconds", _seconds),
     "timeout": (Execution, "timeout_seconds", _milliseconds),
     "retry": (Execution, "retry", _retry),
@@ -283,13 +295,18 @@ class Code(StrEnum):
     NOT_ACCEPTED = "functions.not_accepted"
 
 
+def is_at_line(where: str) -> bool:
+    """Whether `where` is of the form `file:line`."""
+    return ":" in where and where.rpartition(":")[2].isdecimal()
+
+
 def problems_of(error: DefinitionError, file: str = "") -> list[Diagnostic]:
     """A diagnostic for each problem, at the last location that it names, else in `file`."""
     found: list[Diagnostic] = []
     for problem in error.problems:
         text = f"{error.where}: {problem}"
         places = _PLACE.findall(text)
-        where = error.where if ":" in error.where and error.where.rpartition(":")[2].isdecimal() else file
+        where = error.where if is_at_line(error.where) else file
         found.append(problem_at(places[-1] if places else where, text))
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.declaration import declaration_of, parameters_of, place_of, told
+from function_calls.declaration import declaration_of, error_text, parameters_of, place_of
 from function_calls.result import normalised
 from function_calls.schema.definition import DefinitionError, build_spec, misspelt_options, schema_arguments
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
@@ -65,7 +65,7 @@ def specs_of_module(module: ModuleType) -> list[FunctionSpec]:
             f"module {module.__name__}", ["it has no function tools(), so it is no module of functions"]
         )
     info = info_of(module)
-    found = [one for _, one in specs_given_by(module.tools)]
+    found = [one for _, one in specs_returned_by(module.tools)]
     wrong = [one for one in found if isinstance(one, DefinitionError)]
     if wrong:
         raise DefinitionError(
@@ -102,8 +102,8 @@ def info_of(module: ModuleType) -> ModuleInfo:
     info = module.tool_info()
     if not isinstance(info, Mapping):
         raise DefinitionError("tool_info()", [f"it has to return a mapping, not {type(info).__name__}"])
-    given, description = info.get("tags", info.get("tag")) or (), info.get("description") or ""
-    tags = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    listed, description = info.get("tags", info.get("tag")) or (), info.get("description") or ""
+    tags = [listed] if isinstance(listed, str) or not isinstance(listed, Iterable) else list(listed)
     if not all(isinstance(tag, str) for tag in tags):
         raise DefinitionError("tool_info()", ["tags: has to be a text or a list of texts"])
     if not isinstance(description, str):
@@ -111,18 +111,22 @@ def info_of(module: ModuleType) -> ModuleInfo:
     return ModuleInfo(description.strip(), frozenset(tags))
 
 
-def specs_given_by(
+def specs_returned_by(
     tools: Callable[[], object], find: FindModule = importlib.import_module
 ) -> Iterator[tuple[str, FunctionSpec | DefinitionError]]:
     """Name of each definition that `tools` returns (empty if it has none), with its spec or error. Raises
     DefinitionError if the result is no list, and any exception of `tools`."""
-    given, place = tools(), place_of(tools)
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        kind = f"{type(given).__name__}; leave out `async`" if inspect.iscoroutine(given) else type(given).__name__
-        if inspect.iscoroutine(given):
-            given.close()
+    returned, place = tools(), place_of(tools)
+    if isinstance(returned, str | bytes | Mapping) or not isinstance(returned, Iterable):
+        kind = (
+            f"{type(returned).__name__}; leave out `async`"
+            if inspect.iscoroutine(returned)
+            else type(returned).__name__
+        )
+        if inspect.iscoroutine(returned):
+            returned.close()
         raise DefinitionError(f"tools() ({place})", [f"it has to return a list of definitions, not {kind}"])
-    for number, one in enumerate(given, start=1):
+    for number, one in enumerate(returned, start=1):
         name = one.get("name") if isinstance(one, Mapping) else getattr(one, "name", "")
         try:
             spec: FunctionSpec | DefinitionError = _spec_of(one, place, f"definition {number} ({place})", find)
@@ -147,7 +151,7 @@ def _spec_of(one: object, place: str, nameless: str, find: FindModule) -> Functi
     except DefinitionError as error:
         raise DefinitionError(named, error.problems) from None
     except Exception as error:
-        raise DefinitionError(named, [f"it cannot be read: {told(error)}"]) from error
+        raise DefinitionError(named, [f"it cannot be read: {error_text(error)}"]) from error
 
 
 def _place_of_handler(handler: object) -> str:
@@ -183,7 +187,7 @@ def _found(path: str, find: FindModule) -> Any:
     except (ImportError, AttributeError):
         raise
     except (Exception, SystemExit) as error:
-        raise ImportError(f"{module} cannot be imported: {told(error)}") from error
+        raise ImportError(f"{module} cannot be imported: {error_text(error)}") from error
 
 
 def _positional_count(function: Callable[..., Any]) -> int:
@@ -197,10 +201,10 @@ def _adapted(function: Callable[..., Any], takes_context: bool, extra: tuple[Any
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
-        given: tuple[Any, ...] = (arguments,)
+        positional: tuple[Any, ...] = (arguments,)
         if takes_context:
-            given = (arguments, run_context(context, call), *extra)
-        value = await function(*given) if is_async else await call.threads.run(function, *given)
+            positional = (arguments, run_context(context, call), *extra)
+        value = await function(*positional) if is_async else await call.threads.run(function, *positional)
         return normalised(value)
 
     return handle

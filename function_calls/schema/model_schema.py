@@ -17,37 +17,37 @@ from services.refs import JsonObject
 
 _UNIONS = ("allOf", "anyOf", "oneOf")
 _NOT_AT_THE_TOP = (*_UNIONS, "enum", "not")
-_NEVER_TOLD = ("$defs", "$schema")
+_OMITTED_KEYS = ("$defs", "$schema")
 _IN_PROPERTIES = frozenset({"type", "properties", "required", "description"})
 """Keywords of a part of `allOf` that can be merged into the parameters."""
 _MOST_NAMES = 12
-_MOST_WRITTEN_OUT = 12
+_MOST_EXPANDED = 12
 
 
-def told(schema: JsonObject) -> JsonObject:
+def schema_for_model(schema: JsonObject) -> JsonObject:
     """`schema`, normalized before, in the form for models; the same object if nothing changes."""
-    if not (schema.keys() & {*_NEVER_TOLD, *_NOT_AT_THE_TOP} or _needs_words(schema)):
+    if not (schema.keys() & {*_OMITTED_KEYS, *_NOT_AT_THE_TOP} or _needs_description(schema)):
         return schema
-    whole = {key: value for key, value in schema.items() if key not in _NEVER_TOLD}
-    return _without_unions(_Telling(schema.get("$defs") or {}).told(whole))
+    whole = {key: value for key, value in schema.items() if key not in _OMITTED_KEYS}
+    return _without_unions(_SchemaConversion(schema.get("$defs") or {}).converted(whole))
 
 
-def _needs_words(node: Any) -> bool:
+def _needs_description(node: Any) -> bool:
     """Whether the schema contains a tuple or a reference."""
     if not isinstance(node, dict):
         return False
-    is_told_in_words = "prefixItems" in node or isinstance(node.get("items"), list) or "$ref" in node
-    return is_told_in_words or any(map(_needs_words, parts_of(node)))
+    is_described = "prefixItems" in node or isinstance(node.get("items"), list) or "$ref" in node
+    return is_described or any(map(_needs_description, parts_of(node)))
 
 
-class _Telling:
+class _SchemaConversion:
     """Conversion of one schema. Recursive definitions are expanded at first use and described when repeated."""
 
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
-        self._left = _MOST_WRITTEN_OUT
+        self._left = _MOST_EXPANDED
 
-    def told(self, node: Any, around: frozenset[str] = frozenset()) -> Any:
+    def converted(self, node: Any, around: frozenset[str] = frozenset()) -> Any:
         """Convert `node`, which is inside the definitions `around`."""
         if not isinstance(node, dict):
             return node
@@ -56,11 +56,11 @@ class _Telling:
         result: JsonObject = {}
         for key, value in node.items():
             if key in NAMED and isinstance(value, dict):
-                result[key] = {name: self.told(one, around) for name, one in value.items()}
+                result[key] = {name: self.converted(one, around) for name, one in value.items()}
             elif key in MANY and isinstance(value, list):
-                result[key] = [self.told(one, around) for one in value]
+                result[key] = [self.converted(one, around) for one in value]
             else:
-                result[key] = self.told(value, around) if key in ONE else value
+                result[key] = self.converted(value, around) if key in ONE else value
         if "prefixItems" in result:
             return _as_array(result, result.pop("prefixItems"), result.pop("items", {}))
         if isinstance(result.get("items"), list):
@@ -70,26 +70,32 @@ class _Telling:
     def _repeated(self, node: JsonObject, around: frozenset[str]) -> Any:
         name = node["$ref"].rpartition("/")[2]
         target = self._definitions.get(name) or {}
-        beside = {key: value for key, value in node.items() if key != "$ref"}
+        siblings = {key: value for key, value in node.items() if key != "$ref"}
         if name not in around and self._left > 0:
             self._left -= 1
-            return {**self.told(target, around | {name}), **beside}
-        again = f"of the same form as the {name} around it" if name in around else f"of the form {name}"
+            return {**self.converted(target, around | {name}), **siblings}
+        reference_text = f"of the same form as the {name} around it" if name in around else f"of the form {name}"
         names = list(target.get("properties") or ())
         if names:
-            again += f", with {', '.join(names[:_MOST_NAMES])}{' …' if len(names) > _MOST_NAMES else ''}"
+            reference_text += f", with {', '.join(names[:_MOST_NAMES])}{' …' if len(names) > _MOST_NAMES else ''}"
         kind = {"type": target["type"]} if "type" in target else {}
-        return _saying({**kind, **beside}, again, beside.get("description") or target.get("description") or "")
+        return _with_description(
+            {**kind, **siblings}, reference_text, siblings.get("description") or target.get("description") or ""
+        )
 
 
 def _as_schema(node: JsonObject) -> JsonObject:
     """Description of a reference to the JSON Schema meta-schema, which models know."""
     document, _, part = node["$ref"].partition("#")
-    beside = {key: value for key, value in node.items() if key != "$ref"}
+    siblings = {key: value for key, value in node.items() if key != "$ref"}
     draft = "draft 7" if document == DRAFT_7 else "draft 2020-12"
     if part:
-        return _saying(beside, f"what {part} says in the schema of JSON Schema {draft}", beside.get("description", ""))
-    return _saying({"type": "object", **beside}, f"a JSON Schema ({draft})", beside.get("description", ""))
+        return _with_description(
+            siblings, f"what {part} says in the schema of JSON Schema {draft}", siblings.get("description", "")
+        )
+    return _with_description(
+        {"type": "object", **siblings}, f"a JSON Schema ({draft})", siblings.get("description", "")
+    )
 
 
 def _as_array(node: JsonObject, listed: Sequence[Any], rest: Any) -> JsonObject:
@@ -101,7 +107,9 @@ def _as_array(node: JsonObject, listed: Sequence[Any], rest: Any) -> JsonObject:
         node["items"] = {}
     if len(kinds) == 1:
         return node
-    return _saying(node, f"the items are, in this order: {orjson.dumps(listed).decode()}", node.get("description", ""))
+    return _with_description(
+        node, f"the items are, in this order: {orjson.dumps(listed).decode()}", node.get("description", "")
+    )
 
 
 def _without_unions(schema: JsonObject) -> JsonObject:
@@ -122,7 +130,7 @@ def _without_unions(schema: JsonObject) -> JsonObject:
     if not together:
         return schema
     words = f"together the arguments must also fit this JSON Schema: {orjson.dumps(together).decode()}"
-    return _saying(schema, words, schema.get("description", ""))
+    return _with_description(schema, words, schema.get("description", ""))
 
 
 def _is_only_described(part: JsonObject) -> bool:
@@ -141,6 +149,6 @@ def _offered_by(parts: Sequence[JsonObject]) -> JsonObject:
     }
 
 
-def _saying(node: JsonObject, words: str, description: str) -> JsonObject:
+def _with_description(node: JsonObject, words: str, description: str) -> JsonObject:
     sentence = f"{description.rstrip().removesuffix('.')}; {words}" if description else words[0].upper() + words[1:]
     return {**node, "description": sentence}

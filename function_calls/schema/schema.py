@@ -304,15 +304,15 @@ class _Cleaning:
 
     def _inlined(self, node: Mapping[str, Any], place: _Place) -> Any:
         base = self._references.base_of(node, place.base)
-        beside = {
+        siblings = {
             key: value
             for key, value in node.items()
             if key != "$ref" and not (self._refs_alone and key in VALIDITY | {"$id"})
         }
-        said = self._clean(beside, place) if beside else {}
+        cleaned_siblings = self._clean(siblings, place) if siblings else {}
         elsewhere = self._references.to_its_draft(node["$ref"], base)
         if elsewhere:
-            return _both({"$ref": elsewhere}, said)
+            return _both({"$ref": elsewhere}, cleaned_siblings)
         target = self._references.find(node["$ref"], base)
         began = place.open.get(id(target.schema))
         if began == place.depth:
@@ -320,28 +320,28 @@ class _Cleaning:
         if began is None and id(target.schema) not in self._repeated:
             written = self._clean(target.schema, place.within(target))
             if id(target.schema) not in self._repeated:
-                return _both(written, said)
-        return _both({"$ref": _IN_DEFINITIONS + self._name_of(target)}, said)
+                return _both(written, cleaned_siblings)
+        return _both({"$ref": _IN_DEFINITIONS + self._name_of(target)}, cleaned_siblings)
 
     def _name_of(self, target: Target) -> str:
         known = self._repeated.get(id(target.schema))
         if known is not None:
             return known[0]
-        taken = {name for name, _ in self._repeated.values()}
+        used = {name for name, _ in self._repeated.values()}
         plain = _NOT_PLAIN.sub("_", target.name) or "root"
-        name = next(one for one in (plain, *(f"{plain}_{n}" for n in range(2, 10_000))) if one not in taken)
+        name = next(one for one in (plain, *(f"{plain}_{n}" for n in range(2, 10_000))) if one not in used)
         self._repeated[id(target.schema)] = (name, target)
         return name
 
 
-def _both(target: JsonObject, beside: JsonObject) -> JsonObject:
+def _both(target: JsonObject, siblings: JsonObject) -> JsonObject:
     """Combine the target of a reference with the keywords next to it."""
-    if beside.get("type") == target.get("type"):
-        beside = {key: value for key, value in beside.items() if key != "type"}
-    decides = beside.keys() & VALIDITY
+    if siblings.get("type") == target.get("type"):
+        siblings = {key: value for key, value in siblings.items() if key != "type"}
+    decides = siblings.keys() & VALIDITY
     if not decides or ("$ref" not in target and decides <= LIMITS and not decides & target.keys()):
-        return {**target, **beside}
-    return {**beside, "allOf": [target, *beside.get("allOf", ())]}
+        return {**target, **siblings}
+    return {**siblings, "allOf": [target, *siblings.get("allOf", ())]}
 
 
 def _set_type(result: JsonObject, value: Any, drops_null: bool) -> None:
@@ -400,7 +400,7 @@ def everywhere(schema: JsonObject, change: Callable[[JsonObject], None]) -> None
         change(node)
 
 
-def mend(node: JsonObject) -> None:
+def normalize(node: JsonObject) -> None:
     """Repair a schema in place; valid parts stay unchanged."""
     if "examples" in node and not isinstance(node["examples"], list):
         node["examples"] = [node["examples"]]
@@ -409,12 +409,12 @@ def mend(node: JsonObject) -> None:
             node[listed] = _each_once(node[listed])
     if isinstance(node.get("pattern"), str):
         node["pattern"] = _pattern(node["pattern"])
-    _mend_required(node)
+    _normalize_required(node)
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         # In draft 4 this is a boolean that excludes the limit itself.
         if isinstance(node.get(exclusive), bool) and node.pop(exclusive) and limit in node:
             node[exclusive] = node.pop(limit)
-    _mend_values(node)
+    _normalize_values(node)
 
 
 def as_later(node: JsonObject) -> None:
@@ -445,22 +445,22 @@ def _pattern(text: str) -> str:
     return _ENDS.sub(lambda found: found[1] + _ANCHORS[found[2]], text)
 
 
-def _mend_required(node: JsonObject) -> None:
+def _normalize_required(node: JsonObject) -> None:
     """Move a property's own `required: true` into the object's `required` list."""
     properties = node.get("properties")
     if not isinstance(properties, dict):
         return
-    said = {
+    listed = {
         name: one.pop("required")
         for name, one in properties.items()
         if isinstance(one, dict) and isinstance(one.get("required"), bool)
     }
     required = node.get("required", [])
-    if any(said.values()) and isinstance(required, list):
-        node["required"] = [*required, *(name for name in said if said[name] and name not in required)]
+    if any(listed.values()) and isinstance(required, list):
+        node["required"] = [*required, *(name for name in listed if listed[name] and name not in required)]
 
 
-def _mend_values(node: JsonObject) -> None:
+def _normalize_values(node: JsonObject) -> None:
     """Move an `enum` of an array to its items if its values are items."""
     allowed, items = node.get("enum"), node.get("items")
     if node.get("type") not in ("array", "list", "tuple", "set") or not isinstance(allowed, list):
@@ -482,11 +482,11 @@ def schema_of(arguments: Any) -> JsonObject:
     try:
         generated = TypeAdapter(arguments).json_schema()
     except PydanticUserError as error:
-        raise UnusableSchema(f"{arguments!r} cannot be told a model: {error.message}") from None
+        raise UnusableSchema(f"{arguments!r} cannot be described to a model: {error.message}") from None
     schema = cleaned(generated)
     if "$defs" in schema:
         repeated = ", ".join(schema["$defs"])
-        raise UnusableSchema(f"{repeated} refers to itself; a model cannot be told such a type")
+        raise UnusableSchema(f"{repeated} refers to itself; such a type cannot be described to a model")
     if schema.get("type") != "object":
         raise UnusableSchema(f"{arguments!r} does not describe an object, so it cannot be the arguments of a function")
     # The docstring of the class is for authors, not for models.
@@ -508,16 +508,16 @@ def imported(schema: object) -> JsonObject:
     if not isinstance(schema, Mapping):
         raise UnusableSchema(f"parameters must be a JSON Schema object, not {type(schema).__name__}")
     try:
-        mended = deepcopy(dict(schema))
-        everywhere(mended, mend)
-        later = _is_later(mended)
+        normalized = deepcopy(dict(schema))
+        everywhere(normalized, normalize)
+        later = _is_later(normalized)
         if later:
-            everywhere(mended, as_later)
+            everywhere(normalized, as_later)
     except RecursionError:
         raise UnusableSchema("it is nested too deep") from None
     # The use of `$defs` implies a draft that honours keywords next to `$ref`.
-    alone = not later and ("$defs" not in mended or _states(mended, _EARLY))
-    ours = cleaned(mended, drops_null=False, refs_alone=alone, draft=DRAFT_2020_12 if later else DRAFT_7)
+    alone = not later and ("$defs" not in normalized or _states(normalized, _EARLY))
+    ours = cleaned(normalized, drops_null=False, refs_alone=alone, draft=DRAFT_2020_12 if later else DRAFT_7)
     kind = ours.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         raise UnusableSchema(f"parameters must have type object, not {kind!r}")

@@ -164,11 +164,11 @@ class McpFunctions:
 
     def _waiting(self, pins: Iterable[Pin]) -> list[Diagnostic]:
         """Diagnostics of tools that an operator must accept first."""
-        said = {
-            PinState.CHANGED: "is not what it was when it was accepted, so it is withdrawn",
+        states = {
+            PinState.CHANGED: "has changed since it was accepted, so it is withdrawn",
             PinState.WAITING: "was not accepted yet",
         }
-        return list(dict.fromkeys(self._fault(_awaiting(pin, said[pin.state]), Code.NOT_ACCEPTED) for pin in pins))
+        return list(dict.fromkeys(self._fault(_awaiting(pin, states[pin.state]), Code.NOT_ACCEPTED) for pin in pins))
 
     def _fault(self, problem: str, code: Code = Code.UNUSABLE) -> Diagnostic:
         return problem_at(self.name, f"server {self._settings.name!r}: {problem}", code)
@@ -178,11 +178,11 @@ class McpFunctions:
         try:
             parameters, arguments, output = self._schemas(tool)
         except UnseenIn as error:
-            said = (
+            message = (
                 f"{shown(tool.name)} is no function: its definition has characters that cannot be seen; "
                 f"`rollcall mcp list {self._settings.name} --full` shows them"
             )
-            return self._unusable(tool, said, error)
+            return self._unusable(tool, message, error)
         except DefinitionError as error:
             return self._unusable(tool, f"the definition of {shown(tool.name)} cannot be used; the log says why", error)
         try:
@@ -192,10 +192,10 @@ class McpFunctions:
                 return error
             return self._unusable(tool, f"{shown(tool.name)} can be no function; the log says why", error)
 
-    def _unusable(self, tool: ToolDefinition, said: str, error: Exception) -> DefinitionError:
+    def _unusable(self, tool: ToolDefinition, message: str, error: Exception) -> DefinitionError:
         details = in_one_line(str(error))
         _log.info("mcp_tool_unusable", server=self._settings.name, tool=tool.name, problem=details)
-        return DefinitionError(f"server {self._settings.name!r}", [said])
+        return DefinitionError(f"server {self._settings.name!r}", [message])
 
     def _schemas(self, tool: ToolDefinition) -> tuple[JsonObject, ArgumentParser, JsonObject | None]:
         """Schemas of arguments and result. Raises DefinitionError and UnseenIn."""
@@ -231,9 +231,9 @@ class McpFunctions:
 
     def _effect(self, tool: ToolDefinition, special: McpToolSettings) -> Effect:
         """Effect from the settings, else from the server's annotations if they are trusted, else `once`."""
-        said = special.effect or self._settings.effect
-        if said is not None:
-            return Effect(said)
+        declared = special.effect or self._settings.effect
+        if declared is not None:
+            return Effect(declared)
         if self._settings.trust_annotations:
             if tool.hint("readOnlyHint"):
                 return Effect.READ
@@ -279,7 +279,7 @@ class McpFunctions:
                 failed = self._failed(problem, name, effect, call)
                 return _noted(failed, name, call, kind=type(problem).__name__, problem=str(problem))
             result = result_of(
-                answer, name=_spoken(name), is_read=effect is Effect.READ, fits=schema.fits(answer), texts=texts
+                answer, name=_display_name(name), is_read=effect is Effect.READ, fits=schema.fits(answer), texts=texts
             )
             return result if result.error is None else _noted(result, name, call, answer=str(result.data))
 
@@ -290,27 +290,29 @@ class McpFunctions:
         server = self._settings.name
         match problem:
             case Withdrawn():
-                return FunctionResult.fail(ErrorCode.REFUSED, call.say("foreign_tools.withdrawn", name=_spoken(name)))
+                return FunctionResult.fail(
+                    ErrorCode.REFUSED, call.say("foreign_tools.withdrawn", name=_display_name(name))
+                )
             case Superseded():
                 return FunctionResult.fail(ErrorCode.REFUSED, call.say("foreign_tools.superseded", server=server))
             case Unreachable():
                 return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("foreign_tools.unreachable", server=server))
             case ConnectionLost() | BadAnswer() if effect is Effect.ONCE:
                 return FunctionResult.fail(
-                    ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=_spoken(name))
+                    ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=_display_name(name))
                 )
             case ConnectionLost():
                 return FunctionResult.fail(ErrorCode.TRANSIENT, call.say("foreign_tools.lost", server=server))
             case CallRefused():
-                return failed(_spoken(name), str(problem), call.profile.texts)
-        return failed(_spoken(name), None, call.profile.texts)
+                return failed(_display_name(name), str(problem), call.profile.texts)
+        return failed(_display_name(name), None, call.profile.texts)
 
 
 class _Status:
     """Shows the progress of a call in the chat, at limited frequency."""
 
     def __init__(self, name: str, call: Call, clock: Clock) -> None:
-        self._name = _spoken(name)
+        self._name = _display_name(name)
         self._call = call
         self._clock = clock
         self._shown_at: float | None = None
@@ -325,10 +327,10 @@ class _Status:
         await self._call.status(text)
 
 
-def _awaiting(pin: Pin, said: str) -> str:
+def _awaiting(pin: Pin, state: str) -> str:
     """Reason why a tool is not in use. Unusual names are left out of the command, which may be pasted into a shell."""
     which = f"{pin.server} {pin.tool}" if is_plain(pin.tool) else pin.server
-    return f"{shown(pin.tool)} {said}; `rollcall mcp accept {which}` shows it and accepts it"
+    return f"{shown(pin.tool)} {state}; `rollcall mcp accept {which}` shows it and accepts it"
 
 
 def _noted(result: FunctionResult, name: str, call: Call, **facts: str) -> FunctionResult:
@@ -337,7 +339,7 @@ def _noted(result: FunctionResult, name: str, call: Call, **facts: str) -> Funct
     return noted(result, name, call.key.rpartition(":")[0], **capped_facts)
 
 
-def _spoken(name: str) -> str:
+def _display_name(name: str) -> str:
     """Display name of a function: server and tool."""
     return name.removeprefix(PREFIX).replace("__", ": ", 1).replace("_", " ")
 

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Protocol
 
 from config.diagnostics import Diagnostic
-from function_calls.declaration import last_place, shortened, told
+from function_calls.declaration import error_text, last_place, shortened
 from function_calls.loading.module_loading import Edition, Unit, is_private, units_at, version_of
 from function_calls.loading.source import Changes, Publish, Reading, Readings, Snapshot
 from function_calls.schema.definition import problem_at
@@ -71,12 +71,12 @@ class PythonModules:
 
     async def run(self, publish: Publish) -> None:
         """Publish the functions of all modules, and again when a slow import finishes."""
-        wanted: list[_Named | _Announced] = [_Named(one, self._reader) for one in self._named]
-        wanted += [_Announced(point, self._reader) for point in self._announced()]
-        readings = Readings(self._clock, lambda: publish(readings.snapshot(range(len(wanted)))))
+        works: list[_Named | _Announced] = [_Named(one, self._reader) for one in self._named]
+        works += [_Announced(point, self._reader) for point in self._announced()]
+        readings = Readings(self._clock, lambda: publish(readings.snapshot(range(len(works)))))
         try:
-            await readings.read(dict(enumerate(wanted)))
-            publish(readings.snapshot(range(len(wanted))))
+            await readings.read(dict(enumerate(works)))
+            publish(readings.snapshot(range(len(works))))
             await readings.finish()
         finally:
             readings.close()
@@ -139,12 +139,12 @@ class _Announced:
 
     def read(self) -> Reading:
         try:
-            given = self._point.load()
+            loaded = self._point.load()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of third-party code becomes a diagnostic
             text = f"{self.place}: {_not_imported(self._point.value, error)}"
             return Reading(faults=(problem_at("", text),), is_whole=False)
-        module = given if isinstance(given, ModuleType) else importlib.import_module(self._point.module)
-        return self._reader.one(given, _file_of(module)).of_version(_version_of([module]))
+        module = loaded if isinstance(loaded, ModuleType) else importlib.import_module(self._point.module)
+        return self._reader.one(loaded, _file_of(module)).of_version(_version_of([module]))
 
     def free(self) -> None:
         """No-op: installed modules stay imported."""
@@ -162,7 +162,7 @@ def _file_of(module: ModuleType) -> str:
 
 def _not_imported(name: str, error: BaseException) -> str:
     at = last_place(error, importlib.__file__, __file__)
-    return f"{name!r} cannot be imported: {told(error)}" + (f" ({at})" if at else "")
+    return f"{name!r} cannot be imported: {error_text(error)}" + (f" ({at})" if at else "")
 
 
 class ReadModules(Protocol):
@@ -194,7 +194,7 @@ class PythonFiles:
         self._files: dict[Path, _File] = {}
         """Last read state of each unit, by its file."""
         self._faults: list[Diagnostic] = []
-        self._has_spoken = False
+        self._has_published = False
 
     async def run(self, publish: Publish) -> None:
         """Publish the functions of all importable files, and again after each change."""
@@ -225,8 +225,8 @@ class PythonFiles:
         self._files = {file: changed.get(file) or self._files[file] for file in units}
         readings.keep_only(units)
         await readings.read(changed)
-        if changed or (faults_before, order_before) != (self._faults, self._order) or not self._has_spoken:
-            self._has_spoken = True
+        if changed or (faults_before, order_before) != (self._faults, self._order) or not self._has_published:
+            self._has_published = True
             publish(self._snapshot(readings))
 
     def _changed(self, units: Mapping[Path, Unit]) -> Mapping[Hashable, _File]:

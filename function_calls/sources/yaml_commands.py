@@ -9,9 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config.diagnostics import Diagnostic
+from config.diagnostics import Diagnostic, did_you_mean
 from config.sections.command_tools import CommandTool, ToolFromPython, ToolGroupSettings
-from config.wording import did_you_mean
 from config.yaml_document import Location, YamlDocument, read_yaml_bytes
 from function_calls.command_tools.building import Code, Entry, spec_of
 from function_calls.command_tools.callables import BadReference, PythonNames
@@ -172,7 +171,9 @@ class _Reading:
             name = made.name
             if name in found:
                 first = source_of(found[name]).rpartition(":")[2]
-                entry.complain(["name"], Code.DUPLICATE_NAME, f"{name!r} stands in line {first} already; keep one")
+                entry.add_diagnostic(
+                    ["name"], Code.DUPLICATE_NAME, f"{name!r} is already defined in line {first}; keep one"
+                )
                 return
             found[name] = made
         elif isinstance(name, str) and name in known and name not in found:
@@ -186,7 +187,7 @@ class _Reading:
         try:
             tool = CommandTool.model_validate(value)
         except ValidationError as error:
-            entry.complain_of(error, CommandTool)
+            entry.add_validation_errors(error, CommandTool)
             try:
                 tool = CommandTool.model_validate(entry.without_unknown(value, error))
             except ValidationError:
@@ -201,13 +202,13 @@ class _Reading:
             named = ToolFromPython.model_validate({"module": value["module"]})
             found = self._names.find(named.module)
         except ValidationError as error:
-            entry.complain_of(error, ToolFromPython)
+            entry.add_validation_errors(error, ToolFromPython)
             return None
         except BadReference as error:
-            entry.complain(["module"], Code.BAD_PYTHON, str(error))
+            entry.add_diagnostic(["module"], Code.BAD_PYTHON, str(error))
             return None
         if not isinstance(found, Mapping):
-            entry.complain(["module"], Code.BAD_PYTHON, f"{value['module']} is no mapping of the form of a tool")
+            entry.add_diagnostic(["module"], Code.BAD_PYTHON, f"{value['module']} is no mapping of the form of a tool")
             return None
         return {**found, **{key: one for key, one in value.items() if key != "module"}}
 
@@ -215,7 +216,7 @@ class _Reading:
         try:
             group = ToolGroupSettings.model_validate(value)
         except ValidationError as error:
-            entry.complain_of(error, ToolGroupSettings)
+            entry.add_validation_errors(error, ToolGroupSettings)
             return None
         return ToolGroup(group.name, group.description, group.tools, group.system_prompt, group.bot, entry.where)
 

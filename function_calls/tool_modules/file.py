@@ -51,23 +51,23 @@ class LinesShown:
 def lines_shown(text: str, first: int, last: int | None, most_chars: int = MOST_CHARS) -> LinesShown:
     """The lines from `first` to `last`, or to the end: as many whole lines as fit, but at least part of the first."""
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
-    wanted = lines[first - 1 : last]
-    kept: list[str] = []
+    selected = lines[first - 1 : last]
+    shown: list[str] = []
     left = most_chars
-    for line in wanted:
+    for line in selected:
         left -= len(line) + 1
-        if left < 0 and kept:
+        if left < 0 and shown:
             break
-        kept.append(line[:most_chars])
+        shown.append(line[:most_chars])
         if left < 0:
             break
     return LinesShown(
-        text="\n".join(kept),
+        text="\n".join(shown),
         first_line=first,
-        last_line=first + len(kept) - 1 if kept else 0,
+        last_line=first + len(shown) - 1 if shown else 0,
         lines=len(lines),
-        is_cut=len(kept) < len(wanted),
-        line_is_cut=bool(kept) and len(wanted[len(kept) - 1]) > most_chars,
+        is_cut=len(shown) < len(selected),
+        line_is_cut=bool(shown) and len(selected[len(shown) - 1]) > most_chars,
     )
 
 

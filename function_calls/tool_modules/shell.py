@@ -85,9 +85,11 @@ def _result(ran: Ran, call: Call) -> FunctionResult:
         "cut": finished.cut,
     }
     if finished.exit_code == 0:
-        said = "\n".join(one.rstrip("\n") for one in (out, err) if one.strip())
-        return FunctionResult.say(_shown(said, _SHOWN_CHARS, finished.cut, call) or call.say("shell.silent"), data=data)
-    said = _shown("\n".join(one.rstrip("\n") for one in (err, out) if one.strip()), _SHOWN_OF_A_FAILURE, False, call)
+        output = "\n".join(one.rstrip("\n") for one in (out, err) if one.strip())
+        return FunctionResult.say(
+            _shown(output, _SHOWN_CHARS, finished.cut, call) or call.say("shell.silent"), data=data
+        )
+    output = _shown("\n".join(one.rstrip("\n") for one in (err, out) if one.strip()), _SHOWN_OF_A_FAILURE, False, call)
     program = visible(ran.program)
     if finished.timed_out:
         code, why = ErrorCode.TIMEOUT, call.say("shell.timed_out", program=program, seconds=f"{ran.timeout_seconds:g}")
@@ -95,7 +97,7 @@ def _result(ran: Ran, call: Call) -> FunctionResult:
         code, why = ErrorCode.FAILED, call.say("shell.killed", program=program, signal=-finished.exit_code)
     else:
         code, why = ErrorCode.FAILED, call.say("shell.failed", program=program, code=finished.exit_code)
-    return replace(FunctionResult.fail(code, f"{why}\n{said}" if said else why), data=data, outside=True)
+    return replace(FunctionResult.fail(code, f"{why}\n{output}" if output else why), data=data, outside=True)
 
 
 def _text(output: bytes) -> str:

@@ -23,9 +23,9 @@ class Grant(NamedTuple):
     function: str
     arguments: str
     """As shown to people."""
-    given_by: str
+    granted_by: str
     """Display name of the member who granted it."""
-    given_ms: int
+    granted_ms: int
     """Milliseconds since 1970 UTC."""
 
     @property

@@ -105,10 +105,10 @@ class TodoLists:
 
     async def entries(self, chat: ChatRef, show: Show) -> Sequence[Todo]:
         """The chat's entries, highest priority first, then by number."""
-        kept = [entry for entry in await self._all(chat) if not entry.is_removed]
+        present = [entry for entry in await self._all(chat) if not entry.is_removed]
         if show is not Show.ALL:
-            kept = [entry for entry in kept if entry.is_done is (show is Show.DONE)]
-        return sorted(kept, key=lambda entry: (entry.is_done, -entry.priority, entry.number))
+            present = [entry for entry in present if entry.is_done is (show is Show.DONE)]
+        return sorted(present, key=lambda entry: (entry.is_done, -entry.priority, entry.number))
 
     async def finish(self, chat: ChatRef, which: str, *, call_key: str) -> tuple[Todo, bool]:
         """Mark the entry that `which` (a number or words of its text) selects as done; and whether this call did it.
@@ -182,15 +182,15 @@ def _numbered(entries: Sequence[Todo], number: int) -> Todo:
 
 def _meant(entries: Sequence[Todo], which: str) -> Todo:
     """The entry with that number, else that text, else a text containing it; open entries have precedence."""
-    kept = [entry for entry in entries if not entry.is_removed]
+    present = [entry for entry in entries if not entry.is_removed]
     numbered = _NUMBER.fullmatch(which.strip())
     if numbered:
-        found = [entry for entry in kept if entry.number == int(numbered[1])]
+        found = [entry for entry in present if entry.number == int(numbered[1])]
         if found:
             return found[0]
     wanted = _one_line(which).casefold()
-    same = [entry for entry in kept if entry.text.casefold() == wanted]
-    like = same or [entry for entry in kept if wanted and wanted in entry.text.casefold()]
+    same = [entry for entry in present if entry.text.casefold() == wanted]
+    like = same or [entry for entry in present if wanted and wanted in entry.text.casefold()]
     candidates = [entry for entry in like if not entry.is_done] or like
     if not candidates:
         raise NoSuchTodo(which)

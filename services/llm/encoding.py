@@ -11,7 +11,7 @@ import orjson
 from services.llm.model import ModelMessage, ModelRequest, Offer, OfferedFunction, ToolCall
 from services.refs import JsonObject, JsonValue
 
-_KEPT = frozenset({"type", "description", "enum", "const", "properties", "items", "anyOf", "required"})
+_SUPPORTED = frozenset({"type", "description", "enum", "const", "properties", "items", "anyOf", "required"})
 _DROPPED = frozenset({"default", "example", "examples", "additionalProperties"})
 """Keywords that do not affect validation or are set again."""
 _LEAVES = frozenset({"string", "number", "integer", "boolean", "null"})
@@ -30,30 +30,30 @@ class _CannotBeStrict(Exception):
 
 
 def _strict(schema: JsonValue) -> JsonObject:
-    if not isinstance(schema, dict) or not schema.keys() <= _KEPT | _DROPPED:
+    if not isinstance(schema, dict) or not schema.keys() <= _SUPPORTED | _DROPPED:
         raise _CannotBeStrict
-    told = {key: value for key, value in schema.items() if key in _KEPT}
-    if "anyOf" in told:
-        told["anyOf"] = [_strict(one) for one in told["anyOf"]]
-    elif told.get("type") == "object":
-        _close(told, schema)
-    elif told.get("type") == "array":
-        told["items"] = _strict(told.get("items"))
-    elif not _is_leaf(told.get("type")):
+    result = {key: value for key, value in schema.items() if key in _SUPPORTED}
+    if "anyOf" in result:
+        result["anyOf"] = [_strict(one) for one in result["anyOf"]]
+    elif result.get("type") == "object":
+        _close(result, schema)
+    elif result.get("type") == "array":
+        result["items"] = _strict(result.get("items"))
+    elif not _is_leaf(result.get("type")):
         raise _CannotBeStrict
-    return told
+    return result
 
 
-def _close(told: JsonObject, schema: JsonObject) -> None:
+def _close(result: JsonObject, schema: JsonObject) -> None:
     properties = schema.get("properties")
     if not isinstance(properties, dict) or schema.get("additionalProperties") not in (None, False):
         raise _CannotBeStrict
     required = schema.get("required") or []
-    told["properties"] = {
+    result["properties"] = {
         name: _strict(one) if name in required else _or_null(_strict(one)) for name, one in properties.items()
     }
-    told["required"] = list(properties)
-    told["additionalProperties"] = False
+    result["required"] = list(properties)
+    result["additionalProperties"] = False
 
 
 def _or_null(schema: JsonObject) -> JsonObject:
@@ -91,9 +91,9 @@ def _tool(function: OfferedFunction, key: str, strict: bool) -> bytes:
 
 
 def _function(function: OfferedFunction, strict: bool) -> JsonObject:
-    told = {"name": function.name, "description": function.description, "parameters": function.parameters}
+    result = {"name": function.name, "description": function.description, "parameters": function.parameters}
     narrowed = strict_schema(function.parameters) if strict else None
-    return told if narrowed is None else {**told, "parameters": narrowed, "strict": True}
+    return result if narrowed is None else {**result, "parameters": narrowed, "strict": True}
 
 
 def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> bytes:
@@ -134,11 +134,11 @@ def _encode(message: ModelMessage, echo_reasoning: bool) -> JsonObject:
     if role != "assistant" or not (message.calls or message.opaque):
         return {"role": role, "content": message.content}
     encoded: JsonObject = {"role": "assistant", "content": message.content}
-    kept = (message.opaque or {}).get("openai", {})
+    opaque = (message.opaque or {}).get("openai", {})
     if echo_reasoning:
-        encoded.update(kept.get("message", {}))
+        encoded.update(opaque.get("message", {}))
     if message.calls:
-        extras = kept.get("calls", {})
+        extras = opaque.get("calls", {})
         encoded["content"] = message.content or None
         encoded["tool_calls"] = [{**_encode_call(call), **extras.get(call.id, {})} for call in message.calls]
     return encoded

@@ -27,13 +27,13 @@ _LASTING = (
     "tool_use_failed",
     "too_large",
 )
-_TROUBLES: tuple[tuple[ModelProblem, tuple[str, ...]], ...] = (
+_PROBLEMS: tuple[tuple[ModelProblem, tuple[str, ...]], ...] = (
     (ModelProblem.QUOTA, _SPENT),
     (ModelProblem.TOO_LONG, ("context_length", "context_window", "request_too_large", "string_above_max_length")),
     (ModelProblem.KEY, ("api_key", "auth", "permission", "forbidden")),
 )
 """Error codes that override the status: some gateways send 400 for a wrong key."""
-_TROUBLES_WITHOUT_STATUS: tuple[tuple[ModelProblem, tuple[str, ...]], ...] = (
+_PROBLEMS_WITHOUT_STATUS: tuple[tuple[ModelProblem, tuple[str, ...]], ...] = (
     (ModelProblem.BUSY, ("rate_limit", "too_many_requests")),
     (ModelProblem.MISSING, ("not_found",)),
     (ModelProblem.REQUEST, _LASTING),
@@ -74,7 +74,7 @@ def error_of_payload(
         retry_after_seconds=wait_seconds,
         status=status,
         request_id=request_id,
-        trouble=None if filtered else _trouble(kinds, status),
+        problem=None if filtered else _problem(kinds, status),
     )
 
 
@@ -95,10 +95,10 @@ def _may_pass(kinds: str, status: int | None) -> bool:
     return not any(sign in kinds for sign in _LASTING)
 
 
-def _trouble(kinds: str, status: int | None) -> ModelProblem | None:
+def _problem(kinds: str, status: int | None) -> ModelProblem | None:
     """Problem named by the error codes; None if the status decides."""
-    known = _TROUBLES if status is not None else (*_TROUBLES, *_TROUBLES_WITHOUT_STATUS)
-    return next((trouble for trouble, signs in known if any(sign in kinds for sign in signs)), None)
+    known = _PROBLEMS if status is not None else (*_PROBLEMS, *_PROBLEMS_WITHOUT_STATUS)
+    return next((problem for problem, signs in known if any(sign in kinds for sign in signs)), None)
 
 
 def _kinds(payload: JsonValue) -> str:

@@ -14,7 +14,7 @@ from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
 from services.refs import ErrorCode, ModelProblem
 from services.retry import RetryPolicy
 
-_TO_BE_MENDED = frozenset({ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING})
+_NEEDS_OPERATOR = frozenset({ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING})
 """Problems that an operator has to fix: retrying cannot help."""
 
 
@@ -29,7 +29,7 @@ class Breaker:
         self._pauses = 0
         self._until: float | None = None
         self._trial_runs = False
-        self.trouble: ModelProblem | None = None
+        self.problem: ModelProblem | None = None
         """Why the breaker is open; None if it is closed."""
 
     @property
@@ -37,43 +37,43 @@ class Breaker:
         """Remaining pause in seconds; 0 if a request may pass or the trial is running."""
         return 0.0 if self._until is None else max(0.0, self._until - self._clock.monotonic())
 
-    def lets_through(self) -> bool:
+    def allows_request(self) -> bool:
         """Whether a request may start now."""
         return self._until is None or (not self._trial_runs and self._until <= self._clock.monotonic())
 
     def begin(self) -> bool:
-        """Start a permitted request. Returns whether it is the trial, for `failed` or `left`."""
+        """Start a permitted request. Returns whether it is the trial, for `failed` or `ended_without_result`."""
         self._trial_runs = self._until is not None
         return self._trial_runs
 
     def answered(self) -> None:
         """The model responded, even with an error: close the breaker."""
         self._failures = self._pauses = 0
-        self._until = self.trouble = None
+        self._until = self.problem = None
         self._trial_runs = False
 
-    def failed(self, trouble: ModelProblem, *, trial: bool, retry_after_seconds: float | None = None) -> bool:
+    def failed(self, problem: ModelProblem, *, trial: bool, retry_after_seconds: float | None = None) -> bool:
         """The model was unavailable. Returns whether a pause starts."""
         if self._until is not None and not trial:
             # The request started before the pause and adds no information.
             return False
         self._trial_runs = False
         self._failures += 1
-        pause = self._pause(trouble, retry_after_seconds, trial=trial)
+        pause = self._pause(problem, retry_after_seconds, trial=trial)
         if not pause:
             return False
         self._until = self._clock.monotonic() + pause
-        self.trouble = trouble
+        self.problem = problem
         return True
 
-    def left(self, *, trial: bool) -> None:
+    def ended_without_result(self, *, trial: bool) -> None:
         """The request ended without information about the model."""
         if trial:
             self._trial_runs = False
 
-    def _pause(self, trouble: ModelProblem, retry_after_seconds: float | None, *, trial: bool) -> float:
+    def _pause(self, problem: ModelProblem, retry_after_seconds: float | None, *, trial: bool) -> float:
         """Length of the pause to start, in seconds; 0 for no pause."""
-        if trouble in _TO_BE_MENDED:
+        if problem in _NEEDS_OPERATOR:
             return self._settings.longest_wait_seconds
         if retry_after_seconds:
             return min(retry_after_seconds, self._settings.longest_wait_seconds)
@@ -92,7 +92,7 @@ _AVAILABILITY = frozenset(
     {ModelProblem.OUTAGE, ModelProblem.BUSY, ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING}
 )
 """Problems that mean the model was unavailable. With any other problem it responded."""
-_NOT_PASSED_ON = frozenset({ModelProblem.FILTERED})
+_NO_FAILOVER = frozenset({ModelProblem.FILTERED})
 """A provider that declines has answered; failing over until a filter lets the request pass serves no operator."""
 
 
@@ -101,10 +101,10 @@ class ModelState:
     """State of one model."""
 
     name: str
-    trouble: ModelProblem | None
+    problem: ModelProblem | None
     """Why the model is skipped; None if it is used."""
     seconds_left: float
-    """Remaining pause in seconds; 0 with a trouble: the next request is a trial."""
+    """Remaining pause in seconds; 0 with a problem: the next request is a trial."""
     failures: int
     """Number of requests it was unavailable for, since the start."""
 
@@ -117,7 +117,7 @@ class _Member:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _Request:
     """One request with its deadline and errors."""
 
     request: ModelRequest
@@ -144,16 +144,16 @@ class Failover:
         now = self._clock.monotonic()
         # A single model enforces its own time limit.
         total = self._settings.total_seconds if len(self._members) > 1 else request.timeout_seconds
-        asked = _Asked(request, now + min(request.timeout_seconds, total))
+        asked = _Request(request, now + min(request.timeout_seconds, total))
         for place, member in enumerate(self._members):
-            if not member.breaker.lets_through():
+            if not member.breaker.allows_request():
                 continue
             answer = await self._ask(member, asked, is_last=not self._has_another(place + 1))
             if answer is not None:
                 return answer
             if self._clock.monotonic() >= asked.deadline:
                 break
-        raise _worth_telling(asked.errors) or self._all_left_alone()
+        raise _error_to_raise(asked.errors) or self._all_paused()
 
     async def probe(self) -> str:
         """Probe the first model."""
@@ -166,33 +166,33 @@ class Failover:
     def states(self) -> Sequence[ModelState]:
         """States of all models, in order."""
         return [
-            ModelState(one.model.name, one.breaker.trouble, one.breaker.seconds_left, one.failures)
+            ModelState(one.model.name, one.breaker.problem, one.breaker.seconds_left, one.failures)
             for one in self._members
         ]
 
     def _has_another(self, start: int) -> bool:
-        return any(member.breaker.lets_through() for member in self._members[start:])
+        return any(member.breaker.allows_request() for member in self._members[start:])
 
-    async def _ask(self, member: _Member, asked: _Asked, *, is_last: bool) -> ModelAnswer | None:
+    async def _ask(self, member: _Member, asked: _Request, *, is_last: bool) -> ModelAnswer | None:
         """The model's answer; None to try the next model. Raises errors that do not fail over."""
         name, breaker = member.model.name, member.breaker
         left = asked.deadline - self._clock.monotonic()
         seconds = left if is_last else min(left, self._settings.first_answer_seconds)
-        request = _fit_for(name, asked.request, seconds)
+        request = _request_for(name, asked.request, seconds)
         trial = breaker.begin()
         try:
             answer = await self._within(member.model, request)
         except ModelError as error:
-            self._note(member, error, trial=trial, seconds=seconds)
-            if error.trouble in _NOT_PASSED_ON:
+            self._note_failure(member, error, trial=trial, seconds=seconds)
+            if error.problem in _NO_FAILOVER:
                 raise
             asked.errors.append(error)
             return None
         except BaseException:
-            breaker.left(trial=trial)
+            breaker.ended_without_result(trial=trial)
             raise
-        self._works(member)
-        return answer.given_by(name)
+        self._note_success(member)
+        return answer.attributed_to(name)
 
     async def _within(self, model: ChatModel, request: ModelRequest) -> ModelAnswer:
         try:
@@ -202,42 +202,42 @@ class Failover:
                 ErrorCode.TIMEOUT, f"no answer within {request.timeout_seconds:.1f} s", retryable=True
             ) from None
 
-    def _note(self, member: _Member, error: ModelError, *, trial: bool, seconds: float) -> None:
-        name, trouble = member.model.name, error.trouble
-        _log.warning("model_gave_no_answer", model=name, trouble=trouble.value, code=error.code.value, error=str(error))
-        if trouble not in _AVAILABILITY:
-            self._works(member)
+    def _note_failure(self, member: _Member, error: ModelError, *, trial: bool, seconds: float) -> None:
+        name, problem = member.model.name, error.problem
+        _log.warning("model_gave_no_answer", model=name, problem=problem.value, code=error.code.value, error=str(error))
+        if problem not in _AVAILABILITY:
+            self._note_success(member)
             return
         member.failures += 1
         if error.code is ErrorCode.TIMEOUT and seconds < self._settings.first_answer_seconds:
             # Too little time for any model, so the timeout does not count against it.
-            member.breaker.left(trial=trial)
+            member.breaker.ended_without_result(trial=trial)
             return
-        if member.breaker.failed(trouble, trial=trial, retry_after_seconds=error.retry_after_seconds):
-            _tell_operator(name, trouble, member.breaker.seconds_left)
+        if member.breaker.failed(problem, trial=trial, retry_after_seconds=error.retry_after_seconds):
+            _tell_operator(name, problem, member.breaker.seconds_left)
 
-    def _works(self, member: _Member) -> None:
-        if member.breaker.trouble is not None:
+    def _note_success(self, member: _Member) -> None:
+        if member.breaker.problem is not None:
             _log.info("model_answers_again", model=member.model.name)
         member.breaker.answered()
 
-    def _all_left_alone(self) -> ModelError:
+    def _all_paused(self) -> ModelError:
         soonest = min(self._members, key=lambda member: member.breaker.seconds_left).breaker
         return ModelError(
             ErrorCode.PROVIDER_ERROR,
-            "every model is left alone after failures",
+            "every model is paused after failures",
             retry_after_seconds=soonest.seconds_left,
-            trouble=soonest.trouble,
+            problem=soonest.problem,
         )
 
 
-def _worth_telling(errors: Sequence[ModelError]) -> ModelError | None:
+def _error_to_raise(errors: Sequence[ModelError]) -> ModelError | None:
     """The first error of an available model, which concerns this request; else the last error."""
-    there = (error for error in errors if error.trouble not in _AVAILABILITY)
+    there = (error for error in errors if error.problem not in _AVAILABILITY)
     return next(there, errors[-1] if errors else None)
 
 
-def _fit_for(name: str, request: ModelRequest, seconds: float) -> ModelRequest:
+def _request_for(name: str, request: ModelRequest, seconds: float) -> ModelRequest:
     """`request` limited to `seconds`, without opaque data of other providers, which is signed or private."""
     messages = request.messages
     # Fast path: few messages have opaque data.
@@ -248,9 +248,9 @@ def _fit_for(name: str, request: ModelRequest, seconds: float) -> ModelRequest:
     return request.within(seconds, messages)
 
 
-def _tell_operator(name: str, trouble: ModelProblem, seconds: float) -> None:
+def _tell_operator(name: str, problem: ModelProblem, seconds: float) -> None:
     """Log an outage as a warning, and problems for the operator as errors that name the setting."""
-    match trouble:
+    match problem:
         case ModelProblem.KEY:
             _log.error("model_refuses_its_key", model=name, setting=f"models.{name}.api_key", seconds=seconds)
         case ModelProblem.QUOTA:
@@ -258,4 +258,4 @@ def _tell_operator(name: str, trouble: ModelProblem, seconds: float) -> None:
         case ModelProblem.MISSING:
             _log.error("model_not_found", model=name, setting=f"models.{name}.model, base_url", seconds=seconds)
         case _:
-            _log.warning("model_left_alone", model=name, trouble=trouble.value, seconds=seconds)
+            _log.warning("model_left_alone", model=name, problem=problem.value, seconds=seconds)

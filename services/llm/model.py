@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, NamedTuple, Protocol
@@ -61,6 +61,8 @@ class OfferedFunction:
     system_prompt: str = ""
     """With `{schema}`, a placeholder for a sample: replaces the description for models without function calling.
     Without it: usage instructions for every model."""
+    is_set_up: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
+    """Whether the services it needs are configured; otherwise members are not pointed to it."""
     encoded: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Cache of encoded bytes per protocol name, shared by many offers."""
 
@@ -150,7 +152,7 @@ class ModelAnswer:
     by: str = ""
     """Configured name of the model that answered."""
 
-    def given_by(self, name: str) -> ModelAnswer:
+    def attributed_to(self, name: str) -> ModelAnswer:
         """Copy with `by` set to `name`."""
         return ModelAnswer(
             self.text, self.calls, self.finish, self.model, self.request_id, self.usage, self.opaque, self.final, name
@@ -189,16 +191,16 @@ class ModelError(Exception):
         retry_after_seconds: float | None = None,
         status: int | None = None,
         request_id: str = "",
-        trouble: ModelProblem | None = None,
+        problem: ModelProblem | None = None,
     ) -> None:
-        """`trouble` defaults to the problem derived from `code` and `status`."""
+        """`problem` defaults to the problem derived from `code` and `status`."""
         super().__init__(message)
         self.code = code
         self.retryable = retryable
         self.retry_after_seconds = retry_after_seconds
         self.status = status
         self.request_id = request_id
-        self.trouble = trouble or problem_of(code, status)
+        self.problem = problem or problem_of(code, status)
 
 
 class ChatModel(Protocol):
@@ -301,7 +303,7 @@ MOST_CHARS = 24_000
 """Limit on the total length of a request's messages."""
 
 
-class Unwritten(Enum):
+class NoTextReason(Enum):
     """Reason why no text was written."""
 
     NO_MODEL = "no_model"
@@ -313,7 +315,7 @@ class Unwritten(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class WordsWanted:
+class TextRequest:
     """Request for text; the model gets no other context."""
 
     messages: Sequence[ModelMessage]
@@ -324,7 +326,7 @@ class WordsWanted:
     """Token limit for the caller's model. The bot's model uses its settings."""
 
 
-class Written(NamedTuple):
+class WrittenText(NamedTuple):
     """Text written by a model."""
 
     text: str
@@ -335,5 +337,5 @@ class Written(NamedTuple):
 class CallersModel(Protocol):
     """Language model of the caller, such as an MCP client."""
 
-    async def write(self, wanted: WordsWanted) -> Written | Unwritten:
+    async def write(self, request: TextRequest) -> WrittenText | NoTextReason:
         """Write a text, or give the reason why not. May wait indefinitely; can be cancelled."""

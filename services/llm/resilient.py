@@ -87,28 +87,28 @@ class DegradingModel:
     """ChatModel with function calling that switches to a fallback when its server rejects tools. The switch lasts until
     the next start."""
 
-    def __init__(self, native: ChatModel, in_prose: Callable[[], ChatModel]) -> None:
-        """`in_prose` creates the fallback model."""
+    def __init__(self, native: ChatModel, make_fallback: Callable[[], ChatModel]) -> None:
+        """`make_fallback` creates the fallback model."""
         self.name = native.name
         self._native = native
-        self._in_prose = in_prose
-        self._instead: ChatModel | None = None
+        self._make_fallback = make_fallback
+        self._fallback: ChatModel | None = None
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         """The model's answer. Raises ModelError."""
-        if self._instead is not None:
-            return await self._instead.complete(request)
+        if self._fallback is not None:
+            return await self._fallback.complete(request)
         try:
             return await self._native.complete(request)
         except ModelError as error:
             if not refuses_tools(error):
                 raise
-            instead = self._degraded(error)
-        return await instead.complete(request)
+            fallback = self._degraded(error)
+        return await fallback.complete(request)
 
     async def probe(self) -> str:
         """One line confirming that the model is reachable, and whether it uses the fallback. Raises ModelError."""
-        if self._instead is None:
+        if self._fallback is None:
             try:
                 return await self._native.probe()
             except ModelError as error:
@@ -120,15 +120,15 @@ class DegradingModel:
     async def close(self) -> None:
         """Close both models."""
         await self._native.close()
-        if self._instead is not None:
-            await self._instead.close()
+        if self._fallback is not None:
+            await self._fallback.close()
 
     def _degraded(self, error: ModelError | None = None) -> ChatModel:
-        if self._instead is None:
+        if self._fallback is None:
             # Log it once, although concurrent requests may fail the same way.
             _log.warning("model_without_tools", model=self.name, error=str(error), spoken_to="json_text")
-            self._instead = self._in_prose()
-        return self._instead
+            self._fallback = self._make_fallback()
+        return self._fallback
 
 
 def refuses_tools(error: ModelError) -> bool:

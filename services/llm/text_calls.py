@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 import orjson
 
 from services.llm.model import Offer, ToolCall
-from services.llm.reading.markup import ReadText, Visible, is_call, spoken, visible_text
+from services.llm.reading.markup import ReadText, Visible, is_call, visible_text, without_markup
 from services.llm.reading.tool_arguments import MAX_ARGUMENT_CHARACTERS, exact_json, typed
 from services.llm.reading.tool_calls import made_id, plain_name, read_calls
 from services.refs import ErrorCode, JsonObject, JsonValue
@@ -75,7 +75,7 @@ def reader_of(form: CallForm, offer: Offer | None) -> ReadText:
     schemas.update({function.name: function.parameters for function in offer.functions})
 
     def read(content: str, seed: str = "") -> Visible:
-        text = spoken(content)
+        text = without_markup(content)
         try:
             return _read(text, seed, form, schemas)
         except UnreadableCalls as bad:

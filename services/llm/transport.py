@@ -47,7 +47,7 @@ class RequestBody(httpx2.AsyncByteStream):
         yield self.take()
 
 
-class Alike(httpx2.Request):
+class RequestCopy(httpx2.Request):
     """Copy of a request with a different body."""
 
     def __init__(self, like: httpx2.Request, body: RequestBody) -> None:
@@ -77,10 +77,10 @@ class OpenAIClient(openai.AsyncOpenAI):
         body = options.content
         if retries_taken or not isinstance(body, RequestBody):
             return super()._build_request(options, retries_taken=retries_taken)
-        if self._first is None or not _are_alike(options, self._first[0]):
+        if self._first is None or not _are_equal_requests(options, self._first[0]):
             bare = options.model_copy(update={"content": b""})
             self._first = (bare, super()._build_request(bare))
-        return Alike(self._first[1], body)
+        return RequestCopy(self._first[1], body)
 
     async def _send_request(self, request: httpx2.Request, *, stream: bool, **more: Any) -> httpx2.Response:
         # The package's version checks other authentication methods in five nested coroutines, which every waiting turn
@@ -88,7 +88,7 @@ class OpenAIClient(openai.AsyncOpenAI):
         return await self._client.send(request, stream=stream, **more)
 
 
-def _are_alike(one: FinalRequestOptions, other: FinalRequestOptions) -> bool:
+def _are_equal_requests(one: FinalRequestOptions, other: FinalRequestOptions) -> bool:
     return (
         one.url == other.url
         and one.headers == other.headers
@@ -120,11 +120,11 @@ class OneServerClient(httpx2.AsyncClient):
             raise
         return response
 
-    def _init_transport(self, *_: Any, **given: Any) -> httpx2.AsyncBaseTransport:
-        return _pool(None, **given)
+    def _init_transport(self, *_: Any, **options: Any) -> httpx2.AsyncBaseTransport:
+        return _pool(None, **options)
 
-    def _init_proxy_transport(self, proxy: httpx2.Proxy, *_: Any, **given: Any) -> httpx2.AsyncBaseTransport:
-        return _pool(proxy, **given)
+    def _init_proxy_transport(self, proxy: httpx2.Proxy, *_: Any, **options: Any) -> httpx2.AsyncBaseTransport:
+        return _pool(proxy, **options)
 
 
 def _pool(
@@ -150,11 +150,11 @@ class Pool(httpx2.AsyncBaseTransport):
         self._limits = limits
         self._proxy = proxy
         self._session: aiohttp.ClientSession | None = None
-        self._usual: _Usual | None = None
+        self._usual: _RequestArguments | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send the request; the body of the response is not read. Raises httpx2's connection errors."""
-        usual, body = self._usual_for(request), await _body_of(request)
+        usual, body = self._arguments_for(request), await _body_of(request)
         try:
             response = await self._ask(request.method, usual, body)
         except aiohttp.ConnectionTimeoutError as error:
@@ -172,7 +172,7 @@ class Pool(httpx2.AsyncBaseTransport):
         if session is not None:
             await session.close()
 
-    async def _ask(self, method: str, usual: _Usual, body: RequestBody) -> aiohttp.ClientResponse:
+    async def _ask(self, method: str, usual: _RequestArguments, body: RequestBody) -> aiohttp.ClientResponse:
         try:
             return await self._ask_once(method, usual, body)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
@@ -183,7 +183,7 @@ class Pool(httpx2.AsyncBaseTransport):
         # The connection, usually a reused one, was closed before anything was sent.
         return await self._ask_once(method, usual, body)
 
-    async def _ask_once(self, method: str, usual: _Usual, body: RequestBody) -> aiohttp.ClientResponse:
+    async def _ask_once(self, method: str, usual: _RequestArguments, body: RequestBody) -> aiohttp.ClientResponse:
         if self._session is None:
             self._session = self._open(usual)
         return await self._session.request(
@@ -197,7 +197,7 @@ class Pool(httpx2.AsyncBaseTransport):
             proxy_headers=usual.proxy_headers,
         )
 
-    def _open(self, usual: _Usual) -> aiohttp.ClientSession:
+    def _open(self, usual: _RequestArguments) -> aiohttp.ClientSession:
         uses_tls = "https" in (usual.url.scheme, usual.proxy and usual.proxy.scheme)
         connector = aiohttp.TCPConnector(
             ssl=self._ssl_context() if uses_tls else True,
@@ -207,14 +207,14 @@ class Pool(httpx2.AsyncBaseTransport):
         # No decompression here: the reader limits the decompressed size.
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
 
-    def _usual_for(self, request: httpx2.Request) -> _Usual:
-        like = request.like if isinstance(request, Alike) else request
+    def _arguments_for(self, request: httpx2.Request) -> _RequestArguments:
+        like = request.like if isinstance(request, RequestCopy) else request
         if self._usual is None or self._usual.like is not like:
-            self._usual = _Usual(like, self._proxy)
+            self._usual = _RequestArguments(like, self._proxy)
         return self._usual
 
 
-class _Usual:
+class _RequestArguments:
     """Arguments for aiohttp, shared by all requests that are like one request."""
 
     def __init__(self, like: httpx2.Request, proxy: httpx2.Proxy | None) -> None:
@@ -294,7 +294,7 @@ def _read_error(error: Exception) -> httpx2.ReadError:
 
 _MAX_ERROR_BYTES = 64 * 1024
 _CONNECT_SECONDS = 10.0
-_KEPT_SECONDS = 30.0
+_KEEPALIVE_SECONDS = 30.0
 _ENCODINGS = {"": None, "identity": None, "gzip": 47, "x-gzip": 47, "deflate": 47}
 """zlib's `wbits` per content encoding: 47 detects gzip and zlib."""
 
@@ -319,7 +319,7 @@ class ProviderTransport:
                 limits=httpx2.Limits(
                     max_connections=endpoint.connections,
                     max_keepalive_connections=endpoint.connections,
-                    keepalive_expiry=_KEPT_SECONDS,
+                    keepalive_expiry=_KEEPALIVE_SECONDS,
                 ),
                 timeout=timeout,
                 event_hooks={"response": [self._refuse_status]},

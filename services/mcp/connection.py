@@ -86,8 +86,8 @@ class Found:
         elif name in self._tools:
             self._note(f"it lists {shown(name)} twice; the first one counts", f"{name!r} is listed twice")
         elif size > DEFINITION_BYTES:
-            said = f"the definition of {shown(name)} is longer than {DEFINITION_BYTES} bytes, so it is not read"
-            self._note(said, f"the definition of {name!r} has {size} bytes")
+            problem = f"the definition of {shown(name)} is longer than {DEFINITION_BYTES} bytes, so it is not read"
+            self._note(problem, f"the definition of {name!r} has {size} bytes")
         else:
             self._tools[name] = found
 
@@ -97,7 +97,7 @@ class Found:
             self._details.append(in_one_line(details))
 
 
-_HEARD = frozenset(
+_SUBSCRIBED_EVENTS = frozenset(
     {
         "notifications/cancelled",
         "notifications/progress",
@@ -125,7 +125,7 @@ class Wire:
 
     async def __aenter__(self) -> TransportStreams:
         read, write = await self._transport.__aenter__()
-        return _Reading(read, self._goes_on, self._on_end), _Writing(write, self._note)
+        return _Reading(read, self._is_passed_on, self._on_end), _Writing(write, self._note)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -137,10 +137,10 @@ class Wire:
         if isinstance(message, JSONRPCRequest) and message.method == "tools/list":
             self._listings.add(message.id)
 
-    def _goes_on(self, message: JSONRPCMessage) -> bool:
+    def _is_passed_on(self, message: JSONRPCMessage) -> bool:
         """Observe an incoming message; returns whether to pass it on."""
         if isinstance(message, JSONRPCNotification):
-            return message.method in _HEARD
+            return message.method in _SUBSCRIBED_EVENTS
         if isinstance(message, JSONRPCResponse) and message.id in self._listings:
             self._listings.discard(message.id)
             tools = message.result.get("tools")
@@ -158,8 +158,8 @@ def _bare(tool: object) -> JsonObject | None:
     schema = tool.get("inputSchema")
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     known = properties.items() if isinstance(properties, Mapping) else ()
-    kept = {name: one for name, one in known if isinstance(one, Mapping)}
-    return {"name": tool["name"], "inputSchema": {"type": "object", "properties": kept}}
+    schemas = {name: one for name, one in known if isinstance(one, Mapping)}
+    return {"name": tool["name"], "inputSchema": {"type": "object", "properties": schemas}}
 
 
 class _Reading(AbstractAsyncContextManager["_Reading"]):
@@ -168,11 +168,11 @@ class _Reading(AbstractAsyncContextManager["_Reading"]):
     def __init__(
         self,
         stream: ReadStream[SessionMessage | Exception],
-        goes_on: Callable[[JSONRPCMessage], bool],
+        is_passed_on: Callable[[JSONRPCMessage], bool],
         on_end: Callable[[], None],
     ) -> None:
         self._stream = stream
-        self._goes_on = goes_on
+        self._is_passed_on = is_passed_on
         self._on_end = on_end
 
     async def receive(self) -> SessionMessage | Exception:
@@ -182,7 +182,7 @@ class _Reading(AbstractAsyncContextManager["_Reading"]):
             except (EndOfStream, ClosedResourceError, BrokenResourceError):
                 self._on_end()
                 raise
-            if isinstance(item, Exception) or self._goes_on(item.message):
+            if isinstance(item, Exception) or self._is_passed_on(item.message):
                 return item
 
     async def aclose(self) -> None:
@@ -224,7 +224,7 @@ class _Writing(AbstractAsyncContextManager["_Writing"]):
 
 
 _LISTEN_AGAIN_SECONDS = 5.0
-_OF_THE_SDK = "SSE stream "
+_SDK_STREAM_ERROR = "SSE stream "
 """Start of the SDK's message for a response stream that broke off."""
 _log = structlog.get_logger("mcp")
 
@@ -246,7 +246,7 @@ class Connection:
     async def open(self, streams: AbstractAsyncContextManager[TransportStreams]) -> None:
         """Connect and complete the handshake. Raises Unreachable. After any exception, call `close`."""
         wire = self._wire = Wire(streams, self._end.set)
-        self._holder = asyncio.create_task(self._hold(wire))
+        self._holder = asyncio.create_task(self._run_client(wire))
         opened = asyncio.create_task(self._opened.wait())
         try:
             await asyncio.wait([opened, self._holder], return_when=asyncio.FIRST_COMPLETED)
@@ -323,7 +323,7 @@ class Connection:
         except MCPError as error:
             raise self._problem(error) from error
         except ValidationError as error:
-            raise BadAnswer(f"its answer is not what the protocol allows ({error.error_count()} faults)") from error
+            raise BadAnswer(f"its response violates the protocol ({error.error_count()} faults)") from error
         except RuntimeError as error:
             # The SDK raises RuntimeError for requests on a closed client.
             raise ConnectionLost(str(error)) from error
@@ -334,19 +334,21 @@ class Connection:
             self._is_over = True
             return NotSent(text)
         # Servers may use the SDK's code for a closed connection for any error.
-        is_closed = error.code == mcp_types.CONNECTION_CLOSED and (not self.is_open or text.startswith(_OF_THE_SDK))
+        is_closed = error.code == mcp_types.CONNECTION_CLOSED and (
+            not self.is_open or text.startswith(_SDK_STREAM_ERROR)
+        )
         if is_closed or error.code in (LOST, mcp_types.REQUEST_TIMEOUT):
             return ConnectionLost(text)
         if error.code == mcp_types.HEADER_MISMATCH:
             self._changed.set()
         return CallRefused(text)
 
-    async def _hold(self, wire: Wire) -> None:
+    async def _run_client(self, wire: Wire) -> None:
         """Hold the connection for its whole life: the client must be entered and left in the same task."""
         client = Client(
             wire,
             cache=None,
-            message_handler=self._hear,
+            message_handler=self._handle_message,
             client_info=mcp_types.Implementation(name="rollcall", version="1"),
         )
         listener: asyncio.Task[None] | None = None
@@ -370,7 +372,7 @@ class Connection:
                 listener.cancel()
                 await asyncio.wait([listener])
 
-    async def _hear(self, message: object) -> None:
+    async def _handle_message(self, message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
             self._changed.set()
 
@@ -394,19 +396,21 @@ def _unreachable(failure: BaseException | None) -> Unreachable:
     failure = _innermost(failure)
     match failure:
         case None:
-            return Unreachable(said="it ended before it answered")
+            return Unreachable(member_text="it ended before it answered")
         case FileNotFoundError():
-            return Unreachable(said=f"there is no {failure.filename}")
+            return Unreachable(member_text=f"there is no {failure.filename}")
         case PermissionError():
-            return Unreachable(said=f"{failure.filename} may not be started by this user")
+            return Unreachable(member_text=f"{failure.filename} may not be started by this user")
         case MCPError(code=code) if code == LOST:
-            return Unreachable(_reason(failure), said=ConnectionLost.said)
+            return Unreachable(_reason(failure), member_text=ConnectionLost.member_text)
         case MCPError(code=code) if code == REFUSED:
             # The status code alone: the rest of the message is server text.
             status = re.match(r"HTTP \d{3}\b", failure.message)
-            return Unreachable(_reason(failure), said=f"it answers {status[0]}" if status else CallRefused.said)
+            return Unreachable(
+                _reason(failure), member_text=f"it answers {status[0]}" if status else CallRefused.member_text
+            )
         case MCPError(code=code) if code not in (NOT_SENT, mcp_types.CONNECTION_CLOSED):
-            return Unreachable(_reason(failure), said=CallRefused.said)
+            return Unreachable(_reason(failure), member_text=CallRefused.member_text)
     return Unreachable(_reason(failure))
 
 

@@ -42,7 +42,7 @@ class Link(Protocol):
         """Call a tool. Raises ServerError."""
 
 
-class Pace:
+class RateLimiter:
     """Rate limiter with fixed windows."""
 
     def __init__(self, most: int, seconds: float, clock: Clock) -> None:
@@ -52,7 +52,7 @@ class Pace:
         self._began = clock.monotonic()
         self._count = 0
 
-    def may_go_on(self) -> bool:
+    def allow(self) -> bool:
         """Whether the event is within the limit; counts it."""
         now = self._clock.monotonic()
         if now - self._began >= self._seconds:
@@ -65,7 +65,7 @@ _LINES_PER_MINUTE = 20
 _log = structlog.get_logger("mcp")
 
 
-class OneLink:
+class SharedConnection:
     """Shared connection to one server, opened on demand until it is refused."""
 
     def __init__(
@@ -75,16 +75,16 @@ class OneLink:
         self._settings = settings
         self._pins = pins
         self._clock = clock
-        self._open_one = opening
+        self._connect = opening
         self._deadlines = Deadlines(clock)
         self._link: Link | None = None
         self._opening: asyncio.Task[Link] | None = None
-        self._looking = asyncio.Lock()
-        self._looked_at = clock.monotonic()
+        self._comparing = asyncio.Lock()
+        self._compared_at = clock.monotonic()
         self._is_refused = False
         self._problem = ""
         self._problems: tuple[str, ...] = ()
-        self._pace = Pace(_LINES_PER_MINUTE, 60.0, clock)
+        self._rate_limiter = RateLimiter(_LINES_PER_MINUTE, 60.0, clock)
         self._on_change: list[Callable[[], None]] = []
 
     @property
@@ -98,13 +98,13 @@ class OneLink:
         return self._problems
 
     @property
-    def looked_at(self) -> float:
+    def compared_at(self) -> float:
         """Time of the clock's `monotonic()` at which the tools were last compared with the pins."""
-        return self._looked_at
+        return self._compared_at
 
-    def on_change(self, told: Callable[[], None]) -> None:
-        """Call `told` when a problem appears or disappears."""
-        self._on_change.append(told)
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when a problem appears or disappears."""
+        self._on_change.append(callback)
 
     def allow(self) -> None:
         """Permit opening the connection (again)."""
@@ -128,8 +128,8 @@ class OneLink:
     async def fresh(self) -> Link:
         """An open connection whose tools were compared since the last reported change. Raises ServerError."""
         link = await self.opened()
-        if link.changed.is_set() or self._looking.locked():
-            await self.look(link, anyway=False)
+        if link.changed.is_set() or self._comparing.locked():
+            await self.compare_tools(link, even_if_unchanged=False)
         if self._is_refused:
             raise Superseded
         return link
@@ -143,7 +143,7 @@ class OneLink:
             return self._link
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
-            self._opening.add_done_callback(_take_note)
+            self._opening.add_done_callback(_retrieve_exception)
         opening = self._opening
         await asyncio.wait([opening])
         if opening.cancelled():
@@ -158,15 +158,15 @@ class OneLink:
             if before is not None:
                 await before.close()
             by = self._clock.monotonic() + self._settings.connect_seconds
-            link = await self._deadlines.run(self._open_one(), by)
-            await self._deadlines.run(self.look(link, anyway=True), by)
+            link = await self._deadlines.run(self._connect(), by)
+            await self._deadlines.run(self.compare_tools(link, even_if_unchanged=True), by)
         except (ServerError, TimeoutError) as error:
             if link is not None:
                 await link.close()
-            late = Unreachable(said=f"it has not answered within {self._settings.connect_seconds:g} seconds")
+            late = Unreachable(member_text=f"it has not answered within {self._settings.connect_seconds:g} seconds")
             problem = error if isinstance(error, ServerError) else late
-            self.complain(problem)
-            raise Unreachable(str(problem), said=problem.said) from None
+            self.set_problem(problem)
+            raise Unreachable(str(problem), member_text=problem.member_text) from None
         except BaseException:
             if link is not None:
                 await link.close()
@@ -174,13 +174,13 @@ class OneLink:
         finally:
             self._opening = None
         self._link = link
-        self.complain(None)
+        self.set_problem(None)
         return link
 
-    async def look(self, link: Link, *, anyway: bool) -> None:
-        """Compare the tools with the pins; without `anyway` only after a reported change. Raises ServerError."""
-        async with self._looking:
-            if not anyway and not link.changed.is_set():
+    async def compare_tools(self, link: Link, *, even_if_unchanged: bool) -> None:
+        """Compare the tools with the pins; without `even_if_unchanged` only after a change. Raises ServerError."""
+        async with self._comparing:
+            if not even_if_unchanged and not link.changed.is_set():
                 return
             # Clear the flag first: a change during the listing sets it again.
             link.changed.clear()
@@ -190,34 +190,34 @@ class OneLink:
                 link.changed.set()
                 raise
             await self._pins.note(self._settings.name, listing, self._settings.pin)
-            self._looked_at = self._clock.monotonic()
+            self._compared_at = self._clock.monotonic()
         if listing.details:
             self._note("mcp_tools_left_out", details=list(listing.details))
         if listing.problems != self._problems:
             self._problems = listing.problems
-            self._tell()
+            self._notify()
 
-    def complain(self, problem: ServerError | None) -> None:
+    def set_problem(self, problem: ServerError | None) -> None:
         """Set the current problem; None clears it. The log gets the details; listeners are called if the text without
         server words has changed."""
-        said = "" if problem is None else problem.said
+        member_text = "" if problem is None else problem.member_text
         if problem is not None or self._problem:
             self._note("mcp_server", problem="none" if problem is None else str(problem))
-        if said != self._problem:
-            self._problem = said
-            self._tell()
+        if member_text != self._problem:
+            self._problem = member_text
+            self._notify()
 
     def _note(self, event: str, **facts: object) -> None:
         """Log at a limited rate, because the server causes the entries."""
-        if self._pace.may_go_on():
+        if self._rate_limiter.allow():
             _log.info(event, server=self._settings.name, **facts)
 
-    def _tell(self) -> None:
-        for told in self._on_change:
-            told()
+    def _notify(self) -> None:
+        for callback in self._on_change:
+            callback()
 
 
-def _take_note(task: asyncio.Task[Link]) -> None:
+def _retrieve_exception(task: asyncio.Task[Link]) -> None:
     """Retrieve the exception of a task that no caller awaits any more."""
     if not task.cancelled():
         task.exception()

@@ -14,7 +14,7 @@ import structlog
 from config.sections.mcp import McpServerSettings
 from config.sections.processes import SandboxSettings
 from services.clock import Clock
-from services.mcp.link import Pace
+from services.mcp.link import RateLimiter
 from services.mcp.problems import Unreachable
 from services.sandbox.processes import CannotStart, Command, Limits
 from services.sandbox.sandbox import Isolation, NotIsolated, Sandbox
@@ -45,7 +45,7 @@ class Opening:
         self._settings = settings
         self._clock = clock
         self._start = start
-        self._pace = Pace(_LINES_PER_MINUTE, 60.0, clock)
+        self._rate_limiter = RateLimiter(_LINES_PER_MINUTE, 60.0, clock)
 
     async def __call__(self) -> Connection:
         """Open a connection and complete the handshake. Raises Unreachable."""
@@ -74,7 +74,7 @@ class Opening:
             if error.name is not None and error.name.startswith("services"):
                 raise
             text = f"the package {error.name!r} is missing: install rollcall with its extra, as rollcall[mcp]"
-            raise Unreachable(said=text) from None
+            raise Unreachable(member_text=text) from None
         return found[0], found[1]
 
     def _note_stderr(self, piece: bytes) -> None:
@@ -86,20 +86,20 @@ class Opening:
     def _note(self, stream: str, piece: bytes) -> None:
         """Log output of the server's program that is not a message, at a limited rate."""
         for line in piece.decode("utf-8", "replace").splitlines():
-            if line.strip() and self._pace.may_go_on():
+            if line.strip() and self._rate_limiter.allow():
                 _log.info("mcp_server_wrote", server=self._settings.name, stream=stream, text=line[:_STDERR_CHARS])
 
 
 _CONNECTIONS = "services.mcp.connection"
 
 
-def plainly(settings: McpServerSettings, folder: Path) -> Program:
+def unsandboxed_program(settings: McpServerSettings, folder: Path) -> Program:
     """Program that runs unsandboxed in `folder`, with the configured environment and a few inherited variables."""
     from services.mcp.stdio import Program
 
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    given = {name: value.get_secret_value() for name, value in settings.env.items()}
-    return Program(settings.command, {**inherited, **given}, folder)
+    configured = {name: value.get_secret_value() for name, value in settings.env.items()}
+    return Program(settings.command, {**inherited, **configured}, folder)
 
 
 _MEGABYTE = 1024 * 1024
@@ -120,7 +120,7 @@ class SandboxedStart:
 
         limits = self._sandbox.settings
         if settings.sandbox == "off" and limits.isolation != "required":
-            return plainly(settings, self._folder(settings))
+            return unsandboxed_program(settings, self._folder(settings))
         command = Command(
             settings.command,
             env={name: value.get_secret_value() for name, value in settings.env.items()},
@@ -131,7 +131,7 @@ class SandboxedStart:
         try:
             prepared = await self._sandbox.prepare(command, _limits(limits), Isolation(settings.sandbox))
         except (NotIsolated, CannotStart) as error:
-            raise Unreachable(said=str(error)) from None
+            raise Unreachable(member_text=str(error)) from None
         return Program(prepared.argv, prepared.env, prepared.folder)
 
     def _folder(self, settings: McpServerSettings) -> Path:
@@ -139,13 +139,13 @@ class SandboxedStart:
         it."""
         if settings.folder is not None:
             if not settings.folder.is_dir():
-                raise Unreachable(said=f"there is no folder {settings.folder}")
+                raise Unreachable(member_text=f"there is no folder {settings.folder}")
             return settings.folder.absolute()
         own = (self._folders / settings.name).absolute()
         try:
             own.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise Unreachable(said=f"the folder {own} cannot be made: {error.strerror}") from None
+            raise Unreachable(member_text=f"the folder {own} cannot be made: {error.strerror}") from None
         return own
 
 

@@ -12,55 +12,55 @@ class ServerError(Exception):
     """An MCP server cannot be used. `str()` is one line of bounded length for the log and for models; it may contain
     text from the server, so it is never shown in a chat."""
 
-    said = "it cannot be used; the log says why"
+    member_text = "it cannot be used; the log says why"
     """Fixed text for members, without server text."""
 
-    def __init__(self, details: str = "", *, said: str = "") -> None:
-        """`details` for the log, `said` for members instead of the class's text. Each defaults to the other."""
-        self.said = said or self.said
-        super().__init__(in_one_line(details or self.said))
+    def __init__(self, details: str = "", *, member_text: str = "") -> None:
+        """`details` for the log, `member_text` for members instead of the class's text. Each defaults to the other."""
+        self.member_text = member_text or self.member_text
+        super().__init__(in_one_line(details or self.member_text))
 
 
 class Unreachable(ServerError):
     """There is no connection, and no request was sent."""
 
-    said = "it cannot be reached; the log says why"
+    member_text = "it cannot be reached; the log says why"
 
 
 class NotSent(ServerError):
     """The request did not reach the server."""
 
-    said = "it cannot be reached; the log says why"
+    member_text = "it cannot be reached; the log says why"
 
 
 class ConnectionLost(ServerError):
     """The connection ended before the response; the outcome is unknown."""
 
-    said = "the connection broke; the log says how"
+    member_text = "the connection broke; the log says how"
 
 
 class CallRefused(ServerError):
     """The server responded with a protocol error."""
 
-    said = "it answers with an error; the log has its words"
+    member_text = "it responds with an error; the log has the details"
 
 
 class BadAnswer(ServerError):
     """The response violates the protocol or a size limit."""
 
-    said = "what it answers is not what the protocol allows; the log says more"
+    member_text = "its response violates the protocol; the log has the details"
 
 
 class Withdrawn(ServerError):
     """The tool's current definition is not the accepted version."""
 
-    said = "the tool is not, or not any more, what was accepted"
+    member_text = "its definition is not the accepted one"
 
 
 class Superseded(ServerError):
     """The settings of the call were replaced or removed."""
 
-    said = "its settings have changed, or it was removed from them"
+    member_text = "its settings have changed, or it was removed from them"
 
 
 def in_one_line(text: str) -> str:

@@ -10,7 +10,7 @@ import structlog
 
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock, Deadlines
-from services.mcp.link import Link, OneLink, OnProgress
+from services.mcp.link import Link, OnProgress, SharedConnection
 from services.mcp.problems import ConnectionLost, NotSent, ServerError, Superseded, Unreachable, Withdrawn
 from services.mcp.tools import Pins, PinState, ToolAnswer
 from services.refs import JsonObject
@@ -43,7 +43,7 @@ class McpServer:
         self._settings = settings
         self._pins = pins
         self._clock = clock
-        self._one = OneLink(settings, pins, clock, opening)
+        self._connection = SharedConnection(settings, pins, clock, opening)
         self._asks_first = asks_first
         self._deadlines = Deadlines(clock)
         self._retry = Retry(clock, _PATIENCE)
@@ -55,33 +55,33 @@ class McpServer:
     @property
     def problem(self) -> str:
         """Why the last connection attempt failed, without server text; empty after a success."""
-        return self._one.problem
+        return self._connection.problem
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Problems in the server's tool list, without server text."""
-        return self._one.problems
+        return self._connection.problems
 
-    def on_change(self, told: Callable[[], None]) -> None:
-        """Call `told` when a problem appears or disappears."""
-        self._one.on_change(told)
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when a problem appears or disappears."""
+        self._connection.on_change(callback)
 
     async def run(self) -> None:
         """Maintain the connection until cancelled: open it to list unknown tools, reopen it after a loss, and close it
         when idle."""
-        self._one.allow()
+        self._connection.allow()
         try:
             with self._pins.watched(self._settings.name, self._pins_changed), suppress(Superseded):
                 while True:
                     self._pins_changed.clear()
-                    if self._asks_first and self._is_unknown:
+                    if self._asks_first and self._has_no_pins:
                         self._wanted.set()
                     await _first_of(self._wanted.wait(), self._pins_changed.wait())
                     if self._wanted.is_set():
-                        await self._keep()
+                        await self._keep_connected()
         finally:
             self.refuse()
-            await self._one.close()
+            await self._connection.close()
 
     async def call(
         self,
@@ -100,29 +100,29 @@ class McpServer:
         self._calls += 1
         try:
             try:
-                return await self._called(tool, digest, arguments, deadline, on_progress)
+                return await self._call(tool, digest, arguments, deadline, on_progress)
             except NotSent:
                 _log.info("mcp_call_not_sent", server=self._settings.name, tool=tool)
             except ConnectionLost:
                 if not may_repeat:
                     raise
             try:
-                return await self._called(tool, digest, arguments, deadline, on_progress)
+                return await self._call(tool, digest, arguments, deadline, on_progress)
             except NotSent as error:
-                raise Unreachable(str(error), said=error.said) from error
+                raise Unreachable(str(error), member_text=error.member_text) from error
         finally:
             self._calls -= 1
             self._used_at = self._clock.monotonic()
 
     def refuse(self) -> None:
         """Refuse further calls, because the settings were replaced or removed."""
-        self._one.refuse()
+        self._connection.refuse()
 
     @property
-    def _is_unknown(self) -> bool:
+    def _has_no_pins(self) -> bool:
         return not self._pins.of(self._settings.name)
 
-    async def _called(
+    async def _call(
         self, tool: str, digest: str, arguments: JsonObject, deadline: float, on_progress: OnProgress
     ) -> ToolAnswer:
         """Call `tool` over an open connection after comparing its tools with the pins. Raises ServerError."""
@@ -132,55 +132,55 @@ class McpServer:
         by = max(deadline - _MARGIN_SECONDS, now + (deadline - now) / 2)
         try:
             self._wanted.set()
-            link = await self._deadlines.run(self._one.fresh(), by)
+            link = await self._deadlines.run(self._connection.fresh(), by)
         except TimeoutError:
-            raise Unreachable(said="it takes too long to connect") from None
+            raise Unreachable(member_text="it takes too long to connect") from None
         pin = self._pins.of(self._settings.name).get(tool)
         if pin is None or pin.state is not PinState.ACCEPTED or pin.digest != digest:
-            raise Withdrawn(f"the tool {tool!r} is not, or not any more, what was accepted")
+            raise Withdrawn(f"the tool {tool!r} does not have the accepted definition")
         return await link.call(tool, arguments, on_progress)
 
-    async def _keep(self) -> None:
+    async def _keep_connected(self) -> None:
         """Keep a connection open, with growing pauses after failures; returns after closing an idle connection."""
         while self._wanted.is_set():
             with suppress(Unreachable):
                 await self._retry.run(
-                    self._live, on=Unreachable, judge=lambda error: RetryDecision(retry=True), deadline=float("inf")
+                    self._maintain, on=Unreachable, judge=lambda error: RetryDecision(retry=True), deadline=float("inf")
                 )
                 continue
             await self._clock.sleep(_LATER_SECONDS)
 
-    async def _live(self) -> None:
+    async def _maintain(self) -> None:
         """Open one connection and maintain it until it ends. Raises Unreachable if it did not open or ended too
         soon."""
-        link = await self._one.opened()
+        link = await self._connection.opened()
         began = self._clock.monotonic()
         while link.is_open:
             await _first_of(
-                link.ended(), link.changed.wait(), self._pins_changed.wait(), self._clock.sleep(self._rest_seconds())
+                link.ended(), link.changed.wait(), self._pins_changed.wait(), self._clock.sleep(self._wait_seconds())
             )
             self._pins_changed.clear()
             if self._is_idle():
                 self._wanted.clear()
-                await self._one.close()
+                await self._connection.close()
                 return
             if link.is_open:
-                await self._look_again(link)
+                await self._compare_if_due(link)
         if self._clock.monotonic() - began < _SHORT_LIFE_SECONDS:
-            problem = Unreachable(said="the connection ended soon after it began")
-            self._one.complain(problem)
+            problem = Unreachable(member_text="the connection ended soon after it began")
+            self._connection.set_problem(problem)
             raise problem
 
-    async def _look_again(self, link: Link) -> None:
+    async def _compare_if_due(self, link: Link) -> None:
         """Compare the tools with the pins if that is due; close the connection if it fails."""
-        is_due = self._clock.monotonic() - self._one.looked_at >= _LOOK_SECONDS
+        is_due = self._clock.monotonic() - self._connection.compared_at >= _LOOK_SECONDS
         try:
-            await self._one.look(link, anyway=is_due or self._is_unknown)
+            await self._connection.compare_tools(link, even_if_unchanged=is_due or self._has_no_pins)
         except ServerError as error:
-            self._one.complain(error)
+            self._connection.set_problem(error)
             await link.close()
 
-    def _rest_seconds(self) -> float:
+    def _wait_seconds(self) -> float:
         idle = self._settings.idle_seconds
         return min(_LOOK_SECONDS, idle) if idle else _LOOK_SECONDS
 

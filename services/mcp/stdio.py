@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 _ASKED_SECONDS = 2.0
-_TOLD_SECONDS = 2.0
+_TERM_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
 _log = structlog.get_logger("mcp")
 
@@ -76,7 +76,7 @@ async def program_streams(
             _signal_group(process.pid, signal.SIGKILL)
             try:
                 # Wait for the exit: a cancelled caller may close the loop next, which would never reap the child.
-                await _is_gone(lambda: process.returncode is not None, _TOLD_SECONDS)
+                await _wait_gone(lambda: process.returncode is not None, _TERM_SECONDS)
             finally:
                 for task in tasks:
                     task.cancel()
@@ -139,23 +139,23 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """Stop the program and its process group: close its input, then SIGTERM, then SIGKILL."""
     if process.stdin is not None:
         process.stdin.close()
-    if await _is_gone(lambda: process.returncode is not None, _ASKED_SECONDS) and not _group_lives(process.pid):
+    if await _wait_gone(lambda: process.returncode is not None, _ASKED_SECONDS) and not _group_lives(process.pid):
         return
     _signal_group(process.pid, signal.SIGTERM)
-    if not await _is_gone(lambda: process.returncode is not None and not _group_lives(process.pid), _TOLD_SECONDS):
+    if not await _wait_gone(lambda: process.returncode is not None and not _group_lives(process.pid), _TERM_SECONDS):
         _signal_group(process.pid, signal.SIGKILL)
-        await _is_gone(lambda: process.returncode is not None, _TOLD_SECONDS)
+        await _wait_gone(lambda: process.returncode is not None, _TERM_SECONDS)
 
 
-async def _is_gone(is_gone: Callable[[], bool], seconds: float) -> bool:
+async def _wait_gone(is_gone: Callable[[], bool], seconds: float) -> bool:
     """Poll `is_gone` for up to `seconds`; returns whether it became true. `Process.wait` would also wait for other
     holders of the pipes."""
-    left = seconds
+    remaining = seconds
     while not is_gone():
-        if left <= 0:
+        if remaining <= 0:
             return False
         await asyncio.sleep(_LOOK_SECONDS)
-        left -= _LOOK_SECONDS
+        remaining -= _LOOK_SECONDS
     return True
 
 

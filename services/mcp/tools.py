@@ -92,7 +92,7 @@ class Progress:
 
 COUNTER = "mcp_pins"
 """Store counter that increases when another process changes pins."""
-_GONE = ""
+_NO_DIGEST = ""
 """Digest that marks a removed tool."""
 
 
@@ -123,7 +123,7 @@ class Pin:
     @property
     def state(self) -> PinState:
         """State derived from the digests."""
-        if self.digest == _GONE:
+        if self.digest == _NO_DIGEST:
             return PinState.GONE
         if self.accepted is None:
             return PinState.WAITING
@@ -132,8 +132,8 @@ class Pin:
 
 def pin_of(row: Mapping[str, Any]) -> Pin:
     """Read a pin from a row of `mcp_pins`."""
-    kept = json.loads(row["definition"])
-    seen, was = _definition(kept.get("seen")), _definition(kept.get("accepted"))
+    definitions = json.loads(row["definition"])
+    seen, was = _definition(definitions.get("seen")), _definition(definitions.get("accepted"))
     if row["accepted"] is not None and row["accepted"] == row["digest"]:
         was = seen
     return Pin(row["server"], row["tool"], row["accepted"], row["digest"], seen, was)
@@ -198,16 +198,21 @@ class Pins:
                     server=server,
                     tool=tool.name,
                     digest=digest,
-                    definition=_kept(tool, pin),
+                    definition=_stored_definitions(tool, pin),
                     now_ms=now_ms,
                     accepted=accepted,
                 )
         listed = {tool.name for tool in listing.tools}
         for pin in known.values():
             if listing.is_whole and pin.tool not in listed and pin.state is not PinState.GONE:
-                kept = _kept(None, pin)
+                definitions = _stored_definitions(None, pin)
                 yield mcp_pins.seen(
-                    server=server, tool=pin.tool, digest=_GONE, definition=kept, now_ms=now_ms, accepted=False
+                    server=server,
+                    tool=pin.tool,
+                    digest=_NO_DIGEST,
+                    definition=definitions,
+                    now_ms=now_ms,
+                    accepted=False,
                 )
 
     def _take(self, rows: Sequence[Row]) -> None:
@@ -222,8 +227,8 @@ class Pins:
                     event.set()
 
 
-def _kept(seen: ToolDefinition | None, pin: Pin | None) -> str:
+def _stored_definitions(seen: ToolDefinition | None, pin: Pin | None) -> str:
     """Stored JSON of a tool: its latest definition, and the accepted definition if it differs."""
     was = pin.was if pin is not None and pin.accepted is not None else None
-    kept = {"seen": None if seen is None else seen.content, "accepted": None if was is None else was.content}
-    return json.dumps(kept, separators=(",", ":"), ensure_ascii=True)
+    definitions = {"seen": None if seen is None else seen.content, "accepted": None if was is None else was.content}
+    return json.dumps(definitions, separators=(",", ":"), ensure_ascii=True)

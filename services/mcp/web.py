@@ -61,12 +61,12 @@ class _Bounded(httpx2.AsyncBaseTransport):
         try:
             response = await self._inner.handle_async_request(request)
         except _NEVER_SENT as error:
-            return _instead(NOT_SENT, f"it cannot be reached: {error or type(error).__name__}")
+            return _error_response(NOT_SENT, f"it cannot be reached: {error or type(error).__name__}")
         except httpx2.TransportError as error:
-            return _instead(LOST, f"the connection broke: {error or type(error).__name__}")
+            return _error_response(LOST, f"the connection broke: {error or type(error).__name__}")
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
-            return _instead(LOST, "it answers compressed, which was not asked for")
+            return _error_response(LOST, "it answers compressed, which was not asked for")
         content_type = response.headers.get("content-type", "").lower()
         if response.status_code < HTTPStatus.BAD_REQUEST and not content_type.startswith("application/json"):
             return response
@@ -80,16 +80,16 @@ async def _read(response: httpx2.Response, *, has_session: bool) -> httpx2.Respo
         async for piece in response.aiter_raw():
             body += piece
             if len(body) > MESSAGE_BYTES:
-                return _instead(LOST, f"its answer is longer than {MESSAGE_BYTES} bytes")
+                return _error_response(LOST, f"its answer is longer than {MESSAGE_BYTES} bytes")
     except httpx2.TransportError as error:
-        return _instead(LOST, f"the connection broke: {error or type(error).__name__}")
+        return _error_response(LOST, f"the connection broke: {error or type(error).__name__}")
     finally:
         await response.aclose()
     status = response.status_code
     if status == HTTPStatus.NOT_FOUND and has_session:
-        return _instead(NOT_SENT, "the session is over")
+        return _error_response(NOT_SENT, "the session is over")
     if status >= HTTPStatus.BAD_REQUEST and not _is_error(bytes(body)):
-        return _instead(REFUSED, f"HTTP {status} {response.reason_phrase}".strip(), status)
+        return _error_response(REFUSED, f"HTTP {status} {response.reason_phrase}".strip(), status)
     headers = [(name, value) for name, value in response.headers.items() if name.lower() != "transfer-encoding"]
     return httpx2.Response(status, headers=headers, content=bytes(body))
 
@@ -103,6 +103,6 @@ def _is_error(body: bytes) -> bool:
     return isinstance(message, dict) and isinstance(message.get("error"), dict)
 
 
-def _instead(code: int, message: str, status: int = HTTPStatus.BAD_GATEWAY) -> httpx2.Response:
+def _error_response(code: int, message: str, status: int = HTTPStatus.BAD_GATEWAY) -> httpx2.Response:
     """Substitute for the server's response."""
     return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})

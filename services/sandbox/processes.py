@@ -91,8 +91,8 @@ class Running:
         self._loop = asyncio.get_running_loop()
         self._stdin = stdin
         self._dead: asyncio.Future[int] = self._loop.create_future()
-        self.stdout = _Kept(output_bytes, on_output, self.kill)
-        self.stderr = _Kept(output_bytes, on_output, self.kill)
+        self.stdout = _OutputCapture(output_bytes, on_output, self.kill)
+        self.stderr = _OutputCapture(output_bytes, on_output, self.kill)
         self._readers: list[asyncio.ReadTransport] = []
         self._writer: asyncio.WriteTransport | None = None
         self._written = _Written()
@@ -132,7 +132,7 @@ class Running:
         if not self._dead.done():
             self._kill_group()
 
-    async def gone(self) -> int:
+    async def wait_ended(self) -> int:
         """Wait for the exit; returns the exit code."""
         return await asyncio.shield(self._dead)
 
@@ -145,8 +145,8 @@ class Running:
         self._close_pipes()
 
     async def _connect(self) -> None:
-        for kept, pipe in ((self.stdout, self._process.stdout), (self.stderr, self._process.stderr)):
-            reader, _ = await self._loop.connect_read_pipe(_reading(kept), pipe)
+        for capture, pipe in ((self.stdout, self._process.stdout), (self.stderr, self._process.stderr)):
+            reader, _ = await self._loop.connect_read_pipe(_reading(capture), pipe)
             self._readers.append(reader)
         if self._stdin:
             self._writer, _ = await self._loop.connect_write_pipe(lambda: self._written, self._process.stdin)
@@ -174,11 +174,11 @@ class Running:
                 pipe.close()
 
 
-class _Kept(asyncio.Protocol):
+class _OutputCapture(asyncio.Protocol):
     """Captures the beginning of a stream."""
 
     def __init__(self, most_bytes: int, on_output: OnOutput | None, on_flood: Callable[[], None]) -> None:
-        self.kept = bytearray()
+        self.data = bytearray()
         self.cut = False
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._most = most_bytes
@@ -188,11 +188,11 @@ class _Kept(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._seen += len(data)
-        piece = data[: self._most - len(self.kept)]
+        piece = data[: self._most - len(self.data)]
         if len(piece) < len(data):
             self.cut = True
         if piece:
-            self.kept += piece
+            self.data += piece
             if self._on_output is not None:
                 self._on_output(piece)
         if self._seen > max(self._most * _FLOOD, _FLOOD_BYTES):
@@ -213,27 +213,27 @@ class _Written(asyncio.BaseProtocol):
         self.is_closed = True
 
 
-def _reading(kept: _Kept) -> Callable[[], _Kept]:
-    return lambda: kept
+def _reading(capture: _OutputCapture) -> Callable[[], _OutputCapture]:
+    return lambda: capture
 
 
-class ProcessPlaces:
+class AdjustableSemaphore:
     """First-in, first-out semaphore with an adjustable limit."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
-        self._taken = 0
+        self._used = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def use(self, at_once: int) -> None:
         """Change the limit; running holders are not affected."""
         self._at_once = at_once
-        self._give()
+        self._release_waiters()
 
     async def __aenter__(self) -> None:
         """Wait for a free place."""
-        if self._taken < self._at_once and not self._waiting:
-            self._taken += 1
+        if self._used < self._at_once and not self._waiting:
+            self._used += 1
             return
         place = asyncio.get_running_loop().create_future()
         self._waiting.append(place)
@@ -249,14 +249,14 @@ class ProcessPlaces:
         self._free()
 
     def _free(self) -> None:
-        self._taken -= 1
-        self._give()
+        self._used -= 1
+        self._release_waiters()
 
-    def _give(self) -> None:
-        while self._waiting and self._taken < self._at_once:
+    def _release_waiters(self) -> None:
+        while self._waiting and self._used < self._at_once:
             place = self._waiting.popleft()
             if not place.done():
-                self._taken += 1
+                self._used += 1
                 place.set_result(None)
 
 

@@ -17,12 +17,12 @@ from config.sections.processes import SandboxSettings
 from services.clock import Clock, Deadlines
 from services.sandbox.processes import (
     PATH,
+    AdjustableSemaphore,
     CannotStart,
     Command,
     Finished,
     Limits,
     OnOutput,
-    ProcessPlaces,
     Running,
     program,
 )
@@ -77,7 +77,9 @@ _TMP = "/tmp"  # noqa: S108 - within the sandbox
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - within the sandbox
 
 
-def wrapped(bubblewrap: Path, command: Command, program: Path, limits: Limits, *, is_new: bool = True) -> list[str]:
+def bubblewrap_arguments(
+    bubblewrap: Path, command: Command, program: Path, limits: Limits, *, is_new: bool = True
+) -> list[str]:
     """Argument list that runs `program` with the arguments of `command` in a new sandbox. `is_new`: use the options of
     bubblewrap 0.8 that limit in-memory file systems and prevent nested sandboxes.
 
@@ -197,7 +199,7 @@ class Sandbox:
         self._settings = settings or SandboxSettings()
         self._found: _Bubblewrap | None = None
         self._probing = asyncio.Lock()
-        self._places = ProcessPlaces(self._settings.at_once)
+        self._places = AdjustableSemaphore(self._settings.at_once)
         self._has_warned = False
 
     def use(self, settings: SandboxSettings) -> None:
@@ -256,7 +258,7 @@ class Sandbox:
         path = program(command.argv[0])
         found = await self._bubblewrap(isolation, settings)
         if found.path is not None:
-            argv = wrapped(found.path, command, path, limits, is_new=found.is_new)
+            argv = bubblewrap_arguments(found.path, command, path, limits, is_new=found.is_new)
             return Prepared(tuple(argv), _environment(command, _TMP), Path("/"), isolated=True)
         folder = command.folder or own_folder
         argv = by_python([str(path), *command.argv[1:]], limits)
@@ -278,17 +280,17 @@ class Sandbox:
             except TimeoutError:
                 timed_out = True
                 running.kill()
-                code = await running.gone()
+                code = await running.wait_ended()
         finally:
             running.kill()
             try:
-                await running.gone()
+                await running.wait_ended()
             finally:
                 running.close()
         return Finished(
             exit_code=_unwrapped(code) if prepared.isolated else code,
-            stdout=bytes(running.stdout.kept),
-            stderr=bytes(running.stderr.kept),
+            stdout=bytes(running.stdout.data),
+            stderr=bytes(running.stderr.data),
             timed_out=timed_out,
             cut=running.stdout.cut or running.stderr.cut,
             isolated=prepared.isolated,
@@ -322,7 +324,7 @@ class Sandbox:
             return _Bubblewrap(None, problem=f"there is no bwrap in {PATH}: install the package bubblewrap")
         problem = ""
         for is_new in (True, False):
-            argv = wrapped(Path(found), _PROBE, program("true"), Limits(), is_new=is_new)
+            argv = bubblewrap_arguments(Path(found), _PROBE, program("true"), Limits(), is_new=is_new)
             prepared = Prepared(tuple(argv), _environment(_PROBE, _TMP), Path("/"), isolated=True)
             try:
                 ended = await self._run(prepared, _PROBE, replace(Limits(), timeout_seconds=_PROBE_SECONDS), None)
@@ -330,8 +332,8 @@ class Sandbox:
                 return _Bubblewrap(None, problem=str(error))
             if ended.exit_code == 0:
                 return _Bubblewrap(Path(found), is_new)
-            said = ended.stderr.decode("utf-8", "replace").strip() or f"it ended with {ended.exit_code}"
-            problem = problem or f"bubblewrap cannot be used here: {said}"
+            message = ended.stderr.decode("utf-8", "replace").strip() or f"it ended with {ended.exit_code}"
+            problem = problem or f"bubblewrap cannot be used here: {message}"
         return _Bubblewrap(None, problem=problem)
 
 

@@ -25,7 +25,7 @@ MOST_DEPTH = 12
 _MOST_NAME_BYTES = 200  # of at most 255, so that a temporary name has room
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _LONGEST_FOLDER = 180
-_KEPT_OF_A_LONG_ONE = 100
+_PREFIX_OF_LONG_NAMES = 100
 
 
 class Problem(StrEnum):
@@ -84,7 +84,7 @@ def folder_name(chat: ChatRef) -> str:
         return name
     # Short names contain no dot, so names with a digest cannot collide with them.
     digest = hashlib.sha256(chat.key.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{name[:_KEPT_OF_A_LONG_ONE]}.{digest}"
+    return f"{name[:_PREFIX_OF_LONG_NAMES]}.{digest}"
 
 
 def _parts(path: str) -> tuple[str, ...]:
@@ -189,31 +189,31 @@ def _check_plain(found: os.stat_result) -> None:
         raise WorkspaceError(Problem.LINKED)
 
 
-def write(folder: int, name: str, content: bytes, beside: str) -> None:
-    """Atomically replace `name` by a file with `content`, first written under the free name `beside`. The old file
-    itself is not modified. Raises WorkspaceError if the existing entry is not a regular file."""
+def write(folder: int, name: str, content: bytes, temporary_name: str) -> None:
+    """Atomically replace `name` by a file with `content`, first written under the free name `temporary_name`. The old
+    file itself is not modified. Raises WorkspaceError if the existing entry is not a regular file."""
     before = found_at(folder, name)
     if before is not None and before.is_folder:
         raise WorkspaceError(Problem.IS_FOLDER)
     if before is not None and not before.is_file:
         raise WorkspaceError(Problem.NO_FILE)
     try:
-        _replace(folder, name, content, beside)
+        _replace(folder, name, content, temporary_name)
     except FileNotFoundError:  # the folder was removed meanwhile
         raise WorkspaceError(Problem.NOT_FOUND) from None
 
 
-def _replace(folder: int, name: str, content: bytes, beside: str) -> None:
-    descriptor = os.open(beside, _NEW_FILE, _TO_OWNER_FILE, dir_fd=folder)
+def _replace(folder: int, name: str, content: bytes, temporary_name: str) -> None:
+    descriptor = os.open(temporary_name, _NEW_FILE, _TO_OWNER_FILE, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(descriptor)
-        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(temporary_name, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(FileNotFoundError):
-            os.unlink(beside, dir_fd=folder)
+            os.unlink(temporary_name, dir_fd=folder)
         raise
     os.fsync(folder)
 

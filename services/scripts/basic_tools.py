@@ -16,7 +16,7 @@ COUNTER = "basic_tools"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptTool:
+class StoredTool:
     """A compiled tool, or (without a definition) a file that was never a valid tool."""
 
     bot: str
@@ -47,16 +47,16 @@ class BasicTools:
         self._clock = clock
         self._watchers: set[asyncio.Event] = set()
 
-    async def everything(self) -> list[KeptTool]:
+    async def everything(self) -> list[StoredTool]:
         """All tools, ordered by file, in one query. Raises StoreError."""
-        return [KeptTool(**row) for row in await self._store.read(basic_tools.everything())]
+        return [StoredTool(**row) for row in await self._store.read(basic_tools.everything())]
 
     async def script_of(self, bot: str, tool: str, content_hash: str) -> str | None:
         """The source text of the tool; None if a different version is stored. Raises StoreError."""
         rows = await self._store.read(basic_tools.script_of(bot, tool))
         return next((row["script"] for row in rows if row["content_hash"] == content_hash), None)
 
-    def kept(
+    def save(
         self,
         *,
         bot: str,
@@ -87,7 +87,7 @@ class BasicTools:
             compiled_ms=self._clock.now_ms(),
         )
 
-    def gone(self, tool: KeptTool) -> Write:
+    def deactivate(self, tool: StoredTool) -> Write:
         """Write that deactivates the tool; its row stays."""
         return basic_tools.deactivate(tool.bot, tool.tool_name, tool.source)
 
@@ -100,7 +100,7 @@ class BasicTools:
         """Source and path of the files to be recompiled. Raises StoreError."""
         return {(row["source"], row["path"]) for row in await self._store.read(basic_tools.outdated())}
 
-    async def look(self) -> None:
+    async def reload_if_changed(self) -> None:
         """Notify the watchers that another process has changed rows."""
         for event in self._watchers:
             event.set()

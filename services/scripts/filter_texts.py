@@ -133,7 +133,9 @@ _FIELD_OF_VALUES = re.compile(rf"[\w$.-]*[{MARKS}][\w$.{MARKS}-]*")
 _QUOTED_VALUE = re.compile(rf'"([^"]*[{MARKS}][^"]*|)"')
 _LIMIT = re.compile(rf"LIMIT\s{{1,9}}(\d{{1,9}}|[{MARKS}])$", re.IGNORECASE)
 _ORDER = re.compile(r"ORDER\s{1,9}BY(?!\w)", re.IGNORECASE)
-_GOES_ON = re.compile(rf"(?:AND|OR)(?!\w)|ORDER\s{{1,9}}BY(?!\w)|LIMIT\s{{1,9}}(?:\d{{1,9}}|[{MARKS}])$", re.IGNORECASE)
+_CONTINUATION = re.compile(
+    rf"(?:AND|OR)(?!\w)|ORDER\s{{1,9}}BY(?!\w)|LIMIT\s{{1,9}}(?:\d{{1,9}}|[{MARKS}])$", re.IGNORECASE
+)
 _STOPS = re.compile(r"[(),]|\s(?:AND|OR|ORDER|LIMIT)(?!\w)", re.IGNORECASE)
 _SECOND_CONDITION = re.compile(rf"\s[\w.${MARKS}-]{{1,100}}\s{{0,5}}[=<>!]")
 _WORDS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
@@ -380,7 +382,7 @@ class _Reader:
         following = self._text[after]
         if (following == ")" and self._brackets) or (following == "," and in_list):
             return True
-        return _GOES_ON.match(self._text, after) is not None
+        return _CONTINUATION.match(self._text, after) is not None
 
     def _plain(self, *, in_list: bool) -> JsonValue:
         """Parse a value without quotes. It may contain brackets; a following condition needs an AND."""
@@ -410,7 +412,7 @@ class _Reader:
     def _ends_plain(self, stop: re.Match[str], *, in_list: bool) -> bool:
         if stop[0] == ",":
             return in_list
-        return stop[0] == ")" or _GOES_ON.match(self._text, stop.start() + 1) is not None
+        return stop[0] == ")" or _CONTINUATION.match(self._text, stop.start() + 1) is not None
 
     def _close(self, opened: int) -> None:
         if not self._symbol(")"):

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from services.refs import JsonValue
-from services.scripts.values import as_moment, as_number, as_text, is_nothing, key_of, order, same
+from services.scripts.values import as_moment, as_number, as_text, is_empty, key_of, order, same
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "like", "contains", "in", "between"]
 
@@ -309,8 +309,8 @@ def _in(left: Getter, operands: Sequence[Operand], right: Sequence[Getter]) -> T
 def _like(left: Getter, operand: Operand, pattern: Getter) -> Test:
     if isinstance(operand, Constant):
         fits = like_test(as_text(operand.value))
-        return lambda row: not is_nothing(left(row)) and fits(as_text(left(row)))
-    return lambda row: not is_nothing(left(row)) and like_test(as_text(pattern(row)))(as_text(left(row)))
+        return lambda row: not is_empty(left(row)) and fits(as_text(left(row)))
+    return lambda row: not is_empty(left(row)) and like_test(as_text(pattern(row)))(as_text(left(row)))
 
 
 def like_test(pattern: str) -> Callable[[str], bool]:
@@ -359,7 +359,7 @@ def _piece(text: str) -> re.Pattern[str]:
 def _contains(value: JsonValue, part: JsonValue) -> bool:
     if isinstance(value, list):
         return any(same(item, part) for item in value)
-    return not is_nothing(value) and as_text(part).casefold() in as_text(value).casefold()
+    return not is_empty(value) and as_text(part).casefold() in as_text(value).casefold()
 
 
 def _text_function(change: Callable[[str], JsonValue]) -> Callable[[list[Any], tzinfo | None], JsonValue]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from services.clock import Clock
 from services.refs import ChatRef, JsonValue, MemberRef
-from services.scripts.values import written
+from services.scripts.values import to_json
 from services.store.chats import script_data
 from services.store.port import Store
 
@@ -94,7 +94,7 @@ class ScriptMemory:
     ) -> None:
         """Store `value`, replacing an earlier one, for `seconds` or without an expiry. Raises BadName, MemoryFull, and
         TooLarge and NotKeepable of services/scripts/values.py; then the earlier value stays."""
-        text, size = written(value, MOST_VALUE_BYTES)
+        text, size = to_json(value, MOST_VALUE_BYTES)
         now_ms = self._clock.now_ms()
         put = script_data.put(
             owner.bot,

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from services.refs import JsonObject, JsonValue
 from services.scripts.filters import field_getter
-from services.scripts.values import Mark, as_amount, as_number, as_text, is_nothing, key_of, mark_of, order
+from services.scripts.values import Mark, as_amount, as_number, as_text, is_empty, key_of, mark_of, order
 
 MOST_ROWS = 50_000
 MOST_COLUMNS = 200
@@ -96,14 +96,14 @@ class _Column:
         self._mark = mark_of(values)
         if how in (Total.SUM, Total.AVG):
             for row, value in enumerate(values, 1):
-                if not is_nothing(value) and as_amount(value, self._mark) is None:
+                if not is_empty(value) and as_amount(value, self._mark) is None:
                     raise RecordError(RecordProblem.NO_NUMBER, field or "item", row=row, value=_kind(value))
 
     def total(self, rows: Sequence[JsonValue]) -> JsonValue:
         """The aggregate of some of the rows."""
         if self._is_all:
             return len(rows)
-        return _total(self._how, [value for value in map(self._get, rows) if not is_nothing(value)], self._mark)
+        return _total(self._how, [value for value in map(self._get, rows) if not is_empty(value)], self._mark)
 
 
 def _total(how: Total, values: Sequence[JsonValue], mark: Mark | None) -> JsonValue:
@@ -133,26 +133,26 @@ def joined(left: Sequence[JsonValue], right: Sequence[JsonValue], key: str, kind
     """Join the rows with equal values in the field `key` (`a=b`: fields a of `left` and b of `right`); for fields of
     both, the left value is used. `kind`: inner, left, right or full, which also keep the unmatched rows of that side,
     or of both. Raises RecordError."""
-    kept = {"inner": "", "": "", "left": "l", "right": "r", "full": "lr", "outer": "lr"}.get(kind.strip().lower())
-    if kept is None:
+    sides = {"inner": "", "": "", "left": "l", "right": "r", "full": "lr", "outer": "lr"}.get(kind.strip().lower())
+    if sides is None:
         raise RecordError(RecordProblem.NO_JOIN, kind)
     left_key, _, right_key = (part.strip() for part in key.partition("="))
     of_left, of_right = field_getter(left_key), field_getter(right_key or left_key)
     partners: dict[str, list[int]] = {}
     for place, row in enumerate(right):
-        if not is_nothing(of_right(row)):
+        if not is_empty(of_right(row)):
             partners.setdefault(key_of(of_right(row)), []).append(place)
     result = _Growing()
     met: set[int] = set()
     for row in left:
         value = of_left(row)
-        places = [] if is_nothing(value) else partners.get(key_of(value), [])
+        places = [] if is_empty(value) else partners.get(key_of(value), [])
         met.update(places)
         for place in places:
             result.add(_both(row, right[place]))
-        if not places and "l" in kept:
+        if not places and "l" in sides:
             result.add(_map_of(row))
-    if "r" in kept:
+    if "r" in sides:
         for place, row in enumerate(right):
             if place not in met:
                 result.add(_map_of(row))
@@ -179,7 +179,7 @@ def grouped(
     return result
 
 
-def turned(rows: Sequence[JsonValue], down: str, across: str, field: str, how: Total) -> list[JsonObject]:
+def pivoted(rows: Sequence[JsonValue], down: str, across: str, field: str, how: Total) -> list[JsonObject]:
     """Pivot table: one map for each value of the field `down`, with a column for each value of `across` that has the
     aggregate of `field`; if empty, 0 for a sum or count, else NULL. Without `across` the only column is `field`. Every
     map also has the value as `row_header`. Raises RecordError."""

@@ -14,9 +14,9 @@ from typing import Literal, TypeVar
 from services.clock import Clock
 from services.refs import JsonObject, JsonValue
 from services.scripts.filters import Condition, Filter, Getter, Order, Test, getter_of, id_asked_for, test_of
-from services.scripts.values import LAST_KEY, SortKey, as_text, is_nothing, key_of, sort_key, written
+from services.scripts.values import LAST_KEY, SortKey, as_text, is_empty, key_of, sort_key, to_json
 from services.store.chats import script_data
-from services.store.chats.script_data import KeptRow, TablePlace
+from services.store.chats.script_data import StoredRow, TablePlace
 from services.store.ids import Ids
 from services.store.port import Conflict, Row, Store, Write
 
@@ -66,12 +66,14 @@ class _Pending:
 class RowUnit:
     """Atomic changes of one table. Knows the rows passed to it and those it has added."""
 
-    def __init__(self, place: TablePlace, there: Sequence[KeptRow], ids: Ids, now_ms: int, limits: TableLimits) -> None:
+    def __init__(
+        self, place: TablePlace, there: Sequence[StoredRow], ids: Ids, now_ms: int, limits: TableLimits
+    ) -> None:
         self.place = place
         self._limits = limits
         self._ids = ids
         self._now_ms = now_ms
-        self._there = {kept.row_id: kept for kept in there}
+        self._there = {stored.row_id: stored for stored in there}
         self._pending: dict[str, _Pending] = {}
         self._first = 0
         """Number of the first added row."""
@@ -88,7 +90,7 @@ class RowUnit:
         number = self._ids.next()
         self._first = self._first or number
         row_id = row_id or made_id(number)
-        fields = {name: value for name, value in row.items() if name.lower() != "id" or not is_nothing(value)}
+        fields = {name: value for name, value in row.items() if name.lower() != "id" or not is_empty(value)}
         self._pending[row_id] = _Pending(None, number, merged({}, fields))
         return row_id
 
@@ -96,8 +98,8 @@ class RowUnit:
         """Set these fields of the known row with that id. The id does not change."""
         pending = self._pending.get(row_id)
         if pending is None:
-            kept = self._there[row_id]
-            pending = self._pending[row_id] = _Pending(kept.fields, kept.number, json.loads(kept.fields))
+            stored = self._there[row_id]
+            pending = self._pending[row_id] = _Pending(stored.fields, stored.number, json.loads(stored.fields))
         others = {name: value for name, value in changes.items() if name.lower() != "id"}
         pending.fields = merged(pending.fields, others)
 
@@ -109,7 +111,7 @@ class RowUnit:
         writes: list[Write] = []
         last = ""
         async for row_id, pending in in_slices(self._pending.items()):
-            new, size = written(pending.fields, self._limits.row_bytes)
+            new, size = to_json(pending.fields, self._limits.row_bytes)
             if pending.old == new:
                 continue
             last = row_id
@@ -140,7 +142,7 @@ class RowUnit:
         """The limit that the changes would exceed, given the table's size; None if the conflict had another cause."""
         added = [pending for pending in self._pending.values() if pending.old is None]
         growth = sum(
-            written(pending.fields, self._limits.row_bytes)[1] - len((pending.old or "").encode())
+            to_json(pending.fields, self._limits.row_bytes)[1] - len((pending.old or "").encode())
             for pending in self._pending.values()
         )
         if filling["rows"] + len(added) > self._limits.rows:
@@ -161,7 +163,7 @@ async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
 def id_in(row: JsonObject) -> str | None:
     """The id in a row; None if it has none. Raises BadRowId."""
     value = like(row, "id")
-    if is_nothing(value):
+    if is_empty(value):
         return None
     text = key_of(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
     if not 0 < len(text) <= LONGEST_ID or not text.isprintable():
@@ -316,8 +318,8 @@ class ScriptTables:
         limit = most if wanted.limit is None else min(wanted.limit, most)
         rows: list[JsonObject] = []
 
-        def is_enough(kept: KeptRow) -> bool:
-            row = _shown(kept)
+        def is_enough(stored: StoredRow) -> bool:
+            row = _shown(stored)
             if test(row):
                 rows.append(row)
             return not wanted.orders and len(rows) > limit
@@ -368,8 +370,8 @@ class ScriptTables:
         async def attempt() -> int:
             fitting = await self._fitting(place, condition, test)
             unit = self._unit(place, fitting)
-            async for kept in in_slices(fitting):
-                unit.change(kept.row_id, changes(_shown(kept)) if callable(changes) else changes)
+            async for stored in in_slices(fitting):
+                unit.change(stored.row_id, changes(_shown(stored)) if callable(changes) else changes)
             await self._commit(unit)
             return len(fitting)
 
@@ -381,7 +383,9 @@ class ScriptTables:
             return sum(await self._store.commit([script_data.clear(place)]))
         fitting = await self._fitting(place, condition, test_of(condition, now))
         return sum(
-            await self._store.commit([script_data.drop_rows(place, kept.row_id, old=kept.fields) for kept in fitting])
+            await self._store.commit(
+                [script_data.drop_rows(place, stored.row_id, old=stored.fields) for stored in fitting]
+            )
         )
 
     async def merge(
@@ -391,14 +395,14 @@ class ScriptTables:
         fields (only `only`, if given), else the row is added. Raises the errors of `save`, and NoKey."""
         for number, row in enumerate(rows, 1):
             for field in keys:
-                if is_nothing(like(row, field)):
+                if is_empty(like(row, field)):
                     raise NoKey(number, field)
 
         async def attempt() -> Merged:
             there = await self._fitting(place, None, lambda _: True)
             unit, known = self._unit(place, there), dict[tuple[str, ...], str]()
-            async for kept in in_slices(there):
-                known.setdefault(_key(_shown(kept), keys), kept.row_id)
+            async for stored in in_slices(there):
+                known.setdefault(_key(_shown(stored), keys), stored.row_id)
             updated = 0
             async for row in in_slices(rows):
                 of_row = _key(row, keys)
@@ -412,7 +416,7 @@ class ScriptTables:
 
         return await self._tried(attempt)
 
-    def _unit(self, place: TablePlace, there: Sequence[KeptRow]) -> RowUnit:
+    def _unit(self, place: TablePlace, there: Sequence[StoredRow]) -> RowUnit:
         return RowUnit(place, there, self._ids, self._clock.now_ms(), self._limits)
 
     async def _commit(self, unit: RowUnit) -> None:
@@ -437,40 +441,40 @@ class ScriptTables:
                 continue
         raise Busy
 
-    async def _fitting(self, place: TablePlace, condition: Condition | None, test: Test) -> list[KeptRow]:
-        fitting: list[KeptRow] = []
+    async def _fitting(self, place: TablePlace, condition: Condition | None, test: Test) -> list[StoredRow]:
+        fitting: list[StoredRow] = []
 
-        def is_enough(kept: KeptRow) -> bool:
-            if test(_shown(kept)):
-                fitting.append(kept)
+        def is_enough(stored: StoredRow) -> bool:
+            if test(_shown(stored)):
+                fitting.append(stored)
             return False
 
         await self._look_at(place, condition, is_enough)
         return fitting
 
-    async def _those(self, place: TablePlace, ids: Sequence[str | None]) -> list[KeptRow]:
+    async def _those(self, place: TablePlace, ids: Sequence[str | None]) -> list[StoredRow]:
         """The existing rows with those ids."""
         wanted = dict.fromkeys(one for one in ids if one)
         if len(wanted) > _READ_SINGLY:
-            return [kept for kept in await self._fitting(place, None, lambda _: True) if kept.row_id in wanted]
+            return [stored for stored in await self._fitting(place, None, lambda _: True) if stored.row_id in wanted]
         found = [await self._store.read(script_data.one(place, row_id)) for row_id in wanted]
-        return [script_data.kept_row(row) for rows in found for row in rows]
+        return [script_data.stored_row(row) for rows in found for row in rows]
 
     async def _look_at(
-        self, place: TablePlace, condition: Condition | None, is_enough: Callable[[KeptRow], bool]
+        self, place: TablePlace, condition: Condition | None, is_enough: Callable[[StoredRow], bool]
     ) -> None:
         """Pass possibly matching rows to `is_enough` in order of insertion until it returns True; a single row if the
         condition requires an id. Yields to other tasks."""
         row_id = id_asked_for(condition)
         if row_id is not None:
             for row in await self._store.read(script_data.one(place, row_id)):
-                is_enough(script_data.kept_row(row))
+                is_enough(script_data.stored_row(row))
             return
         after, size = -1, 0
         while True:
             rows = await self._store.read(script_data.page(place, after))
             for row in rows:
-                if is_enough(script_data.kept_row(row)):
+                if is_enough(script_data.stored_row(row)):
                     return
                 size += len(row["fields"])
                 if size > _BYTES_AT_ONCE:
@@ -481,12 +485,12 @@ class ScriptTables:
             after = rows[-1]["number"]
 
 
-def _shown(kept: KeptRow) -> JsonObject:
+def _shown(stored: StoredRow) -> JsonObject:
     """The row as scripts see it: with its id, in first position if the script gave none."""
-    fields: JsonObject = json.loads(kept.fields)
+    fields: JsonObject = json.loads(stored.fields)
     if any(name.lower() == "id" for name in fields):
         return fields
-    return {"id": kept.row_id, **fields}
+    return {"id": stored.row_id, **fields}
 
 
 def _key(row: JsonObject, keys: Sequence[str]) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class TooLarge(ValueError):
         self.most_bytes = most_bytes
 
 
-def written(value: JsonValue, most_bytes: int) -> tuple[str, int]:
+def to_json(value: JsonValue, most_bytes: int) -> tuple[str, int]:
     """`value` as JSON, and its size in bytes. Raises TooLarge and NotKeepable."""
     if _is_too_deep(value):
         raise NotKeepable
@@ -93,8 +93,8 @@ def same(left: JsonValue, right: JsonValue) -> bool:
     also equal these words, and 1 and 0. NULL equals the empty text."""
     if isinstance(left, str) and isinstance(right, str):
         return left == right
-    if is_nothing(left) or is_nothing(right):
-        return is_nothing(left) and is_nothing(right)
+    if is_empty(left) or is_empty(right):
+        return is_empty(left) and is_empty(right)
     if isinstance(left, bool) or isinstance(right, bool):
         return _as_truth(left) is _as_truth(right) is not None
     first, second = as_number(left), as_number(right)
@@ -107,7 +107,7 @@ def order(left: JsonValue, right: JsonValue) -> int | None:
     """Negative if `left` is less than `right`, positive if greater, 0 if equal; None if they cannot be compared.
     Numbers and numeric texts by value; dates and times by time, or by wall time if one has no offset; other texts by
     code point."""
-    if is_nothing(left) or is_nothing(right):
+    if is_empty(left) or is_empty(right):
         return None
     first, second = as_number(left), as_number(right)
     if first is not None and second is not None:
@@ -122,7 +122,7 @@ def order(left: JsonValue, right: JsonValue) -> int | None:
     return (left > right) - (left < right)
 
 
-def is_nothing(value: JsonValue) -> bool:
+def is_empty(value: JsonValue) -> bool:
     """Whether it is NULL or an empty text."""
     return value is None or value == ""
 
@@ -139,7 +139,7 @@ def key_of(value: JsonValue) -> str:
 
 def sort_key(value: JsonValue) -> SortKey:
     """Sort key for any value."""
-    if is_nothing(value):
+    if is_empty(value):
         return LAST_KEY
     number = as_number(value)
     if number is not None:

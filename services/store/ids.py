@@ -16,7 +16,7 @@ def first_id_at(ms: int) -> int:
     return max(0, ms - _EPOCH_MS) << _MS_SHIFT
 
 
-def taken_ms(id: int) -> int:
+def generated_ms(id: int) -> int:
     """When `id` was generated, in milliseconds since 1970 UTC, by the clock at that time."""
     return (id >> _MS_SHIFT) + _EPOCH_MS
 
@@ -31,7 +31,7 @@ class Ids:
         self._ms = 0
         self._sequence = 0
 
-    def go_on_after(self, newest: int) -> None:
+    def advance_past(self, newest: int) -> None:
         """Generate only ids above `newest` from now on. It may come from an earlier process whose clock was ahead."""
         ms, sequence = newest >> _MS_SHIFT, newest & _LAST
         if (ms, sequence) > (self._ms, self._sequence):

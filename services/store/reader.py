@@ -17,7 +17,7 @@ from services.refs import JsonObject
 from services.store.chats.history import HISTORY
 from services.store.port import Query, Write
 from services.store.statements import DialectName, StatementCompiler
-from services.store.turns.budgets import BUDGETS, TOLD
+from services.store.turns.budgets import BUDGETS, NOTICE_PREFIX
 from services.store.turns.inbox import INBOX
 from services.store.turns.ledger import LEDGER
 
@@ -43,7 +43,7 @@ class SideConnection(Protocol):
         """Close the connection."""
 
 
-class Beside:
+class OperatorConnection:
     """Executes store statements on its own connection, next to the daemon; a context manager that closes it."""
 
     def __init__(self, connection: SideConnection) -> None:
@@ -183,7 +183,7 @@ class Reader:
         """Use of budgets from that ISO date on, newest day first. Raises ReaderError."""
         query = (
             select(BUDGETS.c.day, BUDGETS.c.holder, BUDGETS.c.kind, BUDGETS.c.used)
-            .where(BUDGETS.c.day >= since_day, ~BUDGETS.c.holder.startswith(TOLD))
+            .where(BUDGETS.c.day >= since_day, ~BUDGETS.c.holder.startswith(NOTICE_PREFIX))
             .order_by(BUDGETS.c.day.desc(), BUDGETS.c.holder, BUDGETS.c.kind)
         )
         return [UsedShare(*row) for row in self._rows(query)]

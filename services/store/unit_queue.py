@@ -54,15 +54,15 @@ class WriterThread:
         try:
             while (units := self._inbox.get()) is not None:
                 left = self._committer.run(units)
-                if not self._tell(self._on_done, left):
+                if not self._call_in_loop(self._on_done, left):
                     break
             self._committer.finish()
         finally:
             self._committer.close()
             self._release()
-            self._tell(self._on_end)
+            self._call_in_loop(self._on_end)
 
-    def _tell(self, callback: Callable[..., None], *args: object) -> bool:
+    def _call_in_loop(self, callback: Callable[..., None], *args: object) -> bool:
         """Call `callback` in the loop; False if the loop is closed."""
         try:
             self._loop.call_soon_threadsafe(callback, *args)
@@ -83,7 +83,7 @@ def switch_threads_often() -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
 
 
-class Nudge:
+class LoopYielder:
     """Lets the writer thread run: while a group has been out for longer than 2 ms, pauses the loop for 0.2 ms in each
     millisecond. Not more often, because the group may also wait for a lock or the disk."""
 
@@ -91,11 +91,11 @@ class Nudge:
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
 
-    def work_is_out(self) -> None:
+    def group_started(self) -> None:
         """Call when a group is handed over."""
         self._timer = self._loop.call_later(_PATIENCE_SECONDS, self._pause)
 
-    def work_is_back(self) -> None:
+    def group_done(self) -> None:
         """Call when the group is done."""
         if self._timer is not None:
             self._timer.cancel()
@@ -136,7 +136,7 @@ class UnitQueue:
         self._most_in_group = most_in_group
         self._patience_seconds = patience_seconds
         self._thread = WriterThread(committer, release, self._loop, self._group_done, self._thread_ended)
-        self._nudge = Nudge(self._loop)
+        self._yielder = LoopYielder(self._loop)
         self._known_writes: dict[Statement, CompiledStatement] = {}
         self._log = structlog.get_logger("store")
         self._waiting: list[Unit] = []
@@ -149,7 +149,7 @@ class UnitQueue:
         self._ended = asyncio.Event()
         self._post_errors = 0
         self._unreachable_since: float | None = None
-        self._again: asyncio.Task[None] | None = None
+        self._retry_task: asyncio.Task[None] | None = None
         self._attempts = 0
         self._thread.start()
 
@@ -203,7 +203,7 @@ class UnitQueue:
     def read(self, statement: Statement) -> CompiledStatement:
         """The compiled statement of a read. Raises BadUnit if it writes, and StoreClosed."""
         if isinstance(self._refusal, StoreClosed):
-            raise _again(self._refusal)
+            raise _retried(self._refusal)
         compiled = self._compiler.compiled(statement)
         if not compiled.is_select:
             raise BadUnit(f"{statement.name}: a read cannot write; commit it")
@@ -229,7 +229,7 @@ class UnitQueue:
 
     def _steps(self, writes: Sequence[Write]) -> list[Step]:
         if self._refusal is not None:
-            raise _again(self._refusal)
+            raise _retried(self._refusal)
         known = self._known_writes
         steps: list[Step] = []
         for statement, values, expect in writes:
@@ -287,10 +287,10 @@ class UnitQueue:
     def _hand_over(self, group: Sequence[Unit]) -> None:
         self._in_flight = group
         self._thread.run(group)
-        self._nudge.work_is_out()
+        self._yielder.group_started()
 
     def _group_done(self, left: Sequence[Unit]) -> None:
-        self._nudge.work_is_back()
+        self._yielder.group_done()
         units, self._in_flight = self._in_flight, left
         for unit in units:
             waiter, outcome = unit.waiter, unit.outcome
@@ -303,7 +303,7 @@ class UnitQueue:
             self.break_down(self._committer.broken)
         elif left:
             if self._is_patient():
-                self._again = self._loop.create_task(self._run_again(left), name="store-again")
+                self._retry_task = self._loop.create_task(self._retry(left), name="store-again")
                 return
             self._give_up(left)
         self._unreachable_since = None
@@ -317,7 +317,7 @@ class UnitQueue:
             self._unreachable_since, self._attempts = now, 0
         return now - self._unreachable_since < self._patience_seconds
 
-    async def _run_again(self, left: Sequence[Unit]) -> None:
+    async def _retry(self, left: Sequence[Unit]) -> None:
         self._attempts += 1
         await self._clock.sleep(_WAITS.wait_after(self._attempts))
         self._hand_over(left)
@@ -331,7 +331,7 @@ class UnitQueue:
         if unit.waiter is None:
             self._post_failed([statement.name for statement, _, _ in unit.steps], error)
         elif not unit.waiter.done():
-            unit.waiter.set_exception(_again(error))
+            unit.waiter.set_exception(_retried(error))
 
     def break_down(self, error: StoreBroken) -> None:
         """Reject new units and fail the queued ones with `error`; the process has to end. Only the first call has an
@@ -349,7 +349,7 @@ class UnitQueue:
 
     def _thread_ended(self) -> None:
         """Called after `close` or after an unexpected error; then the outcome of the units in flight is unknown."""
-        self._nudge.work_is_back()
+        self._yielder.group_done()
         if not isinstance(self._refusal, StoreClosed) or self._in_flight or self._waiting:
             self._waiting[:0], self._in_flight = self._in_flight, ()
             self.break_down(StoreBroken("the writer ended; what is durable is known after a restart"))
@@ -365,6 +365,6 @@ class UnitQueue:
             self._post_timer = None
 
 
-def _again(error: StoreError) -> StoreError:
+def _retried(error: StoreError) -> StoreError:
     """A copy of the error for another waiter: one object that is raised twice would collect both tracebacks."""
     return type(error)(*error.args)

@@ -150,9 +150,9 @@ def _together(text: str, first: Found, last: Found, now: datetime, times: Times)
     with_clock, without = (first, last) if clocks[0] else (last, first)
     if with_clock.reading.kind is not Kind.TIME_OF_DAY or without.reading.kind is Kind.DURATION:
         return ""
-    spoken = [text[one.start : one.end].strip() for one in (without, with_clock)]
+    texts = [text[one.start : one.end].strip() for one in (without, with_clock)]
     for gap in (" ", ""):
-        joined = gap.join(spoken)
+        joined = gap.join(texts)
         if times.read(joined, now) is not None:
             return joined
     return ""

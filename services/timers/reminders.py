@@ -19,12 +19,12 @@ from services.timers.timer import Draft, Timer, TimerKind, TimerState
 from services.timers.timetable import Removed, Timetable
 from services.times import Kind, TimeProblem, Times
 from services.times.recurrence import BadRule, Occurrence, Once, RuleProblem, check
+from services.times.requested_times import ParsedTime, RequestedTime, TimeNotUnderstood, is_once, to_rule
 from services.times.time_formatting import clock, distance, in_words, moment
-from services.times.wished_times import TimeNotUnderstood, Understood, WishedTime, is_once, understood
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """The member who makes a request, and where."""
 
     chat: ChatRef
@@ -47,21 +47,21 @@ class Asker:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReminderRequest:
     """A requested reminder."""
 
     text: str
-    time: WishedTime
+    time: RequestedTime
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A reminder to be created: its recipients, and its parsed time."""
 
-    wish: Wish
+    request: ReminderRequest
     members: tuple[KnownMember, ...]
     """Empty: everybody in the chat."""
-    time: Understood
+    time: ParsedTime
     first: Occurrence
 
     def is_for_alone(self, member: MemberRef) -> bool:
@@ -206,26 +206,26 @@ class Reminders:
         own = await self._zones.of(member)
         return home if own is None else ZoneInfo(own)
 
-    async def now_of(self, asker: Asker) -> datetime:
+    async def now_of(self, asker: Requester) -> datetime:
         """Time of the request in the asker's zone; aware."""
         return self._asked_at(asker).astimezone(await self.zone_of(asker.member, asker.home))
 
-    async def plans(self, asker: Asker, wish: Wish, members: Sequence[KnownMember]) -> list[Plan]:
-        """Plans of `wish` for `members`, or for everybody in the chat if empty. A time of day for members in several
+    async def plans(self, asker: Requester, request: ReminderRequest, members: Sequence[KnownMember]) -> list[Plan]:
+        """Plans of `request` for `members`, or for everybody in the chat if empty. A time of day for members in several
         zones becomes a reminder for each zone. Raises TimeNotUnderstood and BadRule."""
         if not members:
-            return [self._plan(asker, wish, (), asker.home)]
+            return [self._plan(asker, request, (), asker.home)]
         by_zone: dict[str, list[KnownMember]] = {}
         for member in members:
             zone = await self.zone_of(member.ref, asker.home)
             by_zone.setdefault(str(zone), []).append(member)
-        plans = [self._plan(asker, wish, together, ZoneInfo(zone)) for zone, together in by_zone.items()]
+        plans = [self._plan(asker, request, together, ZoneInfo(zone)) for zone, together in by_zone.items()]
         same = {plan.first.at for plan in plans}
         if len(same) == 1 and all(isinstance(plan.time.rule.when, Once) for plan in plans):
             return [replace(plans[0], members=tuple(members))]
         return plans
 
-    async def create(self, asker: Asker, plans: Sequence[Plan], *, call_key: str) -> list[Timer]:
+    async def create(self, asker: Requester, plans: Sequence[Plan], *, call_key: str) -> list[Timer]:
         """Create reminders for all of `plans`, or none; a repeated call returns those of the first. Raises TooMany, and
         BadRule with the index of the plan."""
         drafts = [
@@ -239,8 +239,8 @@ class Reminders:
                 owner_name=asker.name,
                 members=tuple((one.ref, one.name) for one in plan.members),
                 function=FUNCTION,
-                arguments=_arguments(plan.wish.text),
-                title=plan.wish.text,
+                arguments=_arguments(plan.request.text),
+                title=plan.request.text,
                 rule=plan.time.rule,
                 zone=plan.time.zone,
             )
@@ -260,14 +260,14 @@ class Reminders:
         """The reminder with that id; None if it was deleted."""
         return await self._timetable.of_id(timer_id)
 
-    async def of(self, asker: Asker) -> list[Timer]:
+    async def of(self, asker: Requester) -> list[Timer]:
         """The asker's reminders in this chat and those for everybody, soonest first."""
         timers = await self._timetable.of_chat(
             asker.chat, kind=TimerKind.REMINDER, private_to=asker.member if asker.is_private else None
         )
         return [timer for timer in timers if concerns(timer, asker.member)]
 
-    async def meant(self, asker: Asker, which: str) -> list[Timer]:
+    async def select(self, asker: Requester, which: str) -> list[Timer]:
         """The reminders that `which` selects by number or by words of the text. Raises NoSuchReminder, SeveralReminders
         and NotYourReminder."""
         numbers = numbers_in(which)
@@ -276,7 +276,7 @@ class Reminders:
         return [await self._numbered(asker, number) for number in numbers]
 
     async def change(
-        self, asker: Asker, timer: Timer, text: str, time: WishedTime, *, call_key: str
+        self, asker: Requester, timer: Timer, text: str, time: RequestedTime, *, call_key: str
     ) -> tuple[Timer, Plan | None]:
         """Change the text, the time, or both; empty values are not changed. The plan is that of the new time. Raises
         NotYourReminder, TimeNotUnderstood and BadRule."""
@@ -285,7 +285,9 @@ class Reminders:
         if not time.is_empty:
             zone = ZoneInfo(timer.zone)
             members = tuple(KnownMember(ref, name) for ref, name in timer.members)
-            plan = self._plan(asker, Wish(text or timer.title, time), members, zone, self._day_of(timer, time, zone))
+            plan = self._plan(
+                asker, ReminderRequest(text or timer.title, time), members, zone, self._day_of(timer, time, zone)
+            )
         changed = await self._timetable.change(
             timer,
             call_key=call_key,
@@ -296,44 +298,44 @@ class Reminders:
         )
         return changed, plan
 
-    async def done_with(self, asker: Asker, timer: Timer, *, call_key: str) -> None:
+    async def finish(self, asker: Requester, timer: Timer, *, call_key: str) -> None:
         """Drop the snoozed occurrence; a recurring reminder continues."""
         if timer.snoozed_until is not None:
             await self._timetable.drop_snoozed(timer, call_key=call_key)
 
-    async def said_or_meant(self, asker: Asker, which: str, line: str) -> tuple[Timer | None, str]:
+    async def selected_or_last(self, asker: Requester, which: str, line: str) -> tuple[Timer | None, str]:
         """The reminder that `which` selects, else the one at the beginning of a line such as `3 10 minutes`, else the
         last one sent to the asker (None if there was none); and the rest of the line: the time. Raises NoSuchReminder,
         SeveralReminders and NotYourReminder."""
         if not which.strip():
-            which, line = await self._apart(asker, line)
-        timer = await self._spoken_of(asker, which)
+            which, line = await self._split_line(asker, line)
+        timer = await self._selected(asker, which)
         if timer is not None and not (concerns(timer, asker.member) and timer.members):
             require_mine(timer, asker)
         return timer, line
 
-    async def put_off(self, asker: Asker, timer: Timer, words: str, *, call_key: str) -> Timer:
+    async def snooze(self, asker: Requester, timer: Timer, words: str, *, call_key: str) -> Timer:
         """Snooze it until the time in `words`, or for the default duration; its rule does not change. Raises
         TimeNotUnderstood, NotASingleTime and BadRule."""
         if not words:
             return await self._timetable.snooze(timer, self.now() + self.snooze_for, call_key=call_key)
         now = await self.now_of(asker)
-        time = understood(WishedTime(words), self.times, now, self.default_time)
+        time = to_rule(RequestedTime(words), self.times, now, self.default_time)
         if not is_once(time.rule):
             raise NotASingleTime(words)
         return await self._timetable.snooze(timer, self._first(time, words).at, call_key=call_key)
 
-    async def remove(self, asker: Asker, timers: Sequence[Timer], *, call_key: str) -> list[Removed]:
+    async def remove(self, asker: Requester, timers: Sequence[Timer], *, call_key: str) -> list[Removed]:
         """Remove all of `timers`, or none. Raises NotYourReminder."""
         for timer in timers:
             require_mine(timer, asker)
         return await self._timetable.remove(timers, by=asker.member, call_key=call_key)
 
-    def _asked_at(self, asker: Asker) -> datetime:
+    def _asked_at(self, asker: Requester) -> datetime:
         """Time of the request in UTC; never in the future, even if a network's clock is ahead."""
         return self.now() if asker.asked_at is None else min(asker.asked_at, self.now())
 
-    def _day_of(self, timer: Timer, time: WishedTime, zone: ZoneInfo) -> datetime | None:
+    def _day_of(self, timer: Timer, time: RequestedTime, zone: ZoneInfo) -> datetime | None:
         """The day of `timer`, if the new `time` is only a time of day: then the day does not change."""
         if not isinstance(timer.rule.when, Once) or time.has_dates:
             return None
@@ -343,8 +345,8 @@ class Reminders:
 
     def _plan(
         self,
-        asker: Asker,
-        wish: Wish,
+        asker: Requester,
+        request: ReminderRequest,
         members: Sequence[KnownMember],
         zone: ZoneInfo,
         earliest: datetime | None = None,
@@ -352,10 +354,10 @@ class Reminders:
         """`earliest`: the time is parsed relative to it, if it is still to come."""
         asked_at = self._asked_at(asker).astimezone(zone)
         as_of = asked_at if earliest is None or earliest < asked_at else earliest
-        time = understood(wish.time, self.times, as_of, self.default_time)
-        return Plan(wish, tuple(members), time, self._first(time, wish.time.words or wish.time.at))
+        time = to_rule(request.time, self.times, as_of, self.default_time)
+        return Plan(request, tuple(members), time, self._first(time, request.time.words or request.time.at))
 
-    def _first(self, time: Understood, words: str) -> Occurrence:
+    def _first(self, time: ParsedTime, words: str) -> Occurrence:
         """The first occurrence. Raises BadRule, or TimeNotUnderstood if the single time in `words` has passed."""
         zone = ZoneInfo(time.zone)
         try:
@@ -365,22 +367,22 @@ class Reminders:
                 raise
             raise TimeNotUnderstood(words, TimeProblem.PAST, time.rule.when.wall.replace(tzinfo=zone)) from None
 
-    async def _said_lately(self, asker: Asker) -> list[Timer]:
+    async def _recently_sent(self, asker: Requester) -> list[Timer]:
         """Reminders of the asker that were sent recently, latest first; including ended ones."""
-        timers = await self._timetable.said_lately(asker.chat, TimerKind.REMINDER)
+        timers = await self._timetable.recently_sent(asker.chat, TimerKind.REMINDER)
         return [timer for timer in timers if may_see(timer, asker) and concerns(timer, asker.member)]
 
-    async def _spoken_of(self, asker: Asker, which: str) -> Timer | None:
+    async def _selected(self, asker: Requester, which: str) -> Timer | None:
         """The reminder selected by `which`, or if empty the last one sent; None if there was none."""
-        lately = await self._said_lately(asker)
+        lately = await self._recently_sent(asker)
         if not which.strip():
             return lately[0] if lately else None
         if numbers_in(which):
-            return only(await self.meant(asker, which))
+            return only(await self.select(asker, which))
         known = {timer.id: timer for timer in [*lately, *await self.of(asker)]}
         return described(list(known.values()), which)
 
-    async def _apart(self, asker: Asker, line: str) -> tuple[str, str]:
+    async def _split_line(self, asker: Requester, line: str) -> tuple[str, str]:
         """The reminder and the time in a line; each is empty if missing."""
         line, now = _UNTIL.sub("", line.strip()), await self.now_of(asker)
         numbered = _NUMBER_FIRST.fullmatch(line)
@@ -395,11 +397,11 @@ class Reminders:
         parts = read_line(line, now, self.times)
         return (parts.text, parts.when) if parts.when else ("", line)
 
-    async def _has(self, asker: Asker, number: str) -> bool:
+    async def _has(self, asker: Requester, number: str) -> bool:
         timer = await self._timetable.get(asker.chat, int(number), TimerKind.REMINDER)
         return timer is not None and may_see(timer, asker) and concerns(timer, asker.member)
 
-    async def _numbered(self, asker: Asker, number: int) -> Timer:
+    async def _numbered(self, asker: Requester, number: int) -> Timer:
         timer = await self._timetable.get(asker.chat, number, TimerKind.REMINDER)
         if timer is None or not may_see(timer, asker):
             raise NoSuchReminder(str(number))
@@ -411,7 +413,7 @@ def concerns(timer: Timer, member: MemberRef) -> bool:
     return not timer.members or timer.concerns(member)
 
 
-def require_mine(timer: Timer, asker: Asker) -> None:
+def require_mine(timer: Timer, asker: Requester) -> None:
     """Check that the asker may change `timer`: its owner, its only recipient, or a moderator if it concerns others.
     Raises NotYourReminder."""
     is_in_charge = not is_own_affair(timer, timer.owner) and asker.role in Role.at_least(Role.MODERATOR)
@@ -429,7 +431,7 @@ def is_in_own_words(timer: Timer, member: MemberRef) -> bool:
     return timer.owner == member and is_own_affair(timer, member)
 
 
-def may_see(timer: Timer, asker: Asker) -> bool:
+def may_see(timer: Timer, asker: Requester) -> bool:
     """Whether the asker may see it here: a private reminder is hidden from others, and in public."""
     return timer.private_to is None or (asker.is_private and timer.private_to == asker.member)
 
@@ -450,20 +452,20 @@ def reminder_text(timer: Timer, text: str, texts: Phrases, *, may_call_all: bool
     if [ref for ref, _ in timer.members] != [timer.owner]:
         text = texts.say("reminders.said_by", text=text, name=without_calls_to_all(timer.owner_name))
     names = names_of([name for _, name in timer.members], texts)
-    said = texts.say("reminders.say" if timer.is_group and names else "reminders.say_all", names=names, text=text)
-    return said, tuple(ref for ref, _ in timer.members) if timer.is_group else ()
+    line = texts.say("reminders.say" if timer.is_group and names else "reminders.say_all", names=names, text=text)
+    return line, tuple(ref for ref, _ in timer.members) if timer.is_group else ()
 
 
-def was_set(key: str, timer: Timer, plan: Plan | None, *, by: MemberRef, now: datetime, texts: Phrases) -> str:
+def confirmation(key: str, timer: Timer, plan: Plan | None, *, by: MemberRef, now: datetime, texts: Phrases) -> str:
     """The message `key` with time, recipients and text, and notes of `plan` on how the time was parsed."""
-    said = texts.say(
+    line = texts.say(
         key,
         number=timer.number,
         whom=_whom(timer.members, by, texts),
         when=_when(timer, now, texts),
         text=without_calls_to_all(timer.title),
     )
-    return "\n".join([said, *(_notes(plan, texts) if plan is not None else ())])
+    return "\n".join([line, *(_notes(plan, texts) if plan is not None else ())])
 
 
 def _when(timer: Timer, now: datetime, texts: Phrases) -> str:
@@ -507,16 +509,16 @@ def in_list(timer: Timer, *, of: MemberRef, zone: tzinfo, now: datetime, texts: 
 
 def _when_next(timer: Timer, zone: tzinfo, now: datetime, texts: Phrases) -> str:
     """Its next time, with the reminder's zone if it differs from the reader's."""
-    kept = timer.timezone
-    marks = texts.say("reminders.other_zone", zone=kept.key) if kept.key != str(zone) else ""
+    timer_zone = timer.timezone
+    marks = texts.say("reminders.other_zone", zone=timer_zone.key) if timer_zone.key != str(zone) else ""
     if timer.snoozed_until is not None:
-        marks += texts.say("reminders.snoozed_until", moment=moment(timer.snoozed_until, kept, now, texts))
-    rule = in_words(timer.rule, kept, now, texts)
+        marks += texts.say("reminders.snoozed_until", moment=moment(timer.snoozed_until, timer_zone, now, texts))
+    rule = in_words(timer.rule, timer_zone, now, texts)
     if timer.state is TimerState.PAUSED:
         return texts.say("reminders.line_paused", rule=rule) + marks
     if timer.next_at is None:
         return texts.say("reminders.line_ended") + marks
-    next_one = moment(timer.next_at, kept, now, texts)
+    next_one = moment(timer.next_at, timer_zone, now, texts)
     if is_once(timer.rule):
         away = distance(timer.next_at, now, texts)
         return texts.say("reminders.line_once", moment=next_one, distance=away) + marks

@@ -51,11 +51,11 @@ class When:
     floats: bool = False
     """Its intervals count from the time of parsing, as in `every 90 minutes` or `every other day`."""
 
-    def is_like(self, kept: Rule, zone: str) -> bool:
-        """Whether `kept` in `zone`, parsed at another time, is the same rule."""
+    def is_like(self, other: Rule, zone: str) -> bool:
+        """Whether `existing` in `zone`, parsed at another time, is the same rule."""
         if zone != self.zone:
             return False
-        return _without_beginning(kept) == _without_beginning(self.rule) if self.floats else kept == self.rule
+        return _without_start(other) == _without_start(self.rule) if self.floats else other == self.rule
 
 
 def is_cron(text: str) -> bool:
@@ -97,21 +97,21 @@ class WhenReader:
         self._times = times
         self._usual_time = usual_time
 
-    def said_now(self, text: str, now: datetime, zone: str) -> When:
+    def parse_as_of(self, text: str, now: datetime, zone: str) -> When:
         """Parse `text`, words or a cron expression, as of `now` (aware) in `zone`. Raises UnclearWhen."""
         if is_cron(text):
             return by_cron(text, zone)
         reading, here = self._reading(text, now, zone)
         return self._when(reading, here, zone)
 
-    def written(self, text: str, now: datetime, zone: str) -> When:
+    def parse_fixed(self, text: str, now: datetime, zone: str) -> When:
         """Parse `text` from a file, which is parsed repeatedly and must not depend on the day. Raises UnclearWhen, with
         `moves` or `counted` if it does."""
         if is_cron(text):
             return by_cron(text, zone)
         reading, here = self._reading(text, now, zone)
-        if reading.trouble is not None:
-            raise UnclearWhen(reading.trouble.value)
+        if reading.problem is not None:
+            raise UnclearWhen(reading.problem.value)
         later, there = self._reading(text, now + _SOME_OTHER_DAY, zone)
         if reading.repeats is None:
             if reading.moment(self._usual_time) != later.moment(self._usual_time):
@@ -139,8 +139,8 @@ class WhenReader:
         if not ends:
             raise UnclearWhen("not_a_time")
         splits = [(line[:end], line[end:].strip(_BETWEEN)) for end in ends]
-        said, rest = next((one for one in splits if may_follow(one[1])), splits[0])
-        return self.said_now(said, now, zone), rest
+        head, rest = next((one for one in splits if may_follow(one[1])), splits[0])
+        return self.parse_as_of(head, now, zone), rest
 
     def _head_ends(self, line: str, here: datetime) -> list[int]:
         """Possible ends of a time at the beginning of `line` as character offsets, longest first: after a word, or in a
@@ -162,15 +162,15 @@ class WhenReader:
         try:
             rule = reading.rule(here, self._usual_time)
         except UnclearTime as error:
-            raise UnclearWhen(error.trouble.value) from None
-        said = getattr(reading.zone, "key", None) if reading.zone is not None else zone
-        if said is None:
+            raise UnclearWhen(error.problem.value) from None
+        key = getattr(reading.zone, "key", None) if reading.zone is not None else zone
+        if key is None:
             # An offset ("+02:00") without a named zone has no rules for clock changes.
             raise UnclearWhen("ambiguous")
-        return When(rule, said)
+        return When(rule, key)
 
 
-def _without_beginning(rule: Rule) -> Rule:
+def _without_start(rule: Rule) -> Rule:
     """`rule` without the start that its intervals count from."""
     when = rule.when
     if isinstance(when, Every):
@@ -196,12 +196,12 @@ _FAILURES = frozenset(
         ReasonCode.GAVE_UP,
     }
 )
-_SAYS_NOTHING = frozenset({ReasonCode.STOPPED, ReasonCode.FILTERED, ReasonCode.CHAT_OFF, ReasonCode.CHAT_NOT_ALLOWED})
+_NEUTRAL = frozenset({ReasonCode.STOPPED, ReasonCode.FILTERED, ReasonCode.CHAT_OFF, ReasonCode.CHAT_NOT_ALLOWED})
 """Outcomes that neither continue nor end a series of failures."""
 _LOOKED_AT = 500
 _NEWEST = 2**62
 _NO_LIMIT = 1_000_000
-_FOR_LIFE = ("bot", "chat", "is_group", "owner", "function")
+_IMMUTABLE = ("bot", "chat", "is_group", "owner", "function")
 
 
 class ChatFull(Exception):
@@ -244,7 +244,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DeclaredSchedule:
     """A schedule as declared in a file."""
 
     bot: str
@@ -341,7 +341,7 @@ class Schedules:
                 return timer
         return None
 
-    async def rest(self, timer: Timer, *, call_key: str) -> None:
+    async def pause_if_exists(self, timer: Timer, *, call_key: str) -> None:
         """Pause it until somebody resumes it; does nothing if it was removed meanwhile."""
         with suppress(NoSuchTimer):
             await self._timetable.pause(timer, call_key=call_key)
@@ -350,19 +350,21 @@ class Schedules:
         """Whether the timer's last known run before that turn failed, too."""
         return bool(self._streak(await self._runs(timer_id, turn_id)))
 
-    async def reconcile(self, origin: str, wanted: Mapping[str, Wanted], *, unread: Collection[str] = ()) -> Reconciled:
-        """Make the schedules of `origin` (such as `schedules`) equal to `wanted`, by names: add new ones, remove
+    async def reconcile(
+        self, origin: str, declared: Mapping[str, DeclaredSchedule], *, unread: Collection[str] = ()
+    ) -> Reconciled:
+        """Make the schedules of `origin` (such as `schedules`) equal to `declared`, by names: add new ones, remove
         missing ones, and change the others, keeping the next occurrence if the time is the same. Names in `unread`,
         whose declarations could not be parsed, are not changed. An interrupted reconciliation can be repeated."""
-        kept = await self._declared(origin)
+        existing = await self._declared(origin)
         done = Reconciled()
-        for name, timer in kept.items():
-            if name not in wanted and name not in unread:
+        for name, timer in existing.items():
+            if name not in declared and name not in unread:
                 await self._forget(timer)
                 done.removed.append(name)
-        for name, one in wanted.items():
+        for name, one in declared.items():
             try:
-                await self._bring_about(_draft(f"{origin}.{name}", one), one.when, kept.get(name), name, done)
+                await self._retry_commit(_draft(f"{origin}.{name}", one), one.when, existing.get(name), name, done)
             except BadRule as error:
                 done.refused[name] = error
             except (Conflict, LookupError, ValueError) as error:
@@ -375,16 +377,16 @@ class Schedules:
         """The names of the schedules of `origin`."""
         return list(await self._declared(origin))
 
-    async def declare(self, origin: str, name: str, wanted: Wanted | None) -> Timer | None:
-        """Reconcile a single name, for a running script; returns its schedule. None as `wanted` removes it. Raises
+    async def declare(self, origin: str, name: str, schedule: DeclaredSchedule | None) -> Timer | None:
+        """Reconcile a single name, for a running script; returns its schedule. None as `schedule` removes it. Raises
         ChatFull if the chat would have too many, and BadRule; then nothing is changed."""
-        kept = (await self._declared(origin)).get(name)
-        if wanted is not None:
-            if kept is None:
-                await self._check_room(wanted.chat, None)
-            await self._bring_about(_draft(f"{origin}.{name}", wanted), wanted.when, kept, name, Reconciled())
-        elif kept is not None:
-            await self._forget(kept)
+        existing = (await self._declared(origin)).get(name)
+        if schedule is not None:
+            if existing is None:
+                await self._check_room(schedule.chat, None)
+            await self._retry_commit(_draft(f"{origin}.{name}", schedule), schedule.when, existing, name, Reconciled())
+        elif existing is not None:
+            await self._forget(existing)
         return (await self._declared(origin)).get(name)
 
     async def _check_room(self, chat: ChatRef, private_to: MemberRef | None) -> None:
@@ -393,7 +395,7 @@ class Schedules:
         if sum(not timer.source or is_of_a_script(timer.source) for timer in here) >= self._most_per_chat:
             raise ChatFull(self._most_per_chat)
 
-    async def _bring_about(self, draft: Draft, when: When, timer: Timer | None, name: str, done: Reconciled) -> None:
+    async def _retry_commit(self, draft: Draft, when: When, timer: Timer | None, name: str, done: Reconciled) -> None:
         """Raises BadRule, without a change."""
         if timer is None:
             await self._add(draft)
@@ -465,7 +467,7 @@ class Schedules:
         for reason, at in runs:
             if reason in _FAILURES:
                 failures.append(at)
-            elif reason not in _SAYS_NOTHING:
+            elif reason not in _NEUTRAL:
                 break
         return failures
 
@@ -486,25 +488,25 @@ def script_of(name: str) -> tuple[str, str]:
     return bot, script
 
 
-def _draft(source: str, wanted: Wanted) -> Draft:
+def _draft(source: str, schedule: DeclaredSchedule) -> Draft:
     return Draft(
         kind=TimerKind.SCHEDULE,
-        bot=wanted.bot,
-        chat=wanted.chat,
-        is_group=wanted.is_group,
+        bot=schedule.bot,
+        chat=schedule.chat,
+        is_group=schedule.is_group,
         private_to=None,
-        owner=wanted.owner,
-        owner_name=wanted.owner_name,
+        owner=schedule.owner,
+        owner_name=schedule.owner_name,
         members=(),
-        function=wanted.function,
-        arguments=wanted.arguments,
-        title=wanted.title,
-        rule=wanted.when.rule,
-        zone=wanted.when.zone,
+        function=schedule.function,
+        arguments=schedule.arguments,
+        title=schedule.title,
+        rule=schedule.when.rule,
+        zone=schedule.when.zone,
         source=source,
     )
 
 
 def _is_another(timer: Timer, draft: Draft) -> bool:
     """Whether they differ in a column that a change cannot update."""
-    return any(getattr(timer, name) != getattr(draft, name) for name in _FOR_LIFE)
+    return any(getattr(timer, name) != getattr(draft, name) for name in _IMMUTABLE)

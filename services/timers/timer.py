@@ -181,7 +181,7 @@ def json_text(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class OccurrenceTime:
     """One occurrence of a timer, as stored."""
 
     wall: str
@@ -189,47 +189,47 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class OccurrenceDecision:
     """Decision on a due occurrence."""
 
-    says: bool
+    dispatches: bool
     """False: it was missed."""
-    moment: Moment
+    occurrence: OccurrenceTime
     """The occurrence that is over; of several missed ones the latest."""
     passed: int
     """Number of occurrences of the rule that are over with it."""
-    next: Moment | None
+    next: OccurrenceTime | None
     """The rule's next occurrence; None if there is none or it has its own row."""
 
 
 def decide(
-    row: Mapping[str, Any], now: datetime, recurring_late: timedelta, been: Collection[str] = frozenset()
-) -> Decision:
+    row: Mapping[str, Any], now: datetime, recurring_late: timedelta, over: Collection[str] = frozenset()
+) -> OccurrenceDecision:
     """Decide on the occurrence in `row` (of `services.store.turns.due.row`), which is due at `now`. Single and snoozed
     occurrences are always dispatched; of a recurring timer only the latest, if it is at most `recurring_late` late.
-    `been`: occurrences of the rule from this one on that are over. Raises ZoneInfoNotFoundError and ValueError for a
+    `over`: occurrences of the rule from this one on that are over. Raises ZoneInfoNotFoundError and ValueError for a
     zone or rule unknown to this machine."""
-    moment = Moment(row["wall"], row["due_ms"])
+    moment = OccurrenceTime(row["wall"], row["due_ms"])
     if row["snoozed"]:
-        return Decision(True, moment, 0, None)
+        return OccurrenceDecision(True, moment, 0, None)
     rule = rule_from_json(orjson.loads(row["rule"]))
     if isinstance(rule.when, Once):
-        return Decision(True, moment, 1, None)
+        return OccurrenceDecision(True, moment, 1, None)
     zone = ZoneInfo(row["zone"])
     first = Occurrence(occurrence_of(moment.wall, zone).wall, at_ms(moment.due_ms))
     left = None if rule.count is None else rule.count - row["done"]
     latest, passed = missed(rule, zone, first, now, left=left)
     wall = moment.wall if latest is first else occurrence_text(rule, latest)
-    says = now - latest.at <= recurring_late and wall not in been
-    following = next_moment(rule, zone, latest.at, row["done"] + passed, been)
-    return Decision(says, Moment(wall, ms_of(latest.at)), passed, following)
+    dispatches = now - latest.at <= recurring_late and wall not in over
+    following = next_occurrence(rule, zone, latest.at, row["done"] + passed, over)
+    return OccurrenceDecision(dispatches, OccurrenceTime(wall, ms_of(latest.at)), passed, following)
 
 
-def next_moment(
-    rule: Rule, zone: ZoneInfo, after: datetime, done: int, been: Collection[str] = frozenset()
-) -> Moment | None:
-    """The first occurrence of `rule` after `after` that is not in `been`; None if there is none."""
+def next_occurrence(
+    rule: Rule, zone: ZoneInfo, after: datetime, done: int, over: Collection[str] = frozenset()
+) -> OccurrenceTime | None:
+    """The first occurrence of `rule` after `after` that is not in `over`; None if there is none."""
     found = next_after(rule, zone, after, done=done)
-    while found is not None and (wall := occurrence_text(rule, found)) in been:
+    while found is not None and (wall := occurrence_text(rule, found)) in over:
         found = next_after(rule, zone, found.at, done=done)
-    return None if found is None else Moment(wall, ms_of(found.at))
+    return None if found is None else OccurrenceTime(wall, ms_of(found.at))

@@ -61,7 +61,7 @@ class Removed(NamedTuple):
     """Result of a removal."""
 
     timer: Timer
-    being_said: bool
+    is_being_sent: bool
     """An occurrence was just being dispatched; it is still sent, and none after it."""
     is_gone: bool = False
     """Another call removed it before."""
@@ -128,9 +128,9 @@ class Timetable:
         found = await self._timers(timers.of_number(chat.key, kind.value, number))
         return found[0] if found else None
 
-    async def said_lately(self, chat: ChatRef, kind: TimerKind) -> list[Timer]:
+    async def recently_sent(self, chat: ChatRef, kind: TimerKind) -> list[Timer]:
         """The timers dispatched last in the chat, latest first, including ended ones; at most 20."""
-        return await self._timers(timers.said_lately(chat.key, kind.value))
+        return await self._timers(timers.recently_sent(chat.key, kind.value))
 
     async def of_id(self, timer_id: int) -> Timer | None:
         """The timer with that id, even if ended; None if it does not exist or was removed."""
@@ -229,8 +229,8 @@ class Timetable:
         for timer in wanted:
             row = next(iter(await self._store.read(timers.of_id(timer.id))), None)
             is_gone = row is None or row["changed_by"] != marker
-            being_said = row is not None and bool(row["being_said"]) and timer.state is not TimerState.ENDED
-            removed.append(Removed(timer, being_said and not is_gone, is_gone))
+            is_being_sent = row is not None and bool(row["being_said"]) and timer.state is not TimerState.ENDED
+            removed.append(Removed(timer, is_being_sent and not is_gone, is_gone))
         return removed
 
     async def removed_by(self, chat: ChatRef, call_key: str) -> list[Removed]:
@@ -288,11 +288,11 @@ class Timetable:
         """The rule's next occurrence that is not over, and its due time. Raises BadRule if there is none."""
         zone, now = ZoneInfo(zone_name), self._clock.now()
         found: Occurrence | None = check(rule, zone, now)
-        been = {row["wall"] for row in await self._store.read(occurrences.over_since(timer_id, ms_of(now)))}
-        if found is not None and isinstance(rule.when, Once) and occurrence_text(rule, found) in been:
+        over = {row["wall"] for row in await self._store.read(occurrences.over_since(timer_id, ms_of(now)))}
+        if found is not None and isinstance(rule.when, Once) and occurrence_text(rule, found) in over:
             # The same wall time is over in another zone, but this is another time.
             return self._moment(timer_id, instant_text(found.at), ms_of(found.at), snoozed=False), ms_of(found.at)
-        while found is not None and occurrence_text(rule, found) in been:
+        while found is not None and occurrence_text(rule, found) in over:
             found = next_after(rule, zone, found.at)
         if found is None or (rule.count is not None and done >= rule.count):
             raise BadRule(RuleProblem.NEVER)

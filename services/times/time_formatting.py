@@ -21,14 +21,14 @@ _MOST_HOURS, _MOST_DAYS, _MOST_MONTHS = 48, 60, 24
 def moment(at: datetime, zone: tzinfo, now: datetime, texts: Phrases) -> str:
     """`tomorrow, Saturday 21 November at 17:00`: the aware instant `at` in `zone`."""
     there = at.astimezone(zone)
-    said = day(there.date(), now.astimezone(zone).date(), texts)
-    return texts.say("moments.moment", day=said, clock=f"{there:%H:%M}")
+    day_text = day(there.date(), now.astimezone(zone).date(), texts)
+    return texts.say("moments.moment", day=day_text, clock=f"{there:%H:%M}")
 
 
 def day(which: date, today: date, texts: Phrases) -> str:
     """`tomorrow, Saturday 21 November`; with the year if it differs from that of `today`."""
     key = "moments.day" if which.year == today.year else "moments.day_with_year"
-    said = texts.say(
+    text = texts.say(
         key,
         weekday=texts.words("time.weekdays")[which.weekday()],
         day=which.day,
@@ -36,7 +36,7 @@ def day(which: date, today: date, texts: Phrases) -> str:
         year=which.year,
     )
     near = {-1: "yesterday", 0: "today", 1: "tomorrow"}.get((which - today).days)
-    return said if near is None else texts.say(f"moments.{near}", day=said)
+    return text if near is None else texts.say(f"moments.{near}", day=text)
 
 
 def clock(at: datetime | time) -> str:
@@ -125,33 +125,33 @@ def in_words(rule: Rule, zone: tzinfo, now: datetime, texts: Phrases) -> str:
         case Every(seconds, since) if rule.count == 1:
             return moment(since + timedelta(seconds=seconds), zone, now, texts)
         case Every(seconds):
-            said = texts.say("rules.elapsed", amount=exact_amount(seconds, texts))
+            text = texts.say("rules.elapsed", amount=exact_amount(seconds, texts))
         case Calendar():
-            said = _calendar(rule.when, texts)
+            text = _calendar(rule.when, texts)
     if rule.count is not None:
-        said = texts.say("rules.once" if rule.count == 1 else "rules.times", rule=said, count=rule.count)
+        text = texts.say("rules.once" if rule.count == 1 else "rules.times", rule=text, count=rule.count)
     if rule.until is not None:
-        said = texts.say("rules.until", rule=said, day=_last_moment(rule.until, today, texts))
-    return said
+        text = texts.say("rules.until", rule=text, day=_last_moment(rule.until, today, texts))
+    return text
 
 
 def _last_moment(until: datetime, today: date, texts: Phrases) -> str:
     """The day, with the time unless it is the end of the day."""
-    said = day(until.date(), today, texts)
+    text = day(until.date(), today, texts)
     if (until.hour, until.minute) == (23, 59):
-        return said
-    return texts.say("moments.moment", day=said, clock=clock(until))
+        return text
+    return texts.say("moments.moment", day=text, clock=clock(until))
 
 
 def _calendar(calendar: Calendar, texts: Phrases) -> str:
     try:
-        return _spoken(calendar, texts)
+        return _calendar_in_words(calendar, texts)
     except _NotInWords:
-        said = texts.say("rules.cron", cron=calendar.cron)
+        text = texts.say("rules.cron", cron=calendar.cron)
         if calendar.step == 1:
-            return said
+            return text
         return texts.say(
-            "rules.cron_step", rule=said, count=calendar.step, unit=texts.say(f"rules.unit.{calendar.unit}")
+            "rules.cron_step", rule=text, count=calendar.step, unit=texts.say(f"rules.unit.{calendar.unit}")
         )
 
 
@@ -168,7 +168,7 @@ class _Days:
     """Weekday and its position in the month; 6 is the last one."""
 
 
-def _spoken(calendar: Calendar, texts: Phrases) -> str:
+def _calendar_in_words(calendar: Calendar, texts: Phrases) -> str:
     fields = calendar.cron.split()
     if len(fields) != 5:
         raise _NotInWords
@@ -229,20 +229,20 @@ def _period(calendar: Calendar, days: _Days, texts: Phrases) -> str:
         case _Days(None, None, None, tuple(nth)):
             return _every("nth", Unit.MONTH, calendar, texts, day=_nth(nth, texts))
         case _Days(tuple(month_days), None, None, None):
-            said = [_ordinal(one, texts) for one in month_days]
-            return _every("month", Unit.MONTH, calendar, texts, days=_listed(said, texts))
+            days_text = [_ordinal(one, texts) for one in month_days]
+            return _every("month", Unit.MONTH, calendar, texts, days=_listed(days_text, texts))
         case _Days(tuple(month_days), tuple(months), None, None) if len(month_days) * len(months) <= _MOST_TIMES:
             names = texts.words("time.months")
             if 0 in month_days:
                 raise _NotInWords
-            said = [
+            days_text = [
                 texts.say("rules.month_day", day=one, month=names[month - 1])
                 for month, one in product(months, month_days)
             ]
-            return _every("year", Unit.YEAR, calendar, texts, days=_listed(said, texts))
+            return _every("year", Unit.YEAR, calendar, texts, days=_listed(days_text, texts))
         case _Days(None, (month,), None, tuple(nth)):
-            said_month = texts.words("time.months")[month - 1]
-            return _every("year_nth", Unit.YEAR, calendar, texts, day=_nth(nth, texts), month=said_month)
+            month_text = texts.words("time.months")[month - 1]
+            return _every("year_nth", Unit.YEAR, calendar, texts, day=_nth(nth, texts), month=month_text)
     raise _NotInWords
 
 

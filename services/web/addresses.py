@@ -243,8 +243,8 @@ def clean_link(url: str) -> str:
         return ""
     if parts.scheme not in ("http", "https") or not host or "@" in parts.netloc:
         return ""
-    kept = [one for one in parts.query.split("&") if one and not _TRACKING.match(one.partition("=")[0])]
-    return urlunsplit((parts.scheme, parts.netloc.lower(), parts.path, "&".join(kept), parts.fragment))
+    parameters = [one for one in parts.query.split("&") if one and not _TRACKING.match(one.partition("=")[0])]
+    return urlunsplit((parts.scheme, parts.netloc.lower(), parts.path, "&".join(parameters), parts.fragment))
 
 
 def link_key(url: str) -> str:

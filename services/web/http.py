@@ -86,8 +86,10 @@ class _Request:
             return following
         if following.method != "GET":
             raise WebError(ErrorCode.REFUSED, f"{self.target.host} redirects what was posted to {target.host}")
-        kept = {name: value for name, value in following.headers.items() if name.lower() in ("accept", "user-agent")}
-        return replace(following, headers=kept)
+        forwarded = {
+            name: value for name, value in following.headers.items() if name.lower() in ("accept", "user-agent")
+        }
+        return replace(following, headers=forwarded)
 
 
 class WebClient:

@@ -148,7 +148,7 @@ class _Feed:
     last_modified: str = ""
     read_at: float = 0.0
     """Time of the clock's `monotonic()` at which `entries` were last known to be current."""
-    again_at: float = 0.0
+    next_at: float = 0.0
     """Earliest time of the next request."""
     problem: str = ""
     """Reason of the last failure; empty after a success."""
@@ -168,6 +168,10 @@ class News:
     def usual_count(self) -> int:
         """Default number of items; 0 without feeds."""
         return self._settings.items if self._feeds else 0
+
+    def is_configured(self, _bot: str) -> bool:
+        """Whether there are feeds."""
+        return bool(self._feeds)
 
     @property
     def topics(self) -> Sequence[str]:
@@ -216,13 +220,13 @@ class News:
     async def _refresh(self, feed: _Feed) -> None:
         """Request the feed unless its cache is fresh; concurrent callers wait for the same request."""
         async with feed.lock:
-            if self._clock.monotonic() < feed.again_at:
+            if self._clock.monotonic() < feed.next_at:
                 return
             try:
                 await self._ask(feed)
             except (WebError, NoFeed) as error:
                 feed.problem = str(error)
-                feed.again_at = self._clock.monotonic() + min(_RETRY_SECONDS, self._settings.cache_seconds)
+                feed.next_at = self._clock.monotonic() + min(_RETRY_SECONDS, self._settings.cache_seconds)
                 _log.warning("feed_failed", feed=feed.settings.name, problem=feed.problem)
 
     async def _ask(self, feed: _Feed) -> None:
@@ -240,7 +244,7 @@ class News:
             feed.etag, feed.last_modified = answer.etag, answer.last_modified
         feed.problem = ""
         feed.read_at = self._clock.monotonic()
-        feed.again_at = feed.read_at + self._settings.cache_seconds
+        feed.next_at = feed.read_at + self._settings.cache_seconds
 
 
 def _called(feed: FeedSettings) -> list[str]:
@@ -266,14 +270,14 @@ def _merged(feeds: Sequence[_Feed], now_ms: int) -> list[NewsItem]:
         for entry in feed.entries or ()
     ]
     seen: set[str] = set()
-    kept: list[NewsItem] = []
+    merged: list[NewsItem] = []
     for item in sorted(items, key=lambda one: now_ms if one.at_ms is None else one.at_ms):
         keys = {f"title {' '.join(_WORDS.findall(item.title.casefold())) or item.title}"}
         keys |= {f"link {link_key(item.link)}"} if item.link else set()
         if seen.isdisjoint(keys):
-            kept.append(item)
+            merged.append(item)
         seen |= keys
-    return sorted(kept, key=lambda one: (one.at_ms is None, -(one.at_ms or 0)))
+    return sorted(merged, key=lambda one: (one.at_ms is None, -(one.at_ms or 0)))
 
 
 def _is_about(item: NewsItem, topic: str) -> bool:

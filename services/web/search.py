@@ -18,7 +18,7 @@ from services.web.content import one_line, shortened, text_of_html
 from services.web.http import WebClient, WebError
 
 _log = structlog.get_logger("search")
-KEPT_ANSWERS = 256
+CACHED_ANSWERS = 256
 TITLE_CHARS = 150
 SNIPPET_CHARS = 250
 
@@ -65,7 +65,11 @@ class WebSearch:
         self._clock = clock
         self._results = results
         self._cache_seconds = cache_seconds
-        self._kept: OrderedDict[tuple[str, str], tuple[float, Answer]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str], tuple[float, Answer]] = OrderedDict()
+
+    def is_configured(self, _bot: str) -> bool:
+        """Whether there is a search backend."""
+        return self._searcher is not None
 
     async def search(self, query: str, language: str) -> Answer:
         """Search for `query`, or return the cached answer. Raises NoSearch, and WebError after logging its cause."""
@@ -73,19 +77,19 @@ class WebSearch:
             raise NoSearch
         key = " ".join(query.casefold().split()), language
         now = self._clock.monotonic()
-        known = self._kept.get(key)
+        known = self._cache.get(key)
         if known is not None and now - known[0] < self._cache_seconds:
-            self._kept.move_to_end(key)
+            self._cache.move_to_end(key)
             return known[1]
         try:
             answer = await self._searcher.search(query, self._results, language)
         except WebError as error:
             _log.warning("search_failed", status=error.status, problem=str(error), advice=advice(error))
             raise
-        self._kept[key] = (now, answer)
-        self._kept.move_to_end(key)
-        while len(self._kept) > KEPT_ANSWERS:
-            self._kept.popitem(last=False)
+        self._cache[key] = (now, answer)
+        self._cache.move_to_end(key)
+        while len(self._cache) > CACHED_ANSWERS:
+            self._cache.popitem(last=False)
         return answer
 
     async def close(self) -> None:
@@ -103,9 +107,9 @@ def advice(error: WebError) -> str:
     if error.status == 402:
         return "There is no credit left"
     if error.status == 429:
-        return "It asks to be left alone for a while"
+        return "It limits the rate of requests; try again later"
     if error.code is ErrorCode.REFUSED:
-        return "Set search.private_network if search.url is on this machine or in a network of your own"
+        return "Set search.private_network if search.url is on this machine or in a private network"
     if error.code is ErrorCode.TRANSIENT:
         return "Check that it is there, and search.timeout_seconds"
     return "Check search.kind, search.url and search.model"

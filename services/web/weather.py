@@ -16,7 +16,7 @@ from services.web.http import WebClient, WebError
 GEOCODING_URL = "https://geocoding-api.open-meteo.com/v1/search"
 FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
 FRESH_SECONDS = 600.0
-KEPT_PLACES = 256
+CACHED_PLACES = 256
 DAYS_AHEAD = 7
 
 
@@ -107,23 +107,23 @@ class OpenMeteo:
         self._clock = clock
         self._geocoding_url = geocoding_url
         self._forecast_url = forecast_url
-        self._kept: OrderedDict[tuple[str, str], tuple[float, Forecast]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str], tuple[float, Forecast]] = OrderedDict()
 
     async def forecast(self, city: str, language: str) -> Forecast:
         """Current weather in `city` and the forecast of seven days, with names in `language`. A region after a comma
         narrows the search (`Paris, Texas`). Raises PlaceNotFound and WebError."""
         key = " ".join(city.casefold().split()), language
         now = self._clock.monotonic()
-        known = self._kept.get(key)
+        known = self._cache.get(key)
         if known is not None and now - known[0] < FRESH_SECONDS:
-            self._kept.move_to_end(key)
+            self._cache.move_to_end(key)
             return known[1]
         place = await self._find(city, language)
         found = await self._ask(place)
-        self._kept[key] = (now, found)
-        self._kept.move_to_end(key)
-        while len(self._kept) > KEPT_PLACES:
-            self._kept.popitem(last=False)
+        self._cache[key] = (now, found)
+        self._cache.move_to_end(key)
+        while len(self._cache) > CACHED_PLACES:
+            self._cache.popitem(last=False)
         return found
 
     async def _find(self, city: str, language: str) -> Mapping[str, Any]:

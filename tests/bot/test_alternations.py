@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.intake.gate import GateDecision
-from bot.intake.notices import PAUSE_SECONDS, SETTING, Alternations
+from bot.intake.notices import PAUSE_SECONDS, SETTING, BotLoopLimit
 from bot.platforms.base import Limits
 from bot.testing import FAMILY, Group, TestPlatform, a_group
 from config.texts import Texts
@@ -112,7 +112,7 @@ def test_only_so_many_quick_answers_in_a_row_of_one_member_are_a_bots(heard: lis
 
 async def _holds(heard: list[tuple[str, float, bool]]) -> None:
     clock, sent_at, heard_at = VirtualClock(), 0.0, -1.0
-    brake = Alternations(lambda chat: sent_at, clock, 3)
+    brake = BotLoopLimit(lambda chat: sent_at, clock, 3)
     in_a_row, last, paused = 0, "", dict[str, float]()
     for who, seconds, answers in heard:
         await clock.advance(seconds)
@@ -125,7 +125,7 @@ async def _holds(heard: list[tuple[str, float, bool]]) -> None:
         in_a_row = in_a_row + 1 if is_quick else 0
         last, heard_at = who, now
         if in_a_row == 3:
-            assert verdict == GateDecision(ReasonCode.LIKE_A_BOT, SETTING, told="alternations.pause")
+            assert verdict == GateDecision(ReasonCode.LIKE_A_BOT, SETTING, notice_key="alternations.pause")
             paused[who], last, in_a_row = now + PAUSE_SECONDS, "", 0
         else:
             assert verdict is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.intake.gate import meant, pointed_out, quoted_id
+from bot.intake.gate import named_or_quoted, quoted_id, unambiguous_approval
 from config.texts import Texts
 from function_calls.context import Kind, Quoted
 from function_calls.spec import ApprovalQuestion, ApprovalTerms, ArgumentQuestion
@@ -35,7 +35,7 @@ ONE, OTHER = waits("aaaa1"), waits("bbbb2", "Bob", number=2)
 def which(text: str, sender: str = "Olga", waiting: Any = (ONE,), role: Role = Role.ADMIN, **facts: Any) -> int | None:
     """Number of the question that an answer without a code refers to."""
     context = a_message(text, a_member(sender, role), **{"mentions_bot": False, **facts})
-    found = meant(context, waiting, role, EN)
+    found = unambiguous_approval(context, waiting, role, EN)
     return found.id if found else None
 
 
@@ -80,7 +80,7 @@ def test_a_bare_answer_is_about_the_senders_own_or_the_only_one(
     ],
 )
 def test_a_code_says_which_before_a_quotation_does(text: str, quoted: int, number: int | None) -> None:
-    found = pointed_out(a_message(text), (ONE, OTHER), quoted)
+    found = named_or_quoted(a_message(text), (ONE, OTHER), quoted)
     assert (found.id if found else None) == number
 
 
@@ -94,4 +94,4 @@ def test_what_is_quoted_counts_only_where_the_bot_has_said_it() -> None:
 def test_what_one_member_alone_is_asked_is_no_question_for_a_yes() -> None:
     plain = OpenQuestion(ArgumentQuestion("Where?", "act", {}, field="where"), ONE.continuation, 3)
     with pytest.raises(ValueError, match="one member alone"):
-        pointed_out(a_message("yes"), (plain,), 0)
+        named_or_quoted(a_message("yes"), (plain,), 0)

@@ -67,7 +67,7 @@ async def test_a_run_waits_for_the_yes_of_an_admin_and_is_then_the_askers() -> N
         code = code_in([question])
         assert (
             question
-            == f"Ann wants to run “post” (city = Oslo): Does post. This needs approval from admins and above. #{code}"
+            == f"Ann wants to run “post” (city: Oslo) – Does post. This needs approval from admins and above. #{code}"
         )
         assert [one.value for one in group.platform.sent[-1].choices] == [
             f"approve {code}",
@@ -422,7 +422,7 @@ async def test_what_cannot_be_seen_is_shown_to_whoever_allows_it() -> None:
     async with a_group([post().spec], settings=needing()) as group:
         group.model.says(call("post", city="Os\u202elo\u200b\n1"))
         [question] = await group.say("Ann", "@Rollcall post it")
-        assert "city = Os<U+202E>lo<U+200B><U+000A>1" in question
+        assert "city: Os<U+202E>lo<U+200B><U+000A>1" in question
         group.model.says(call("post", city="x" * 5000))
         [long] = await group.say("Ann", "@Rollcall post more")
         assert len(long) < 600
@@ -519,7 +519,7 @@ async def test_always_is_for_exactly_this_in_this_chat_until_an_admin_takes_it_b
     async with a_group([function.spec], settings=needing(), home=tmp_path) as group:
         assert await group.say("Ann", "/post Oslo") == ["posted"]
         [shown] = await group.say("Ann", "/grants")
-        [grant] = re.findall(r"• ([0-9a-f]{6}): “post” \(city = Oslo\), allowed by Bob 0 days ago", shown)
+        [grant] = re.findall(r"• ([0-9a-f]{6}): “post” \(city: Oslo\), allowed by Bob 0 days ago", shown)
         [refused] = await group.say("Ann", f"/grants revoke {grant}")
         assert "admins and above" in refused
         assert await group.say("Bob", f"/grants revoke {grant}", chat=WORK, **ADMIN) == [
@@ -556,7 +556,7 @@ async def test_who_has_which_role_is_shown_as_it_is_now() -> None:
         await group.say("Cleo", "hello")
         assert await group.say("Ann", "/roles", **ADMIN) == [
             "Your role in this chat: admin.\n"
-            "Besides what everybody can use, you can use: /begin again, /settings, /clearmessages, "
+            "Besides what everybody can use, you can use: /settings, /clearmessages, "
             "/notes, /notes clear, /grants revoke, /schedule, /schedule pause, /schedule resume, /schedule remove, "
             "/post\n"
             "• Ann: admin\n• Bob: moderator\n"
@@ -565,6 +565,21 @@ async def test_who_has_which_role_is_shown_as_it_is_now() -> None:
         group.platform.roles[ANN] = Role.MEMBER
         [shown] = await group.say("Ann", "/roles")
         assert shown.startswith("Your role in this chat: member.\n• Bob: moderator\n")
+
+
+async def test_roles_are_named_in_the_language_of_the_chat() -> None:
+    function = post()
+    async with a_group([function.spec], settings={**needing(), "language": "zh"}) as group:
+        group.platform.roles[ANN] = Role.ADMIN
+        [shown] = await group.say("Ann", "/权限", **ADMIN)
+        assert shown.startswith("你在这个聊天里的角色：管理员。")
+        assert "/设置" in shown
+        assert "（管理员）" in (await group.say("Ann", "/id", **ADMIN))[0]
+        group.platform.roles[ANN] = Role.MEMBER
+        assert await group.say("Ann", "/设置") == ["只有管理员及以上的成员可以用“/设置”。"]
+        [question] = await group.say("Ann", "/post Oslo")
+        assert "(city：Oslo)" in question
+        assert "需要管理员及以上的成员同意" in question
 
 
 @pytest.mark.parametrize("private", [True, False])

@@ -381,7 +381,8 @@ async def test_a_model_can_ask_what_is_at_hand_and_how_it_is_called() -> None:
 
 async def test_help_names_what_can_be_taken_and_explains_it() -> None:
     async with a_group([sonar().spec]) as group:
-        [text] = await group.say("Ann", "/help")
+        assert "• More: @sonar" in (await group.say("Ann", "/help"))[0]
+        [text] = await group.say("Ann", "/help more")
         assert EN.say("help.on_request", names="@sonar") in text
         assert "• sonar" not in text
         assert "Does sonar." in (await group.say("Ann", "/help sonar"))[0]

@@ -10,7 +10,7 @@ import pytest
 from config.texts import Texts
 from function_calls.context import Attachment
 from function_calls.spec import (
-    BEGINS_CHATS,
+    START_FUNCTION,
     ArgumentQuestion,
     Choice,
     ConfirmQuestion,
@@ -166,7 +166,7 @@ async def test_what_asks_and_is_switched_off_while_it_does_so_stops_the_script(t
 
 
 async def test_no_script_calls_the_beginning_of_chats(tmp_path: Path) -> None:
-    begin = Recorder("greeting", metadata={BEGINS_CHATS: True})
+    begin = Recorder("greeting", metadata={START_FUNCTION: True})
     async with a_group_with(tmp_path, [begin.spec], quiz='CALL "greeting"') as group:
         told = stopped("no_such_thing", 2, EN.say("basic.call.unknown", name="greeting"))
         assert await group.say("Ann", "/quiz") == ["done", told]

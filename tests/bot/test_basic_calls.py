@@ -9,8 +9,8 @@ import pytest
 
 from bot.testing import call
 from config.texts import Texts
-from function_calls.basic.run.calling import MOST_CALLS
 from function_calls.basic.run.driver import MOST_CHANGES
+from function_calls.basic.run.script_calls import MOST_CALLS
 from function_calls.basic.run.session import MOST_MESSAGES
 from function_calls.spec import FunctionResult, Message
 from services.refs import MemberRef, Role
@@ -386,7 +386,7 @@ async def test_what_a_keyword_reads_of_others_counts_for_the_calls_behind_it(tmp
     keywords.write_text(
         "from function_calls.basic.keywords import ScriptRun, Value, basic_keyword\n"
         '@basic_keyword("OVERHEAR")\nasync def overhear(run: ScriptRun) -> Value:\n    """Listen."""\n'
-        '    run.outside = True\n    return "a rumour"\n'
+        '    run.has_outside_text = True\n    return "a rumour"\n'
     )
     function = post(touches=["reaches_out"])
     settings = {**MAY_POST, "sources": {"basic_keywords": [str(keywords)]}}

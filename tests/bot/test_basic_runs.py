@@ -229,7 +229,7 @@ async def test_wait_is_by_the_clock(tmp_path: Path) -> None:
         assert [one.text for one in group.platform.sent] == ["now"]
 
 
-async def test_help_has_a_heading_of_their_own_for_scripts(tmp_path: Path) -> None:
+async def test_help_lists_scripts_under_more(tmp_path: Path) -> None:
     async with a_group_with(tmp_path, one='TALK "1"', two='TALK "2"') as group:
         [said] = await group.say("Ann", "/help")
-        assert "Scripts: /one, /two" in said
+        assert "• More: /one · /two" in said.splitlines()

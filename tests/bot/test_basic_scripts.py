@@ -251,7 +251,7 @@ async def test_scripts_come_and_go_with_the_settings(tmp_path: Path) -> None:
         kept = BasicTools(group.daemon.store, group.clock)
         fresh = group.daemon.live.now.model_validate({**group.daemon.live.now.model_dump(), **settings(two)})
         group.daemon.live.put(group.daemon.live.replacement(fresh), lambda: None)
-        await group.daemon.functions.spoken()
+        await group.daemon.functions.wait_published()
         assert await group.say("Ann", "/second") == ["second"]
         assert "I don't know" in (await group.say("Ann", "@Rollcall /first"))[0]
         assert {one.tool_name: one.is_active for one in await kept.everything()} == {"first": 0, "second": 1}

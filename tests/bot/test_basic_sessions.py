@@ -120,10 +120,10 @@ async def test_a_tool_on_request_is_used_removed_and_listed(tmp_path: Path) -> N
     sonar = Recorder("sonar", CITY, activation="on_request", gives="ping")
     async with a_group([sonar.spec], settings=settings(tmp_path, **scripts)) as group:
         assert len(await group.say("Ann", "/take")) == 2
-        assert "sonar" in group.daemon.chats.at_hand(FAMILY)
+        assert "sonar" in group.daemon.chats.active_functions(FAMILY)
         assert await group.say("Ann", "/here") == ["sonar", "end"]
         assert await group.say("Ann", "/drop") == ["gone"]
-        assert not group.daemon.chats.at_hand(FAMILY)
+        assert not group.daemon.chats.active_functions(FAMILY)
         assert "nonesuch" in "".join(await group.say("Ann", "/bad"))
 
 
@@ -151,7 +151,7 @@ async def test_a_script_schedules_itself_for_admins_and_loses_it_with_the_statem
         assert [one.text for one in group.platform.sent[before:]] == ["The report."]
         (tmp_path / "report.bas").write_text('DESCRIPTION "Reports"\nTALK "The report."\n', encoding="utf-8")
         await changes.told_and_heard()
-        await group.daemon.script_schedules.keep_in_step()
+        await group.daemon.script_schedules.sync()
         assert "set by the script" not in "".join(await group.say("Ann", "/schedules", role=Role.ADMIN))
 
 

@@ -64,6 +64,19 @@ async def test_answers_and_what_goes_on_are_shown() -> None:
     assert "…" not in shown.getvalue()
 
 
+async def test_an_answer_in_markdown_is_shown_as_plain_text_and_other_text_as_it_is() -> None:
+    console, shown = a_console("")
+    chat = ChatRef("console", "main", "terminal")
+    answer = "## Plan\n\nBring **warm** `x*y` clothes:\n- *hats*\n- see [this](https://a.test)\n```\n# code\n```"
+    await console.send(Outgoing(chat, "k", answer, markdown=True))
+    await console.send(Outgoing(chat, "l", "2 **is** text"))
+    assert shown.getvalue().replace("\r", "").split("› ") == [
+        "Plan\n\nBring warm x*y clothes:\n- hats\n- see this (https://a.test)\n# code\n",
+        "2 **is** text\n",
+        "",
+    ]
+
+
 async def test_whoever_sits_there_owns_the_daemon_and_nobody_else_does() -> None:
     console, _ = a_console("")
     chat = ChatRef("console", "main", "terminal")

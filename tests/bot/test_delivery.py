@@ -376,7 +376,7 @@ async def test_what_comes_at_the_very_end_of_a_send_is_sent_too() -> None:
         for ticks in range(12):
             for number in range(2):
                 outgoing = Outgoing(FAMILY, f"{ticks}:{number}", f"{ticks} {number}")
-                group.daemon.delivery.hand_over([OutboundMessage(0, outgoing, None, claimed=True, said_at_ms=0)])
+                group.daemon.delivery.hand_over([OutboundMessage(0, outgoing, None, claimed=True, created_ms=0)])
                 for _ in range(ticks):
                     await asyncio.sleep(0)
         await group.daemon.delivery.idle()

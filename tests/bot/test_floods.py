@@ -108,7 +108,7 @@ async def post(group: Group, number: int) -> Accepted | None:
     """None if it was not accepted."""
     key = MessageKey(group.chat, f"m{number}", Kind.MESSAGE)
     try:
-        return await group.daemon.intake.deliver(replace(group.message("Ann", f"/hold {number}"), key=key))
+        return await group.daemon.intake.accept(replace(group.message("Ann", f"/hold {number}"), key=key))
     except QueueFull:
         return None
 

@@ -60,7 +60,7 @@ async def test_a_function_that_says_everything_is_good(tmp_path: Path) -> None:
         ({"description": None}, Code.NO_DESCRIPTION, "no description"),
         ({"description": "Waters"}, Code.THIN_DESCRIPTION, "'Waters'"),
         ({"description": "浇水"}, Code.THIN_DESCRIPTION, "'浇水'"),
-        ({"description": "Water the plants"}, Code.THIN_DESCRIPTION, "little more than the name"),
+        ({"description": "Water the plants"}, Code.THIN_DESCRIPTION, "hardly says more than the name"),
         ({"parameter": "plant: str"}, Code.UNDESCRIBED_PARAMETER, "'plant'"),
         ({"parameter": "plant: str = Field(description='The plant')"}, Code.THIN_DESCRIPTION, "'plant'"),
         (
@@ -79,7 +79,7 @@ async def test_a_function_that_says_everything_is_good(tmp_path: Path) -> None:
         ({"effect": "once", "tags": "garden"}, Code.NO_TIMEOUT, "30 seconds"),
         ({"touches": "sends_out"}, Code.NO_TIMEOUT, "timeout_seconds"),
         ({"name": "water.plants"}, Code.REFUSED_NAME, "'water_plants'"),
-        ({"name": "浇水"}, Code.REFUSED_NAME, "models know it as '"),
+        ({"name": "浇水"}, Code.REFUSED_NAME, "it is offered to models as '"),
         (
             {
                 "parameter": "植物: str = Field(description='Which of them')",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from bot.registration.function_sources import FunctionSources, WantedSource
+from bot.registration.function_sources import ConfiguredSource, FunctionSources
 from bot.testing import a_group
 from config.diagnostics import Diagnostic
 from function_calls.call import Call
@@ -79,9 +79,9 @@ async def test_a_turn_in_flight_keeps_the_functions_it_began_with() -> None:
     assert (len(inner_old.runs), len(inner_new.runs)) == (1, 0)
 
 
-def wanted(*sources: Written) -> list[WantedSource]:
+def wanted(*sources: Written) -> list[ConfiguredSource]:
     """Each source's settings are derived from its name."""
-    return [WantedSource(one, one.made_of) for one in sources]
+    return [ConfiguredSource(one, one.made_of) for one in sources]
 
 
 async def running(*sources: Written) -> tuple[FunctionSources, FunctionRegistry]:
@@ -116,14 +116,14 @@ async def test_a_source_that_is_made_of_the_same_goes_on_and_another_one_takes_i
 async def test_sources_come_go_and_change_places() -> None:
     one, two, three = (Written(name, Recorder("same", commands=[name]).spec) for name in ("one", "two", "three"))
     functions, registry = await running(one, two)
-    assert registry.of("default").command_words == ("one",)
+    assert [*registry.of("default").near_commands("one")] == ["one"]
     assert len(functions.faults) == 1
     functions.use(wanted(two, three, one))
     await three.read()
-    assert registry.of("default").command_words == ("two",)
+    assert [*registry.of("default").near_commands("two")] == ["two"]
     assert len(functions.faults) == 2
     functions.use(wanted(one))
-    assert registry.of("default").command_words == ("one",)
+    assert [*registry.of("default").near_commands("one")] == ["one"]
     assert functions.faults == ()
     await functions.close()
     assert two.is_over
@@ -166,6 +166,6 @@ async def test_what_can_run_here_is_judged_again_when_that_has_changed() -> None
     [found] = functions.faults
     assert "not here" in found.message
     problems.clear()
-    functions.judge_again()
+    functions.recheck()
     assert (names(registry), functions.faults) == (["a"], ())
     await functions.close()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from bot.testing import FAMILY, a_group
+from bot.platforms.base import Limits
+from bot.testing import FAMILY, TestPlatform, a_group
 from function_calls.context import Attachment, Kind, Quoted
+from function_calls.spec import Choice
 from services.refs import ChatRef
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import heard, last_reason, reasons
@@ -61,6 +64,56 @@ async def test_every_message_ends_with_a_reason(
         group.model.says("Hello.")
         assert len(await group.say("Ann", text, **facts)) == answers
         assert await last_reason(group) == reason
+
+
+ALONE = Limits(text_chars=4000, sends_are_idempotent=True, sends_per_minute=100_000, choices=True, only_bot=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("/helo", "/help"),
+        ("/hepl", "/help"),
+        ("/hlep", "/help"),
+        ("/hhelp", "/help"),
+        ("/ehlp", "/help"),
+        ("/HELO", "/help"),
+        ("/helpp poll", "/help poll"),
+        ("/todd add milk", "/todo add milk"),
+    ],
+)
+async def test_where_no_other_bot_is_a_mistyped_command_is_answered_with_a_button(text: str, command: str) -> None:
+    async with a_group(platform=TestPlatform(ALONE)) as group:
+        assert await group.say("Ann", text) == [f"Did you mean {command}?"]
+        (choice,) = group.platform.sent[-1].choices
+        assert choice == Choice(command, command)
+        assert await last_reason(group) == ("unknown_command", text[1:].split()[0])
+        assert await group.say("Ann", choice.value, kind=Kind.CHOICE)
+        assert await last_reason(group) != ("unknown_command", text[1:].split()[0])
+
+
+@pytest.mark.parametrize("text", ["/xyzzy", "/wr", "/heelpp", "/hel/p", "/setings", "/helo"])
+async def test_a_command_of_another_bot_or_of_admins_alone_is_answered_nowhere_in_a_group(text: str) -> None:
+    async with a_group(platform=TestPlatform() if text == "/helo" else TestPlatform(ALONE)) as group:
+        assert await group.say("Ann", text) == []
+        assert await last_reason(group) in [("unknown_command", text[1:]), ("not_addressed", "")]
+        assert group.model.requests == []
+
+
+async def test_a_network_without_buttons_gets_the_suggestion_as_text_alone() -> None:
+    async with a_group(platform=TestPlatform(replace(ALONE, choices=False))) as group:
+        assert await group.say("Ann", "/helo") == ["Did you mean /help?"]
+
+
+@pytest.mark.parametrize("facts", [{"is_group": False}, {}])
+async def test_an_unknown_command_to_the_bot_is_always_answered(facts: dict[str, Any]) -> None:
+    async with a_group() as group:
+        name = "" if facts else "@Rollcall "
+        assert await group.say("Ann", f"{name}/xyzzy", **facts) == ["I don't know the command /xyzzy."]
+        assert await group.say("Ann", f"{name}/wethr Oslo", **facts) == [
+            "I don't know the command /wethr. Did you mean /weather Oslo?"
+        ]
+        assert [one.value for one in group.platform.sent[-1].choices] == ["/weather Oslo"]
 
 
 async def test_a_chat_that_is_not_allowed_leaves_nothing_but_the_fact() -> None:

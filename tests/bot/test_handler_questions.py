@@ -255,10 +255,10 @@ async def test_a_full_queue_only_puts_it_off() -> None:
     async with a_group([fill.spec, slow.spec], settings={"limits": {"queue_per_chat": 1}}) as group:
         await group.say("Ann", "/fill")
         await group.clock.advance(301)
-        assert group.daemon.engine.keep_place(group.chat, immediate=False) == ""
+        assert group.daemon.engine.reserve_slot(group.chat, immediate=False) == ""
         await group.daemon.housekeeping.expire_questions()
         assert fill.runs == [BEGAN]
-        group.daemon.engine.free_place(group.chat, immediate=False)
+        group.daemon.engine.release_slot(group.chat, immediate=False)
         await expire(group, 0)
         assert fill.runs == [BEGAN, ("expired", "")]
 

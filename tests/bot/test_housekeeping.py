@@ -79,7 +79,7 @@ async def test_summaries_and_what_was_done_to_settings_are_kept_no_longer_than_t
             now = days * DAY_SECONDS
             at_ms = group.clock.now_ms()
             said_id = group.daemon.ids.next()
-            said = history.said(
+            said = history.add_bot_message(
                 id=said_id, chat="c", sender_name="Ann", text="", at_ms=0, reply_to=None, asked_by="a", answers=0
             )
             made = summaries.put("c", f"thread:{days}", "short", after=0, until_id=said_id, changed=0, at_ms=at_ms)

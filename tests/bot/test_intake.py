@@ -35,7 +35,7 @@ async def test_duplicates_that_arrive_at_once_are_answered_once() -> None:
     once = Recorder("once", commands=["once"], effect="once")
     async with a_group([once.spec]) as group:
         context = group.message("Ann", "/once")
-        accepted = await asyncio.gather(*(group.daemon.intake.deliver(context) for _ in range(20)))
+        accepted = await asyncio.gather(*(group.daemon.intake.accept(context) for _ in range(20)))
         await group.settle()
         assert sorted(accepted) == sorted([Accepted.NEW] + [Accepted.DUPLICATE] * 19)
         assert len(once.runs) == 1
@@ -69,8 +69,8 @@ async def test_the_same_words_twice_are_two_messages() -> None:
 async def test_what_a_platform_keeps_with_a_message_is_kept_for_a_duplicate_too() -> None:
     async with a_group() as group:
         context = group.message("Ann", "hello")
-        assert await group.daemon.intake.deliver(context, [audit.advance("test", "7", 1)]) is Accepted.NEW
-        assert await group.daemon.intake.deliver(context, [audit.advance("test", "8", 2)]) is Accepted.DUPLICATE
+        assert await group.daemon.intake.accept(context, [audit.advance("test", "7", 1)]) is Accepted.NEW
+        assert await group.daemon.intake.accept(context, [audit.advance("test", "8", 2)]) is Accepted.DUPLICATE
         assert await kept(group, HISTORY.c.text) == [("hello",)]
         assert (await group.daemon.store.read(audit.get("test")))[0]["value"] == "8"
 
@@ -112,7 +112,7 @@ async def test_history_is_pruned_to_what_the_settings_keep() -> None:
 async def test_a_limit_that_was_lowered_deletes_the_rest_of_a_history_batch_by_batch() -> None:
     async with a_group(settings={"store": {"history_per_chat": 10}, "chats": {"allow": ["*"]}}) as group:
         said = [
-            history.said(
+            history.add_bot_message(
                 id=number, chat=FAMILY.key, sender_name="Bot", text="", at_ms=0, reply_to=None, asked_by="", answers=0
             )
             for number in range(5000)
@@ -250,7 +250,7 @@ async def test_a_time_in_the_future_is_not_believed() -> None:
     async with a_group() as group:
         context = group.message("Ann", "hello")
         await group.clock.advance(-3600)
-        await group.daemon.intake.deliver(context)
+        await group.daemon.intake.accept(context)
         assert await kept(group, HISTORY.c.at_ms) == [(group.clock.now_ms(),)]
 
 

@@ -35,7 +35,7 @@ def logging_to(folder: Path, stderr: io.StringIO | None = None, *, chats: bool =
     return set_up_logs(
         LoggingSettings.model_validate({"folder": folder / "logs", **settings}),
         redact=Redactor([SECRET]),
-        somebody_chats_here=chats,
+        console_chat=chats,
         stderr=stderr or io.StringIO(),
     )
 

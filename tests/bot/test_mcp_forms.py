@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from bot.direct_calls import Caller
 from bot.mcp.callers import McpCaller
-from bot.mcp.questions import MOST_WAITING, Waiting, form_of, reply_of
+from bot.mcp.questions import MOST_WAITING, WaitingCalls, form_of, reply_of
 from config.texts import Texts
 from function_calls.call import Path
 from function_calls.questions.callers import Asked, Reply
@@ -66,7 +66,7 @@ def test_what_no_client_should_send_is_an_empty_answer_of_who_asks_as_they_are_n
 
 
 def test_only_so_many_calls_of_all_programs_wait_for_answers() -> None:
-    waiting = Waiting()
+    waiting = WaitingCalls()
     with ExitStack() as open_now, capture_logs() as logs:
         let_in = [open_now.enter_context(waiting.one_more(a_program(f"p{n // 16}"))) for n in range(MOST_WAITING)]
         assert (all(let_in), len(waiting)) == (True, MOST_WAITING)

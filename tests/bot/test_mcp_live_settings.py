@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bot.registration.function_sources import WantedSource
+from bot.registration.function_sources import ConfiguredSource
 from bot.registration.functions import mcp_sources
 from bot.testing import a_group
 from config.sections.mcp import McpServerSettings
@@ -101,7 +101,7 @@ async def test_only_servers_that_are_looked_after_watch_the_pins(tmp_path: Path)
     async with a_store(tmp_path, clock) as store:
         pins = CountedPins(store, clock)
 
-        def sources() -> Sequence[WantedSource]:
+        def sources() -> Sequence[ConfiguredSource]:
             return mcp_sources([settings], pins, clock, never, asks_first=False)
 
         # As at each reload of the settings, in a thread, though most sources are not used.

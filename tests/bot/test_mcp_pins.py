@@ -68,7 +68,7 @@ async def test_a_definition_that_changes_is_withdrawn_at_once(change: dict[str, 
         group.model.says([call("mcp__one__turn")], [call("mcp__one__add")], "No.")
         await group.say("Ann", "@Rollcall add")
         await until(group, lambda: function(group, "mcp__one__add") is None)
-        assert "'add' is not what it was when it was accepted" in faults(group)
+        assert "'add' has changed since it was accepted" in faults(group)
         assert "rollcall mcp accept one add" in faults(group)
         assert "it has changed since it was allowed here" in group.model.requests[-1].messages[-1].content
     assert script.asked("called") == ["turn"]
@@ -81,7 +81,7 @@ async def test_a_change_that_nobody_tells_of_is_found_when_the_tools_are_listed_
         script.write({**CALC, "description": "Adds, and more."})
         await group.clock.advance(601)
         await until(group, lambda: function(group, "mcp__one__add") is None)
-        assert "not what it was" in faults(group)
+        assert "changed since it was accepted" in faults(group)
 
 
 async def test_a_change_is_found_when_the_daemon_connects_again(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ async def test_what_goes_and_comes_back_is_the_same_or_waits(tmp_path: Path) -> 
         await until(group, lambda: function(group, "mcp__one__sub") is None)
         script.write(CALC, other)
         await group.clock.advance(601)
-        await until(group, lambda: "'sub' is not what it was" in faults(group))
+        await until(group, lambda: "'sub' has changed since it was accepted" in faults(group))
         assert function(group, "mcp__one__sub") is None
 
 

@@ -194,7 +194,7 @@ async def test_over_http_a_server_counts_asks_for_nothing_and_is_heard_when_it_c
         await until_true(lambda: played.listeners)
         await played.changed()
         await until(group, lambda: function(group, "mcp__one__echo") is None)
-        assert "'echo' is not what it was" in faults(group)
+        assert "'echo' has changed since it was accepted" in faults(group)
 
 
 async def test_over_http_a_call_that_is_stopped_ends_at_the_server() -> None:

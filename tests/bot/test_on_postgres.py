@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bot.database.opening import DATABASE, beside_of
+from bot.database.opening import DATABASE, operator_connection_of
 from bot.platforms.base import SendFailed
 from bot.testing import Group, a_group, call
 from config.settings import Settings
@@ -45,7 +45,7 @@ async def test_what_is_said_is_answered_by_commands_and_by_the_model(home: Opens
         assert await group.say("Bob", "@Rollcall see to the rent, please") == ["paid", "All done."]
         assert await group.say("Eve", "nobody is meant") == []
         duplicate = group.message("Ann", "/pay", id="same")
-        assert await group.daemon.intake.deliver(duplicate) is not await group.daemon.intake.deliver(duplicate)
+        assert await group.daemon.intake.accept(duplicate) is not await group.daemon.intake.accept(duplicate)
         await group.settle()
     assert len(pay.runs) == 3
     assert not (tmp_path / DATABASE).exists()
@@ -156,7 +156,7 @@ async def test_what_was_given_up_is_retried_beside_the_daemon(home: Opens) -> No
         group.platform.failures.append(SendFailed("not now", retryable=False))
         assert await group.say("Bob", "/hold that") == []
         await group.daemon.store.commit([])
-        with beside_of(group.daemon.live.now) as database:
+        with operator_connection_of(group.daemon.live.now) as database:
             rows = database.rows(outcomes.everything())
             assert [row["kind"] for row in rows] == ["turn", "message"]
             for row in rows:

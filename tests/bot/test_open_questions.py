@@ -179,7 +179,7 @@ async def test_two_answers_at_once_fill_it_once() -> None:
     async with a_group([function.spec]) as group:
         await group.say("Ann", "/rain")
         first, second = group.message("Ann", "Oslo"), group.message("Ann", "Bergen")
-        waiting = [group.daemon.intake.deliver(one) for one in (first, second)]
+        waiting = [group.daemon.intake.accept(one) for one in (first, second)]
         for one in waiting:
             await one
         await group.settle()

@@ -130,8 +130,8 @@ async def test_faulty_settings_are_told_in_the_language_of_the_chat_and_secrets_
 
         reload = world.group.daemon.reload
         faulty = Reload(world.group.daemon.live, read)
-        faulty.on_change(lambda: world.group.daemon.news.changed())
-        world.group.daemon.news.watch("settings", lambda: faulty.faults)
+        faulty.on_change(lambda: world.group.daemon.operator_notices.changed())
+        world.group.daemon.operator_notices.watch("settings", lambda: faulty.faults)
         await faulty.now()
         [told] = await world.told_after(2)
         lines = "bot.yaml:7: ***<U+202E> is no number"

@@ -101,7 +101,7 @@ def test_what_is_wrong_with_a_plugin_is_told_at_its_line(capsys: pytest.CaptureF
     printed = command(capsys, "check", settings)
     found = [line.removeprefix(f"{settings}:") for line in printed.out.splitlines()]
     expected = [
-        (f"{head + 1}:5 settings.has_no_effect", "the to-do list is built in and always there"),
+        (f"{head + 1}:5 settings.has_no_effect", "the to-do list is built in and always active"),
         (f"{head + 2}:5 functions.unusable plugins[1]: there is no plugin 'tods'", "did you mean 'todo'?"),
         (f"{head + 6}:9 functions.unusable bots.helper.plugins[0]: 'no.such.module'", "No module named 'no'"),
         (f"{head + 8}:13 functions.unusable sources.modules[0]: 'no_such_module'", "No module named"),
@@ -117,9 +117,9 @@ def test_a_plugin_that_changes_nothing_is_a_warning(capsys: pytest.CaptureFixtur
     printed = command(capsys, "check", a_settings_file(tmp_path, text))
     said = [line for line in printed.out.splitlines() if "settings.has_no_effect" in line]
     assert printed.status == 0
-    assert [line.rpartition("changes nothing: ")[2] for line in said] == [
-        "it is named already",
-        "it is named already for all bots",
+    assert [line.rpartition("has no effect: ")[2] for line in said] == [
+        "it is already listed",
+        "it is already listed for all bots",
     ]
 
 

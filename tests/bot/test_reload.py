@@ -252,7 +252,7 @@ async def test_sources_come_and_go_with_the_settings(tmp_path: Path) -> None:
     async with a_group(sources=[other]) as group:
         for paths, one, two in (([], 0, 0), (["one"], 1, 0), (["two", "one"], 1, 1), (["two"], 0, 1)):
             assert await reload(group, sources={"python": [str(tmp_path / f"{name}.py") for name in paths]})
-            await group.daemon.functions.spoken()
+            await group.daemon.functions.wait_published()
             assert await group.say("Ann", "/steady") == ["done"]
             assert (await group.say("Ann", "/one") == ["one"]) is bool(one)
             assert (await group.say("Ann", "/two") == ["two"]) is bool(two)
@@ -310,6 +310,23 @@ async def test_what_nobody_takes_is_named_and_stays_as_it_was(section: str, fres
         else:
             assert group.daemon.live.now.router.max_rounds == 9
             assert group.daemon.live.now.router.shadow == before.router.shadow
+
+
+async def test_a_new_name_of_the_bot_waits_for_the_next_start_everywhere() -> None:
+    async with a_group() as group:
+        bots = group.daemon.live.now.model_dump()["bots"]
+        renamed = {"default": {**bots["default"], "name": "Nova", "aliases": ["star"], "persona": "Answer in rhymes."}}
+        with capture_logs() as logs:
+            assert await reload(group, bots=renamed)
+        assert logs[-1]["from_the_next_start"] == ["bots.*.aliases", "bots.*.name"]
+        assert logs[-1]["changed"] == ["bots"]
+        group.model.says("Hello.")
+        assert await group.say("Ann", "@Rollcall good morning") == ["Hello."]
+        assert await group.say("Ann", "@Nova good morning") == []
+        prompt = str(group.model.requests[-1])
+    assert "Rollcall" in prompt
+    assert "Nova" not in prompt
+    assert "Answer in rhymes." in prompt
 
 
 async def test_every_section_is_either_taken_or_waits() -> None:

@@ -41,7 +41,7 @@ def test_the_bots_own_functions_pass(capsys: pytest.CaptureFixture[str], tmp_pat
         capsys, "selfcheck", "--config", a_settings_file(tmp_path, f"sources: {{python: [{function}]}}\n")
     )
     assert (printed.status, printed.err) == (0, "")
-    assert [line.split()[0] for line in printed.out.splitlines()] == ["good"] * 4
+    assert [line.split()[0] for line in printed.out.splitlines()] == ["ok"] * 4
 
 
 @pytest.mark.requirement("D68", "D13", "D46")
@@ -65,7 +65,7 @@ def test_a_function_that_breaks_a_promise_is_found_at_its_place(
     verdicts = [text for text in printed.out.splitlines() if not text.startswith("  ")]
     (found,) = [text.strip() for text in printed.out.splitlines() if text.startswith("  ")]
     assert printed.status == 1
-    assert [text.split()[0] for text in verdicts] == ["FOUND" if at == check else "good" for at in range(4)]
+    assert [text.split()[0] for text in verdicts] == ["ERROR" if at == check else "ok" for at in range(4)]
     assert found.startswith(f"{function}:{line}:1 functions.")
 
 

@@ -82,7 +82,7 @@ async def test_the_asker_says_whether_it_is_meant_and_it_goes_on() -> None:
         [code] = re.findall(r"#([0-9a-f]{5})$", question)
         assert question == (
             "Ann, I used text from outside this chat for this answer, so I'd like to check first: "
-            f"shall I run “mail” (city = Oslo)? #{code}"
+            f"shall I run “mail” (city: Oslo)? #{code}"
         )
         assert await group.say("Bob", f"approve {code}", role=Role.OWNER) == ["Only Ann can allow this."]
         assert await group.say("Bob", "yes", role=Role.OWNER) == []

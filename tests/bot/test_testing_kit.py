@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import structlog
 from pydantic import BaseModel, Field
 
 import function_calls.handlers.dice
@@ -99,3 +100,28 @@ async def test_the_time_stands_still_until_the_test_moves_it() -> None:
         before = group.clock.now()
         await group.say("Ann", "/id")
         assert group.clock.now() == before
+
+
+async def test_an_exception_of_a_handler_is_logged_from_its_own_line_on_without_local_variables(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @tool_function(commands=["boom"])
+    async def boom(context: MessageContext) -> str:
+        """Go wrong."""
+        password = "hunter" + "2"
+        return str(len(password) // 0)
+
+    before = structlog.get_config()
+    structlog.reset_defaults()
+    try:
+        async with a_group([boom]) as group:
+            await group.say("Ann", "/boom")
+        assert not structlog.is_configured()
+    finally:
+        structlog.configure(**before)
+    printed = capsys.readouterr().out
+    assert "ZeroDivisionError" in printed
+    assert "in boom" in printed
+    assert "hunter2" not in printed
+    assert "invocation.py" not in printed
+    assert len(printed.splitlines()) <= 8

@@ -291,7 +291,7 @@ async def test_removing_in_the_very_moment_says_it_or_cancels_it_and_tells_which
         (removed,) = await removal
         await group.settle()
         await pass_time(group, 70, step=10)
-        assert len(group.platform.sent) == int(removed.being_said)
+        assert len(group.platform.sent) == int(removed.is_being_sent)
 
 
 async def test_a_database_that_is_locked_by_another_process_only_delays_it(tmp_path: Path) -> None:

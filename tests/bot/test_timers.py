@@ -365,7 +365,7 @@ async def test_removing_what_is_being_said_tells_so_and_it_is_said_once() -> Non
         await until(lambda: group.daemon.engine.waiting == 1)
         assert await states(group) == ["fired"]
         (removed,) = await group.daemon.timetable.remove([timer], by=BOB, call_key="r")
-        assert removed.being_said
+        assert removed.is_being_sent
         held.let_go()
         await group.settle()
         assert [one.text for one in group.platform.sent].count("⏰ tea") == 1
@@ -479,7 +479,7 @@ async def test_removing_before_its_time_silences_it() -> None:
         timer = await ask(group, "tick", every(60, group.clock.now()))
         assert await pass_time(group, 61) == ["⏰ tick"]
         (removed,) = await group.daemon.timetable.remove([timer], by=ANN, call_key="r")
-        assert not removed.being_said
+        assert not removed.is_being_sent
         assert await pass_time(group, 300, step=10) == []
 
 
@@ -487,7 +487,7 @@ async def test_a_snoozed_one_comes_again_and_its_rule_goes_on() -> None:
     async with a_group([a_note().spec]) as group:
         await ask(group, "tea", later(group.clock.now(), seconds=5))
         await pass_time(group, 6)
-        (fired,) = await group.daemon.timetable.said_lately(FAMILY, TimerKind.REMINDER)
+        (fired,) = await group.daemon.timetable.recently_sent(FAMILY, TimerKind.REMINDER)
         assert fired.state is TimerState.ENDED
         await group.daemon.timetable.snooze(fired, later(group.clock.now(), minutes=10), call_key="s")
         assert await pass_time(group, 599) == []

@@ -35,7 +35,7 @@ OTHERS: list[dict[str, Any]] = [
 async def reload(group: Group, **sections: Any) -> None:
     fresh = Settings.model_validate({**group.daemon.live.now.model_dump(), **sections})
     assert await Reload(group.daemon.live, lambda: fresh).now()
-    await group.daemon.functions.spoken()
+    await group.daemon.functions.wait_published()
     await group.clock.settle()
 
 
@@ -75,7 +75,7 @@ async def test_a_function_that_goes_leaves_its_name_unknown_and_one_that_comes_m
     act, other = Recorder("act").spec, Recorder("other").spec
     source = Written("files", act)
     async with a_group(sources=[source], settings={"functions": {"act": {"enabled": False}}}) as group:
-        names = group.daemon.names
+        names = group.daemon.unknown_names
         assert names.faults == ()
         source.write(other)
         await source.read()
@@ -91,7 +91,7 @@ async def test_names_of_a_server_whose_tools_nobody_knows_yet_are_no_mistake() -
     servers = {"servers": [{"name": "far", "command": ["no-such-program"]}]}
     named = {"mcp__far__add": {"enabled": False}, "mcp__fra__add": {"enabled": False}}
     async with a_group(settings={"mcp": servers, "functions": named}) as group:
-        [fault] = group.daemon.names.faults
+        [fault] = group.daemon.unknown_names.faults
         assert "'mcp__fra__add'" in fault.message
 
 

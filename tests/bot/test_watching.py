@@ -163,7 +163,7 @@ async def test_only_those_hear_of_a_change_whose_paths_it_touches(tmp_path: Path
         assert two.heard == 1
         await one.hears(lambda: (tmp_path / "one" / "a.py").write_text("1"))
         assert two.heard == 1
-        await two.hears(watcher.tell_all)
+        await two.hears(watcher.wake_all)
         assert one.heard >= 3
     finally:
         await watcher.close()

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine
 
 from bot.platforms.base import Accepted, Outgoing
 from bot.platforms.http.platform import HttpPlatform, Programs, StreamLimits
-from bot.platforms.mentions import hearing
+from bot.platforms.mentions import mention_parser
 from bot.web.app import Health, Probes, WebServer, web_app
 from bot.web.page import ChatPage, CommandHint, OwnerLink, Owners, PageMembers, PageSettings, Room, Signer, page_key
 from function_calls.context import Kind, MessageContext
@@ -122,7 +122,7 @@ async def a_world(
     owners = Owners(store, clock)
     await owners.load()
     members = PageMembers(Signer(page_key(home / "keys")), owners, bot_names=NAMES)
-    hear = hearing(NAMES)
+    hear = mention_parser(NAMES)
     shared: dict[str, Any] = {
         "store": store, "ids": ids, "clock": clock, "hear": hear, "stream_limits": limits, "keep_events": keep_events
     }  # fmt: skip
@@ -173,7 +173,7 @@ def a_post(text: str = "hello", **fields: Any) -> dict[str, Any]:
     return {"id": "m1", "sender": {"id": "u1", "name": "Ann"}, "text": text} | fields
 
 
-def _commands(language: str) -> Sequence[CommandHint]:
+def _commands(language: str, role: Role) -> Sequence[CommandHint]:
     if language.startswith("zh"):
         return (
             CommandHint("/help", "/help [命令]", "说明我会做什么"),

@@ -72,6 +72,8 @@ async def test_a_conversation_with_buttons_quotes_and_suggestions_is_accessible(
     await world.web.send(
         Outgoing(LOBBY, "sure", "Shall it run `rm -- x`?", choices=(Choice("Allow", "yes"), Choice("No", "no")))
     )
+    plan = "### Plan\n\n1. Tent\n   - poles\n\n| Who | What |\n|---|--:|\n| Ann | *tea* |\n\n> [dry](https://a.test)\n\n```\nx\n```"
+    await world.web.send(Outgoing(LOBBY, "plan", plan, markdown=True))
     await page.get_by_role("button", name="sushi", exact=True).click()
     await page.get_by_role("button", name="No", exact=True).click()
     await expect(page.locator(".row.pressed .meta .reply")).to_have_count(2)

@@ -233,6 +233,76 @@ async def test_what_people_write_is_text_and_never_markup(tabs: Tabs, tmp_path: 
         await expect(bubble.locator("code")).to_have_text("x < y")
 
 
+HOSTILE = (
+    "<img src=x onerror=alert(1)> <script>alert(1)</script>",
+    "# <b onclick=alert(1)>head</b>",
+    "- <iframe src=//evil.test></iframe>",
+    "| <u>a</u> | b |\n|---|---|\n| <img src=x onerror=alert(1)> | [x](javascript:alert(1)) |",
+    "[press](javascript:alert(1)) [data](data:text/html,<script>alert(1)</script>) [scheme](//evil.test)",
+    "[case](JaVaScRiPt:alert(1)) [tab](java\tscript:alert(1)) <javascript:alert(1)>",
+    '[quote](https://a.test/"onmouseover="alert(1)) [broken](https://[::x) **[bold](https://b.test)**',
+    "![picture](https://evil.test/?secret=1)",
+    "```html\n<script>alert(1)</script>\n```",
+    "> > <svg onload=alert(1)> `<i>`",
+    "Only [bank.test](https://evil.test/login), <https://c.test>, https://d.test/a_b_.",
+)
+
+
+async def test_formatted_text_makes_no_element_of_its_own_and_links_lead_to_the_web_alone(
+    tabs: Tabs, tmp_path: Path
+) -> None:
+    async with a_world(tmp_path) as world:
+        for number, text in enumerate(HOSTILE):
+            await world.web.send(Outgoing(LOBBY, f"k{number}", text, markdown=True))
+        ann = await tabs.person(world, "Ann")
+        await expect(ann.locator(".rich")).to_have_count(len(HOSTILE))
+        shown = ann.locator(".rich")
+        made = shown.locator("img, script, iframe, svg, b, u, i, [onclick], [onerror], [onload], [onmouseover]")
+        await expect(made).to_have_count(0)
+        hrefs = await shown.locator("a").evaluate_all("all => all.map((each) => [each.href, each.rel, each.target])")
+        assert sorted(href for href, _, _ in hrefs) == [
+            "https://a.test/",
+            "https://b.test/",
+            "https://c.test/",
+            "https://d.test/a_b_",
+            "https://evil.test/?secret=1",
+            "https://evil.test/login",
+        ]
+        assert {(rel, target) for _, rel, target in hrefs} == {("noopener noreferrer nofollow", "_blank")}
+        await expect(shown.nth(0)).to_have_text(HOSTILE[0])
+        await expect(shown.last).to_contain_text("bank.test (evil.test)")
+
+
+async def test_formatted_text_of_any_shape_is_shown_at_once(tabs: Tabs, tmp_path: Path) -> None:
+    stairs = "\n".join(" " * depth + "- x" for depth in range(120))
+    wide = "|" * 4000 + "\n" + "|-" * 2000 + "|\n" + "|\n" * 900
+    shapes = [
+        "> " * 4000,
+        "*a " * 2600,
+        "**a **" * 1300,
+        "[" * 8000,
+        "_" * 8000,
+        "`" * 8000,
+        "a_" * 4000,
+        "![x](" * 1600,
+    ]
+    shapes += [stairs, wide, "|a|b|\n|-|-|\n" + "|a|b|\n" * 1500, f"- x\n{' ' * 7000}\ny", "- x\n" + "\n" * 7000 + "y"]
+    async with a_world(tmp_path) as world:
+        ann = await tabs.person(world, "Ann")
+        for number, text in enumerate(shapes):
+            await world.web.send(Outgoing(LOBBY, f"k{number}", f"{text}\n\nend {number}", markdown=True))
+            await expect(row(ann, f"end {number}")).to_have_count(1)
+
+
+async def test_plain_text_of_the_bot_and_of_people_keeps_its_marks(tabs: Tabs, tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world:
+        ann = await tabs.person(world, "Ann")
+        await say(ann, "2**3**4 is 2*3*4 **big**")
+        await world.web.send(Outgoing(LOBBY, "k", "# 1: **buy** milk"))
+        await expect(row(ann, "# 1: **buy** milk")).to_have_count(1)
+        await expect(row(ann, "2**3**4 is 2*3*4 **big**")).to_have_count(1)
+
+
 async def test_a_status_shows_that_the_bot_is_at_work(tabs: Tabs, tmp_path: Path) -> None:
     async with a_world(tmp_path) as world:
         ann = await tabs.person(world, "Ann")

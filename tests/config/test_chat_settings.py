@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.chat_settings import ResolvedChat, chat_settings, is_allowed, matches, why_unheeded
+from config.chat_settings import ResolvedChat, chat_settings, is_allowed, matches, why_ignored
 from config.settings import Settings
 from config.terms import ROLE_NAMES
 from services.refs import Role
@@ -114,16 +114,16 @@ def test_of_patterns_that_are_as_precise_the_first_wins() -> None:
     ],
 )
 def test_what_a_chat_sets_for_itself_is_checked(name: str, text: str, why: str | None) -> None:
-    assert why_unheeded(Settings(), name, text) == why
+    assert why_ignored(Settings(), name, text) == why
     chat = a_chat({}, FAMILY, **{name: text})
-    assert chat.unheeded == ({name: why} if why else {})
+    assert chat.ignored == ({name: why} if why else {})
     assert (chat.layers.get(name) == "chat") == (why is None)
 
 
 def test_a_chat_changes_only_what_the_settings_let_it_change() -> None:
     chat = a_chat({"chats": {"changeable": ["language"]}}, language="zh", timezone="Asia/Shanghai")
     assert (chat.language, chat.timezone) == ("zh", "UTC")
-    assert chat.unheeded == {"timezone": "not_changeable"}
+    assert chat.ignored == {"timezone": "not_changeable"}
 
 
 @pytest.mark.requirement("D30", "D67")

@@ -52,7 +52,7 @@ def test_a_program_has_least_rights_and_a_chat_of_its_own_unless_somebody_says_s
         (serving(client(chat="nowhere")), "platform:account:chat"),
         (serving(client(chat='"web:main:a"', bot="default")), "does not go with chat"),
         (serving(client(bot="nobody")), "not in bots"),
-        (serving(client(), client(token="another-token-of-length")), "is the name of an entry above"),
+        (serving(client(), client(token="another-token-of-length")), "is already the name of an entry above"),
         (serving(client(), client(name="other")), "the same token"),
         (serving(), "at least one client"),
         ("mcp: {serve: {path: mcp}}\n", "such as /mcp"),

@@ -85,6 +85,6 @@ def test_a_chat_of_a_network_that_the_bot_is_not_on_is_warned_of(tmp_path: Path,
     text = f'{NETWORKS}schedules: {{a: {{chat: "{chat}", when: daily, run: x}}}}'
     said = [(one.severity, one.message, one.line) for one in faults_of(tmp_path, text)]
     network = chat.rpartition(":")[0]
-    message = f"schedules.a.chat is on {network}, which is not among platforms, so nothing runs there{hint}"
+    message = f"schedules.a.chat is on {network}, which is not configured under platforms, so it never runs{hint}"
     assert said == ([] if hint is None else [("warning", message, 2)])
     assert list(faults_of(tmp_path, text.replace("run: x", "run: x, enabled: false"))) == []

@@ -85,6 +85,55 @@ def test_what_is_not_allowed_is_named_with_its_place(text: str, faults: list[str
     assert the_faults_in(text) == faults
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a:\n\tb: 1\n", "2:1 a tab; YAML indents and separates with spaces"),
+        ("a: @home\n", "1:4 a text cannot begin with @; put it in quotes"),
+        ("a: [*]\n", "1:5 a text cannot begin with *; put it in quotes"),
+        ("a: *.py\n", "1:4 the alias *.py is not allowed; repeat the text. A text that begins with * needs quotes"),
+        (
+            "a: {{b}}\n",
+            "1:5 a key has to be a word, not an alias or a collection; a text that begins with { or [ needs quotes",
+        ),
+        ("a:\n  - title: Friends: all\n", '2:19 a text with a colon needs quotes: title: "…"'),
+        ('"a b": c: d\n', '1:9 a text with a colon needs quotes: key: "…"'),
+        (
+            "a: 1\n  b: 2\n",
+            "2:4 this line is indented deeper than line 1, which has a value already; align the two",
+        ),
+        ("a:1\nb: 2\n", "1:1 this line has no colon followed by a space; write key: value"),
+        ("a: 1\nb\nc: 3\n", "2:1 this line has no colon followed by a space; write key: value"),
+        (
+            "a:\n    b: 1\n  c: 2\n",
+            "3:3 the indentation of this line fits no line above; align it with its neighbours",
+        ),
+        ("a:\n  b: 1\n  - c\n", "3:3 a list item (- …) where keys were expected; indent it below its key"),
+        ("- a\nb: 1\n", "2:1 a key where list items (- …) were expected; correct its indentation"),
+        ("a: - b\n", "1:4 a list item (- …) cannot follow a key on the same line; start a new line"),
+        ("a: [1, 2\n", "1:4 the bracket [ is never closed; add its counterpart"),
+        ("a: [", "1:5 the file ends within an open bracket; add the missing ] or }"),
+        ("a: [1, 2\nb: 3\n", "2:2 the [ of line 1 is not closed with ], or a comma is missing before this"),
+        ("a: {b: 1\nc: 2\n", "2:2 the { of line 1 is not closed with }, or a comma is missing before this"),
+        ("a: {b: c: d}\n", "1:9 a comma is missing between two entries, or a text with a colon needs quotes"),
+        ('a: ["b" "c"]\n', "1:9 a comma is missing between two entries, or a text needs quotes"),
+        ("a: [1,,2]\n", "1:7 an entry is missing before the comma"),
+        ("a: ]\n", "1:4 a closing ] without an opening bracket"),
+        ("{a: 1}}\n", "1:7 a closing } without an opening bracket"),
+        ("a: 'b\nc: 1\n", "1:4 the quote ' is never closed; add it at the end of the text"),
+        ("a: 'it's'\n", "1:8 text follows a closing quote, or is indented less than its first line"),
+        ('a: "C:\\dir"\n', '1:8 an unknown escape sequence in "…"; write \\\\, or use single quotes'),
+        ("a: |b\n", "1:5 after | or > the text begins on the next line; to begin with them, it needs quotes"),
+        (
+            "%x\n",
+            "2:1 is not valid YAML: check the indentation, quotes and brackets of this line and of the lines above",
+        ),
+    ],
+)
+def test_a_syntax_error_is_explained_with_its_remedy(text: str, fault: str) -> None:
+    assert [f"{one.line}:{one.column} {one.message}" for one in read_yaml(text, "x.yaml").faults] == [fault]
+
+
 def test_a_character_that_is_not_allowed_never_reaches_the_value() -> None:
     assert read_yaml('"\\ud800": "x\\e"\n', "x.yaml").value == {
         "\N{REPLACEMENT CHARACTER}": "x\N{REPLACEMENT CHARACTER}"
@@ -128,6 +177,23 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
 def test_any_text_is_read_as_another_reader_does_or_refused(text: str) -> None:
     document = read_yaml(text, "x.yaml")
     assert document.faults or _shape(document.value) == _shape_of_node(YAML(typ="safe", pure=True).compose(text))
+
+
+@given(st.text(alphabet="ab:-[]{}\"'#&*!|>?%@`, \n\t0\\$", max_size=60))
+def test_no_wording_of_the_parser_is_passed_on(text: str) -> None:
+    said = [one.message for one in read_yaml(text, "x.yaml").faults]
+    foreign = (
+        "cannot start",
+        "values are not",
+        "keys are not",
+        "expected",
+        "could not",
+        "<block",
+        "stream",
+        "scanning",
+        "token",
+    )
+    assert not [one for one in said if any(word in one for word in foreign) and "were expected" not in one]
 
 
 SCALAR = "a scalar"

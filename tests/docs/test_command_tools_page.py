@@ -47,7 +47,7 @@ async def test_the_bot_says_what_the_page_shows(group: Group, talk: str) -> None
 async def test_the_settings_of_the_page_are_good(tmp_path: Path) -> None:
     [block] = PAGE.of("text", "A first tool")[:1]
     assert block.text.startswith("sources:")
-    assert settings_of(tmp_path, block.text).sources.commands == (Path("config/commands"),)
+    assert settings_of(tmp_path, block.text).sources.commands == (Path.home() / "my-bot" / "commands",)
 
 
 async def test_the_group_of_the_page_has_functions_of_the_page(group: Group) -> None:

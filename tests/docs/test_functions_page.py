@@ -43,9 +43,10 @@ def example() -> Iterator[ModuleType]:
 
 
 def test_the_pages_function_is_loaded(example: ModuleType) -> None:
-    [spec] = specs_of(example, {Clock: VirtualClock()})
+    spec, single = specs_of(example, {Clock: VirtualClock()})
     assert (spec.name, spec.command.words, spec.execution.effect) == ("order_drink", ("order", "点单"), Effect.ONCE)
-    assert spec.parameters["required"] == ["drink"]
+    assert spec.parameters["required"] == single.parameters["required"] == ["drink"]
+    assert single.parameters["properties"]["cups"] == {"type": "integer", "default": 1, "description": "How many cups"}
 
 
 @pytest.mark.requirement("D40", "D68")
@@ -165,10 +166,10 @@ def test_the_codes_of_the_page_are_codes() -> None:
 
 def test_the_services_of_the_page_can_be_had() -> None:
     [section] = re.findall(r"^## Services and ports\n(.*?)^## ", PAGE.text, re.DOTALL | re.MULTILINE)
-    leaning = (ROOT / "bot/wiring.py").read_text(encoding="utf-8")
+    source = (ROOT / "bot/wiring.py").read_text(encoding="utf-8")
     services = (ROOT / "bot/registration/services.py").read_text(encoding="utf-8")
     [built] = re.findall(r"return \{(.*?)\n    \}", services, re.DOTALL)
-    [ports] = re.findall(r"ports: dict\[type, object\] = \{(.*?)\n    \}", leaning, re.DOTALL)
-    [shared] = re.findall(r"shared: dict\[type, object\] = \{(.*?)\n    \}", leaning, re.DOTALL)
+    [ports] = re.findall(r"ports: dict\[type, object\] = \{(.*?)\n    \}", source, re.DOTALL)
+    [shared] = re.findall(r"shared: dict\[type, object\] = \{(.*?)\n    \}", source, re.DOTALL)
     available = set(re.findall(r"(\w+): ", f"{built} {ports} {shared}"))
     assert set(re.findall(r"`([A-Z]\w+)`", section)) == available

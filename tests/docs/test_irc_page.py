@@ -42,7 +42,7 @@ def test_doctor_says_what_is_wrong(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     [_, home] = PAGE.of("yaml", "Configuration")
     (terminal.house / "irc.yaml").write_text(home.text.replace("port: 6667", "port: 1"), encoding="utf-8")
-    with pytest.raises(AssertionError, match=r"WRONG\s+irc .*irc\.unreachable 127\.0\.0\.1 port 1: "):
+    with pytest.raises(AssertionError, match=r"ERROR\s+irc .*irc\.unreachable 127\.0\.0\.1 port 1: "):
         terminal.follow(PAGE.of("console"))
 
 

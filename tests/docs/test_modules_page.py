@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bot.registration.function_sources import WantedSource
+from bot.registration.function_sources import ConfiguredSource
 from bot.registration.functions import sources_of
 from bot.testing import a_group
 from config.settings import Settings, SourcesSettings
@@ -85,7 +85,7 @@ def test_the_settings_of_the_page_are_good_and_name_all_there_are(tmp_path: Path
 def test_the_order_of_the_page_is_that_of_the_sources(tmp_path: Path) -> None:
     clock = VirtualClock()
     services = {Clock: clock, Sandbox: Sandbox(clock), Workspaces: Workspaces(tmp_path)}
-    sources = [one.source for one in sources_of(Settings(), services, Unwatched()) if isinstance(one, WantedSource)]
+    sources = [one.source for one in sources_of(Settings(), services, Unwatched()) if isinstance(one, ConfiguredSource)]
     [said] = re.findall(r"order: (.*?), entry points;", PAGE.text.replace("\n", " "))
     named = [name.strip("` ") for name in said.split(",")]
     ours = [one.name for one in sources if one.name in {"built in", "plugins", "sources.python", "sources.modules"}]

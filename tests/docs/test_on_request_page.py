@@ -13,7 +13,7 @@ import pytest
 
 from bot.testing import a_group, call
 from config.loader import check_settings
-from function_calls.handlers.on_request import MOST_AT_HAND
+from function_calls.handlers.on_request import MOST_ACTIVE
 from function_calls.questions.input_questions import MOST_QUESTIONS, MOST_STATE_BYTES
 from services.refs import Role
 from tests.docs.documents import Block, Page
@@ -85,6 +85,6 @@ async def test_the_function_that_asks_goes_on_with_the_answer(example: ModuleTyp
 
 
 def test_the_figures_of_the_page_are_those_of_the_code() -> None:
-    assert (MOST_AT_HAND, MOST_QUESTIONS, MOST_STATE_BYTES) == (20, 50, 512_000)
+    assert (MOST_ACTIVE, MOST_QUESTIONS, MOST_STATE_BYTES) == (20, 50, 512_000)
     for words in ("Twenty names", "fifty times", "512,000 bytes"):
         assert words in PAGE.text

@@ -113,7 +113,7 @@ async def test_the_page_says_of_every_setting_whether_it_is_live() -> None:
     *live, waits = [set(re.findall(r"`([\w.]+)`", row.split("|", 2)[2])) for row in table.splitlines()[2:]]
     named = set().union(*live)
     async with a_group() as group:
-        taken, left = set(group.daemon.live.paths), set(group.daemon.live.left)
+        taken, left = set(group.daemon.live.paths), set(group.daemon.live.restart_only)
     at_the_web = {f"platforms.http.{name}" for name in ("enabled", "token", "max_role")}
     at_the_web.add("mcp.serve.clients")
     of_models = {"models", "failover"}  # the group uses a given model

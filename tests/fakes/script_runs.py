@@ -47,7 +47,7 @@ def a_run(
             "folder": "",
             "grants": Grants(),
             "say": heard or Heard(),
-            "kept": {},
+            "stored_data": {},
             "at": At(1, 1),
             **changes,
         }

@@ -20,7 +20,7 @@ from function_calls.questions.open_questions import open_from_json, open_to_json
 from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import FunctionResult, FunctionSpec
-from function_calls.turn import HistoryLine, KnownPast, OpenQuestion, Run, Turn, TurnInput, TurnLog
+from function_calls.turn import FixedHistory, HistoryLine, OpenQuestion, Run, Turn, TurnInput, TurnLog
 from services.clock import Deadlines, VirtualClock
 from services.llm.model import ChatModel
 from tests.fakes.builders import a_message, a_profile
@@ -80,7 +80,7 @@ class Routing:
         self._turns += 1
         deadline = changes.pop("deadline", self.clock.monotonic() + 120)
         known = {field.name for field in fields(TurnInput)}
-        given = {"past": KnownPast(self._history), **{name: changes.pop(name) for name in known & changes.keys()}}
+        given = {"history": FixedHistory(self._history), **{name: changes.pop(name) for name in known & changes.keys()}}
         turn_input = TurnInput(
             id=f"turn-{self._turns}",
             functions=self.registry.of("default"),

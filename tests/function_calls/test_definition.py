@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import BaseModel, Field
 
+from bot.testing import a_group, call
+from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.declaration import tool_function
+from function_calls.declaration import declaration_of, tool_function
 from function_calls.loading.python_functions import PythonFunctions, as_spec
 from function_calls.schema.definition import DefinitionError
 from function_calls.schema.mappings import new_spec, spec_from_mapping, specs_of_module
-from function_calls.spec import Activation, FunctionResult, OfferedTo
+from function_calls.spec import Activation, ArgumentError, FunctionResult, OfferedTo
 from services.refs import Effect, Role
 from services.retry import RetryPolicy
 from tests.fakes.builders import a_member, a_message
@@ -358,6 +361,80 @@ async def test_a_function_may_take_the_raw_text_as_a_parameter() -> None:
     assert (await Routing(spec).invoke("keep", raw={"raw_text": "as it was said"})).reply == "as it was said"
 
 
+class Visitor(BaseModel, frozen=True, extra="forbid"):
+    name: str = Field(description="Who is greeted", min_length=2)
+    times: int = Field(default=1, ge=1, description="How often, as a number")
+    size: Literal["small", "large"] | None = None
+    loud: bool = False
+
+
+@tool_function(description="Greet somebody", commands=["greet"])
+async def with_model(context: MessageContext, args: Visitor) -> str:
+    return f"{'Hi ' * args.times}{args.name}, {context.sender.name} {args.size} {args.loud}"
+
+
+@tool_function(description="Greet somebody", commands=["greet"])
+def with_parameters(  # type: ignore[no-untyped-def]
+    context,
+    name: Annotated[str, Field(description="Who is greeted", min_length=2)],
+    times: Annotated[int, Field(ge=1)] = 1,
+    size: Literal["small", "large"] | None = None,
+    loud: bool = False,
+    *,
+    call: Call,
+) -> str:
+    """Greet.
+
+    Args:
+        name: this description does not count
+        times (int): How often,
+            as a number
+    """
+    assert call.key
+    return f"{'Hi ' * times}{name}, {context.sender.name} {size} {loud}"
+
+
+@pytest.mark.parametrize(
+    ("line", "reply"),
+    [
+        ("/greet Bob", "Hi Bob, Ann None False"),
+        ("/greet Bob times=2 size=large loud=yes", "Hi Hi Bob, Ann large True"),
+        ("/greet Bob times=0", None),
+        ("/greet X", None),
+        ("/greet", None),
+    ],
+)
+async def test_single_parameters_work_as_a_model_does(line: str, reply: str | None) -> None:
+    replies = []
+    for function in (with_model, with_parameters):
+        found = declaration_of(function)
+        assert found is not None
+        async with a_group(functions=[tool_function("greet", found.description, **found.meta)(function)]) as group:
+            replies.append(await group.say("Ann", line))
+            group.model.says(call("greet", name="Bob", times="2"), "Done.")
+            replies[-1] += await group.say("Ann", "@Rollcall no questions, greet Bob twice")
+    assert replies[0] == replies[1]
+    assert reply is None or replies[0][0] == reply
+
+
+def test_single_parameters_become_the_schema_of_their_model() -> None:
+    model, single = as_spec(with_model, {}), as_spec(with_parameters, {})
+    assert single.parameters == model.parameters
+    assert single.parameters["properties"]["times"]["description"] == "How often, as a number"
+    for spec in (model, single):
+        for raw in ({"name": "Bob", "other": 1}, {"name": "B"}, {"name": "Bob", "times": 1.5}, {}):
+            with pytest.raises(ArgumentError):
+                spec.arguments.parse(raw)
+
+
+async def test_a_parameter_may_have_the_name_of_an_attribute_of_models() -> None:
+    @tool_function()
+    async def act(context: MessageContext, copy: str, json: int = 1) -> str:
+        return f"{copy} {json}"
+
+    assert (await Routing(as_spec(act, {})).invoke("act", raw={"copy": "a"})).reply == "a 1"
+
+
 def test_services_are_bound_by_type_and_a_missing_one_is_an_error_of_loading() -> None:
     with pytest.raises(DefinitionError, match="there is no service of type Conversions for parameter 'conversions'"):
         as_spec(sample_functions.convert, {})
@@ -388,6 +465,10 @@ async def too_many(context: MessageContext, args: Booking, other: Conversions) -
 
 
 @tool_function()
+async def untyped_parameter(context: MessageContext, name) -> None: ...  # type: ignore[no-untyped-def]
+
+
+@tool_function()
 async def untyped_service(context: MessageContext, *, service) -> None: ...  # type: ignore[no-untyped-def]
 
 
@@ -403,7 +484,8 @@ async def unmarked(context: MessageContext) -> None: ...
     [
         (no_context, "the first parameter must be annotated with MessageContext"),
         (no_model, "must be annotated with a pydantic model or a dataclass"),
-        (too_many, "only the context and the arguments are positional"),
+        (too_many, "parameter 'other' has a name or type that no argument can have; put `\\*` before services"),
+        (untyped_parameter, "parameter 'name' needs a type, such as `name: str`"),
         (untyped_service, "parameter 'service' needs a type"),
         (unknown_type, "a type in the signature is unknown"),
         (unmarked, "unmarked is not marked with @tool_function"),

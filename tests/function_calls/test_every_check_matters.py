@@ -287,8 +287,10 @@ async def nothing_repeats_an_effect_that_must_happen_once(invoker: type[Invoker]
     assert len(act.runs) == 1
 
 
-_REFUSALS = "        (None if setting is None else enabled(setting))\n"
-_AT_HAND = "        or (None if spec.prompt.activation is Activation.ALWAYS else at_hand(spec, turn, profile, path))\n"
+_REFUSALS = "        (None if setting is None else refuse_disabled(setting))\n"
+_AT_HAND = (
+    "        or (None if spec.prompt.activation is Activation.ALWAYS else refuse_inactive(spec, turn, profile, path))\n"
+)
 _SWITCHED_ON = "        or (switched_on(profile) if path is Path.MODEL else None)\n"
 _POLICIES = "in self._policies[passed:]:"
 REMOVALS = [
@@ -301,20 +303,20 @@ REMOVALS = [
     ),
     Removal("enabled", permissions, _REFUSALS, "        None\n", a_disabled_function_is_refused),
     Removal("switched on", permissions, _SWITCHED_ON, "", switched_off_is_refused),
-    Removal("path open", permissions, "        or open_to(spec, path)\n", "", a_closed_way_is_refused),
+    Removal("path open", permissions, "        or refuse_path(spec, path)\n", "", a_closed_way_is_refused),
     Removal("at hand", permissions, _AT_HAND, "", what_is_not_at_hand_is_refused),
-    Removal("scope", permissions, "        or in_scope(spec, setting, context)\n", "", another_scope_is_refused),
+    Removal("scope", permissions, "        or refuse_scope(spec, setting, context)\n", "", another_scope_is_refused),
     Removal(
         "mention",
         permissions,
-        "        or (None if turn.input.addressed else addressed(spec, setting, context))\n",
+        "        or (None if turn.input.addressed else refuse_unaddressed(spec, setting, context))\n",
         "",
         a_message_that_is_not_addressed_is_refused,
     ),
     Removal(
         "role",
         permissions,
-        "    refused = role_allows(spec, setting, context.sender.role)\n",
+        "    refused = refuse_role(spec, setting, context.sender.role)\n",
         "",
         a_weaker_role_is_refused,
     ),

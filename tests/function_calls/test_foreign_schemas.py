@@ -17,7 +17,7 @@ from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.commands import usage_line
 from function_calls.schema.definition import DefinitionError, schema_arguments
 from function_calls.schema.mappings import new_spec
-from function_calls.schema.model_schema import told
+from function_calls.schema.model_schema import schema_for_model
 from function_calls.schema.schema import UnusableSchema, imported
 from function_calls.spec import ArgumentError
 
@@ -136,7 +136,7 @@ def test_what_a_model_is_told_of_any_schema_is_taken_by_every_provider(data: Cal
             ours = imported(schema)
             tried += 1
             assert imported(ours) == ours
-            shown = told(ours)
+            shown = schema_for_model(ours)
             jsonschema.Draft7Validator.check_schema(shown, format_checker=None)
             jsonschema.Draft202012Validator.check_schema(shown, format_checker=None)
             assert shown["type"] == "object"
@@ -262,7 +262,7 @@ def test_a_value_without_end_is_a_fault() -> None:
 
 
 def test_a_model_is_told_in_words_where_a_schema_begins_anew() -> None:
-    shown = told(imported(TREE))
+    shown = schema_for_model(imported(TREE))
     node = shown["properties"]["root"]
     assert node["properties"]["value"] == {"type": "integer"}
     assert node["properties"]["children"]["items"] == {
@@ -282,7 +282,7 @@ def test_parameters_that_refer_to_themselves_as_a_whole_keep_their_properties(pl
     schema = {"$ref": f"#/{place}/folder", place: {"folder": node}}
     ours = imported(schema)
     assert imported(ours) == ours
-    assert list(told(ours)["properties"]) == ["name", "inner"]
+    assert list(schema_for_model(ours)["properties"]) == ["name", "inner"]
     assert usage_line(new_spec("act", print, "Acts.", parameters=schema, commands=["act"])) == "/act <name> [inner]"
     assert accepts(schema, {"name": "a", "inner": {"name": "b", "inner": {"name": "c"}}})
     assert not accepts(schema, {"name": "a", "inner": {"name": "b", "inner": {}}})
@@ -353,7 +353,7 @@ def test_every_draft_means_what_it_says(schema: Any, valid: Any, invalid: Any) -
     assert accepts(whole, {"value": valid})
     if invalid is not None:
         assert not accepts(whole, {"value": invalid})
-    jsonschema.Draft202012Validator.check_schema(told(imported(whole)), format_checker=None)
+    jsonschema.Draft202012Validator.check_schema(schema_for_model(imported(whole)), format_checker=None)
 
 
 def test_what_stands_beside_a_reference_counts_as_its_draft_says() -> None:
@@ -440,7 +440,7 @@ def test_what_concerns_the_parameters_together_is_told_in_words() -> None:
         "allOf": [{"properties": {"note": {"type": "string"}}, "required": ["note"]}],
         "anyOf": [{"required": ["id"]}, {"properties": {"name": {"type": "string"}}, "required": ["name"]}],
     }
-    shown = told(imported(schema))
+    shown = schema_for_model(imported(schema))
     assert list(shown["properties"]) == ["id", "note", "name"]
     assert shown["required"] == ["note"]
     assert shown["description"].startswith('Together the arguments must also fit this JSON Schema: {"anyOf":')
@@ -450,7 +450,7 @@ def test_what_concerns_the_parameters_together_is_told_in_words() -> None:
 
 def test_a_tuple_is_told_as_an_array_with_its_order_in_words() -> None:
     pair = {"type": "array", "items": [{"type": "number"}, {"type": "string"}], "description": "Amount and unit."}
-    shown = told(imported({"properties": {"pair": pair}}))["properties"]["pair"]
+    shown = schema_for_model(imported({"properties": {"pair": pair}}))["properties"]["pair"]
     assert shown["items"] == {"anyOf": [{"type": "number"}, {"type": "string"}]}
     assert shown["description"] == (
         'Amount and unit; the items are, in this order: [{"type":"number"},{"type":"string"}]'
@@ -459,7 +459,7 @@ def test_a_tuple_is_told_as_an_array_with_its_order_in_words() -> None:
 
 def test_a_plain_schema_is_told_as_it_is() -> None:
     schema = imported({"properties": {"a": {"type": "array", "items": {"type": "string"}}}})
-    assert told(schema) is schema
+    assert schema_for_model(schema) is schema
 
 
 # -- the metaschema
@@ -486,14 +486,14 @@ def test_an_argument_may_be_a_schema_itself(schema: dict[str, Any], draft: str) 
     assert not accepts(schema, {"form": {"properties": {"size": {"minLength": "one"}}}})
     ours = imported(schema)
     assert imported(ours) == ours
-    assert told(ours)["properties"]["form"] == {"type": "object", "description": f"A JSON Schema ({draft})"}
+    assert schema_for_model(ours)["properties"]["form"] == {"type": "object", "description": f"A JSON Schema ({draft})"}
 
 
 def test_arguments_may_be_a_schema_as_a_whole() -> None:
     schema = {"$ref": "http://json-schema.org/draft-07/schema#"}
     assert accepts(schema, {"minLength": 1})
     assert not accepts(schema, {"minLength": "one"})
-    assert "A JSON Schema (draft 7)" in told(imported(schema))["description"]
+    assert "A JSON Schema (draft 7)" in schema_for_model(imported(schema))["description"]
 
 
 def test_a_part_of_the_schema_of_schemas_may_be_meant() -> None:
@@ -501,7 +501,7 @@ def test_a_part_of_the_schema_of_schemas_may_be_meant() -> None:
     schema = {"properties": {"count": {**count, "description": "How many"}}}
     assert accepts(schema, {"count": 1})
     assert not accepts(schema, {"count": -1})
-    assert told(imported(schema))["properties"]["count"]["description"] == (
+    assert schema_for_model(imported(schema))["properties"]["count"]["description"] == (
         "How many; what /definitions/nonNegativeInteger says in the schema of JSON Schema draft 7"
     )
 

@@ -12,7 +12,7 @@ from config.texts import Texts
 from function_calls.call import Path
 from function_calls.checks.permissions import Open, Policies, PolicyDecision
 from function_calls.spec import (
-    BEGINS_CHATS,
+    START_FUNCTION,
     ApprovalQuestion,
     Approved,
     FunctionResult,
@@ -98,7 +98,7 @@ async def test_a_run_that_may_only_end_asks_nobodys_model(role: str, lends: bool
 
 
 async def test_the_beginning_of_chats_is_called_by_nobody_but_goes_on_once_it_has_asked() -> None:
-    begin = Recorder("inner", metadata={BEGINS_CHATS: True})
+    begin = Recorder("inner", metadata={START_FUNCTION: True})
     assert code_of(await Routing(calling(), begin).invoke("outer")) is ErrorCode.NOT_FOUND
     assert begin.runs == []
     assert (await Routing(calling(goes_on=ANSWERED), begin).invoke("outer")).ok

@@ -100,7 +100,7 @@ async def test_a_function_on_request_is_offered_to_a_model_only_when_active_and_
     assert (await routing.invoke("act", path=Path.COMMAND)).ok
     assert callable_here(a_message(), routing.a_turn(), Path.COMMAND) == [act.spec]
     for name in ("act", "some"):
-        routing.set_profile(at_hand=frozenset([name]))
+        routing.set_profile(active=frozenset([name]))
         assert callable_here(a_message(), routing.a_turn(), Path.MODEL) == [act.spec]
         assert (await routing.invoke("act", path=Path.MODEL)).ok
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from bot.testing import a_group
 from config.texts import Texts
 from function_calls.checks.permissions import Open, Policies, PolicyDecision
 from function_calls.outcome import OutcomeKind
 from function_calls.questions.confirm_questions import confirm_question
 from function_calls.spec import Choice, FunctionResult
 from function_calls.turn import Turn
-from services.refs import ErrorCode, ReasonCode
+from services.llm.model import ToolCall
+from services.refs import ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_message
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.model import call, calls, says
@@ -132,7 +135,7 @@ async def test_a_mere_guess_of_the_model_is_confirmed_with_what_was_understood(a
     add = Recorder("add", CITY, effect="once", description="Add a city.", gives="Added.")
     routing = Routing(add, script=[calls(call("add", uncertain=True, city="Oslo"), final=True)])
     asked = await routing.hears("oslo maybe")
-    assert said(asked) == ["Just to check: Add a city (city = Oslo). Shall I go ahead?"]
+    assert said(asked) == ["Just to check: Add a city (city: Oslo). Shall I go ahead?"]
     answered = await routing.hears_answer(asked, answer)
     assert (said(answered), len(add.runs)) == (["Added."] if runs else [EN.say("questions.dropped")], runs)
 
@@ -142,8 +145,41 @@ async def test_a_guess_that_lacks_an_argument_is_still_confirmed_once_it_is_comp
     add = Recorder("add", CITY, effect="once", description="Add a city.", gives="Added.")
     routing = Routing(add, script=[calls(call("add", uncertain=True), final=True)])
     confirm = await routing.hears_answer(await routing.hears("maybe add"), "Oslo")
-    assert (said(confirm), add.runs) == (["Just to check: Add a city (city = Oslo). Shall I go ahead?"], [])
+    assert (said(confirm), add.runs) == (["Just to check: Add a city (city: Oslo). Shall I go ahead?"], [])
     assert said(await routing.hears_answer(confirm, "yes")) == ["Added."]
+
+
+@pytest.mark.parametrize(
+    ("language", "guess", "question"),
+    [
+        (
+            "en",
+            call("reminder_create", text="take the pizza out", when="in 20 minutes"),
+            "Set this reminder: take the pizza out, in 20 minutes?",
+        ),
+        (
+            "en",
+            call("reminder_create", text="tea", when="daily at 4", count=3),
+            "Set this reminder: tea, daily at 4? (count: 3)",
+        ),
+        ("en", call("todo_add", text="buy milk"), "Put this on the to-do list: buy milk?"),
+        ("en", call("todo_add", text="milk", priority="high"), "Put this on the to-do list: milk? (priority: high)"),
+        (
+            "en",
+            call("poll_create", question="Where do we eat?", options=["pizza", "sushi"]),
+            "Start this poll: “Where do we eat?” with pizza, sushi?",
+        ),
+        ("en", call("schedule_pause", number=2), "Pause schedule 2?"),
+        ("zh", call("reminder_create", text="关火", when="20分钟后"), "设这个提醒：关火，20分钟后？"),
+        ("zh", call("todo_done", item="买牛奶"), "标记为完成：买牛奶？"),
+    ],
+)
+async def test_a_guess_is_confirmed_in_a_sentence_with_all_its_arguments(
+    language: str, guess: ToolCall, question: str
+) -> None:
+    async with a_group(settings={"language": language}) as group:
+        group.model.says(replace(guess, uncertain=True))
+        assert await group.say("Ann", "@Rollcall hm", role=Role.ADMIN) == [question]
 
 
 # -- during a model's rounds
@@ -283,7 +319,7 @@ async def test_a_policy_may_ask_instead_of_refusing() -> None:
     asked = await routing.hears("/pay Oslo")
     assert (asked.kind, said(asked), pay.runs) == (
         OutcomeKind.SENT,
-        ["Just to check: Pay (city = Oslo). Shall I go ahead?"],
+        ["Just to check: Pay (city: Oslo). Shall I go ahead?"],
         [],
     )
     await routing.hears_answer(asked, "yes")
@@ -342,7 +378,7 @@ async def test_a_question_whose_own_words_do_not_exist_is_asked_in_those_of_the_
     with capture_logs() as logs:
         result = await Routing(Recorder("go", CITY, **options)).invoke("go", raw=raw)
     words = (
-        EN.say("questions.confirm_with", description="Does go", arguments="city = Oslo")
+        EN.say("questions.confirm_with", description="Does go", arguments="city: Oslo")
         if raw
         else EN.say("questions.argument", name="go", field="The place", allowed=EN.say("arguments.string"))
     )

@@ -22,13 +22,13 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from function_calls.basic.codes import RunCode, RunError, ScriptProblem
+from function_calls.basic.environment import Limits
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.language.forms import Forms, form_of
 from function_calls.basic.language.parser import parse
 from function_calls.basic.machine.code_statements import faults_of, program_of
-from function_calls.basic.machine.machine import Ended, Event, Failed, Machine, Paused, Wants
+from function_calls.basic.machine.machine import Ended, Event, Failed, KeywordRequest, Machine, Paused
 from function_calls.basic.nodes import Define, Unit
-from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 from tests.function_calls.basic.trees import Trees
 from tests.harness.basic_texts import a_text
@@ -124,7 +124,7 @@ def _ran(unit: Unit, definitions: list[Define], found: Found, random: Random) ->
     machine = Machine(program, {"name": "Mia", "q": 1, "p": [1, {"x": 2}]}, world, LIMITS)
     through_store = random.random() < 0.2
     while True:
-        event: Event = machine.go(_STRETCH)
+        event: Event = machine.execute(_STRETCH)
         if isinstance(event, Ended | Failed):
             break
         if through_store:
@@ -137,11 +137,11 @@ def _ran(unit: Unit, definitions: list[Define], found: Found, random: Random) ->
     return "" if machine.steps <= LIMITS.steps else f"{machine.steps} steps"
 
 
-def _answer(machine: Machine, wants: Wants, random: Random) -> None:
+def _answer(machine: Machine, wants: KeywordRequest, random: Random) -> None:
     if random.random() < 0.1:
         machine.fail(RunError(RunCode.UNAVAILABLE, f"{wants.keyword} has nothing"))
     else:
-        machine.give(random.choice(_ANSWERS))
+        machine.resume_with(random.choice(_ANSWERS))
 
 
 def main() -> int:

@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field
 from bot.daemon import Daemon
 from bot.database.opening import open_store
 from bot.live.settings import Reload
-from bot.overrides import Given
+from bot.overrides import Overrides
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
-from bot.platforms.mentions import hearing
+from bot.platforms.mentions import mention_parser
 from bot.testing import SpecSource
 from bot.wiring import build_daemon
 from config.settings import Settings
@@ -244,14 +244,14 @@ async def _daemon(plan: Plan, peer: Peer, network: OutsideNetwork, faults: Fault
     def sources(services: Mapping[type, object]) -> Sequence[FunctionSource]:
         return [SpecSource(functions_of(peer, faults.reach), services)]
 
-    given = Given(clock=clock, model=OutsideModel(peer, faults.reach), sources=sources, faults=faults)
+    given = Overrides(clock=clock, model=OutsideModel(peer, faults.reach), sources=sources, faults=faults)
     store = await open_store(settings, clock, lambda _: os._exit(BROKEN))
     return build_daemon(settings, store, [network], Ids(clock), Texts(), given)
 
 
 def _context(event: JsonObject) -> MessageContext:
     chat = ChatRef(NETWORK, ACCOUNT, event["chat"])
-    heard = hearing([NAME])(event["text"])
+    heard = mention_parser([NAME])(event["text"])
     return MessageContext(
         key=MessageKey(chat, event["id"]),
         kind=Kind.MESSAGE,

@@ -138,7 +138,7 @@ GUARDING: Mapping[str, Guarding] = {
     "function_calls/questions/waiting_runs.py": Guarding(
         (*_RESUMED, *_calls("every_check_matters", "nested_calls", "permissions", "tool_modules/human")),
         {
-            "held_up: resumed is None": "a question without a suspended run reports that already",
+            "with_interrupted_run: resumed is None": "a question without a suspended run reports that already",
             "WaitingRun.call: question.nested": "a run that is not nested is refused for the same reason when it runs",
         },
     ),
@@ -161,14 +161,14 @@ GUARDING: Mapping[str, Guarding] = {
     "bot/intake/intake.py": Guarding(
         _bot("at_hand", "taking"),
         {
-            "Taking.read: one is not None": "for the type checker: only usable functions are found",
-            "Taking.read: not names": "an optimization: without names nothing is found",
-            'Taking.read: "@" not in text and "＠" not in text': "an optimization: a name needs such a character",
-            "Taking.read: context.mentions": "an optimization: without mentions no member is meant",
+            "FunctionMentions.extract: one is not None": "for the type checker: only usable functions are found",
+            "FunctionMentions.extract: not names": "an optimization: without names nothing is found",
+            'FunctionMentions.extract: "@" not in text and "＠" not in text': "an optimization: a name needs one",
+            "FunctionMentions.extract: context.mentions": "an optimization: without mentions no member is meant",
         },
     ),
     "bot/mcp/questions.py": Guarding(_bot("mcp_forms", "mcp_questions", "mcp_server")),
-    "function_calls/basic/run/calling.py": Guarding(
+    "function_calls/basic/run/script_calls.py": Guarding(
         (
             *(*_bot("basic_calls"), *_calls("script_keywords/mcp")),
             *(
@@ -179,7 +179,7 @@ GUARDING: Mapping[str, Guarding] = {
         {
             "call_function: asked.waits is not None (2)": "for the type checker: a resumed script was waiting",
             '_Asked.answered: ""': "for the type checker: a script that has asked resumes with an answer",
-            '_goes_on: ""': "for the type checker: a run resumes with an answer, which may be empty",
+            '_resumed_call: ""': "for the type checker: a run resumes with an answer, which may be empty",
         },
     ),
 }

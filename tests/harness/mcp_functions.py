@@ -12,9 +12,9 @@ from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from function_calls.declaration import tool_function
 from function_calls.failures import not_written
-from function_calls.ports import Words
+from function_calls.ports import TextModel
 from function_calls.spec import FunctionResult, Message, ToolError
-from services.llm.model import ModelMessage, Unwritten, WordsWanted
+from services.llm.model import ModelMessage, NoTextReason, TextRequest
 
 PIXEL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJg"
@@ -104,10 +104,10 @@ class Prompt(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(effect="read")
-async def test_sampling(context: MessageContext, args: Prompt, *, words: Words, call: Call) -> FunctionResult:
+async def test_sampling(context: MessageContext, args: Prompt, *, words: TextModel, call: Call) -> FunctionResult:
     """Ask a model."""
-    written = await words.ask(context, call, WordsWanted([ModelMessage("user", args.prompt)], most_tokens=100))
-    if isinstance(written, Unwritten):
+    written = await words.ask(context, call, TextRequest([ModelMessage("user", args.prompt)], most_tokens=100))
+    if isinstance(written, NoTextReason):
         return not_written(written, call.profile.texts)
     return FunctionResult.say(f"LLM response: {written.text}")
 

@@ -10,9 +10,9 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.failures import not_written
-from function_calls.ports import Words
+from function_calls.ports import TextModel
 from function_calls.spec import FunctionResult
-from services.llm.model import ModelMessage, Unwritten, WordsWanted
+from services.llm.model import ModelMessage, NoTextReason, TextRequest
 
 
 class About(BaseModel, frozen=True, extra="forbid"):
@@ -23,11 +23,11 @@ class About(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(effect="read")
-async def writes(context: MessageContext, args: About, *, words: Words, call: Call) -> FunctionResult:
+async def writes(context: MessageContext, args: About, *, words: TextModel, call: Call) -> FunctionResult:
     """Let a model write, so often."""
     said = []
     for number in range(args.times):
-        wanted = WordsWanted(
+        wanted = TextRequest(
             [
                 ModelMessage("system", "Be short."),
                 ModelMessage("user", "Hello."),
@@ -38,16 +38,16 @@ async def writes(context: MessageContext, args: About, *, words: Words, call: Ca
             most_tokens=50,
         )
         written = await words.ask(context, call, wanted)
-        if isinstance(written, Unwritten):
+        if isinstance(written, NoTextReason):
             return not_written(written, call.profile.texts)
         said.append([written.text, written.is_callers])
     return FunctionResult.say("written", data=said)
 
 
 @tool_function(effect="read")
-async def writes_two_at_once(context: MessageContext, args: About, *, words: Words, call: Call) -> FunctionResult:
+async def writes_two_at_once(context: MessageContext, args: About, *, words: TextModel, call: Call) -> FunctionResult:
     """Let a model write two things at the same time."""
-    both = [words.ask(context, call, WordsWanted([ModelMessage("user", one)])) for one in ("one", "two")]
+    both = [words.ask(context, call, TextRequest([ModelMessage("user", one)])) for one in ("one", "two")]
     return FunctionResult.say("written", data=[str(getattr(one, "text", one)) for one in await asyncio.gather(*both)])
 
 
@@ -71,9 +71,9 @@ async def writes_what_was_read(context: MessageContext, args: About, *, call: Ca
 
 
 @tool_function(effect="once")
-async def writes_and_asks(context: MessageContext, args: About, *, words: Words, call: Call) -> FunctionResult:
+async def writes_and_asks(context: MessageContext, args: About, *, words: TextModel, call: Call) -> FunctionResult:
     """Let a model write a question, and ask it."""
     if call.resumed is not None:
         return FunctionResult.say(f"{call.resumed.kind} {call.resumed.answer}")
-    written = await words.ask(context, call, WordsWanted([ModelMessage("user", "A question?")]))
-    return FunctionResult.ask(written.text if not isinstance(written, Unwritten) else "nothing")
+    written = await words.ask(context, call, TextRequest([ModelMessage("user", "A question?")]))
+    return FunctionResult.ask(written.text if not isinstance(written, NoTextReason) else "nothing")

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.chats.past import MOST_LINKS, MOST_QUESTIONS, MOST_WORDS, ChatLine, Overview, overview
+from services.chats.message_history import MOST_LINKS, MOST_QUESTIONS, MOST_WORDS, ChatLine, Overview, overview
 
 OSLO = ZoneInfo("Europe/Oslo")
 START = round(datetime(2026, 1, 5, 9, tzinfo=OSLO).timestamp() * 1000)

@@ -45,6 +45,6 @@ def test_ids_rise_although_the_clock_goes_back() -> None:
 def test_ids_go_on_after_those_of_an_earlier_process_whose_clock_was_ahead() -> None:
     newest = Ids(InstantClock(datetime(2027, 1, 1, tzinfo=UTC))).next()
     ids = Ids(VirtualClock())
-    ids.go_on_after(newest)
-    ids.go_on_after(0)
+    ids.advance_past(newest)
+    ids.advance_past(0)
     assert ids.next() > newest

@@ -15,7 +15,7 @@ from pydantic import SecretStr, ValidationError
 
 from config.sections.mail import MailSettings, recipient_fits
 from services.clock import VirtualClock
-from services.mail import Letter, Mailer, MailError, MailFile, MailProblem, addresses_in, encoded, on_the_wire
+from services.mail import Letter, Mailer, MailError, MailFile, MailProblem, addresses_in, dot_stuffed, encode_letter
 from services.refs import ErrorCode
 from tests.harness.smtp_server import BODY, DOT, DROP, HANG, SmtpServer, a_certificate
 
@@ -91,13 +91,13 @@ def test_nothing_that_is_written_becomes_a_header_or_an_end(subject: str, body: 
     letter = Letter(
         ("ann@club.example",), subject, body, (MailFile(name, "text/plain", body.encode("utf-8", "replace")),)
     )
-    raw = encoded(letter, sender="b@c.example", name="R", identity="<1@c.example>", at=VirtualClock().now())
+    raw = encode_letter(letter, sender="b@c.example", name="R", identity="<1@c.example>", at=VirtualClock().now())
     head = raw.split(b"\r\n\r\n")[0]
     names = {line.split(b":")[0] for line in head.split(b"\r\n") if not line.startswith((b" ", b"\t"))}
     assert names == {
         b"From", b"To", b"Subject", b"Date", b"Message-ID", b"Auto-Submitted", b"MIME-Version", b"Content-Type",
     }  # fmt: skip
-    wire = on_the_wire(raw)
+    wire = dot_stuffed(raw)
     assert b"\r\n.\r\n" not in wire
     assert wire.isascii()
     assert b"\n" not in wire.replace(b"\r\n", b"")
@@ -217,7 +217,7 @@ async def test_a_wrong_password_is_said_without_it() -> None:
     async with SmtpServer(users={"bot": "another"}) as server:
         error = await failure(server, username="bot", password=SecretStr(SECRET))
     assert (error.code, error.status) == (ErrorCode.FAILED, 535)
-    assert SECRET not in f"{error} {error.said}"
+    assert SECRET not in f"{error} {error.server_text}"
     assert error.problem is MailProblem.LOGIN
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.chats.past import Period, read_period
+from services.chats.message_history import Period, read_period
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 1, 7, 9, 30, tzinfo=UTC)  # a Wednesday, 10:30 in Oslo

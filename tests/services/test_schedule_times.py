@@ -74,7 +74,7 @@ def test_a_line_without_a_time_at_its_head_is_refused(line: str) -> None:
     ["every day at 7:30", "every Monday at 8", "every weekday at 8", "0 7 * * 1-5", "on the 1st of every month at 9"],
 )
 def test_what_means_the_same_every_day_may_stand_in_a_file(text: str) -> None:
-    first, later = (READER.written(text, NOW + timedelta(days=days), OSLO) for days in (0, 100))
+    first, later = (READER.parse_fixed(text, NOW + timedelta(days=days), OSLO) for days in (0, 100))
     assert not first.floats
     assert first.rule == later.rule
     assert first.is_like(later.rule, later.zone)
@@ -95,19 +95,19 @@ def test_what_means_the_same_every_day_may_stand_in_a_file(text: str) -> None:
 )
 def test_what_means_another_time_each_day_may_not(text: str, why: str) -> None:
     with pytest.raises(UnclearWhen) as caught:
-        READER.written(text, NOW, OSLO)
+        READER.parse_fixed(text, NOW, OSLO)
     assert caught.value.why == why
 
 
 def test_a_full_date_may_stand_in_a_file() -> None:
-    when = READER.written("24 December 2030 at 18:00", NOW, OSLO)
+    when = READER.parse_fixed("24 December 2030 at 18:00", NOW, OSLO)
     assert when.rule == Rule(Once(datetime.fromisoformat("2030-12-24T18:00")))
 
 
 @pytest.mark.parametrize("text", ["every 90 minutes", "every other day at 9:00", "every second Monday at 9:00"])
 def test_where_only_the_beginning_of_a_count_would_differ_it_is_the_same_time(text: str) -> None:
-    first = READER.written(text, NOW, OSLO)
-    later = READER.written(text, NOW + timedelta(days=8, hours=1), OSLO)
+    first = READER.parse_fixed(text, NOW, OSLO)
+    later = READER.parse_fixed(text, NOW + timedelta(days=8, hours=1), OSLO)
     assert first.floats
     assert first.rule != later.rule
     assert later.is_like(first.rule, first.zone)

@@ -15,10 +15,10 @@ from services.store.ids import Ids
 from services.store.port import Store
 from services.timers.schedules import (
     ChatFull,
+    DeclaredSchedule,
     NoSuchSchedule,
     Schedules,
     SetElsewhere,
-    Wanted,
     When,
     WhenReader,
     by_cron,
@@ -56,9 +56,9 @@ async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
         yield Kept(store, clock)
 
 
-def wanted(when: When = DAILY_AT_7, **changes: object) -> Wanted:
+def wanted(when: When = DAILY_AT_7, **changes: object) -> DeclaredSchedule:
     """The schedule declared by `SET SCHEDULE "0 7 * * *"` in report.bas."""
-    whole = Wanted("default", FAMILY, True, SCRIPT, "report.bas", "report", {}, "report", when)
+    whole = DeclaredSchedule("default", FAMILY, True, SCRIPT, "report.bas", "report", {}, "report", when)
     return replace(whole, **changes)  # type: ignore[arg-type]  # as the caller says
 
 

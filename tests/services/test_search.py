@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from services.clock import VirtualClock
 from services.refs import ErrorCode
 from services.web.http import WebClient, WebError, WebLimits
-from services.web.search import KEPT_ANSWERS, Answer, Hit, NoSearch, Searcher, SearchingModel, SearXNG, WebSearch
+from services.web.search import CACHED_ANSWERS, Answer, Hit, NoSearch, Searcher, SearchingModel, SearXNG, WebSearch
 from tests.fakes.searchers import (
     CHAT_PATH,
     SEARXNG_PATH,
@@ -195,7 +195,7 @@ async def test_only_so_many_answers_are_kept() -> None:
     http: Any = Said(searxng_answer())
     search = a_search(SearXNG(http, "http://x.example", KEY), VirtualClock())
     first = await search.search("0", "en")
-    for number in range(KEPT_ANSWERS):
+    for number in range(CACHED_ANSWERS):
         await search.search(str(number + 1), "en")
     assert await search.search("0", "en") is not first
 
@@ -206,7 +206,7 @@ async def test_only_so_many_answers_are_kept() -> None:
         (Page(status=401), ErrorCode.FAILED, "search.api_key"),
         (Page(status=403), ErrorCode.FAILED, "search.formats"),
         (Page(status=404), ErrorCode.FAILED, "search.url"),
-        (Page(status=429), ErrorCode.TRANSIENT, "left alone"),
+        (Page(status=429), ErrorCode.TRANSIENT, "limits the rate"),
         (Page(status=503), ErrorCode.TRANSIENT, "Check that it is there"),
         (Page(silent=True), ErrorCode.TRANSIENT, "timeout_seconds"),
     ],

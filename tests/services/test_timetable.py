@@ -148,7 +148,7 @@ async def test_a_crash_while_timers_are_removed_leaves_all_or_none(
         await crashing.remove(both, by=ANN, call_key="r")
     assert await titles(timetable) == (["one", "two"] if when == "before" else [])
     removed = await timetable.remove(both, by=ANN, call_key="r")
-    assert [(one.timer.title, one.being_said, one.is_gone) for one in removed] == [
+    assert [(one.timer.title, one.is_being_sent, one.is_gone) for one in removed] == [
         ("one", False, False),
         ("two", False, False),
     ]

@@ -8,7 +8,7 @@ import pytest
 from services.clock import VirtualClock
 from services.refs import ErrorCode
 from services.web.http import WebClient, WebError
-from services.web.weather import KEPT_PLACES, OpenMeteo, PlaceNotFound, Sky
+from services.web.weather import CACHED_PLACES, OpenMeteo, PlaceNotFound, Sky
 from tests.fakes.open_meteo import FORECAST_PATH, GEOCODING_PATH, a_forecast, open_meteo_pages
 from tests.fakes.web_server import Page, WebServer
 
@@ -71,7 +71,7 @@ async def test_an_answer_is_kept_for_ten_minutes_by_place_and_language() -> None
 async def test_only_so_many_places_are_kept() -> None:
     async with WebServer(open_meteo_pages()) as server:
         service = a_service(server, VirtualClock())
-        for number in range(KEPT_PLACES + 1):
+        for number in range(CACHED_PLACES + 1):
             await service.forecast(f"Paris{' ,' * number}", "en")
         asked = len(server.asked)
         await service.forecast("Paris", "en")

@@ -18,8 +18,16 @@ from pydantic import SecretStr
 from starlette.requests import Request
 
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, QueueFull, Receipt, SendFailed
-from bot.platforms.http.wire import MAX_TEXT_CHARS, Posted, PostedSender, RequestError, bot_id, message_body, said_body
-from bot.platforms.mentions import Hear
+from bot.platforms.http.wire import (
+    MAX_TEXT_CHARS,
+    Posted,
+    PostedSender,
+    RequestError,
+    bot_id,
+    member_message_body,
+    message_body,
+)
+from bot.platforms.mentions import ParseText
 from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
 from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
@@ -28,7 +36,7 @@ from services.store.port import BadUnit, Store, StoreBroken, StoreClosed, StoreE
 from services.store.turns import http_events
 from services.store.turns.http_events import Event, Viewer
 
-_ROLES_KEPT = 5000
+_MOST_ROLES = 5000
 PRIVATE_PREFIX = "dm-"
 """Prefix of private chats: `dm-` and the member's id."""
 
@@ -114,7 +122,7 @@ class Programs:
         role = posted.role.capped(self._max_role)
         self._roles[chat, posted.id] = role
         self._roles.move_to_end((chat, posted.id))
-        if len(self._roles) > _ROLES_KEPT:
+        if len(self._roles) > _MOST_ROLES:
             self._roles.popitem(last=False)
         return Speaker(posted.id, posted.name or posted.id, role)
 
@@ -395,8 +403,8 @@ def skeleton(name: str) -> str:
     """`name` reduced so that similar-looking names are equal: without case, accents, spaces, punctuation and invisible
     characters, and with confusable letters replaced by Latin ones."""
     text = unicodedata.normalize("NFKD", name.translate(_LATIN)).translate(_LATIN).casefold()
-    kept = [char for char in text if ord(char) not in _BLANK and _counts(char)]
-    return "".join(kept) or "".join(filter(_is_drawn, text))
+    chars = [char for char in text if ord(char) not in _BLANK and _counts(char)]
+    return "".join(chars) or "".join(filter(_is_drawn, text))
 
 
 def skeletons(name: str) -> set[str]:
@@ -476,10 +484,6 @@ class StreamLimits:
 class HttpPlatform:
     """A ChatPlatform over HTTP."""
 
-    limits = Limits(
-        text_chars=MAX_TEXT_CHARS, sends_are_idempotent=True, sends_per_minute=600, choices=True, senders_retry=True
-    )
-
     def __init__(
         self,
         name: str,
@@ -488,7 +492,7 @@ class HttpPlatform:
         store: Store,
         ids: Ids,
         clock: Clock,
-        hear: Hear,
+        hear: ParseText,
         callers: Callers,
         shows_members: bool = False,
         keep_events: int = 1000,
@@ -497,6 +501,15 @@ class HttpPlatform:
         """`shows_members`: the streams include members' messages, with names that are unique in a chat."""
         self.name = name
         self.account = account
+        self.limits = Limits(
+            text_chars=MAX_TEXT_CHARS,
+            sends_are_idempotent=True,
+            sends_per_minute=600,
+            choices=True,
+            senders_retry=True,
+            # Programs may connect chats that have other bots.
+            only_bot=shows_members,
+        )
         self.callers = callers
         self.feed = ChatFeed(name, account, store, ids, keep=keep_events)
         self.stream_limits = stream_limits
@@ -533,8 +546,8 @@ class HttpPlatform:
                 return await self._hand_over(context, _shown(posted, quoted), quoted.private_to if quoted else None)
         except QueueFull as error:
             status = 503 if error.limit == "limits.queue_total" else 429
-            said = f"nothing was accepted, because {error}; send it again"
-            raise RequestError(status, "queue_full", said, retry_after_seconds=_QUEUE_FULL_SECONDS) from error
+            event = f"nothing was accepted, because {error}; send it again"
+            raise RequestError(status, "queue_full", event, retry_after_seconds=_QUEUE_FULL_SECONDS) from error
         except BadUnit as error:
             raise RequestError(400, "bad_request", "the message cannot be stored") from error
         except StoreError as error:
@@ -574,13 +587,13 @@ class HttpPlatform:
         if not self._shows_members:
             return await self._deliver(context, ())
         with self.feed.taking(chat) as event_id:
-            event = Event(event_id, said_body(context, shown))
+            event = Event(event_id, member_message_body(context, shown))
             return await self._deliver(context, self.feed.writes(chat, context.key.native_id, event, private_to))
 
     def _context(self, chat: str, speaker: Speaker, posted: Posted, quoted: _Quotation | None) -> MessageContext:
         ref = ChatRef(self.name, self.account, chat)
         kind = Kind(posted.kind)
-        heard = self._hear(posted.text)
+        parsed = self._hear(posted.text)
         is_choice = kind is Kind.CHOICE
         return MessageContext(
             key=MessageKey(ref, posted.id, kind),
@@ -588,10 +601,10 @@ class HttpPlatform:
             chat=ref,
             is_group=not chat.startswith(PRIVATE_PREFIX),
             sender=Sender(MemberRef(self.name, self.account, speaker.id), speaker.name, speaker.role),
-            text=posted.text if is_choice else heard.text,
+            text=posted.text if is_choice else parsed.text,
             sent_at=self._clock.now(),
             mentions=tuple(MemberRef(self.name, self.account, member) for member in dict.fromkeys(posted.mentions)),
-            mentions_bot=posted.mentions_bot or heard.mentions_bot or is_choice,
+            mentions_bot=posted.mentions_bot or parsed.mentions_bot or is_choice,
             reply_to=quoted.quoted if quoted else None,
             private=quoted is not None and quoted.private_to is not None,
             chat_title=chat,

@@ -44,13 +44,13 @@ class EventStream:
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         streaming = asyncio.create_task(self._stream(send))
-        gone = asyncio.create_task(_until_gone(receive))
+        disconnected = asyncio.create_task(_until_disconnected(receive))
         try:
-            await asyncio.wait((streaming, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((streaming, disconnected), return_when=asyncio.FIRST_COMPLETED)
         finally:
             streaming.cancel()
-            gone.cancel()
-            results = await asyncio.gather(streaming, gone, return_exceptions=True)
+            disconnected.cancel()
+            results = await asyncio.gather(streaming, disconnected, return_exceptions=True)
         for result in results:
             if isinstance(result, Exception) and not isinstance(result, (TimeoutError, StoreError)):
                 raise result
@@ -66,7 +66,7 @@ class EventStream:
     async def _chunks(self) -> AsyncIterator[bytes]:
         feed, limits = self._platform.feed, self._platform.stream_limits
         yield b"retry: 1000\n\n" + _as_chunk(self._first)
-        told_status = ""
+        sent_status = ""
         silent_seconds = 0.0
         member = self._viewer.member
         with feed.listen(self._chat, member, limits.streams_per_member if member else 0) as listener:
@@ -77,9 +77,9 @@ class EventStream:
                     break
                 status = feed.status(self._chat)
                 chunk = _as_chunk(events)
-                if status != told_status and len(events) < PAGE:
+                if status != sent_status and len(events) < PAGE:
                     chunk += f"data: {status_body(status)}\n\n".encode()
-                    told_status = status
+                    sent_status = status
                 if events:
                     self._cursor = events[-1].id
                 if chunk or silent_seconds >= limits.heartbeat_seconds:
@@ -95,7 +95,7 @@ def _as_chunk(events: list[Event]) -> bytes:
     return "".join(f"id: {event.id}\ndata: {with_cursor(event.body, event.id)}\n\n" for event in events).encode()
 
 
-async def _until_gone(receive: Receive) -> None:
+async def _until_disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -173,14 +173,14 @@ async def _poll(
         while True:
             listener.forget()
             events = first + await platform.feed.after(chat, cursor, PAGE, viewer)
-            left = until - time.monotonic()
+            remaining = until - time.monotonic()
             if listener.is_superseded:
                 break
             if listener.is_dismissed():
                 raise RequestError(401, "unauthorized", "the token was changed meanwhile")
-            if events or left <= 0 or platform.feed.ended:
+            if events or remaining <= 0 or platform.feed.ended:
                 break
-            await listener.wait(min(left, platform.stream_limits.poll_seconds))
+            await listener.wait(min(remaining, platform.stream_limits.poll_seconds))
     return {
         "events": [orjson.Fragment(with_cursor(event.body, event.id)) for event in events],
         "cursor": str(events[-1].id if events else cursor),

@@ -39,8 +39,8 @@ class RequestError(Exception):
 
     def as_json(self) -> JsonObject:
         """The body of the response."""
-        told = {"code": self.code, "message": self.message}
-        return {"error": told | ({"field": self.field} if self.field else {})}
+        body = {"code": self.code, "message": self.message}
+        return {"error": body | ({"field": self.field} if self.field else {})}
 
 
 def clean_text(text: str) -> str:
@@ -120,7 +120,7 @@ def _refusal_of(error: ValidationError) -> RequestError:
     return RequestError(400, "bad_request", where + fault["msg"], field=field)
 
 
-def said_body(context: MessageContext, shown: str) -> str:
+def member_message_body(context: MessageContext, shown: str) -> str:
     """The event of a member's message, as JSON; `shown` is its text as written."""
     return _compact(
         {
@@ -138,7 +138,9 @@ def said_body(context: MessageContext, shown: str) -> str:
 
 def message_body(outgoing: Outgoing, at: str) -> str:
     """The event of a message of the bot, as JSON."""
-    closes = {"closes": list(outgoing.closes)} if outgoing.closes else {}
+    more: JsonObject = {"closes": list(outgoing.closes)} if outgoing.closes else {}
+    if outgoing.markdown:
+        more["format"] = "markdown"
     return _compact(
         {
             "type": "message",
@@ -149,7 +151,7 @@ def message_body(outgoing: Outgoing, at: str) -> str:
             "mentions": [member.native for member in outgoing.mentions],
             "choices": [_choice(one) for one in outgoing.choices],
             "private_to": outgoing.private_to.native if outgoing.private_to else None,
-            **closes,
+            **more,
         }
     )
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from bot.platforms.irc.state import State
 from bot.platforms.irc.text import ctcp, without_codes
 from bot.platforms.irc.wire import Line
-from bot.platforms.mentions import Hear, hearing
+from bot.platforms.mentions import ParseText, mention_parser
 from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
@@ -22,7 +22,7 @@ REPLY_TAG = "+draft/reply"
 OWN_IDS = "local-"
 """Prefix of ids assigned by the bot where the network has none; never sent to the network."""
 _REPLY_TAGS = ("+reply", REPLY_TAG)
-_KEPT = 5000
+_MOST_MESSAGES = 5000
 _QUOTED_CHARS = 500
 _NICK_CHAR = r"\w\[\]\\`^{|}\-"
 _ADDRESSEE = re.compile(r"\s*@?([^\s:,@]+)[:,](?=\s|$)")
@@ -49,7 +49,7 @@ class Inbound:
         self._names = tuple(names)
         self._clock = clock
         self._known: OrderedDict[str, Known] = OrderedDict()
-        self._hearing: tuple[str, Hear, re.Pattern[str]] = ("", hearing([*names, "?"]), re.compile("(?!)"))
+        self._parsers: tuple[str, ParseText, re.Pattern[str]] = ("", mention_parser([*names, "?"]), re.compile("(?!)"))
         self._batches: dict[str, str] = {}
         self._connected_at = clock.now()
         self._ahead = timedelta()
@@ -61,14 +61,14 @@ class Inbound:
         self._session = f"{OWN_IDS}{uuid.uuid4().hex[:12]}"
         self._batches.clear()
         self._connected_at = self._clock.now()
-        told = _time(welcome)
-        self._ahead = told - self._connected_at if told else timedelta()
+        server_time = _time(welcome)
+        self._ahead = server_time - self._connected_at if server_time else timedelta()
 
     def known(self, native_id: str) -> Known | None:
         """The message with that id, if it is a recent one."""
         return self._known.get(native_id)
 
-    def said(self, native_id: str, nick: str, text: str) -> None:
+    def remember_own(self, native_id: str, nick: str, text: str) -> None:
         """Remember a message that the bot sent."""
         self._remember(native_id, Known(nick, "", text, from_bot=True))
 
@@ -109,7 +109,7 @@ class Inbound:
         if request is not None and request.command != "ACTION":
             return None
         body = without_codes(request.text if request else line.param(1))
-        text, mentions_bot = self._heard(body, state.nick)
+        text, mentions_bot = self._parsed(body, state.nick)
         if request is not None:
             text = f"* {line.nick} {body}"
         identity = state.identity(line.nick, state.account(line))
@@ -128,7 +128,7 @@ class Inbound:
                 is_bot=is_notice or "bot" in line.tags,
             ),
             text=text,
-            sent_at=self._said_at(line),
+            sent_at=self._sent_at(line),
             mentions=self._mentions(body, target, state),
             mentions_bot=mentions_bot,
             reply_to=self._quoted(line),
@@ -151,7 +151,7 @@ class Inbound:
                 is_group=True,
                 sender=Sender(self._member(state.identity_of(nick)), nick),
                 text="",
-                sent_at=self._said_at(line),
+                sent_at=self._sent_at(line),
                 backfilled=self._is_old(line),
                 chat_title=state.channels[chat.native].name,
             )
@@ -159,16 +159,16 @@ class Inbound:
             if chat.native in state.channels
         ]
 
-    def _heard(self, text: str, nick: str) -> tuple[str, bool]:
+    def _parsed(self, text: str, nick: str) -> tuple[str, bool]:
         """`text` without the bot's name if it is addressed, and whether it is: by name, or by its nick as a word
         anywhere, as is usual on IRC."""
-        known, hear, word = self._hearing
+        known, hear, word = self._parsers
         if known != nick:
-            hear = hearing([nick, *self._names])
+            hear = mention_parser([nick, *self._names])
             word = re.compile(rf"(?<![{_NICK_CHAR}./@]){re.escape(nick)}(?![{_NICK_CHAR}/@]|[.:]\w)", re.IGNORECASE)
-            self._hearing = nick, hear, word
-        heard = hear(text)
-        return heard.text, heard.mentions_bot or word.search(heard.text) is not None
+            self._parsers = nick, hear, word
+        parsed = hear(text)
+        return parsed.text, parsed.mentions_bot or word.search(parsed.text) is not None
 
     def _mentions(self, text: str, channel: str, state: State) -> tuple[MemberRef, ...]:
         """The members of `channel` that the text addresses: at its start, or with an @."""
@@ -197,12 +197,12 @@ class Inbound:
         """Whether the message is older than the connection: marked as history by the server, or by its time."""
         if self._batches.get(line.tags.get("batch", ""), "").endswith(("chathistory", "playback")):
             return True
-        told = _time(line)
-        if told is None:
+        at = _time(line)
+        if at is None:
             return False
-        return told - self._ahead < self._connected_at - timedelta(seconds=_BEFORE_WE_CAME_SECONDS)
+        return at - self._ahead < self._connected_at - timedelta(seconds=_BEFORE_WE_CAME_SECONDS)
 
-    def _said_at(self, line: Line) -> datetime:
+    def _sent_at(self, line: Line) -> datetime:
         """Server time of the line, at most the current time."""
         now = self._clock.now()
         return min(_time(line) or now, now)
@@ -212,14 +212,14 @@ class Inbound:
 
     def _remember(self, native_id: str, known: Known) -> None:
         self._known[native_id] = known
-        if len(self._known) > _KEPT:
+        if len(self._known) > _MOST_MESSAGES:
             self._known.popitem(last=False)
 
 
 def _time(line: Line) -> datetime | None:
     """The time in the tag `time`; None if it is missing or invalid."""
     try:
-        told = datetime.fromisoformat(line.tags.get("time", ""))
+        at = datetime.fromisoformat(line.tags.get("time", ""))
     except ValueError:
         return None
-    return told.astimezone(UTC) if told.tzinfo else None
+    return at.astimezone(UTC) if at.tzinfo else None

@@ -15,7 +15,7 @@ from bot.platforms.base import Deliver, Limits, LinkState, Outgoing, Receipt, Se
 from bot.platforms.irc.inbound import OWN_IDS, REPLY_TAG, Inbound
 from bot.platforms.irc.registration import RegistrationError
 from bot.platforms.irc.session import Absent, Session
-from bot.platforms.irc.state import WantedChannels
+from bot.platforms.irc.state import ConfiguredChannels
 from bot.platforms.irc.text import Ctcp, Interrupted, Progress, ctcp, ctcp_answer, lines_of, without_spaces
 from bot.platforms.irc.wire import Connection, ConnectionLost, Line, encode, one_word
 from config.sections.irc import BY_NICK, IrcSettings
@@ -33,7 +33,7 @@ _FULL_DISK_SECONDS = 5.0
 _LAST_SECONDS = 5.0
 
 
-class Handover:
+class InboundQueue:
     """The queue from one network to the daemon."""
 
     def __init__(self, network: str, clock: Clock) -> None:
@@ -51,13 +51,13 @@ class Handover:
         else:
             self._refused += 1
 
-    async def run(self, deliver: Deliver, beside: asyncio.Task[None]) -> None:
-        """Deliver until cancelled, then the rest of the queue. Raises the exception that ends the task `beside`."""
+    async def run(self, deliver: Deliver, connection: asyncio.Task[None]) -> None:
+        """Deliver until cancelled, then the rest of the queue. Raises the exception that ends the task `connection`."""
         self._takers += 1
         taking = asyncio.create_task(self._take(deliver))
         try:
-            await asyncio.wait([taking, beside], return_when=asyncio.FIRST_COMPLETED)
-            for ended in (taking, beside):
+            await asyncio.wait([taking, connection], return_when=asyncio.FIRST_COMPLETED)
+            for ended in (taking, connection):
                 if ended.done() and not ended.cancelled():
                     ended.result()
         finally:
@@ -126,13 +126,13 @@ class Presence:
             self._store.post([audit.advance(self._name, str(now_ms), now_ms)])
 
 
-_NICKS_KEPT = 2000
+_MOST_NICKS = 2000
 
 
 class Sending:
     """Sends messages. Outlives connections: keeps the progress of interrupted messages and nicks of private chats."""
 
-    def __init__(self, inbound: Inbound, channels: WantedChannels) -> None:
+    def __init__(self, inbound: Inbound, channels: ConfiguredChannels) -> None:
         self._inbound = inbound
         self._channels = channels
         self._interrupted = Interrupted()
@@ -142,7 +142,7 @@ class Sending:
         """Remember the nick of a member who wrote in private."""
         self._private_nicks[identity] = nick
         self._private_nicks.move_to_end(identity)
-        if len(self._private_nicks) > _NICKS_KEPT:
+        if len(self._private_nicks) > _MOST_NICKS:
             self._private_nicks.popitem(last=False)
 
     async def send(self, session: Session, outgoing: Outgoing) -> Receipt:
@@ -151,10 +151,10 @@ class Sending:
         progress = self._interrupted.of(outgoing.key)
         addressees = self._addressees(session, outgoing, target)
         tags = self._reply_tags(session, outgoing)
-        for line, piece in lines_of(outgoing, progress.said, addressees, lambda: session.room_bytes(target)):
+        for line, piece in lines_of(outgoing, progress.sent_text, addressees, lambda: session.room_bytes(target)):
             native_id = await session.say(target, line, tags) or self._inbound.own_id()
-            self._inbound.said(native_id, session.state.nick, line)
-            progress = Progress(progress.said + without_spaces(piece), progress.first_id or native_id)
+            self._inbound.remember_own(native_id, session.state.nick, line)
+            progress = Progress(progress.sent_text + without_spaces(piece), progress.first_id or native_id)
             self._interrupted.keep(outgoing.key, progress)
             tags = {}
         self._interrupted.forget(outgoing.key)
@@ -239,7 +239,7 @@ _ANSWERS = 3
 _WITHIN_SECONDS = 60.0
 _TYPING_SECONDS = 3.0
 """Minimum interval of typing notifications; clients remove one after six seconds."""
-_TARGETS_KEPT = 1000
+_MOST_TARGETS = 1000
 _LONGEST = 100
 
 
@@ -277,7 +277,7 @@ class Courtesies:
             return
         if is_on:
             self._typing_at[target] = now
-            if len(self._typing_at) > _TARGETS_KEPT:
+            if len(self._typing_at) > _MOST_TARGETS:
                 self._typing_at.pop(next(iter(self._typing_at)))
         else:
             del self._typing_at[target]
@@ -336,16 +336,16 @@ class IrcPlatform:
         self._jitter = jitter
         self._presence = presence
         self._deadlines = Deadlines(clock)
-        self._channels = WantedChannels(settings.channels, settings.account, clock.monotonic)
+        self._channels = ConfiguredChannels(settings.channels, settings.account, clock.monotonic)
         self._inbound = Inbound(settings.account, names, clock)
-        self._handover = Handover(settings.account, clock)
+        self._inbound_queue = InboundQueue(settings.account, clock)
         self._courtesies = Courtesies(clock)
         self._sending = Sending(self._inbound, self._channels)
         self._absent = Absent(settings.account, clock)
         self._session: Session | None = None
         self._connection: Connection | None = None
         self._linking: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._words = "not connected yet"
         self._losses = 0
         self._lost_at: float | None = None
@@ -356,7 +356,7 @@ class IrcPlatform:
         `close`."""
         if self._linking is None:
             self._linking = asyncio.create_task(self._stay_connected(), name=f"irc {self.account}")
-        await self._handover.run(deliver, self._linking)
+        await self._inbound_queue.run(deliver, self._linking)
 
     async def send(self, outgoing: Outgoing) -> Receipt:
         return await self._sending.send(self._ready(), outgoing)
@@ -396,32 +396,32 @@ class IrcPlatform:
             if self._presence is not None and self._lost_at is None and self._session is not None:
                 self._presence.note(at_once=True)
             await connection.close("shutting down", self._deadlines)
-        self._handover.report()
+        self._inbound_queue.report()
 
-    async def until_reachable(self, outgoing: Outgoing, said_at_ms: int) -> None:
+    async def until_reachable(self, outgoing: Outgoing, created_ms: int) -> None:
         """In a channel that the bot joined first: wait for another member, at most five minutes. In private: wait for
         the member until the message is a week old; one hour for a bare nick."""
         to = (outgoing.private_to or outgoing.chat).native
-        await self._until_let_in(to)
+        await self._until_joined(to)
         session = self._session
         if session is not None and not channel_of(session, to):
-            said_seconds_ago = (self._clock.now_ms() - said_at_ms) / 1000
-            await self._absent.until_there(to, lambda: self._is_there(to), said_seconds_ago)
-            await self._until_let_in(to)
+            age_seconds = (self._clock.now_ms() - created_ms) / 1000
+            await self._absent.until_there(to, lambda: self._is_there(to), age_seconds)
+            await self._until_joined(to)
 
-    async def _until_let_in(self, to: str) -> None:
+    async def _until_joined(self, to: str) -> None:
         while True:
-            news, session = self._news, self._session
+            changed, session = self._changed, self._session
             if session is None or not session.is_ready or not self._sending.is_reachable(session, to):
-                await news.wait()
+                await changed.wait()
                 continue
             seconds = self._sending.waits_for_people_until(session, to) - self._clock.monotonic()
             if seconds <= 0:
                 return
-            await self._news_within(news, seconds)
+            await self._changed_within(changed, seconds)
 
-    async def _news_within(self, news: asyncio.Event, seconds: float) -> None:
-        waiting = asyncio.create_task(news.wait()), asyncio.create_task(self._clock.sleep(seconds))
+    async def _changed_within(self, changed: asyncio.Event, seconds: float) -> None:
+        waiting = asyncio.create_task(changed.wait()), asyncio.create_task(self._clock.sleep(seconds))
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -431,7 +431,7 @@ class IrcPlatform:
 
     async def _is_there(self, identity: str) -> bool:
         """Whether `identity` is online; true if unknown, so that `send` finds out."""
-        await self._until_let_in(identity)
+        await self._until_joined(identity)
         session = self._session
         try:
             return session is None or await self._sending.is_there(session, identity)
@@ -496,18 +496,18 @@ class IrcPlatform:
             if not context.is_group:
                 self._sending.wrote_in_private(context.chat.native, context.sender.name)
                 self._absent.seen(context.chat.native)
-            await self._handover.put(context)
+            await self._inbound_queue.put(context)
         if line.command in _SHOWS_WHO_IS_THERE:
             nick = line.param(5) if line.command == "354" else line.nick
             self._absent.seen(session.state.identity_of(nick))
         self._courtesies.answer(line, session)
         if line.command in _MAY_OPEN_A_CHANNEL or line.command.startswith(("4", "5")):
-            self._tell_waiting()
+            self._wake_waiting()
 
-    def _tell_waiting(self) -> None:
+    def _wake_waiting(self) -> None:
         """Wake the messages that wait for a recipient."""
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     def _connected(self) -> None:
         session = self._session
@@ -527,8 +527,8 @@ class IrcPlatform:
         )
         if not state.is_me(self._settings.nick):
             _log.warning("irc_nick_taken", network=self.account, wanted=self._settings.nick, nick=state.nick)
-        self._absent.ask_again()
-        self._tell_waiting()
+        self._absent.reset()
+        self._wake_waiting()
 
     def _lost(self, problem: str, pause_seconds: float) -> None:
         now = self._clock.monotonic()
@@ -562,7 +562,7 @@ async def probe(settings: IrcSettings, clock: Clock) -> str:
         connection = await Connection.open(settings, clock, deadlines)
     except ConnectionLost as problem:
         raise CannotUse(str(problem)) from problem
-    session = Session(connection, settings, WantedChannels((), settings.account, clock.monotonic), clock, deadlines)
+    session = Session(connection, settings, ConfiguredChannels((), settings.account, clock.monotonic), clock, deadlines)
     try:
         await deadlines.run(_let_in(session), clock.monotonic() + PROBE_SECONDS)
     except (ConnectionLost, RegistrationError) as problem:

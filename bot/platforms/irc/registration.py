@@ -34,7 +34,7 @@ class Sasl:
         """`nonce`: a unique text without commas."""
         self._settings = settings
         self._scram = Scram(settings, nonce) if settings.mechanism.startswith("scram-") else None
-        self._heard = ""
+        self._received = ""
 
     @property
     def is_over(self) -> bool:
@@ -43,21 +43,21 @@ class Sasl:
 
     def answer(self, piece: str) -> list[bytes]:
         """The lines that answer `AUTHENTICATE <piece>`. Raises NoProof."""
-        self._heard += "" if piece == "+" else piece
-        if len(self._heard) > _MOST_CHARS:
+        self._received += "" if piece == "+" else piece
+        if len(self._received) > _MOST_CHARS:
             raise NoProof("the server says too much")
         if len(piece) == _PIECE_CHARS:
             return []
-        heard, self._heard = self._heard, ""
+        received, self._received = self._received, ""
         try:
-            said = base64.b64decode(heard, validate=True)
+            challenge = base64.b64decode(received, validate=True)
         except (binascii.Error, ValueError):
             raise NoProof("the server's words cannot be read") from None
-        return _lines(self._proof(said))
+        return _lines(self._proof(challenge))
 
-    def _proof(self, said: bytes) -> bytes:
+    def _proof(self, challenge: bytes) -> bytes:
         if self._scram is not None:
-            return self._scram.answer(said)
+            return self._scram.answer(challenge)
         account = self._settings.account.encode()
         if self._settings.mechanism == "external":
             return account
@@ -76,26 +76,26 @@ class Scram:
         name = _prepared(settings.account).replace("=", "=3D").replace(",", "=2C")
         self._first = f"n={name},r={nonce}"
         self._expected = b""
-        self._is_begun = False
+        self._is_started = False
 
-    def answer(self, said: bytes) -> bytes:
+    def answer(self, challenge: bytes) -> bytes:
         """The response to the server's message: first message, challenge or signature. Raises NoProof."""
-        if not self._is_begun:
-            self._is_begun = True
+        if not self._is_started:
+            self._is_started = True
             return f"n,,{self._first}".encode()
-        told = _attributes(said)
-        if "e" in told:
+        attributes = _attributes(challenge)
+        if "e" in attributes:
             raise NoProof("the account or its password is refused")
         if not self._expected:
-            return self._final(said.decode("utf-8", "replace"), told)
-        if not hmac.compare_digest(_bytes(told.get("v", "")), self._expected):
+            return self._final(challenge.decode("utf-8", "replace"), attributes)
+        if not hmac.compare_digest(_bytes(attributes.get("v", "")), self._expected):
             raise NoProof("the server does not know the password, so it is not the one it says to be")
         self.is_server_proved = True
         return b""
 
-    def _final(self, challenge: str, told: dict[str, str]) -> bytes:
-        nonce, rounds = told.get("r", ""), told.get("i", "")
-        if "m" in told or not nonce.startswith(self._nonce) or nonce == self._nonce:
+    def _final(self, challenge: str, attributes: dict[str, str]) -> bytes:
+        nonce, rounds = attributes.get("r", ""), attributes.get("i", "")
+        if "m" in attributes or not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise NoProof("the server's challenge is not for this bot")
         if not (rounds.isascii() and rounds.isdigit() and len(rounds) < 9):
             raise NoProof("the server's words cannot be read")
@@ -103,7 +103,7 @@ class Scram:
             raise NoProof(f"the server asks for {rounds} rounds")
         without_proof = f"c=biws,r={nonce}"
         signed = f"{self._first},{challenge},{without_proof}".encode()
-        salted = hashlib.pbkdf2_hmac(self._hash, self._password.encode(), _bytes(told.get("s", "")), int(rounds))
+        salted = hashlib.pbkdf2_hmac(self._hash, self._password.encode(), _bytes(attributes.get("s", "")), int(rounds))
         key = self._hmac(salted, b"Client Key")
         signature = self._hmac(hashlib.new(self._hash, key).digest(), signed)
         proof = bytes(one ^ other for one, other in zip(key, signature, strict=True))
@@ -122,8 +122,8 @@ def _lines(proof: bytes) -> list[bytes]:
     return [encode("AUTHENTICATE", piece) for piece in pieces]
 
 
-def _attributes(said: bytes) -> dict[str, str]:
-    return {one[0]: one[2:] for one in said.decode("utf-8", "replace").split(",") if one[1:2] == "="}
+def _attributes(message: bytes) -> dict[str, str]:
+    return {one[0]: one[2:] for one in message.decode("utf-8", "replace").split(",") if one[1:2] == "="}
 
 
 def _bytes(text: str) -> bytes:
@@ -139,7 +139,7 @@ def _prepared(text: str) -> str:
     return unicodedata.normalize("NFKC", "".join(mapped))
 
 
-WANTED = frozenset(
+CAPABILITIES = frozenset(
     {
         "account-notify",
         "account-tag",
@@ -241,10 +241,10 @@ class Registration:
         return []
 
     def _ask(self) -> list[bytes]:
-        wanted = sorted(WANTED & set(self._offered))
+        capabilities = sorted(CAPABILITIES & set(self._offered))
         if not self._proved and self._offers_the_mechanism():
-            wanted.append(_SASL)
-        return [encode("CAP", "REQ", " ".join(wanted))] if wanted else self._end_of_caps()
+            capabilities.append(_SASL)
+        return [encode("CAP", "REQ", " ".join(capabilities))] if capabilities else self._end_of_caps()
 
     def _offers_the_mechanism(self) -> bool:
         mechanisms = self._offered.get(_SASL)
@@ -296,10 +296,10 @@ class Registration:
         return []
 
 
-def joins(wanted: Sequence[tuple[str, str]], features: Features) -> list[bytes]:
+def joins(channels: Sequence[tuple[str, str]], features: Features) -> list[bytes]:
     """JOIN lines for these channels, each with its key or an empty string; as many per line as the server accepts."""
     # In one line, channels with keys have to come first.
-    rest = sorted(wanted, key=lambda channel: not channel[1])
+    rest = sorted(channels, key=lambda channel: not channel[1])
     lines: list[bytes] = []
     while rest:
         some = features.joins_at_once

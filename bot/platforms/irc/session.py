@@ -12,14 +12,14 @@ import structlog
 
 from bot.platforms.base import SendFailed
 from bot.platforms.irc.registration import Registration, joins
-from bot.platforms.irc.state import WHOX_FIELDS, State, WantedChannels
+from bot.platforms.irc.state import WHOX_FIELDS, ConfiguredChannels, State
 from bot.platforms.irc.wire import Connection, Line, encode, one_word
 from config.sections.irc import BY_NICK, IrcSettings
 from services.clock import Clock, Deadlines
 
 LABEL = "label"
 _REFUSALS = {
-    "401": "there is nobody of that name",
+    "401": "no user has that name",
     "402": "there is no such server",
     "403": "there is no such channel",
     "404": "the channel takes no messages from the bot",
@@ -118,7 +118,7 @@ class Receipts:
         sent = self._waiting.get(token)
         if sent is not None and "echo-message" in self._state.caps:
             self.forget(sent)
-            _fail(sent, "the server took the line and told it to nobody", retryable=False)
+            _fail(sent, "the server accepted the line but delivered it to nobody", retryable=False)
         else:
             self._answer(sent, None)
 
@@ -172,7 +172,7 @@ class Session:
         self,
         connection: Connection,
         settings: IrcSettings,
-        channels: WantedChannels,
+        channels: ConfiguredChannels,
         clock: Clock,
         deadlines: Deadlines,
     ) -> None:
@@ -314,10 +314,10 @@ class Session:
 
     def _regain(self, line: Line) -> None:
         """Reclaim the configured nick when its holder gives it up."""
-        fold, wanted = self.state.features.fold, self._settings.nick
-        if fold(line.nick) == fold(wanted) and not self.state.is_me(line.nick) and not self.state.is_me(wanted):
-            self.soon(encode("NICK", wanted))
-        if line.command == "NICK" and self.state.is_me(wanted):
+        fold, nick = self.state.features.fold, self._settings.nick
+        if fold(line.nick) == fold(nick) and not self.state.is_me(line.nick) and not self.state.is_me(nick):
+            self.soon(encode("NICK", nick))
+        if line.command == "NICK" and self.state.is_me(nick):
             _log.info("irc_nick", network=self._settings.account, nick=self.state.nick)
 
     def _whois(self, line: Line) -> None:
@@ -352,25 +352,25 @@ class Session:
                     return
                 continue
             self._ask_for_channels()
-            wanted = self._settings.nick
-            if not self.state.is_me(wanted) and now - self._nick_at >= _NICK_SECONDS:
+            nick = self._settings.nick
+            if not self.state.is_me(nick) and now - self._nick_at >= _NICK_SECONDS:
                 self._nick_at = now
-                self.soon(encode("NICK", wanted))
+                self.soon(encode("NICK", nick))
 
     def _ask_for_channels(self) -> None:
         for line in joins(self.channels.due(self.state), self.state.features):
             self.soon(line)
 
 
-KEPT_SECONDS = 7 * 86_400.0
+QUEUE_SECONDS = 7 * 86_400.0
 """How long messages for an account are kept, in seconds from their time."""
-NICK_KEPT_SECONDS = 3600.0
+NICK_QUEUE_SECONDS = 3600.0
 """The same for a bare nick: a disconnected user is back by then; later the nick may be another user's."""
 _ASK_AGAIN_SECONDS = 600.0
 """Interval of checks: a user without a common channel comes back unnoticed."""
 _HERE_SECONDS = 60.0
 """A user who wrote this recently is online."""
-_MEMBERS_KEPT = 2000
+_MOST_MEMBERS = 2000
 
 
 class Absent:
@@ -387,33 +387,35 @@ class Absent:
         _keep(self._seen_at, identity, self._clock.monotonic())
         self._wake(identity)
 
-    def ask_again(self) -> None:
+    def reset(self) -> None:
         """Check all awaited users again."""
         self._seen_at.clear()
         for identity in list(self._awaited):
             self._wake(identity)
 
     async def until_there(
-        self, identity: str, is_there: Callable[[], Awaitable[bool]], said_seconds_ago: float = 0.0
+        self, identity: str, is_there: Callable[[], Awaitable[bool]], age_seconds: float = 0.0
     ) -> None:
         """Wait until `identity` is online, or the message has been kept for its maximum time."""
-        kept = NICK_KEPT_SECONDS if identity.startswith(BY_NICK) else KEPT_SECONDS
-        last_at = self._clock.monotonic() + kept - said_seconds_ago
-        is_told = False
+        limit_seconds = NICK_QUEUE_SECONDS if identity.startswith(BY_NICK) else QUEUE_SECONDS
+        last_at = self._clock.monotonic() + limit_seconds - age_seconds
+        is_logged = False
         while not (self._was_seen_lately(identity) or await is_there()):
-            left = last_at - self._clock.monotonic()
-            if left <= 0:
+            remaining = last_at - self._clock.monotonic()
+            if remaining <= 0:
                 return
-            if not is_told:
-                _log.info("irc_member_away", network=self._network, member=identity, kept_hours=round(left / 3600, 1))
-                is_told = True
-            await self._news_of(identity, min(left, _ASK_AGAIN_SECONDS))
+            if not is_logged:
+                _log.info(
+                    "irc_member_away", network=self._network, member=identity, kept_hours=round(remaining / 3600, 1)
+                )
+                is_logged = True
+            await self._wait_for_change(identity, min(remaining, _ASK_AGAIN_SECONDS))
 
     def _was_seen_lately(self, identity: str) -> bool:
         at = self._seen_at.get(identity)
         return at is not None and self._clock.monotonic() - at < _HERE_SECONDS
 
-    async def _news_of(self, identity: str, seconds: float) -> None:
+    async def _wait_for_change(self, identity: str, seconds: float) -> None:
         event = self._awaited.setdefault(identity, asyncio.Event())
         tasks = asyncio.create_task(event.wait()), asyncio.create_task(self._clock.sleep(seconds))
         try:
@@ -432,5 +434,5 @@ class Absent:
 def _keep(times: OrderedDict[str, float], identity: str, at: float) -> None:
     times[identity] = at
     times.move_to_end(identity)
-    if len(times) > _MEMBERS_KEPT:
+    if len(times) > _MOST_MEMBERS:
         times.popitem(last=False)

@@ -183,7 +183,7 @@ class State:
         if step is not None:
             step(line)
         if line.command in ("PRIVMSG", "NOTICE", "TAGMSG") and "!" in line.source:
-            self._heard(line)
+            self._note_activity(line)
 
     def is_me(self, nick: str) -> bool:
         """Whether `nick` is the bot's."""
@@ -270,7 +270,7 @@ class State:
         if person is not None:
             person.account = _account(account)
 
-    def _heard(self, line: Line) -> None:
+    def _note_activity(self, line: Line) -> None:
         if self.is_me(line.nick):
             self.mask = line.source.partition("!")[2]
         elif "account-tag" in self.caps:
@@ -302,8 +302,8 @@ class State:
     def _leaves(self, name: str, nick: str) -> None:
         folded = self.features.fold(name)
         if self.is_me(nick):
-            gone = self.channels.pop(folded, None)
-            for other in gone.members if gone else ():
+            channel = self.channels.pop(folded, None)
+            for other in channel.members if channel else ():
                 self._forget(other)
         elif folded in self.channels:
             self.channels[folded].members.pop(self.features.fold(nick), None)
@@ -373,9 +373,9 @@ class State:
         channel.is_listed = True
         if listed is None:
             return
-        for gone in set(channel.members) - listed - {self.features.fold(self.nick)}:
-            del channel.members[gone]
-            self._forget(gone)
+        for absent in set(channel.members) - listed - {self.features.fold(self.nick)}:
+            del channel.members[absent]
+            self._forget(absent)
 
     def _whox(self, line: Line) -> None:
         """`me token channel user host nick flags account`."""
@@ -386,10 +386,10 @@ class State:
         self._proves(line.param(5), line.param(7))
 
 
-def _account(told: str) -> str:
+def _account(reported: str) -> str:
     """The account in a server's reply, where `*` and `0` mean none. One that looks like the prefix of a nick identity
     is ignored, since it could be used to impersonate."""
-    return "" if told in ("*", "0") or told.startswith(BY_NICK) else told
+    return "" if reported in ("*", "0") or reported.startswith(BY_NICK) else reported
 
 
 def _is_below(prefixes: Mapping[str, str], mode: str, held: set[str]) -> bool:
@@ -421,7 +421,7 @@ most people."""
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _ConfiguredChannel:
     name: str
     key: str
     problem: str = ""
@@ -434,24 +434,24 @@ class _Wanted:
     joined_at: float = float("-inf")
 
 
-class WantedChannels:
+class ConfiguredChannels:
     """Requests channels again after rejections, with growing pauses. Outlives connections."""
 
     def __init__(self, settings: Sequence[IrcChannelSettings], network: str, now: Callable[[], float]) -> None:
         """`now` returns seconds on a monotonic clock."""
-        self._wanted = [_Wanted(one.name, one.key.get_secret_value()) for one in settings]
+        self._channels = [_ConfiguredChannel(one.name, one.key.get_secret_value()) for one in settings]
         self._network = network
         self._now = now
 
     def connected(self) -> None:
         """Reset pauses for a new connection, where earlier rejections may not apply."""
-        for one in self._wanted:
+        for one in self._channels:
             one.problem, one.next_at, one.refusals = "", 0.0, 0
 
     def due(self, state: State) -> list[tuple[str, str]]:
         """Names and keys of the channels to request now."""
         now = self._now()
-        due = [one for one in self._wanted if one.next_at <= now and not _is_in(state, one.name)]
+        due = [one for one in self._channels if one.next_at <= now and not _is_in(state, one.name)]
         for one in due:
             # Until the answer arrives.
             one.next_at = now + _ANSWER_SECONDS
@@ -465,72 +465,72 @@ class WantedChannels:
             case "KICK" if state.is_me(line.param(1)):
                 self._kicked(line, state)
             case "INVITE" if state.is_me(line.param(0)):
-                wanted = self._find(line.param(1), state)
-                if wanted is not None:
-                    wanted.next_at = 0.0
+                channel = self._find(line.param(1), state)
+                if channel is not None:
+                    channel.next_at = 0.0
             case command if command in _REFUSED:
-                wanted = self._find(line.param(1), state)
-                if wanted is not None and not _is_in(state, wanted.name):
-                    self._pause(wanted, _REFUSED[command])
+                channel = self._find(line.param(1), state)
+                if channel is not None and not _is_in(state, channel.name):
+                    self._pause(channel, _REFUSED[command])
 
     def problem(self, name: str, state: State) -> str | None:
         """Why the bot is not in channel `name`; empty while it is being requested; None if it is not configured."""
-        wanted = self._find(name, state)
-        return None if wanted is None else wanted.problem
+        channel = self._find(name, state)
+        return None if channel is None else channel.problem
 
     def waits_for_people_until(self, name: str, state: State) -> float:
         """Time until which messages to channel `name` wait because nobody else is there; in the past if they need not
         wait."""
-        wanted = self._find(name, state)
-        return float("-inf") if wanted is None or state.has_people(name) else wanted.joined_at + _PEOPLE_SECONDS
+        channel = self._find(name, state)
+        return float("-inf") if channel is None or state.has_people(name) else channel.joined_at + _PEOPLE_SECONDS
 
     def problems(self) -> list[str]:
         """For operators: rejected channels with the reason and the time of the next request."""
         now = self._now()
         return [
             f"{one.name}: {one.problem}; tried again in {max(one.next_at - now, 0):.0f} s"
-            for one in self._wanted
+            for one in self._channels
             if one.problem
         ]
 
     def _joined(self, name: str, state: State) -> None:
-        wanted = self._find(name, state)
-        if wanted is not None:
-            wanted.problem = ""
+        channel = self._find(name, state)
+        if channel is not None:
+            channel.problem = ""
         if not _is_in(state, name):
             return
-        if wanted is not None:
-            wanted.joined_at = self._now()
+        if channel is not None:
+            channel.joined_at = self._now()
         _log.info("irc_joined", network=self._network, channel=name)
 
     def _kicked(self, line: Line, state: State) -> None:
-        wanted = self._find(line.param(0), state)
+        channel = self._find(line.param(0), state)
         _log.warning("irc_kicked", network=self._network, channel=line.param(0), by=line.nick)
-        if wanted is None:
+        if channel is None:
             return
         now = self._now()
-        if now - wanted.kicked_at > _KICKED_AGAIN_SECONDS:
-            wanted.refusals = 0
-        wanted.kicked_at = now
-        self._pause(wanted, "the bot was kicked")
+        if now - channel.kicked_at > _KICKED_AGAIN_SECONDS:
+            channel.refusals = 0
+        channel.kicked_at = now
+        self._pause(channel, "the bot was kicked")
 
-    def _pause(self, wanted: _Wanted, problem: str) -> None:
+    def _pause(self, channel: _ConfiguredChannel, problem: str) -> None:
         """Request the channel again after a growing pause."""
-        wanted.problem = problem
-        wanted.refusals += 1
-        seconds = _PAUSES.wait_after(wanted.refusals)
-        wanted.next_at = self._now() + seconds
+        channel.problem = problem
+        channel.refusals += 1
+        seconds = _PAUSES.wait_after(channel.refusals)
+        channel.next_at = self._now() + seconds
         _log.warning(
             "irc_not_in_channel",
             network=self._network,
-            channel=wanted.name,
+            channel=channel.name,
             problem=problem,
             next_try_seconds=round(seconds),
         )
 
-    def _find(self, name: str, state: State) -> _Wanted | None:
+    def _find(self, name: str, state: State) -> _ConfiguredChannel | None:
         fold = state.features.fold
-        return next((one for one in self._wanted if fold(one.name) == fold(name)), None)
+        return next((one for one in self._channels if fold(one.name) == fold(name)), None)
 
 
 def _is_in(state: State, name: str) -> bool:

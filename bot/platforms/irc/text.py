@@ -6,11 +6,11 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import regex
 
 from bot.platforms.base import Outgoing
+from bot.platforms.markdown import plain_lines
 
 _CTCP = "\x01"
 _CODES = re.compile(
@@ -20,19 +20,6 @@ _CODES = re.compile(
 _UNSENDABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\ud800-\udfff]")
 _LINE_ENDS = re.compile("\r\n|[\r\n\x0b\x0c\x85\u2028\u2029]")
 _GRAPHEME = regex.compile(r"\X")
-
-_FENCE = re.compile(r"\s*(?:```|~~~)")
-_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*\s*")
-_IMAGE = re.compile(r"!\[([^\]\n]*)\]\(\s*<?([^\s)>]+)>?[^)\n]*\)")
-_LINK = re.compile(r"\[([^\]\n]+)\]\(\s*<?([^\s)>]+)>?[^)\n]*\)")
-_BARE_LINK = re.compile(r"<(https?://[^\s<>|]+)>")
-_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-_MARKS = (
-    re.compile(r"(?<![\w*\\])(\*\*\*|\*\*|\*)(?=[^\s*])(.+?)(?<=[^\s*\\])\1(?![\w*])"),
-    re.compile(r"(?<![\w\\])(___|__|_)(?=[^\s_])(.+?)(?<=[^\s_\\])\1(?!\w)"),
-    re.compile(r"(?<!~)(~~)(?=\S)(.+?)(?<=\S)\1(?!~)"),
-)
-_ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!~|>-])")
 # Prefixes that other bots and clients interpret as a command at the start of a line.
 _LIKE_A_COMMAND = re.compile(r"[/!.~?%$&+;,@\\-][^\W\d_]")
 
@@ -63,21 +50,10 @@ def without_codes(text: str) -> str:
     return _CODES.sub("", text)
 
 
-def plain_lines(text: str) -> list[str]:
-    """`text`, perhaps Markdown, as lines of plain text without empty ones. Image URLs are reduced to the host: clients
-    may fetch them automatically, which would leak data in the URL to its author."""
-    lines: list[str] = []
-    in_code = False
-    for line in _LINE_ENDS.sub("\n", text).split("\n"):
-        if _FENCE.match(line) and (in_code or "`" not in line.strip().lstrip("`")):
-            in_code = not in_code
-            continue
-        line = _CODES.sub("", line).replace("\t", "    ")
-        line = _UNSENDABLE.sub("\ufffd", line)
-        line = line if in_code else _plain(line)
-        if line.strip():
-            lines.append(line.rstrip())
-    return lines
+def sendable_lines(text: str) -> list[str]:
+    """`text`, perhaps Markdown, as lines of plain text without empty ones."""
+    text = _CODES.sub("", _LINE_ENDS.sub("\n", text)).replace("\t", "    ")
+    return [line.rstrip() for line in plain_lines(_UNSENDABLE.sub("\ufffd", text)) if line.strip()]
 
 
 def harmless(line: str) -> str:
@@ -117,43 +93,14 @@ def _cut(line: str, room: int) -> int:
     return len(line.encode("utf-8", "replace")[:room].decode("utf-8", "ignore"))
 
 
-def _plain(line: str) -> str:
-    heading = _HEADING.fullmatch(line)
-    line = heading[1] if heading else line
-    pieces: list[str] = []
-    at = 0
-    # Text in backquotes is left as it is.
-    for code in _CODE.finditer(line):
-        pieces += [_without_marks(line[at : code.start()]), code[2].strip() or code[0]]
-        at = code.end()
-    return "".join([*pieces, _without_marks(line[at:])])
-
-
-def _without_marks(text: str) -> str:
-    text = _IMAGE.sub(lambda found: _image(found[1], found[2]), text)
-    text = _LINK.sub(lambda found: found[1] if found[1] == found[2] else f"{found[1]} ({found[2]})", text)
-    text = _BARE_LINK.sub(r"\1", text)
-    for marks in _MARKS:
-        text = marks.sub(r"\2", text)
-    return _ESCAPED.sub(r"\1", text)
-
-
-def _image(words: str, address: str) -> str:
-    try:
-        host = urlsplit(address).hostname
-    except ValueError:
-        host = None
-    return f"{words or 'image'} (image at {host})" if host else f"{words or 'image'} (image)"
-
-
-_KEPT = 500
+_MOST_INTERRUPTED = 500
 _LEAST_BYTES = 40
 
 
 class Progress(NamedTuple):
     """Progress of a message on the network."""
 
-    said: str
+    sent_text: str
     """The text of the lines that arrived, without spaces."""
     first_id: str
     """Native id of the first of them; empty if none has arrived."""
@@ -166,34 +113,34 @@ class Interrupted:
     """Messages interrupted between two lines: a retry continues there, however the rest is split."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Progress] = OrderedDict()
+        self._progress: OrderedDict[str, Progress] = OrderedDict()
 
     def of(self, key: str) -> Progress:
         """The progress of the message with this idempotency key."""
-        return self._kept.get(key, NOTHING)
+        return self._progress.get(key, NOTHING)
 
     def keep(self, key: str, progress: Progress) -> None:
         """Record that another line arrived."""
-        self._kept[key] = progress
-        self._kept.move_to_end(key)
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        self._progress[key] = progress
+        self._progress.move_to_end(key)
+        if len(self._progress) > _MOST_INTERRUPTED:
+            self._progress.popitem(last=False)
 
     def forget(self, key: str) -> None:
         """Remove a complete message."""
-        self._kept.pop(key, None)
+        self._progress.pop(key, None)
 
 
 def lines_of(
-    outgoing: Outgoing, said: str, addressees: Sequence[str], room: Callable[[], int]
+    outgoing: Outgoing, sent_text: str, addressees: Sequence[str], room: Callable[[], int]
 ) -> Iterator[tuple[str, str]]:
-    """The lines left to send after `said`, each with its part of the message. The first line of all begins with the
-    nicks of the addressees. `room` returns the bytes of text per line; it is called for each line, because it depends
-    on the bot's nick."""
-    lines = plain_lines(outgoing.text)
+    """The lines left to send after `sent_text`, each with its part of the message. The first line of all begins with
+    the nicks of the addressees. `room` returns the bytes of text per line; it is called for each line, because it
+    depends on the bot's nick."""
+    lines = sendable_lines(outgoing.text)
     lines += [f"{one.name}: {one.url}" for one in outgoing.attachments if one.url]
-    rest = _after(said, lines or ["…"])
-    head = "" if said else _head(rest[0], addressees) if rest else ""
+    rest = _after(sent_text, lines or ["…"])
+    head = "" if sent_text else _head(rest[0], addressees) if rest else ""
     for line in rest:
         while line:
             room_bytes = max(room(), _LEAST_BYTES)
@@ -212,21 +159,21 @@ def without_spaces(text: str) -> str:
 
 def _head(first: str, addressees: Sequence[str]) -> str:
     """`ann, bob: `, without nicks in the text; at most five."""
-    spoken = first[:200].casefold()
-    nicks = [nick for nick in dict.fromkeys(addressees) if nick.casefold() not in spoken]
+    folded = first[:200].casefold()
+    nicks = [nick for nick in dict.fromkeys(addressees) if nick.casefold() not in folded]
     return f"{', '.join(nicks[:5])}: " if nicks else ""
 
 
-def _after(said: str, lines: Sequence[str]) -> list[str]:
+def _after(sent_text: str, lines: Sequence[str]) -> list[str]:
     """`lines` after the text that has been sent; all of them if they do not begin with it."""
-    left = list(said)
-    left.reverse()
+    rest = list(sent_text)
+    rest.reverse()
     for number, line in enumerate(lines):
         for place, char in enumerate(line):
-            if not left:
+            if not rest:
                 return [one for one in (line[place:].lstrip(" "), *lines[number + 1 :]) if one]
             if char.isspace():
                 continue
-            if left.pop() != char:
+            if rest.pop() != char:
                 return list(lines)
-    return [] if not left else list(lines)
+    return [] if not rest else list(lines)

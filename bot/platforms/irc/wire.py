@@ -246,13 +246,13 @@ class Connection:
     async def keep_alive(self) -> None:
         """Ping a silent server; abort the connection if it does not answer."""
         while True:
-            heard = self._chunks
+            chunks = self._chunks
             await self._clock.sleep(self._settings.ping_seconds)
-            if self._chunks != heard:
+            if self._chunks != chunks:
                 continue
             self.write(encode("PING", "still-there"))
             await self._clock.sleep(self._settings.answer_seconds)
-            if self._chunks == heard:
+            if self._chunks == chunks:
                 self.abort(
                     f"the server was silent for {self._settings.ping_seconds + self._settings.answer_seconds:g} s"
                 )

@@ -9,10 +9,12 @@
       privateRoom: "You and {bot}", onlyYou: "only you see this", waiting: "waiting for the server", failed: "not sent: {why}",
       again: "Try again", discard: "Discard", offline: "No connection. What you write is kept and sent later.", joining: "Connecting…",
       newMessages: "{count} new messages", newMessage: "1 new message", today: "Today", yesterday: "Yesterday", you: "You", bot: "bot",
-      owner: "owner", member: "member", ask: "Ask {bot}", earlier: "An earlier message", linkUsed: "This owner link was used already or is too old.",
+      owner: "owner", admin: "admin", moderator: "moderator", member: "member", ask: "Ask {bot}", earlier: "An earlier message", linkUsed: "This owner link was used already or is too old.",
       nameTaken: "That is the bot's name, or looks like it. Please take another one.", nameUnreadable: "Please take a name of 1 to 40 characters that can be seen.", tooMany: "Too many people are joining. Trying again…",
-      welcomeTitle: "Say something to {bot}", welcomeText: "{bot} answers when you mention it, reply to it, or type a command. Try one of these:",
-      tryAsk: "@{bot} what's the weather in Oslo?", tryHelp: "/help",
+      welcomeTitle: "Say something to {bot}", welcomeText: "{bot} answers when you mention it, reply to it, or type a command. /help shows what it can do. Try one of these:",
+      tryRemind: "@{bot} remind me in 20 minutes to check the oven", tryPick: "@{bot} choose between tea and coffee", tryHelp: "/help",
+      privateTitle: "Your private chat with {bot}", privateText: "Only you see this chat, and {bot} answers every message: there is no need to mention it. Ask for reminders, to-do lists, sums, the weather and more. Try one of these:",
+      tryDice: "roll two dice", tryReminder: "remind me in 10 minutes to take the pizza out",
     },
     zh: {
       rooms: "房间", people: "成员", newRoom: "加入或新建房间", openRoom: "打开房间", rename: "改名", menu: "房间和成员",
@@ -21,10 +23,12 @@
       privateRoom: "你和 {bot}", onlyYou: "仅你可见", waiting: "等待服务器", failed: "未发送：{why}",
       again: "重试", discard: "丢弃", offline: "连接已断开。你写的内容会保留，稍后自动发送。", joining: "正在连接…",
       newMessages: "{count} 条新消息", newMessage: "1 条新消息", today: "今天", yesterday: "昨天", you: "你", bot: "机器人",
-      owner: "主人", member: "成员", ask: "问 {bot}", earlier: "较早的消息", linkUsed: "这个主人链接已被使用或已过期。",
+      owner: "主人", admin: "管理员", moderator: "协管员", member: "成员", ask: "问 {bot}", earlier: "较早的消息", linkUsed: "这个主人链接已被使用或已过期。",
       nameTaken: "这是机器人的名字，或者和它太像，请换一个。", nameUnreadable: "请用 1 到 40 个看得见的字符作名字。", tooMany: "加入的人太多，正在重试…",
-      welcomeTitle: "和 {bot} 说句话", welcomeText: "提到 {bot}、回复它，或输入命令，它就会回答。试试：",
-      tryAsk: "@{bot} 奥斯陆今天天气怎么样？", tryHelp: "/help",
+      welcomeTitle: "和 {bot} 说句话", welcomeText: "提到 {bot}、回复它，或输入命令，它就会回答。用 /帮助 看看它能做什么。试试：",
+      tryRemind: "@{bot} 20分钟后提醒我关火", tryPick: "@{bot} 在茶、咖啡、水里选一个", tryHelp: "/帮助",
+      privateTitle: "你和 {bot} 的私聊", privateText: "这里的消息只有你能看到，每条 {bot} 都会回答，不用提到它。可以让它设提醒、记待办、算数、查天气等等。试试：",
+      tryDice: "掷两个骰子", tryReminder: "10分钟后提醒我把披萨拿出来",
     },
   };
   const LANGUAGE = (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
@@ -372,7 +376,7 @@
     name.onclick = () => mention(author.name);
     line.append(name);
     if (!author.id) line.append(make("span", "badge", say("bot")));
-    if (author.role && author.role !== "member") line.append(make("span", "badge", author.role === "owner" ? say("owner") : author.role));
+    if (author.role && author.role !== "member") line.append(make("span", "badge", say(author.role)));
     return line;
   }
 
@@ -385,7 +389,11 @@
       const name = id === me.id ? me.name : people.get(id);
       if (name && !event.text.includes(name) && replied?.sender?.id !== id) box.append(make("span", "at", `@${name}`), " ");
     }
-    write(box, event.text);
+    // Only answers of a model, and functions that say so: people's 2**3 or "# 1" is meant as it is.
+    if (event.format === "markdown") {
+      box.classList.add("rich");
+      format(box, event.text.replaceAll("\t", "    ").split("\n"));
+    } else write(box, event.text);
     return box;
   }
 
@@ -473,39 +481,137 @@
     while (log.firstElementChild?.matches(".day") && log.children[1]?.matches(".day")) log.firstElementChild.remove();
   }
 
-  // ---- text: links, code, names and strong words, as nodes ---------------------------------------------------------------------
+  // ---- text: links, code and names, and in the bot's answers Markdown, as nodes ------------------------------------
 
   const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const NESTED_AT_MOST = 6, COLUMNS_AT_MOST = 50;
 
-  function write(box, text) {
+  const PLAIN = "```(?:\\w*\\n)?(?<block>[\\s\\S]+?)```|`(?<code>[^`\\n]+)`|(?<url>https?://[^\\s<>\"'`，。！？、；：（）【】「」]+)";
+  // Marks between ASCII letters and digits are arithmetic or names: 2*3*4, snake_case.
+  const FORMATTED = "|\\\\(?<literal>[!-/:-@[-`{-~])"
+    + "|!?\\[(?<label>[^\\]\\n]+)\\]\\(<?(?<target>https?://[^\\s<>()\"]+(?:\\([^\\s<>()\"]*\\)[^\\s<>()\"]*)*)>?(?:\\s+\"[^\"\\n]*\")?\\)"
+    + "|(?<![A-Za-z0-9_*~])(?<mark>\\*{1,3}|_{1,3}|~~)(?=[^\\s*_~]|[*_~]{1,2}[^\\s*_~])(?<inner>[^\\n]+?)(?<=[^\\s*])\\k<mark>(?![A-Za-z0-9_*])";
+  const TAGS = { "*": ["em"], "**": ["strong"], "***": ["strong", "em"], _: ["em"], __: ["strong"], ___: ["strong", "em"], "~~": ["s"] };
+
+  let compiled = {}; // of the people who are known now: a large table has thousands of cells
+  function special(isFormatted) {
     const names = [bot.name, ...bot.aliases, ...people.values(), me.name].map(escaped).sort((a, b) => b.length - a.length).join("|");
-    const special = new RegExp(`\`\`\`(?:\\w*\\n)?([\\s\\S]+?)\`\`\`|\`([^\`\\n]+)\`|(https?://[^\\s<>"'\`，。！？、；：（）【】「」]+)|([@＠](?:${names}))(?![\\p{L}\\p{N}_])|\\*\\*([^*\\n]+)\\*\\*`, "giu");
+    if (compiled.names !== names) compiled = { names };
+    return compiled[isFormatted] ??= new RegExp(`${PLAIN}|(?<name>[@＠](?:${names}))(?![\\p{L}\\p{N}_])${isFormatted ? FORMATTED : ""}`, "giu");
+  }
+
+  function write(box, text, depth = NESTED_AT_MOST) {
     let at = 0;
-    for (const found of text.matchAll(special)) {
-      const [whole, block, code, url, name, strong] = found;
-      box.append(text.slice(at, found.index).replace(whole.startsWith("```") ? /\n$/ : /$^/, ""));
-      at = found.index + whole.length;
+    for (const found of text.matchAll(special(depth < NESTED_AT_MOST))) {
+      const { block, code, url, name, literal, label, target, mark, inner } = found.groups;
+      box.append(text.slice(at, found.index).replace(block === undefined ? /$^/ : /\n$/, ""));
+      at = found.index + found[0].length;
       if (block !== undefined) {
-        const pre = make("pre");
-        pre.append(make("code", "", block.replace(/\n$/, "")));
-        box.append(pre);
+        box.append(codeBlock(block.replace(/\n$/, "")));
         if (text[at] === "\n") at += 1; // the block ends its line by itself
       } else if (code !== undefined) box.append(make("code", "", code));
       else if (name !== undefined) box.append(make("span", "at", name));
-      else if (strong !== undefined) box.append(make("strong", "", strong));
-      else at = found.index + link(box, url);
+      else if (literal !== undefined) box.append(literal);
+      else if (target !== undefined) labelled(box, label, target);
+      else if (mark !== undefined) {
+        const inside = TAGS[mark].reduce((outer, tag) => outer.appendChild(make(tag)), box);
+        write(inside, inner, depth + 1);
+      } else at = found.index + link(box, url);
     }
     box.append(text.slice(at));
   }
 
   function link(box, url) {
     const tidy = url.replace(/[.,;:!?]+$|\)+$/, (tail) => tail.startsWith(")") && url.includes("(") ? tail : "");
-    const anchor = make("a", "", tidy);
-    anchor.href = tidy;
-    anchor.target = "_blank";
-    anchor.rel = "noopener noreferrer nofollow";
-    box.append(anchor);
+    box.append(anchor(tidy, tidy));
     return tidy.length;
+  }
+
+  function anchor(url, text) {
+    const made = make("a", "", text);
+    made.href = url;
+    made.target = "_blank";
+    made.rel = "noopener noreferrer nofollow";
+    return made;
+  }
+
+  // The host is shown, since the words of a link may name another one.
+  function labelled(box, label, url) {
+    let host = "";
+    try { host = new URL(url).host; } catch { box.append(`${label} (${url})`); return; }
+    box.append(anchor(url, label.replace(/\*\*|`/g, "")));
+    if (label !== url) box.append(make("small", "", ` (${host})`));
+  }
+
+  function codeBlock(text) {
+    const pre = make("pre");
+    pre.tabIndex = 0;
+    pre.append(make("code", "", text));
+    return pre;
+  }
+
+  const FENCE = /^ {0,3}(`{3,}|~{3,})[^`]*$/, HEADING = /^ {0,3}(#{1,6}) +(\S.*)$/, RULE = /^ {0,3}(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})$/;
+  const QUOTE = /^ {0,3}> ?/, ITEM = /^( *)([-*+•]|\d{1,9}[.)]) +(\S.*)$/, DELIMITER = /^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$/;
+  const isTable = (lines, at) => lines[at].includes("|") && lines[at].split("|").length <= COLUMNS_AT_MOST && (lines[at + 1] ?? "").includes("|") && DELIMITER.test(lines[at + 1]);
+  const isBlock = (lines, at) => [FENCE, HEADING, RULE, QUOTE, ITEM].some((each) => each.test(lines[at])) || isTable(lines, at);
+  const indentOf = (line) => line.search(/\S|$/);
+
+  // Each reader takes the lines of its block from the front of `lines`.
+  function format(box, lines, levels = [], depth = 0) {
+    while (lines.length) {
+      const line = lines[0], heading = HEADING.exec(line), fence = FENCE.exec(line);
+      if (!line.trim()) lines.shift();
+      else if (fence) {
+        lines.shift();
+        const end = lines.findIndex((each) => each.trim().startsWith(fence[1]) && !each.replaceAll(fence[1][0], "").trim());
+        box.append(codeBlock(lines.splice(0, end < 0 ? lines.length : end).join("\n")));
+        lines.shift();
+      } else if (heading) {
+        lines.shift();
+        while (levels.at(-1) >= heading[1].length) levels.pop();
+        levels.push(heading[1].length);
+        write(box.appendChild(make(`h${Math.min(6, levels.length + 1)}`)), heading[2].replace(/ +#+ *$/, ""), 0);
+      } else if (RULE.test(line)) { lines.shift(); box.append(make("hr")); }
+      else if (isTable(lines, 0)) table(box, lines);
+      else if (depth < NESTED_AT_MOST && QUOTE.test(line)) {
+        const end = lines.findIndex((each) => !QUOTE.test(each));
+        const quoted = lines.splice(0, end < 0 ? lines.length : end).map((each) => each.replace(QUOTE, ""));
+        format(box.appendChild(make("blockquote")), quoted, levels, depth + 1);
+      } else if (depth < NESTED_AT_MOST && ITEM.test(line)) list(box, lines, levels, depth);
+      else {
+        const said = [lines.shift()];
+        while (lines.length && lines[0].trim() && !isBlock(lines, 0)) said.push(lines.shift());
+        write(box.appendChild(make("p")), said.join("\n"), 0);
+      }
+    }
+  }
+
+  function list(box, lines, levels, depth) {
+    const [, spaces, bullet] = ITEM.exec(lines[0]), isOrdered = /\d/.test(bullet), made = make(isOrdered ? "ol" : "ul");
+    if (isOrdered) made.start = parseInt(bullet, 10);
+    for (let item; lines.length && (item = ITEM.exec(lines[0])) && /\d/.test(item[2]) === isOrdered && item[1].length <= spaces.length + 1; ) {
+      const body = [item[3].replace(/^\[ \] /, "☐ ").replace(/^\[x\] /i, "☑ ")], room = item[1].length + item[2].length + 1;
+      lines.shift();
+      const belongs = () => indentOf(lines.find((each) => each.trim()) ?? "") > item[1].length + 1;
+      for (let line; belongs(); body.push(line.slice(Math.min(indentOf(line), room)))) line = lines.shift();
+      format(made.appendChild(make("li")), body, levels, depth + 1);
+      while (lines.length > 1 && !lines[0].trim() && (ITEM.test(lines[1]) || !lines[1].trim())) lines.shift();
+    }
+    box.append(made);
+  }
+
+  function table(box, lines) {
+    const cellsOf = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((each) => each.replaceAll("\\|", "|").trim());
+    const head = cellsOf(lines.shift()), sides = cellsOf(lines.shift()).map((each) => (each.endsWith(":") ? (each.startsWith(":") ? "center" : "right") : "left"));
+    const frame = box.appendChild(make("div", "wide")), made = frame.appendChild(make("table")), rows = () => made.tBodies[0] ?? made.createTBody();
+    const fill = (row, tag, texts) => texts.slice(0, head.length).forEach((text, at) => {
+      const cell = row.appendChild(make(tag));
+      cell.style.textAlign = sides[at] ?? "left";
+      write(cell, text, 0);
+    });
+    frame.tabIndex = 0;
+    fill(made.createTHead().insertRow(), "th", head);
+    while (lines.length && lines[0].includes("|")) fill(rows().insertRow(), "td", cellsOf(lines.shift()));
   }
 
   // ---- scrolling -------------------------------------------------------------------------------------------------
@@ -625,10 +731,12 @@
   function welcome() {
     if (outbox.some((item) => item.room === room.id)) return;
     const box = make("li", load(localStorage, "rollcall.hinted", false) ? "welcome" : "welcome first");
-    box.append(make("h2", "", say("welcomeTitle")), make("p", "", say("welcomeText")));
-    for (const text of [say("tryAsk"), say("tryHelp")]) {
+    const isPrivate = Boolean(room.mark), tries = isPrivate ? ["tryDice", "tryReminder", "tryHelp"] : ["tryRemind", "tryPick", "tryHelp"];
+    box.append(make("h2", "", say(isPrivate ? "privateTitle" : "welcomeTitle")), make("p", "", say(isPrivate ? "privateText" : "welcomeText")));
+    for (const text of tries.map((key) => say(key))) {
       const button = make("button", "", text);
-      button.onclick = () => { $("text").value = text; fit(); $("text").focus(); };
+      // Nobody else reads a private chat, so the suggestion is sent; in a room it can be changed first.
+      button.onclick = () => { $("text").value = text; fit(); $("text").focus(); if (isPrivate) submit(); };
       box.append(button);
     }
     $("log").append(box);

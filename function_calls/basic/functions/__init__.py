@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from function_calls.basic.functions.dates import DATES
-from function_calls.basic.functions.declaring import EXAMPLE_NOW, LanguageFunction
+from function_calls.basic.functions.declaration import EXAMPLE_NOW, LanguageFunction
 from function_calls.basic.functions.encodings import ENCODINGS
 from function_calls.basic.functions.formatting import FORMATTING
 from function_calls.basic.functions.lists import CHANGING, LIST_CHANGES, LISTS

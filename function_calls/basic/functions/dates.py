@@ -8,11 +8,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, DATE, NUMBER, WHOLE, Kind, LanguageFunction, also, function
+from function_calls.basic.date_texts import HINT, Form, Moment, days_later, read, within_calendar
+from function_calls.basic.environment import World
+from function_calls.basic.functions.declaration import (
+    ANY,
+    DATE,
+    NUMBER,
+    WHOLE,
+    Kind,
+    LanguageFunction,
+    function,
+    with_aliases,
+)
 from function_calls.basic.functions.formatting import Unit, day_name, month_name, unit_of
-from function_calls.basic.moments import HINT, Form, Moment, days_later, read, within_calendar
-from function_calls.basic.values import as_number, kind_of, number_of, settled
-from function_calls.basic.world import World
+from function_calls.basic.values import as_number, kind_of, normalized_number, number_of
 from services.refs import JsonValue
 
 UNITS = "year, quarter, month, week, day, hour, minute and second"
@@ -48,7 +57,7 @@ def date_add(world: World, *values: JsonValue) -> JsonValue:
 
 def _later(world: World, moment: Moment, count: int | float, unit: Unit) -> Moment:
     if abs(count) > MOST_SECONDS:
-        raise RunError(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999")
+        raise RunError(RunCode.BAD_VALUE, "the date is outside the years 1 to 9999")
     if unit in _MONTHS:
         if moment.form == "time":
             return moment
@@ -83,7 +92,7 @@ def date_diff(world: World, *values: JsonValue) -> JsonValue:
         raise _no_unit("DATEDIFF")
     start, end = moment_of(world, first, "DATEDIFF"), moment_of(world, last, "DATEDIFF")
     if (start.form == "time") != (end.form == "time"):
-        raise RunError(RunCode.BAD_VALUE, "DATEDIFF cannot compare a date with a time without one")
+        raise RunError(RunCode.BAD_VALUE, "DATEDIFF cannot compare a date with a time of day")
     return _difference(world, start.at, end.at, unit)
 
 
@@ -117,7 +126,7 @@ def _unit_word(value: JsonValue) -> Unit | None:
 
 
 def _no_unit(name: str) -> RunError:
-    return RunError(RunCode.BAD_VALUE, f"{name} knows the units {UNITS}; this is none of them")
+    return RunError(RunCode.BAD_VALUE, f"{name}: unknown unit; known units: {UNITS}")
 
 
 def _wall(world: World, form: Form) -> Moment:
@@ -158,7 +167,7 @@ def _time(world: World, *values: JsonValue) -> JsonValue:
 
 def _date_value(moment: Moment) -> JsonValue:
     if moment.form == "time":
-        raise RunError(RunCode.BAD_VALUE, f"this is a time without a date; {HINT}")
+        raise RunError(RunCode.BAD_VALUE, f"expected a date, found a time of day; {HINT}")
     return str(Moment(moment.at, "date"))
 
 
@@ -168,7 +177,7 @@ def _weekday_name(world: World, value: JsonValue, short: JsonValue = None) -> Js
     if number is None:
         return day_name(_dated(moment_of(world, value, "WEEKDAYNAME")).weekday(), world.language, short=bool(short))
     if not 1 <= number <= 7:
-        raise RunError(RunCode.BAD_VALUE, "WEEKDAYNAME knows the days 1 (Sunday) to 7 (Saturday)")
+        raise RunError(RunCode.BAD_VALUE, "WEEKDAYNAME needs a day from 1 (Sunday) to 7 (Saturday)")
     return day_name((int(number) + 5) % 7, world.language, short=bool(short))
 
 
@@ -176,13 +185,13 @@ def _month_name(world: World, value: JsonValue, short: JsonValue = None) -> Json
     number = as_number(value)
     month = int(number) if number is not None else _dated(moment_of(world, value, "MONTHNAME")).month
     if not 1 <= month <= 12:
-        raise RunError(RunCode.BAD_VALUE, "MONTHNAME knows the months 1 to 12")
+        raise RunError(RunCode.BAD_VALUE, "MONTHNAME needs a month from 1 to 12")
     return month_name(month, world.language, short=bool(short))
 
 
 def _dated(moment: Moment) -> datetime:
     if moment.form == "time":
-        raise RunError(RunCode.BAD_VALUE, f"this is a time without a date; {HINT}")
+        raise RunError(RunCode.BAD_VALUE, f"expected a date, found a time of day; {HINT}")
     return moment.at
 
 
@@ -200,7 +209,7 @@ def _unix(world: World, *values: JsonValue) -> JsonValue:
 
 def _from_unix(world: World, seconds: int | float) -> JsonValue:
     if abs(seconds) > MOST_SECONDS:
-        raise RunError(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999")
+        raise RunError(RunCode.BAD_VALUE, "the date is outside the years 1 to 9999")
     start = datetime(1970, 1, 1, tzinfo=UTC)
     at = within_calendar(lambda: (start + timedelta(seconds=round(seconds))).astimezone(world.now().tzinfo))
     return str(Moment(at.replace(tzinfo=None), "both"))
@@ -211,13 +220,21 @@ def _part(name: str, give: Any, about: str, gives: int, kind: Kind = DATE) -> La
 
 
 DATES = (
-    function("NOW()", (), _now, "The date and time of the chat.", "NOW()", "2026-11-20 22:15:00", world=True),
-    function("TODAY()", (), _today, "The date of the chat.", "TODAY()", "2026-11-20", world=True),
+    function(
+        "NOW()",
+        (),
+        _now,
+        "The current date and time in the chat's time zone.",
+        "NOW()",
+        "2026-11-20 22:15:00",
+        world=True,
+    ),
+    function("TODAY()", (), _today, "The current date in the chat's time zone.", "TODAY()", "2026-11-20", world=True),
     function(
         "DATE([year or date], [month], [day])",
         (ANY, ANY, ANY),
         _date,
-        "Today; the date of a moment; or that of a year, a month and a day.",
+        "The current date; the date part of a date and time; or the date with this year, month and day.",
         "DATE(2026, 12, 24)",
         "2026-12-24",
         fewest=0,
@@ -227,7 +244,7 @@ DATES = (
         "DATESERIAL(year, month, day)",
         (WHOLE, WHOLE, WHOLE),
         _from_parts,
-        "The date of these.",
+        "The date with this year, month and day.",
         "DATESERIAL(2026, 12, 24)",
         "2026-12-24",
     ),
@@ -235,18 +252,18 @@ DATES = (
         "TIME([date])",
         (ANY,),
         _time,
-        "The time of day, of now or of a moment.",
+        "The current time of day, or the time of day of a date and time.",
         'TIME("2026-11-20 08:05")',
         "08:05:00",
         fewest=0,
         world=True,
     ),
-    *also(
+    *with_aliases(
         function(
             "DATEVALUE(text)",
             (DATE,),
             _date_value,
-            "The date that a text writes, without the time.",
+            "The date in a text, without the time.",
             'DATEVALUE("20.11.2026")',
             "2026-11-20",
         ),
@@ -256,7 +273,7 @@ DATES = (
         "TIMEVALUE(text)",
         (DATE,),
         lambda moment: str(Moment(moment.at, "time")),
-        "The time that a text writes.",
+        "The time of day in a text.",
         'TIMEVALUE("8:05 PM")',
         "20:05:00",
     ),
@@ -264,7 +281,7 @@ DATES = (
         "DATEADD(date, number, [unit])",
         (ANY, ANY, ANY),
         date_add,
-        f"The date so much later; a day is the unit unless another is named: {UNITS}.",
+        f"The date plus a number of units. Units: {UNITS}; the default is day.",
         'DATEADD("2026-01-31", 1, "month")',
         "2026-02-28",
         fewest=2,
@@ -274,7 +291,7 @@ DATES = (
         "DATEDIFF(from, to, [unit])",
         (ANY, ANY, ANY),
         date_diff,
-        "How many days lie between them, or other full units.",
+        "The number of full units between two dates; the default unit is day.",
         'DATEDIFF("2026-11-20", "2026-12-24", "day")',
         34,
         fewest=2,
@@ -287,10 +304,10 @@ DATES = (
     _part(
         "WEEKDAY",
         lambda moment: _dated(moment).isoweekday() % 7 + 1,
-        "The day of the week, 1 for Sunday to 7 for Saturday.",
+        "The day of the week, from 1 (Sunday) to 7 (Saturday).",
         6,
     ),
-    _part("WEEKNUM", lambda moment: _dated(moment).isocalendar().week, "The week of the year, as ISO counts them.", 47),
+    _part("WEEKNUM", lambda moment: _dated(moment).isocalendar().week, "The ISO week of the year.", 47),
     _part("HOUR", lambda moment: moment.at.hour, "The hour, 0 to 23.", 22),
     _part("MINUTE", lambda moment: moment.at.minute, "The minute.", 15),
     _part("SECOND", lambda moment: moment.at.second, "The second.", 30),
@@ -298,7 +315,7 @@ DATES = (
         "WEEKDAYNAME(day, [short])",
         (ANY, ANY),
         _weekday_name,
-        "The name of the day, of a date or of a number of WEEKDAY.",
+        "The name of the weekday of a date, or of a number as WEEKDAY returns it.",
         'WEEKDAYNAME("2026-11-20")',
         "Friday",
         fewest=1,
@@ -308,7 +325,7 @@ DATES = (
         "MONTHNAME(month, [short])",
         (ANY, ANY),
         _month_name,
-        "The name of the month, of a date or of a number.",
+        "The name of the month of a date, or of a number from 1 to 12.",
         "MONTHNAME(11)",
         "November",
         fewest=1,
@@ -318,15 +335,15 @@ DATES = (
         "DAYS(number)",
         (NUMBER,),
         lambda number: number,
-        "So many days, for `NOW() + DAYS(7)`.",
+        "A duration in days to add to a date: `NOW() + DAYS(7)`.",
         "TODAY() + DAYS(7)",
         "2026-11-27",
     ),
     function(
         "WEEKS(number)",
         (NUMBER,),
-        lambda number: settled(number * 7),
-        "So many weeks, for `NOW() + WEEKS(2)`.",
+        lambda number: normalized_number(number * 7),
+        "A duration in weeks to add to a date: `NOW() + WEEKS(2)`.",
         "TODAY() + WEEKS(2)",
         "2026-12-04",
     ),
@@ -334,7 +351,7 @@ DATES = (
         "HOURS(number)",
         (NUMBER,),
         lambda number: number / 24,
-        "So many hours, for `NOW() + HOURS(3)`.",
+        "A duration in hours to add to a date: `NOW() + HOURS(3)`.",
         "NOW() + HOURS(1)",
         "2026-11-20 23:15:00",
     ),
@@ -342,17 +359,17 @@ DATES = (
         "MINUTES(number)",
         (NUMBER,),
         lambda number: number / 1440,
-        "So many minutes, for `NOW() + MINUTES(30)`.",
+        "A duration in minutes to add to a date: `NOW() + MINUTES(30)`.",
         "NOW() + MINUTES(30)",
         "2026-11-20 22:45:00",
     ),
-    function("TIMER()", (), _timer, "The seconds since midnight.", "TIMER()", 80100, world=True),
-    *also(
+    function("TIMER()", (), _timer, "The number of seconds since midnight.", "TIMER()", 80100, world=True),
+    *with_aliases(
         function(
             "UNIXTIME([date])",
             (ANY,),
             _unix,
-            "The seconds since 1970 in UTC.",
+            "The number of seconds since 1970-01-01 00:00 UTC.",
             'UNIXTIME("1970-01-02T00:00:00Z")',
             86400,
             fewest=0,
@@ -364,7 +381,7 @@ DATES = (
         "FROMUNIX(seconds)",
         (NUMBER,),
         _from_unix,
-        "The date and time of so many seconds since 1970 in UTC.",
+        "The date and time for a number of seconds since 1970-01-01 00:00 UTC.",
         "YEAR(FROMUNIX(86400))",
         1970,
         world=True,

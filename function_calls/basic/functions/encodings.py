@@ -14,9 +14,9 @@ from typing import NoReturn
 from urllib.parse import quote, unquote
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, TEXT, also, function
-from function_calls.basic.measuring import DEEPEST, LARGEST, check_length, size_of, too_large
-from function_calls.basic.values import as_number, settled, taken_in, text_of
+from function_calls.basic.functions.declaration import ANY, TEXT, function, with_aliases
+from function_calls.basic.value_sizes import DEEPEST, LARGEST, check_length, size_of, too_large
+from function_calls.basic.values import as_number, normalized_number, normalized_value, text_of
 from services.refs import JsonValue
 
 _PLAIN = re.compile(r"[^\W\d_][\w ()/+.%°€$-]*(?<! )")
@@ -81,18 +81,18 @@ def _parse_json(text: str) -> JsonValue:
         value = json.loads(text, parse_int=_whole, parse_float=_fraction, parse_constant=_constant)
     except json.JSONDecodeError as error:
         raise RunError(
-            RunCode.BAD_VALUE, f"PARSEJSON: this is no JSON, from line {error.lineno}, column {error.colno} on"
+            RunCode.BAD_VALUE, f"PARSEJSON: invalid JSON at line {error.lineno}, column {error.colno}"
         ) from None
     if _DANGEROUS.search(text):
         value = _cleaned(value)
-    return taken_in(value)
+    return normalized_value(value)
 
 
 def _refuse_heavy(text: str) -> None:
     """Reject large or deep JSON before parsing, because values take much more memory than their JSON."""
     size = len(text) + 40 * text.count(",") + 64 * (text.count("[") + text.count("{") + text.count(":"))
     if size > 2 * LARGEST:
-        raise too_large("what PARSEJSON reads")
+        raise too_large("the result of PARSEJSON")
     if text.count("[") + text.count("{") <= DEEPEST:
         return
     depth = 0
@@ -102,21 +102,21 @@ def _refuse_heavy(text: str) -> None:
         elif found.group() in "]}":
             depth -= 1
         if depth > DEEPEST:
-            raise RunError(RunCode.BAD_VALUE, f"PARSEJSON reads JSON up to {DEEPEST} brackets deep")
+            raise RunError(RunCode.BAD_VALUE, f"PARSEJSON: more than {DEEPEST} nested brackets")
 
 
 def _whole(digits: str) -> int | float:
     if len(digits) > _LONGEST_INT:
         raise RunError(RunCode.BAD_VALUE, "PARSEJSON: a number is too large")
-    return settled(int(digits))
+    return normalized_number(int(digits))
 
 
 def _fraction(digits: str) -> int | float:
-    return settled(float(digits))
+    return normalized_number(float(digits))
 
 
 def _constant(name: str) -> NoReturn:
-    raise RunError(RunCode.BAD_VALUE, f"PARSEJSON: {name} is no number of JSON")
+    raise RunError(RunCode.BAD_VALUE, f"PARSEJSON: {name} is not a JSON number")
 
 
 def _cleaned(value: JsonValue) -> JsonValue:
@@ -142,7 +142,7 @@ def _from_base64(text: str) -> JsonValue:
     try:
         found = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
-        raise RunError(RunCode.BAD_VALUE, "FROMBASE64: this is no text in Base64") from None
+        raise RunError(RunCode.BAD_VALUE, "FROMBASE64: the text is not valid Base64") from None
     return found.replace("\0", "")
 
 
@@ -171,16 +171,16 @@ def _slug(text: str) -> JsonValue:
 
 
 ENCODINGS = (
-    *also(
+    *with_aliases(
         function("TOJSON(value)", (ANY,), _to_json, "The value as JSON.", "TOJSON([1, NULL])", "[1, null]"),
         "jsonstringify",
     ),
-    *also(
+    *with_aliases(
         function(
             "PARSEJSON(text)",
             (TEXT,),
             _parse_json,
-            "The value that JSON writes.",
+            "The value of a JSON text.",
             "PARSEJSON('{\"a\": [1]}')",
             {"a": [1]},
         ),
@@ -191,39 +191,46 @@ ENCODINGS = (
         "TOYAML(value)",
         (ANY,),
         yaml_of,
-        "The value as YAML, easy to read.",
+        "The value as YAML.",
         'TOYAML({"a": [1, "b"]})',
         "a:\n  - 1\n  - b\n",
     ),
-    *also(function("BASE64(text)", (TEXT,), _base64, "The text in Base64.", 'BASE64("hi")', "aGk="), "tobase64"),
-    function("FROMBASE64(text)", (TEXT,), _from_base64, "The text that Base64 holds.", 'FROMBASE64("aGk=")', "hi"),
-    *also(
+    *with_aliases(
+        function("BASE64(text)", (TEXT,), _base64, "The text encoded as Base64.", 'BASE64("hi")', "aGk="), "tobase64"
+    ),
+    function("FROMBASE64(text)", (TEXT,), _from_base64, "The text decoded from Base64.", 'FROMBASE64("aGk=")', "hi"),
+    *with_aliases(
         function(
             "URLENCODE(text)",
             (TEXT,),
             _url_encode,
-            "The text as part of an address.",
+            "The text percent-encoded for a URL.",
             'URLENCODE("a b&c")',
             "a%20b%26c",
         ),
         "encodeuri",
     ),
     function(
-        "URLDECODE(text)", (TEXT,), _url_decode, "The text that was part of an address.", 'URLDECODE("a%20b")', "a b"
+        "URLDECODE(text)", (TEXT,), _url_decode, "The text decoded from percent-encoding.", 'URLDECODE("a%20b")', "a b"
     ),
-    *also(
+    *with_aliases(
         function(
             "SHA256(text)",
             (TEXT,),
             _sha256,
-            "The SHA-256 checksum, in small hexadecimal letters.",
+            "The SHA-256 checksum in lower-case hexadecimal digits.",
             'LEFT(SHA256("hi"), 8)',
             "8f434346",
         ),
         "hash",
     ),
-    function("HTMLENCODE(text)", (TEXT,), _html, "The text as it stands in a page.", 'HTMLENCODE("a<b")', "a&lt;b"),
     function(
-        "SLUG(text)", (TEXT,), _slug, "The text as a name for files and addresses.", 'SLUG("Ação & Co.")', "acao-co"
+        "HTMLENCODE(text)",
+        (TEXT,),
+        _html,
+        "The text with the special characters of HTML escaped.",
+        'HTMLENCODE("a<b")',
+        "a&lt;b",
     ),
+    function("SLUG(text)", (TEXT,), _slug, "The text as a name for files and URLs.", 'SLUG("Ação & Co.")', "acao-co"),
 )

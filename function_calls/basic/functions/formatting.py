@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, DATE, TEXT, also, function
-from function_calls.basic.measuring import check_length
-from function_calls.basic.moments import Moment, read
+from function_calls.basic.date_texts import Moment, read
+from function_calls.basic.environment import World
+from function_calls.basic.functions.declaration import ANY, DATE, TEXT, function, with_aliases
+from function_calls.basic.value_sizes import check_length
 from function_calls.basic.values import as_number, kind_of, text_of
-from function_calls.basic.world import World
 from services.refs import JsonValue
 
 Unit = str
@@ -136,10 +136,10 @@ def format_date(moment: Moment, pattern: str, language: str) -> str:
     if not asked:
         raise RunError(
             RunCode.BAD_VALUE,
-            f"FORMAT finds nothing of a date in the pattern `{pattern[:_SHORT]}`; dd/MM/yyyy HH:mm is one",
+            f"FORMAT: the pattern `{pattern[:_SHORT]}` has no part for a date; write one such as dd/MM/yyyy HH:mm",
         )
     if moment.form == "time" and asked & {"year", "month", "day"}:
-        raise RunError(RunCode.BAD_VALUE, "FORMAT has a time without a date, and the pattern asks for the date")
+        raise RunError(RunCode.BAD_VALUE, "FORMAT: the pattern needs a date, but the value is a time of day")
     return "".join(_written(piece, moment.at, language, twelve="half" in asked) for piece in pieces)
 
 
@@ -297,7 +297,7 @@ def format_number(number: int | float, pattern: str, language: str) -> str | Non
     """Format a number by a pattern, halves rounded away from zero; None if the pattern is not for numbers. Raises
     RunError (BAD_VALUE) for an unknown region or a pattern that is too long."""
     if len(pattern) > _LONGEST:
-        raise RunError(RunCode.BAD_VALUE, f"a pattern for FORMAT has {_LONGEST} characters at the most")
+        raise RunError(RunCode.BAD_VALUE, f"a pattern for FORMAT may have at most {_LONGEST} characters")
     exact = Decimal(repr(number))
     found = _NAMED.fullmatch(_WORDS.get(pattern.strip().lower(), pattern))
     if found:
@@ -338,7 +338,7 @@ def _place(written: str | None, language: str) -> _Place:
     if key not in _PLACES:
         raise RunError(
             RunCode.BAD_VALUE,
-            f"FORMAT does not know how numbers are written in [{written}]; it knows {', '.join(_PLACES)}",
+            f"FORMAT: unknown number format [{written}]; known formats: {', '.join(_PLACES)}",
         )
     return _PLACES[key]
 
@@ -423,7 +423,7 @@ def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
     if value is None or value == "" or not pattern:
         return text_of(value)
     if len(pattern) > _LONGEST:
-        raise RunError(RunCode.BAD_VALUE, f"a pattern for FORMAT has {_LONGEST} characters at the most")
+        raise RunError(RunCode.BAD_VALUE, f"a pattern for FORMAT may have at most {_LONGEST} characters")
     number = None if type(value) is bool else as_number(value)
     if number is not None:
         made = format_number(number, pattern, world.language)
@@ -435,8 +435,10 @@ def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
     if _TEXT_MARKS.search(pattern):
         return _text(text_of(value), pattern)
     what = "number" if number is not None else "text"
-    known = "#,##0.00, 0000, 0%, n, F2, C2[pt]" if number is not None else "@, !, < and >, and none for dates fits it"
-    raise RunError(RunCode.BAD_VALUE, f"FORMAT knows no pattern `{pattern[:_SHORT]}` for a {what}; it knows {known}")
+    known = "#,##0.00, 0000, 0%, n, F2, C2[pt]" if number is not None else "@, !, < and >, and no pattern for dates"
+    raise RunError(
+        RunCode.BAD_VALUE, f"FORMAT: unknown pattern `{pattern[:_SHORT]}` for a {what}; known patterns: {known}"
+    )
 
 
 def _text(text: str, pattern: str) -> str:
@@ -445,7 +447,7 @@ def _text(text: str, pattern: str) -> str:
     if "@@" in pattern:
         characters = iter(text)
         return "".join(next(characters, "") if mark == "@" else mark for mark in pattern) + "".join(characters)
-    check_length(len(text) * 3 * len(_TEXT_MARKS.findall(pattern)), "the text that FORMAT makes")
+    check_length(len(text) * 3 * len(_TEXT_MARKS.findall(pattern)), "the result of FORMAT")
     if "@" in pattern:
         return pattern.replace("@", text)
     changed = {"!": text.upper(), ">": text.upper(), "<": text.lower(), "&": text.lower()}
@@ -465,18 +467,18 @@ FORMATTING = (
         "FORMAT(value, [pattern])",
         (ANY, TEXT),
         _format,
-        "A number, date or text as the pattern wants it; without one, as a text.",
+        "A number, date or text formatted by the pattern; without a pattern, the value as a text.",
         'FORMAT(1234.5, "#,##0.00")',
         "1,234.50",
         fewest=1,
         world=True,
     ),
-    *also(
+    *with_aliases(
         function(
             "FORMAT_DATE(date, [pattern])",
             (DATE, TEXT),
             _format_date,
-            "The date as the pattern wants it, as in 2026-11-20 without one.",
+            "The date formatted by the pattern; the default is like 2026-11-20.",
             'FORMAT_DATE("2026-11-20", "dd.MM.yyyy")',
             "20.11.2026",
             fewest=1,
@@ -485,12 +487,12 @@ FORMATTING = (
         "formatdate",
         "date_format",
     ),
-    *also(
+    *with_aliases(
         function(
             "FORMAT_TIME(date, [pattern])",
             (DATE, TEXT),
             _format_time,
-            "The time as the pattern wants it, as in 22:15 without one.",
+            "The time formatted by the pattern; the default is like 22:15.",
             'FORMAT_TIME("2026-11-20 22:15:00", "hh:mm tt")',
             "10:15 PM",
             fewest=1,

@@ -7,19 +7,30 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, GROUP, LIST, MAP, NUMBER, SERIES, TEXT, WHOLE, also, function
-from function_calls.basic.measuring import check_count, check_size
+from function_calls.basic.functions.declaration import (
+    ANY,
+    GROUP,
+    LIST,
+    MAP,
+    NUMBER,
+    SERIES,
+    TEXT,
+    WHOLE,
+    function,
+    with_aliases,
+)
+from function_calls.basic.value_sizes import check_count, check_size
 from function_calls.basic.values import (
+    abbreviated,
     as_number,
     finder,
     is_in,
     is_null,
     kind_of,
     member,
+    normalized_number,
     order,
     set_item,
-    settled,
-    some_of,
     text_of,
 )
 from services.refs import JsonValue
@@ -106,13 +117,13 @@ def _check_column(items: list[Any], values: list[Any], name: str) -> None:
     rows = [item for item in items if type(item) is dict]
     if not rows or not all(map(is_null, values)) or any(_has_key(row, name) for row in rows):
         return
-    known = ", ".join(some_of(tuple(dict.fromkeys(key for row in rows for key in row))))
-    raise RunError(RunCode.BAD_VALUE, f"no row has a column {name!r}; there are: {known}")
+    known = ", ".join(abbreviated(tuple(dict.fromkeys(key for row in rows for key in row))))
+    raise RunError(RunCode.BAD_VALUE, f"no row has a column {name!r}; the columns are: {known}")
 
 
 def _total(numbers: list[int | float]) -> int | float:
     try:
-        return settled(sum(numbers))
+        return normalized_number(sum(numbers))
     except OverflowError:
         raise RunError(RunCode.BAD_VALUE, "the number is too large") from None
 
@@ -177,7 +188,7 @@ LISTS = (
         "COUNT(group, [value])",
         (GROUP, ANY),
         _count,
-        "How many items a list or map has, or how often this value is among them.",
+        "The number of items of a list or map, or how often a value occurs in it.",
         "COUNT([4, 5, 4], 4)",
         2,
         fewest=1,
@@ -186,7 +197,7 @@ LISTS = (
         "UBOUND(list, [dimension])",
         (GROUP, WHOLE),
         _ubound,
-        "How many items the list has; the last one is at UBOUND - 1.",
+        "The number of items of the list; the index of the last one is UBOUND - 1.",
         'UBOUND(SPLIT("2+2", "+"))',
         2,
         fewest=1,
@@ -204,7 +215,7 @@ LISTS = (
         "FIRST(value[, count])",
         (ANY, ANY),
         _first,
-        "The first item of a list, NULL of an empty one; of a text, its first word. With a count a list of so many.",
+        "The first item of a list (NULL if empty) or word of a text. With a count, a list of the first ones.",
         "FIRST([7, 8])",
         7,
         fewest=1,
@@ -213,7 +224,7 @@ LISTS = (
         "LAST(value[, count])",
         (ANY, ANY),
         _last,
-        "The last item of a list, NULL of an empty one; of a text, its last word. With a count a list of so many.",
+        "The last item of a list (NULL if empty) or word of a text. With a count, a list of the last ones.",
         "LAST([7, 8])",
         8,
         fewest=1,
@@ -222,7 +233,7 @@ LISTS = (
         "INDEXOF(list, value)",
         (SERIES, ANY),
         _index_of,
-        "At which index the value is, from 0; -1 where it is not.",
+        "The index of the value, from 0; -1 if the list does not contain it.",
         'INDEXOF(["a", "b"], "b")',
         1,
     ),
@@ -230,17 +241,17 @@ LISTS = (
         "SUM(list, [member])",
         (LIST, TEXT),
         _sum,
-        "All numbers together, or this member of all rows.",
+        "The sum of the numbers, or of a column of the rows.",
         'SUM([{"price": 2}, {"price": 3}], "price")',
         5,
         fewest=1,
     ),
-    *also(
+    *with_aliases(
         function(
             "AVG(list, [member])",
             (LIST, TEXT),
             _average,
-            "The mean, NULL of an empty list.",
+            "The mean, or NULL for an empty list.",
             "AVG([1, 2, 6])",
             3,
             fewest=1,
@@ -249,13 +260,13 @@ LISTS = (
         "mean",
     ),
     function(
-        "MEDIAN(list, [member])", (LIST, TEXT), _median, "The number in the middle.", "MEDIAN([1, 2, 6])", 2, fewest=1
+        "MEDIAN(list, [member])", (LIST, TEXT), _median, "The median of the numbers.", "MEDIAN([1, 2, 6])", 2, fewest=1
     ),
     function(
         "MIN(value, …)",
         (ANY,),
         _extreme("MIN", -1),
-        "The least of the values, or of a list.",
+        "The smallest of the values, or of the items of a list.",
         "MIN([3, 1, 2])",
         1,
         more=True,
@@ -264,17 +275,17 @@ LISTS = (
         "MAX(value, …)",
         (ANY,),
         _extreme("MAX", 1),
-        "The greatest of the values, or of a list.",
+        "The largest of the values, or of the items of a list.",
         "MAX(3, 1, 2)",
         3,
         more=True,
     ),
-    *also(
+    *with_aliases(
         function(
             "COLUMN(rows, member)",
             (LIST, TEXT),
             column,
-            "This member of every row.",
+            "The values of a column, one for each row.",
             'COLUMN([{"name": "Ann"}, {"name": "Bo"}], "name")',
             ["Ann", "Bo"],
         ),
@@ -285,7 +296,7 @@ LISTS = (
         "VALUES(map)",
         (MAP,),
         lambda of: list(of.values()),
-        "What stands under the keys of a map.",
+        "The values of a map.",
         'VALUES({"a": 1})',
         [1],
     ),
@@ -293,7 +304,7 @@ LISTS = (
         "HASKEY(map, key)",
         (MAP, TEXT),
         _has_key,
-        "Whether the map has this key; capitals do not matter.",
+        "Whether the map has this key, ignoring case.",
         'HASKEY({"a": 1}, "A")',
         True,
     ),
@@ -316,20 +327,22 @@ def _items(value: JsonValue, name: str) -> list[Any]:
     if value is None:
         return []
     if type(value) is not list:
-        raise RunError(RunCode.WRONG_TYPE, f"{name} needs a list to put things into, not {kind_of(value)}")
+        raise RunError(RunCode.WRONG_TYPE, f"{name} needs a list as its first argument, not {kind_of(value)}")
     return value
 
 
 def _insert(items: list[Any], index: int, value: JsonValue) -> JsonValue:
     check_count(len(items) + 1, "the list")
     if not 0 <= index <= len(items):
-        raise RunError(RunCode.NO_SUCH_INDEX, f"INSERTAT cannot reach {index}: the list has {len(items)} items, from 0")
+        raise RunError(
+            RunCode.NO_SUCH_INDEX, f"INSERTAT: no index {index}; the list has {len(items)} items, counted from 0"
+        )
     return [*items[:index], value, *items[index:]]
 
 
 def _remove_at(items: list[Any], index: int) -> JsonValue:
     if not 0 <= index < len(items):
-        raise RunError(RunCode.NO_SUCH_INDEX, f"there is no item {index}: the list has {len(items)}, from 0")
+        raise RunError(RunCode.NO_SUCH_INDEX, f"no item {index}: the list has {len(items)} items, counted from 0")
     return [*items[:index], *items[index + 1 :]]
 
 
@@ -357,7 +370,7 @@ def _sorted(items: list[Any], *how: str) -> JsonValue:
     if words and words[-1].strip().lower() in ("desc", "descending", "asc", "ascending"):
         words.pop()
     values = column(items, words[0]) if words else items
-    check_size(values, "what SORT compares")
+    check_size(values, "the values for SORT")
     places = sorted(range(len(items)), key=[_rank(value) for value in values].__getitem__, reverse=backwards)
     return [items[place] for place in places]
 
@@ -375,7 +388,7 @@ def _rank(value: JsonValue) -> tuple[int, int | float, str, str]:
 
 def _unique(items: list[Any], name: str | None = None) -> JsonValue:
     values = items if name is None else column(items, name)
-    check_size(values, "what UNIQUE compares")
+    check_size(values, "the values for UNIQUE")
     kept, seen = [], set()
     for item, value in zip(items, values, strict=True):
         mark = (type(value) is str, value if type(value) is str else _mark(value))
@@ -400,33 +413,33 @@ def _range(one: int | float, *others: int | float) -> JsonValue:
     first, last = (one, others[0]) if others else (1, one)
     step = others[1] if len(others) > 1 else (1 if first <= last else -1)
     if not step:
-        raise RunError(RunCode.BAD_VALUE, "RANGE cannot go on in steps of 0")
+        raise RunError(RunCode.BAD_VALUE, "RANGE needs a step other than 0")
     if (last - first) / step < 0:
         return []
     steps = (last - first) / step
-    check_count(int(min(steps, 1e9)) + 1, "what RANGE makes")
-    return [settled(first + place * step) for place in range(int(steps + 1e-9) + 1)]
+    check_count(int(min(steps, 1e9)) + 1, "the result of RANGE")
+    return [normalized_number(first + place * step) for place in range(int(steps + 1e-9) + 1)]
 
 
 LIST_CHANGES = (
-    *also(
+    *with_aliases(
         function(
             "PUSH(list, value, …)",
             (ANY, ANY),
             _push,
-            "The list with the values behind.",
+            "The list with the values appended.",
             "PUSH([1], 2)",
             [1, 2],
             more=True,
         ),
         "append",
     ),
-    *also(
+    *with_aliases(
         function(
             "UNSHIFT(list, value, …)",
             (ANY, ANY),
             _prepend,
-            "The list with the values in front.",
+            "The list with the values inserted at its start.",
             "UNSHIFT([1], 2)",
             [2, 1],
             more=True,
@@ -437,7 +450,7 @@ LIST_CHANGES = (
         "POP(list)",
         (LIST,),
         lambda items: items[:-1],
-        "The list without its last item; LAST tells that one.",
+        "The list without its last item; LAST returns that item.",
         "POP([1, 2])",
         [1],
     ),
@@ -445,7 +458,7 @@ LIST_CHANGES = (
         "SHIFT(list)",
         (LIST,),
         lambda items: items[1:],
-        "The list without its first item; FIRST tells that one.",
+        "The list without its first item; FIRST returns that item.",
         "SHIFT([1, 2])",
         [2],
     ),
@@ -453,7 +466,7 @@ LIST_CHANGES = (
         "INSERTAT(list, index, value)",
         (LIST, WHOLE, ANY),
         _insert,
-        "The list with the value at this index.",
+        "The list with the value inserted at this index.",
         "INSERTAT([1, 3], 1, 2)",
         [1, 2, 3],
     ),
@@ -469,7 +482,7 @@ LIST_CHANGES = (
         "REMOVE(group, value)",
         (ANY, ANY),
         _remove,
-        "The list without this value, or the map without this key.",
+        "The list without every item equal to this value, or the map without this key.",
         "REMOVE([1, 2, 1], 1)",
         [2],
     ),
@@ -477,7 +490,7 @@ LIST_CHANGES = (
         "PUT(map, key, value)",
         (ANY, ANY, ANY),
         _put,
-        "The map with the value under this key.",
+        "The map with this key set to the value.",
         'PUT({"a": 1}, "b", 2)',
         {"a": 1, "b": 2},
     ),
@@ -485,7 +498,7 @@ LIST_CHANGES = (
         "SLICE(value, from, [to])",
         (SERIES, WHOLE, WHOLE),
         _slice,
-        "The part from this index to before that one, from 0; negative ones count from the end.",
+        "The part from an index, counted from 0, to before another; negative indexes count from the end.",
         "SLICE([1, 2, 3, 4], 1, 3)",
         [2, 3],
         fewest=2,
@@ -494,17 +507,17 @@ LIST_CHANGES = (
         "SORT(list, [member], [order])",
         (LIST, TEXT, TEXT),
         _sorted,
-        'In order: numbers by value, then texts; rows by a member; backwards with "DESC".',
+        'The sorted list: numbers by value, then texts; rows by a column; in descending order with "DESC".',
         'SORT([10, 9, 8.5], "DESC")',
         [10, 9, 8.5],
         fewest=1,
     ),
-    *also(
+    *with_aliases(
         function(
             "UNIQUE(list, [member])",
             (LIST, TEXT),
             _unique,
-            "Every value once, or every row with another value of the member.",
+            "The list without duplicates; for rows, the first one for each value of the column.",
             "UNIQUE([1, 2, 1])",
             [1, 2],
             fewest=1,
@@ -515,7 +528,7 @@ LIST_CHANGES = (
         "FLATTEN(list)",
         (LIST,),
         _flattened,
-        "With the items of its lists in their place.",
+        "The list with nested lists replaced by their items.",
         "FLATTEN([1, [2, 3]])",
         [1, 2, 3],
     ),
@@ -523,7 +536,7 @@ LIST_CHANGES = (
         "RANGE([first], last, [step])",
         (NUMBER, NUMBER, NUMBER),
         _range,
-        "The numbers from the first (1) to the last, both included.",
+        "The numbers from first (default 1) to last, both included.",
         "RANGE(1, 4)",
         [1, 2, 3, 4],
         fewest=1,

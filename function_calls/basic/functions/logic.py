@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, TEXT, WHOLE, also, function
+from function_calls.basic.date_texts import HINT, read
+from function_calls.basic.environment import World
+from function_calls.basic.functions.declaration import ANY, TEXT, WHOLE, function, with_aliases
 from function_calls.basic.functions.numbers import rounded
-from function_calls.basic.moments import HINT, read
 from function_calls.basic.values import as_number, is_null, kind_of, text_of, truth
-from function_calls.basic.world import World
 from services.refs import JsonValue
 
 _YES = frozenset({"true", "yes", "y", "on", "1", "ok", "sim", "si", "sí", "oui", "ja", "是", "是的", "对", "好", "真"})
@@ -70,9 +70,7 @@ def _to_boolean(value: JsonValue) -> JsonValue:
     if meant is None:
         number = as_number(value)
         if number is None:
-            raise RunError(
-                RunCode.BAD_VALUE, "CBOOL knows true, false, yes, no, on, off, 1 and 0; the text is none of them"
-            )
+            raise RunError(RunCode.BAD_VALUE, "CBOOL needs one of the texts true, false, yes, no, on, off, 1 and 0")
         return bool(number)
     return meant
 
@@ -81,8 +79,8 @@ def _to_number(value: JsonValue) -> int | float:
     number = 0 if value is None else as_number(value)
     if number is None:
         code = RunCode.BAD_VALUE if type(value) is str else RunCode.WRONG_TYPE
-        hint = ": this text is none" if type(value) is str and value else f", not {kind_of(value)}"
-        raise RunError(code, f"a number is needed here, such as 12 or 3.5{hint}")
+        hint = ", found a text" if type(value) is str and value else f", found {kind_of(value)}"
+        raise RunError(code, f"expected a number such as 12 or 3.5{hint}")
     return number
 
 
@@ -95,19 +93,19 @@ def _to_date(world: World, value: JsonValue) -> JsonValue:
 
 LOGIC = (
     function(
-        "IIF(condition, one, [other])",
+        "IIF(condition, yes, [no])",
         (ANY, ANY, ANY),
         _iif,
-        "The one where the condition holds, else the other. Both are worked out.",
+        "The second argument if the condition is true, otherwise the third. Both are evaluated.",
         'IIF(3 > 2, "yes", "no")',
         "yes",
         fewest=2,
     ),
     function(
-        "NVL(value, instead)",
+        "NVL(value, default)",
         (ANY, ANY),
         _nvl,
-        "The value, or the other one where it is NULL or empty.",
+        "The value, or the default if it is NULL or empty.",
         "NVL(NULL, 5)",
         5,
     ),
@@ -121,20 +119,20 @@ LOGIC = (
         more=True,
     ),
     function(
-        "CHOOSE(place, value, …)",
+        "CHOOSE(number, value, …)",
         (WHOLE, ANY),
         _choose,
-        "The value at this place, from 1.",
+        "The value with this number, counted from 1.",
         'CHOOSE(2, "a", "b")',
         "b",
         more=True,
     ),
-    *also(
+    *with_aliases(
         function(
-            "ISNULL(value, [instead])",
+            "ISNULL(value, [default])",
             (ANY, ANY),
             _is_null,
-            "Whether it is NULL, or a search that found nothing. With a second value it is NVL.",
+            "Whether the value is NULL or an empty list of rows. With a second argument, the same as NVL.",
             "ISNULL(NULL)",
             True,
             fewest=1,
@@ -145,55 +143,88 @@ LOGIC = (
         "ISEMPTY(value)",
         (ANY,),
         _is_empty,
-        "Whether it is NULL, a text without anything but blanks, an empty list or map.",
+        "Whether the value is NULL, a text of spaces only, or an empty list or map.",
         'ISEMPTY("")',
         True,
     ),
-    *also(
+    *with_aliases(
         function(
-            "ISNUMERIC(value)", (ANY,), _is_number, "Whether it is or writes a number.", 'ISNUMERIC("12.5")', True
+            "ISNUMERIC(value)",
+            (ANY,),
+            _is_number,
+            "Whether the value is a number or a text that contains one.",
+            'ISNUMERIC("12.5")',
+            True,
         ),
         "isnumber",
     ),
-    function("ISDATE(value)", (ANY,), _is_date, "Whether it writes a date.", 'ISDATE("2026-02-30")', False, world=True),
-    *also(
+    function(
+        "ISDATE(value)",
+        (ANY,),
+        _is_date,
+        "Whether the value is a text that contains a date.",
+        'ISDATE("2026-02-30")',
+        False,
+        world=True,
+    ),
+    *with_aliases(
         function(
-            "ISARRAY(value)", (ANY,), lambda value: type(value) is list, "Whether it is a list.", "ISARRAY([1])", True
+            "ISARRAY(value)",
+            (ANY,),
+            lambda value: type(value) is list,
+            "Whether the value is a list.",
+            "ISARRAY([1])",
+            True,
         ),
         "islist",
     ),
-    *also(
+    *with_aliases(
         function(
-            "ISOBJECT(value)", (ANY,), lambda value: type(value) is dict, "Whether it is a map.", "ISOBJECT([1])", False
+            "ISOBJECT(value)",
+            (ANY,),
+            lambda value: type(value) is dict,
+            "Whether the value is a map.",
+            "ISOBJECT([1])",
+            False,
         ),
         "ismap",
     ),
-    *also(
+    *with_aliases(
         function(
-            "ISSTRING(value)", (ANY,), lambda value: type(value) is str, "Whether it is a text.", 'ISSTRING("a")', True
+            "ISSTRING(value)",
+            (ANY,),
+            lambda value: type(value) is str,
+            "Whether the value is a text.",
+            'ISSTRING("a")',
+            True,
         ),
         "istext",
     ),
-    *also(
+    *with_aliases(
         function(
             "ISBOOLEAN(value)",
             (ANY,),
             lambda value: type(value) is bool,
-            "Whether it is TRUE or FALSE.",
+            "Whether the value is TRUE or FALSE.",
             "ISBOOLEAN(0)",
             False,
         ),
         "isbool",
     ),
-    *also(
+    *with_aliases(
         function(
-            "TYPEOF(value)", (ANY,), _type, "null, boolean, number, string, array or object.", "TYPEOF(3)", "number"
+            "TYPEOF(value)",
+            (ANY,),
+            _type,
+            "The type of the value: null, boolean, number, string, array or object.",
+            "TYPEOF(3)",
+            "number",
         ),
         "typename",
         "vartype",
     ),
-    *also(function("STR(value)", (ANY,), text_of, "The value as a text.", "STR(3.0)", "3"), "cstr", "tostring"),
-    *also(
+    *with_aliases(function("STR(value)", (ANY,), text_of, "The value as a text.", "STR(3.0)", "3"), "cstr", "tostring"),
+    *with_aliases(
         function(
             "CINT(value)",
             (ANY,),
@@ -205,37 +236,37 @@ LOGIC = (
         "clng",
         "toint",
     ),
-    *also(
+    *with_aliases(
         function("CDBL(value)", (ANY,), _to_number, "The value as a number.", 'CDBL("1,234.5")', 1234.5),
         "csng",
         "ccur",
         "tonumber",
         "todouble",
     ),
-    *also(
+    *with_aliases(
         function(
             "CBOOL(value)",
             (ANY,),
             _to_boolean,
-            "The value as TRUE or FALSE; texts as people mean them.",
+            "The value as TRUE or FALSE; texts such as yes, no, on and off are recognized.",
             'CBOOL("no")',
             False,
         ),
         "tobool",
     ),
-    *also(
+    *with_aliases(
         function(
             "CDATE(value)",
             (ANY,),
             _to_date,
-            "The date or time in the form that sorts.",
+            "The date or time in ISO form, which sorts correctly as a text.",
             'CDATE("31.12.2026 8:05 PM")',
             "2026-12-31 20:05:00",
             world=True,
         ),
         "todate",
     ),
-    *also(
+    *with_aliases(
         function(
             "NOTEMPTY(value)",
             (ANY,),
@@ -250,7 +281,7 @@ LOGIC = (
         "SAMETEXT(one, two)",
         (TEXT, TEXT),
         lambda one, two: one.lower() == two.lower(),
-        "Whether they are the same but for capitals.",
+        "Whether two texts are equal, ignoring case.",
         'SAMETEXT("Ann", "ANN")',
         True,
     ),

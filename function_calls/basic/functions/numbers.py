@@ -9,9 +9,18 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, LIST, NUMBER, TEXT, WHOLE, LanguageFunction, also, function
-from function_calls.basic.values import OPERATORS, as_number, kind_of, settled
-from function_calls.basic.world import World
+from function_calls.basic.environment import World
+from function_calls.basic.functions.declaration import (
+    ANY,
+    LIST,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    LanguageFunction,
+    function,
+    with_aliases,
+)
+from function_calls.basic.values import OPERATORS, as_number, kind_of, normalized_number
 from services.refs import JsonValue
 
 _EXACT = Context(prec=700, rounding=ROUND_HALF_UP)
@@ -25,7 +34,7 @@ def rounded(number: int | float, digits: int) -> int | float:
     if type(number) is int and digits >= 0:
         return number
     exact = Decimal(repr(number)).quantize(Decimal(1).scaleb(-digits), context=_EXACT)
-    return settled(int(exact)) if digits <= 0 else float(exact)
+    return normalized_number(int(exact)) if digits <= 0 else float(exact)
 
 
 def _val(text: str) -> JsonValue:
@@ -42,11 +51,11 @@ def _of_reals(name: str, reckon: Callable[..., float]) -> Callable[..., JsonValu
 
     def run(*numbers: int | float) -> JsonValue:
         try:
-            return settled(reckon(*numbers))
+            return normalized_number(reckon(*numbers))
         except OverflowError:
             raise RunError(RunCode.BAD_VALUE, f"{name}: the number is too large") from None
         except (ValueError, ZeroDivisionError):
-            raise RunError(RunCode.BAD_VALUE, f"{name} has no result for this number") from None
+            raise RunError(RunCode.BAD_VALUE, f"{name} is not defined for this number") from None
 
     return run
 
@@ -56,7 +65,7 @@ def _log(number: int | float, base: int | float | None = None) -> float:
 
 
 def _whole(cut: Callable[[float], int]) -> Callable[[int | float], JsonValue]:
-    return lambda number: settled(cut(number))
+    return lambda number: normalized_number(cut(number))
 
 
 def _power(base: int | float, exponent: int | float) -> JsonValue:
@@ -77,40 +86,48 @@ def _real(name: str, reckon: Callable[..., float], about: str, example: str, giv
 
 NUMBERS = (
     function(
-        "VAL(text)", (TEXT,), _val, "The number at the start of a text, 0 where there is none.", 'VAL("12 apples")', 12
+        "VAL(text)", (TEXT,), _val, "The number at the start of a text; 0 if there is none.", 'VAL("12 apples")', 12
     ),
-    function("INT(number)", (NUMBER,), _whole(math.floor), "The next whole number below.", "INT(-2.5)", -3),
-    *also(
-        function("FIX(number)", (NUMBER,), _whole(math.trunc), "Without what is behind the point.", "FIX(-2.5)", -2),
+    function(
+        "INT(number)", (NUMBER,), _whole(math.floor), "The number rounded down to a whole number.", "INT(-2.5)", -3
+    ),
+    *with_aliases(
+        function("FIX(number)", (NUMBER,), _whole(math.trunc), "The number without its decimals.", "FIX(-2.5)", -2),
         "trunc",
     ),
-    function("FLOOR(number)", (NUMBER,), _whole(math.floor), "The next whole number below.", "FLOOR(2.7)", 2),
-    *also(
-        function("CEIL(number)", (NUMBER,), _whole(math.ceil), "The next whole number above.", "CEIL(2.1)", 3),
+    function(
+        "FLOOR(number)", (NUMBER,), _whole(math.floor), "The number rounded down to a whole number.", "FLOOR(2.7)", 2
+    ),
+    *with_aliases(
+        function(
+            "CEIL(number)", (NUMBER,), _whole(math.ceil), "The number rounded up to a whole number.", "CEIL(2.1)", 3
+        ),
         "ceiling",
     ),
     function(
         "ROUND(number, [decimals])",
         (NUMBER, WHOLE),
         lambda number, digits=0: rounded(number, digits),
-        "Rounded to so many decimals, 0 unless said otherwise; a half goes away from zero.",
+        "The number rounded to a number of decimals (default 0); halves are rounded away from zero.",
         "ROUND(2.345, 2)",
         2.35,
         fewest=1,
     ),
-    function("ABS(number)", (NUMBER,), lambda number: settled(abs(number)), "Without its sign.", "ABS(-3)", 3),
-    *also(
+    function(
+        "ABS(number)", (NUMBER,), lambda number: normalized_number(abs(number)), "The absolute value.", "ABS(-3)", 3
+    ),
+    *with_aliases(
         function(
             "SGN(number)",
             (NUMBER,),
             lambda number: (number > 0) - (number < 0),
-            "-1 below zero, 0 for zero, 1 above.",
+            "-1 for a negative number, 0 for zero, 1 for a positive number.",
             "SGN(-3)",
             -1,
         ),
         "sign",
     ),
-    *also(_real("SQR", math.sqrt, "The square root.", "SQR(9)", 3), "sqrt"),
+    *with_aliases(_real("SQR", math.sqrt, "The square root.", "SQR(9)", 3), "sqrt"),
     function("POWER(base, exponent)", (NUMBER, NUMBER), _power, "The same as `^`.", "POWER(2, 10)", 1024),
     function("MODULO(number, by)", (NUMBER, NUMBER), _modulo, "The same as MOD.", "MODULO(7, 3)", 1),
     _real("SIN", math.sin, "The sine of an angle in radians.", "SIN(0)", 0),
@@ -118,14 +135,14 @@ NUMBERS = (
     _real("TAN", math.tan, "The tangent of an angle in radians.", "TAN(0)", 0),
     _real("ASIN", math.asin, "The angle in radians that has this sine.", "ASIN(0)", 0),
     _real("ACOS", math.acos, "The angle in radians that has this cosine.", "ACOS(1)", 0),
-    *also(_real("ATN", math.atan, "The angle in radians that has this tangent.", "ATN(0)", 0), "atan"),
+    *with_aliases(_real("ATN", math.atan, "The angle in radians that has this tangent.", "ATN(0)", 0), "atan"),
     _real("EXP", math.exp, "e to the power of the number.", "EXP(0)", 1),
-    *also(
+    *with_aliases(
         function(
             "LOG(number, [base])",
             (NUMBER, NUMBER),
             _of_reals("LOG", _log),
-            "The logarithm, the natural one without a base.",
+            "The logarithm to the base; by default the natural logarithm.",
             "LOG(8, 2)",
             3,
             fewest=1,
@@ -134,14 +151,14 @@ NUMBERS = (
     ),
     _real("LOG10", math.log10, "The logarithm to the base 10.", "LOG10(1000)", 3),
     function("PI()", (), lambda: math.pi, "The number π.", "ROUND(PI(), 2)", 3.14),
-    function("HEX(number)", (WHOLE,), _in_base("X"), "In base 16.", "HEX(255)", "FF"),
-    function("OCT(number)", (WHOLE,), _in_base("o"), "In base 8.", "OCT(8)", "10"),
-    function("BIN(number)", (WHOLE,), _in_base("b"), "In base 2.", "BIN(5)", "101"),
+    function("HEX(number)", (WHOLE,), _in_base("X"), "The number in hexadecimal.", "HEX(255)", "FF"),
+    function("OCT(number)", (WHOLE,), _in_base("o"), "The number in octal.", "OCT(8)", "10"),
+    function("BIN(number)", (WHOLE,), _in_base("b"), "The number in binary.", "BIN(5)", "101"),
     function(
         "BETWEEN(number, low, high)",
         (NUMBER, NUMBER, NUMBER),
         lambda number, low, high: low <= number <= high,
-        "Whether it is neither below the one nor above the other.",
+        "Whether the number is between low and high, both included.",
         "BETWEEN(5, 1, 10)",
         True,
     ),
@@ -159,7 +176,7 @@ def _random(world: World, low: JsonValue = None, high: JsonValue = None) -> Json
         wrong = first if ends[0] is None else last
         raise RunError(RunCode.WRONG_TYPE, f"RANDOM needs two numbers, not {kind_of(wrong)}")
     least, most = sorted((int(ends[0]), int(ends[1])))
-    return settled(world.random.randint(least, most))
+    return normalized_number(world.random.randint(least, most))
 
 
 def _rnd(world: World, number: int | float = 1) -> JsonValue:
@@ -191,39 +208,39 @@ CHANCE = (
         "RANDOM([low], [high])",
         (ANY, ANY),
         _random,
-        "A whole number from low to high, both included; from 1 to the only one; without any, a fraction below 1. Of a "
-        "list, one of its items.",
+        "A random whole number from low to high, both included; with one number, from 1 to it; without arguments, a "
+        "fraction below 1. For a list, a random item.",
         "RANDOM(6, 6)",
         6,
         fewest=0,
         world=True,
     ),
-    function("RND([any])", (NUMBER,), _rnd, "A fraction from 0 to below 1.", "INT(RND())", 0, fewest=0, world=True),
+    function(
+        "RND([any])", (NUMBER,), _rnd, "A random fraction from 0 to below 1.", "INT(RND())", 0, fewest=0, world=True
+    ),
     function(
         "RANDOMIZE([seed])",
         (NUMBER,),
         _randomize,
-        "Lets chance begin anew; with a number, always in the same way.",
+        "Restarts the random numbers; with the same number, the same sequence follows.",
         "RANDOMIZE(1)",
         None,
         fewest=0,
         world=True,
     ),
-    *also(function("PICK(list)", (LIST,), _pick, "One item by chance.", 'PICK(["a"])', "a", world=True), "choice"),
-    function("SHUFFLE(list)", (LIST,), _shuffle, "The items in an order by chance.", "SHUFFLE([1])", [1], world=True),
+    *with_aliases(function("PICK(list)", (LIST,), _pick, "A random item.", 'PICK(["a"])', "a", world=True), "choice"),
+    function("SHUFFLE(list)", (LIST,), _shuffle, "The items in random order.", "SHUFFLE([1])", [1], world=True),
     function(
         "SAMPLE(list, count)",
         (LIST, WHOLE),
         _sample,
-        "So many different items by chance.",
+        "A number of random items, each at most once.",
         "COUNT(SAMPLE([1, 2, 3], 2))",
         2,
         world=True,
     ),
-    *also(
-        function(
-            "GUID()", (), lambda world: world.unique(), "A new id that nothing else has.", "LEN(GUID())", 36, world=True
-        ),
+    *with_aliases(
+        function("GUID()", (), lambda world: world.unique(), "A new unique id.", "LEN(GUID())", 36, world=True),
         "uuid",
         "newid",
     ),

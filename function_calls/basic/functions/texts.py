@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaring import ANY, GROUP, LIST, TEXT, WHOLE, also, function
-from function_calls.basic.measuring import MOST_ITEMS, check_count, check_length
+from function_calls.basic.functions.declaration import ANY, GROUP, LIST, TEXT, WHOLE, function, with_aliases
+from function_calls.basic.value_sizes import MOST_ITEMS, check_count, check_length
 from function_calls.basic.values import as_number, is_in, kind_of, order, text_of
 from services.refs import JsonValue
 
@@ -18,7 +18,7 @@ def _len(value: JsonValue) -> JsonValue:
 
 
 def _repeat(text: str, count: int) -> JsonValue:
-    check_length(len(text) * max(count, 0), "the text that REPEAT makes")
+    check_length(len(text) * max(count, 0), "the result of REPEAT")
     return text * max(count, 0)
 
 
@@ -43,7 +43,7 @@ def _reverse(value: JsonValue) -> JsonValue:
 
 def _chr(number: int) -> JsonValue:
     if not 1 <= number <= 0x10FFFF or 0xD800 <= number <= 0xDFFF:
-        raise RunError(RunCode.BAD_VALUE, f"CHR knows no character {number}")
+        raise RunError(RunCode.BAD_VALUE, f"CHR: there is no character {number}")
     return chr(number)
 
 
@@ -86,45 +86,78 @@ def _newline() -> JsonValue:
 
 
 TEXTS = (
-    *also(
+    *with_aliases(
         function(
-            "LEN(value)", (ANY,), _len, "How many characters a text has, or how many items a list.", 'LEN("hello")', 5
+            "LEN(value)", (ANY,), _len, "The number of characters of a text, or of items of a list.", 'LEN("hello")', 5
         ),
         "length",
         "size",
     ),
-    *also(
+    *with_aliases(
         function(
-            "LOWER(text)", (TEXT,), lambda text: _case(text, upper=False), "In small letters.", 'LOWER("Hi")', "hi"
+            "LOWER(text)",
+            (TEXT,),
+            lambda text: _case(text, upper=False),
+            "The text in lower case.",
+            'LOWER("Hi")',
+            "hi",
         ),
         "lcase",
         "tolower",
     ),
-    *also(
+    *with_aliases(
         function("UPPER(text)", (TEXT,), lambda text: _case(text, upper=True), "In capitals.", 'UPPER("Hi")', "HI"),
         "ucase",
         "toupper",
     ),
-    function("TRIM(text)", (TEXT,), lambda text: text.strip(), "Without blanks at both ends.", 'TRIM("  a b ")', "a b"),
-    function("LTRIM(text)", (TEXT,), lambda text: text.lstrip(), "Without blanks at the start.", 'LTRIM("  a ")', "a "),
-    function("RTRIM(text)", (TEXT,), lambda text: text.rstrip(), "Without blanks at the end.", 'RTRIM("  a ")', "  a"),
-    function("REPEAT(text, count)", (TEXT, WHOLE), _repeat, "The text so many times.", 'REPEAT("ab", 3)', "ababab"),
-    function("STRING(count, character)", (ANY, ANY), _string, "So many times the character.", 'STRING(3, "*")', "***"),
-    function("SPACE(count)", (WHOLE,), _space, "So many blanks.", "SPACE(3)", "   "),
-    function("REVERSE(value)", (ANY,), _reverse, "The list or text from behind.", 'REVERSE("abc")', "cba"),
-    *also(
-        function("CHR(number)", (WHOLE,), _chr, "The character of this number in Unicode.", "CHR(65)", "A"),
+    function(
+        "TRIM(text)",
+        (TEXT,),
+        lambda text: text.strip(),
+        "The text without spaces at both ends.",
+        'TRIM("  a b ")',
+        "a b",
+    ),
+    function(
+        "LTRIM(text)",
+        (TEXT,),
+        lambda text: text.lstrip(),
+        "The text without spaces at the start.",
+        'LTRIM("  a ")',
+        "a ",
+    ),
+    function(
+        "RTRIM(text)",
+        (TEXT,),
+        lambda text: text.rstrip(),
+        "The text without spaces at the end.",
+        'RTRIM("  a ")',
+        "  a",
+    ),
+    function("REPEAT(text, count)", (TEXT, WHOLE), _repeat, "The text repeated.", 'REPEAT("ab", 3)', "ababab"),
+    function(
+        "STRING(count, character)",
+        (ANY, ANY),
+        _string,
+        "The first character of the text, repeated.",
+        'STRING(3, "*")',
+        "***",
+    ),
+    function("SPACE(count)", (WHOLE,), _space, "A number of spaces.", "SPACE(3)", "   "),
+    function("REVERSE(value)", (ANY,), _reverse, "The list or text in reverse order.", 'REVERSE("abc")', "cba"),
+    *with_aliases(
+        function("CHR(number)", (WHOLE,), _chr, "The character with this Unicode code point.", "CHR(65)", "A"),
         "chrw",
     ),
-    *also(
-        function("ASC(text)", (TEXT,), _asc, "The number of the first character in Unicode.", 'ASC("A")', 65),
+    *with_aliases(
+        function("ASC(text)", (TEXT,), _asc, "The Unicode code point of the first character.", 'ASC("A")', 65),
         "ascw",
     ),
     function(
         "STARTSWITH(text, part)",
         (TEXT, TEXT),
         lambda text, part: text.startswith(part),
-        "Whether the text begins so. Capitals matter.",
+        "Whether the text starts with the other text. Case-sensitive.",
         'STARTSWITH("hello", "he")',
         True,
     ),
@@ -132,46 +165,58 @@ TEXTS = (
         "ENDSWITH(text, part)",
         (TEXT, TEXT),
         lambda text, part: text.endswith(part),
-        "Whether the text ends so. Capitals matter.",
+        "Whether the text ends with the other text. Case-sensitive.",
         'ENDSWITH("hello", "lo")',
         True,
     ),
-    *also(
+    *with_aliases(
         function(
             "CONTAINS(group, value)",
             (GROUP, ANY),
             _contains,
-            "Whether a text has this part, a list this item, a map this key.",
+            "Whether a text contains this part, a list this item, or a map this key.",
             'CONTAINS("hello", "ell")',
             True,
         ),
         "includes",
     ),
-    *also(
-        function("PROPER(text)", (TEXT,), _proper, "Every word with a capital.", 'PROPER("ANN smith")', "Ann Smith"),
+    *with_aliases(
+        function(
+            "PROPER(text)",
+            (TEXT,),
+            _proper,
+            "The text with the first letter of every word in upper case.",
+            'PROPER("ANN smith")',
+            "Ann Smith",
+        ),
         "title",
     ),
     function(
-        "CAPITALIZE(text)", (TEXT,), _capitalize, "The first letter as a capital.", 'CAPITALIZE("hi Bob")', "Hi Bob"
+        "CAPITALIZE(text)",
+        (TEXT,),
+        _capitalize,
+        "The text with its first letter in upper case.",
+        'CAPITALIZE("hi Bob")',
+        "Hi Bob",
     ),
-    *also(
+    *with_aliases(
         function(
             "LPAD(text, width, [fill])",
             (TEXT, WHOLE, TEXT),
             lambda text, width, fill=" ": _padded(text, width, fill, left=True),
-            "So wide at least, filled up at the left.",
+            "The text padded at the left to a width; longer texts are unchanged.",
             'LPAD(7, 3, "0")',
             "007",
             fewest=2,
         ),
         "padleft",
     ),
-    *also(
+    *with_aliases(
         function(
             "RPAD(text, width, [fill])",
             (TEXT, WHOLE, TEXT),
             lambda text, width, fill=" ": _padded(text, width, fill, left=False),
-            "So wide at least, filled up at the right.",
+            "The text padded at the right to a width; longer texts are unchanged.",
             'RPAD("ab", 4, ".")',
             "ab..",
             fewest=2,
@@ -182,18 +227,18 @@ TEXTS = (
         "STRCOMP(one, two)",
         (TEXT, TEXT),
         _strcomp,
-        "-1 where the first comes before the second, 1 where it comes behind, else 0.",
+        "-1 if the first text sorts before the second, 1 if after it, 0 if they are equal.",
         'STRCOMP("a", "b")',
         -1,
     ),
-    *also(
-        function("NEWLINE()", (), _newline, "The end of a line.", 'SPLIT("a\\nb", NEWLINE())', ["a", "b"]),
+    *with_aliases(
+        function("NEWLINE()", (), _newline, "A line break.", 'SPLIT("a\\nb", NEWLINE())', ["a", "b"]),
         "vbcrlf",
         "vbnewline",
         "vblf",
         "crlf",
     ),
-    *also(function("TAB()", (), lambda: "\t", "A tab.", "ASC(TAB())", 9), "vbtab"),
+    *with_aliases(function("TAB()", (), lambda: "\t", "A tab.", "ASC(TAB())", 9), "vbtab"),
 )
 
 
@@ -207,7 +252,7 @@ def _right(text: str, count: int) -> JsonValue:
 
 def _mid(text: str, start: int, count: int | None = None) -> JsonValue:
     if start < 1:
-        raise RunError(RunCode.BAD_VALUE, "MID counts the characters from 1")
+        raise RunError(RunCode.BAD_VALUE, "MID: the start must be at least 1")
     end = len(text) if count is None else start - 1 + max(count, 0)
     return text[start - 1 : end]
 
@@ -215,7 +260,7 @@ def _mid(text: str, start: int, count: int | None = None) -> JsonValue:
 def _instr(*values: JsonValue) -> JsonValue:
     """INSTR([start,] text, part); the start is also accepted as the last argument."""
     if any(type(value) in (list, dict) for value in values):
-        raise RunError(RunCode.WRONG_TYPE, "INSTR looks for a text in a text; for lists there is INDEXOF")
+        raise RunError(RunCode.WRONG_TYPE, "INSTR searches a text; use INDEXOF for lists")
     if len(values) < 3:
         return text_of(values[0]).find(text_of(values[1])) + 1
     first, last = as_number(values[0]), as_number(values[2])
@@ -224,7 +269,7 @@ def _instr(*values: JsonValue) -> JsonValue:
     elif last is not None:
         text, part, start = values[0], values[1], last
     else:
-        raise RunError(RunCode.WRONG_TYPE, f"INSTR starts at a number, not at {kind_of(values[0])}")
+        raise RunError(RunCode.WRONG_TYPE, f"INSTR: the start must be a number, not {kind_of(values[0])}")
     return text_of(text).find(text_of(part), max(int(start) - 1, 0)) + 1
 
 
@@ -235,7 +280,7 @@ def _instrrev(text: str, part: str, start: int | None = None) -> JsonValue:
 def _replace(text: str, part: str, by: str) -> JsonValue:
     if not part:
         return text
-    check_length(len(text) + text.count(part) * max(len(by) - len(part), 0), "the text that REPLACE makes")
+    check_length(len(text) + text.count(part) * max(len(by) - len(part), 0), "the result of REPLACE")
     return text.replace(part, by)
 
 
@@ -243,19 +288,19 @@ def _split(text: str, mark: str | None = None, most: int | None = None) -> JsonV
     cuts = -1 if most is None or most < 1 else most - 1
     if mark is None:
         words = text.split(None, cuts if cuts >= 0 else MOST_ITEMS)
-        check_count(len(words), "what SPLIT makes")
+        check_count(len(words), "the result of SPLIT")
         return words
     if not mark:
-        check_count(len(text), "what SPLIT makes")
+        check_count(len(text), "the result of SPLIT")
         return list(text)
     if cuts < 0:
-        check_count(text.count(mark) + 1, "what SPLIT makes")
-    check_count(cuts, "what SPLIT makes")
+        check_count(text.count(mark) + 1, "the result of SPLIT")
+    check_count(cuts, "the result of SPLIT")
     return text.split(mark, cuts) if text else []
 
 
 def _lines(text: str) -> JsonValue:
-    check_count(text.count("\n") + text.count("\r") + 1, "what LINES makes")
+    check_count(text.count("\n") + text.count("\r") + 1, "the result of LINES")
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n") if text else []
 
 
@@ -264,7 +309,7 @@ def _join(items: list[JsonValue], mark: str = ", ") -> JsonValue:
     for item in items:
         text = text_of(item)
         length += len(text) + len(mark)
-        check_length(length, "the text that JOIN makes")
+        check_length(length, "the result of JOIN")
         texts.append(text)
     return mark.join(texts)
 
@@ -276,12 +321,12 @@ def _concat(*values: JsonValue) -> JsonValue:
 TEXT_PARTS = (
     function("LEFT(text, count)", (TEXT, WHOLE), _left, "The first characters.", 'LEFT("hello", 2)', "he"),
     function("RIGHT(text, count)", (TEXT, WHOLE), _right, "The last characters.", 'RIGHT("hello", 2)', "lo"),
-    *also(
+    *with_aliases(
         function(
             "MID(text, start, [count])",
             (TEXT, WHOLE, WHOLE),
             _mid,
-            "Characters from this one on, counted from 1; without a count all of them.",
+            "The characters from a position, counted from 1, on; without a count, up to the end.",
             'MID("hello", 2, 3)',
             "ell",
             fewest=2,
@@ -292,7 +337,7 @@ TEXT_PARTS = (
         "INSTR([start], text, part)",
         (ANY, ANY, ANY),
         _instr,
-        "Where the part begins, counted from 1; 0 where it is not. Capitals matter.",
+        "The position of the part, counted from 1; 0 if the text does not contain it. Case-sensitive.",
         'INSTR("hello", "l")',
         3,
         fewest=2,
@@ -301,37 +346,39 @@ TEXT_PARTS = (
         "INSTRREV(text, part, [start])",
         (TEXT, TEXT, WHOLE),
         _instrrev,
-        "Where the part begins for the last time, counted from 1; 0 where it is not.",
+        "The last position of the part, counted from 1; 0 if the text does not contain it.",
         'INSTRREV("hello", "l")',
         4,
         fewest=2,
     ),
     function(
-        "REPLACE(text, part, by)",
+        "REPLACE(text, part, replacement)",
         (TEXT, TEXT, TEXT),
         _replace,
-        "With every such part replaced. Capitals matter.",
+        "The text with every occurrence of the part replaced. Case-sensitive.",
         'REPLACE("1.234.567", ".", "")',
         "1234567",
     ),
     function(
-        "SPLIT(text, [mark], [most])",
+        "SPLIT(text, [separator], [limit])",
         (TEXT, TEXT, WHOLE),
         _split,
-        "The list of parts between the marks; without a mark, of words. An empty mark gives the characters.",
+        "The list of parts between separators; without a separator, of words; with an empty one, of characters.",
         'SPLIT("2+2", "+")',
         ["2", "2"],
         fewest=1,
     ),
-    function("LINES(text)", (TEXT,), _lines, "The list of lines.", 'LINES("a\\nb")', ["a", "b"]),
+    function("LINES(text)", (TEXT,), _lines, "The list of lines of a text.", 'LINES("a\\nb")', ["a", "b"]),
     function(
         "JOIN(list, [mark])",
         (LIST, TEXT),
         _join,
-        "The items as one text, with this between them; a comma and a blank unless said otherwise.",
+        "The items as one text with a separator between them; the default is a comma and a space.",
         'JOIN(["a", "b"], "-")',
         "a-b",
         fewest=1,
     ),
-    function("CONCAT(value, …)", (ANY,), _concat, "All values as one text.", 'CONCAT("a", 1, "b")', "a1b", more=True),
+    function(
+        "CONCAT(value, …)", (ANY,), _concat, "All values joined to one text.", 'CONCAT("a", 1, "b")', "a1b", more=True
+    ),
 )

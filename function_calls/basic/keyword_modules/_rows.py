@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, ParamSpec, TypeVar
 
 from function_calls.basic.codes import RunCode
-from function_calls.basic.keyword_modules._faults import fault_of, text_in, told, wrong_type
+from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value
 from function_calls.basic.run.session import ScriptFiles
 from function_calls.spec import Message
@@ -62,7 +62,7 @@ class Rows:
         name = text_in(self._run, table, "table")
         most = MOST_UNASKED if wanted.limit is None else min(wanted.limit, MOST_RESULTS)
         of_file = await self._of_file(name)
-        with told(self._run, name):
+        with as_run_errors(self._run, name):
             place = place_of(self._run, name)
             if of_file:
                 rows, own_count = await self._with_file(place, of_file, wanted)
@@ -72,7 +72,7 @@ class Rows:
                 if found.is_cut:
                     self._tell_of_cut(name, most)
         if own_count:
-            self._run.outside = True
+            self._run.has_outside_text = True
         elif of_file is None and not (await self._tables.find(place, Filter(), self.now, 1)).rows:
             self._files.missed(self._run.bot, self._run.folder, name)
         if of_file and wanted.limit is None and len(rows) > most:
@@ -93,7 +93,7 @@ class Rows:
         """The matching rows of `data`, in its order. Raises RunError."""
         if isinstance(data, str):
             return list(await self.find(data, wanted if wanted.limit is not None else _unlimited(wanted)))
-        with told(self._run):
+        with as_run_errors(self._run):
             rows = await self.fitting(await self.of(data), wanted.condition)
             ordered = await in_order(rows, wanted.orders, self.now) if wanted.orders else rows
         return ordered if wanted.limit is None else ordered[: wanted.limit]
@@ -120,7 +120,7 @@ class Rows:
         if not name.lower().endswith((*_FILES, *_SHEETS)):
             return []
         run, threads = self._run, self._run.call.threads
-        with told(run, name):
+        with as_run_errors(run, name):
             try:
                 content = await threads.run(self._files.read, run.bot, run.folder, name)
             except NoSuchScriptFile:
@@ -132,7 +132,7 @@ class Rows:
     def _tell_of_cut(self, name: str, most: int) -> None:
         """Notify the chat, once for each table."""
         run = self._run
-        told_of = run.kept.setdefault(_CUT, [])
+        told_of = run.stored_data.setdefault(_CUT, [])
         if name not in told_of:
             told_of.append(name)
             run.say(Message(run.call.say("script_data.cut", most=most, name=name[:60])))
@@ -155,7 +155,7 @@ def place_of(run: ScriptRun, table: Value) -> TablePlace:
 def filter_in(run: ScriptRun, given: Value) -> Filter:
     """Parse a filter argument: a text, its parts, a WHERE condition, a map of fields to compare for equality, or a
     row's id. NULL matches nothing, so that an unknown id finds no row. Raises RunError."""
-    with told(run):
+    with as_run_errors(run):
         if given is ALL:
             return Filter()
         if given is None:
@@ -164,29 +164,29 @@ def filter_in(run: ScriptRun, given: Value) -> Filter:
             case ["id", str() as row_id]:
                 return Filter(_equal("id", row_id))
             case ["filter", *parts]:
-                return filter_of_parts(parts) if asks(parts) else Filter(_equal("id", _written(parts)))
+                return filter_of_parts(parts) if is_filter(parts) else Filter(_equal("id", _written(parts)))
             case [*_]:
                 return Filter(condition_of(given))
         if isinstance(given, dict):
             return Filter(AllOf(tuple(_equal(name, one) for name, one in given.items())))
-        if not isinstance(given, str) or not asks([given]):
+        if not isinstance(given, str) or not is_filter([given]):
             return Filter(_equal("id", given))
         return filter_of(given)
 
 
 def no_filter(given: Value) -> str:
     """Compile-time check of a literal filter: the problem for its author, or empty."""
-    if not isinstance(given, str) or not asks([given]):
+    if not isinstance(given, str) or not is_filter([given]):
         return ""
     try:
         filter_of(given)
     except FilterError as fault:
-        where = f" from character {fault.position} on" if fault.position else ""
-        return f"this filter cannot be read{where}; {_RIGHT}"
-    return f"this filter ends where a value belongs; {_RIGHT}" if _NO_VALUE.search(given) else ""
+        where = f" at character {fault.position}" if fault.position else ""
+        return f"invalid filter{where}; {_RIGHT}"
+    return f"this filter ends before a value; {_RIGHT}" if _NO_VALUE.search(given) else ""
 
 
-def some_in(run: ScriptRun, given: Value) -> Filter:
+def selective_filter_in(run: ScriptRun, given: Value) -> Filter:
     """Like `filter_in`, for statements that change rows: an empty filter, which would match all rows, and a LIMIT are
     rejected."""
     wanted = filter_in(run, given)
@@ -200,22 +200,22 @@ def some_in(run: ScriptRun, given: Value) -> Filter:
 def field_in(given: Value) -> str | None:
     """The field name in `given`; None if it is a filter."""
     match given:
-        case str() if not asks([given]):
+        case str() if not is_filter([given]):
             return given.strip()
         case ["id", str() as name]:
             return name
-        case ["filter", *parts] if not asks(parts):
+        case ["filter", *parts] if not is_filter(parts):
             return _written(parts)
     return None
 
 
-def asks(parts: Sequence[Value]) -> bool:
+def is_filter(parts: Sequence[Value]) -> bool:
     """Whether a text in parts is, or is meant as, a filter; otherwise it is a name or an id."""
     try:
         filter_of_parts(parts)
     except FilterError as fault:
         own = "".join(part for part in parts if isinstance(part, str))
-        return bool(set(own) & set("=<>")) or (fault.problem is Problem.VALUE_HERE and asks([_written(parts)]))
+        return bool(set(own) & set("=<>")) or (fault.problem is Problem.VALUE_HERE and is_filter([_written(parts)]))
     return True
 
 
@@ -247,7 +247,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-async def beside(
+async def in_thread_if_large(
     run: ScriptRun, size: int, work: Callable[Arguments, Result], *args: Arguments.args, **named: Arguments.kwargs
 ) -> Result:
     """Run `work`, in a thread if `size` is `MANY` or more. Its processor time is charged to the run, even if it

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
-from function_calls.basic.run.calling import call_function, tool_name
-from function_calls.basic.run.session import worded
+from function_calls.basic.run.script_calls import call_function, tool_name
+from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import kind_of, number_of, text_of
-from function_calls.handlers.on_request import MOST_AT_HAND
-from function_calls.ports import AtHand
+from function_calls.handlers.on_request import MOST_ACTIVE
+from function_calls.ports import ActiveFunctions
 from services.clock import Clock
 
 _GIVEN = (
@@ -23,8 +23,8 @@ _GIVEN = (
     effect="idempotent",
 )
 async def call(run: ScriptRun, name: Value, arguments: Value = None, named: Value = None) -> Value | Asks:
-    """Run a function by its name, with a map of arguments or with values in the order of its parameters. Gives what the
-    function gives: facts, and its words as `text`."""
+    """Call a function by name, with a map of arguments or with values in the order of its parameters. Returns the
+    result of the function: its data, and its message as `text`."""
     if not isinstance(name, str) or not name.strip():
         raise RunError(RunCode.BAD_VALUE, run.call.say("basic.call.no_name"))
     if isinstance(named, dict):
@@ -34,13 +34,13 @@ async def call(run: ScriptRun, name: Value, arguments: Value = None, named: Valu
 
 @basic_keyword("USE MCP {server}, {tool} [, {arguments}]", effect="idempotent")
 async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value = None) -> Value | Asks:
-    """Run a tool of an MCP server with a map of arguments, with the rights of whoever called the script and those that
-    the operator has given to the script."""
+    """Call a tool of an MCP server with a map of arguments. The rights are those of the caller and those granted to the
+    script by the operator."""
     names = [text_of(one).strip() for one in (server, tool)]
     if not all(names):
-        raise worded(run, RunCode.BAD_VALUE, "mcp.names")
+        raise translated_error(run, RunCode.BAD_VALUE, "mcp.names")
     if arguments is not None and not isinstance(arguments, dict):
-        raise RunError(RunCode.WRONG_TYPE, f"the arguments of USE MCP are a map, not {kind_of(arguments)}")
+        raise RunError(RunCode.WRONG_TYPE, f"the arguments of USE MCP must be a map, not {kind_of(arguments)}")
     wanted = f"mcp__{names[0]}__{names[1]}"
     if tool_name(wanted) != wanted:
         raise RunError(RunCode.NO_SUCH_THING, run.call.say("basic.call.unknown", name=wanted[:100]))
@@ -48,8 +48,8 @@ async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value =
 
 
 @basic_keyword("USE TOOL {tool:word}", "ADD TOOL {tool:word}", effect="idempotent", touches=("stays_here",))
-async def use_tool(run: ScriptRun, tool: Value, *, at_hand: AtHand) -> Value:
-    """Offer a function or a group of functions to models in this chat. Its value says what it did."""
+async def use_tool(run: ScriptRun, tool: Value, *, at_hand: ActiveFunctions) -> Value:
+    """Offer a function or a group of functions to models in this chat. Returns a description of the change."""
     name = _name(run, tool)
     takeable = {one.name.casefold(): one.name for one in run.call.on_request()}
     found = takeable.get(name.casefold())
@@ -60,36 +60,36 @@ async def use_tool(run: ScriptRun, tool: Value, *, at_hand: AtHand) -> Value:
     before = at_hand.of(run.context.chat)
     if found in before:
         return run.call.say("tools.taken_before", names=found)
-    if len(before) >= MOST_AT_HAND:
-        raise RunError(RunCode.NOT_ALLOWED, run.call.say("tools.too_many", most=MOST_AT_HAND, names=", ".join(before)))
-    await at_hand.take(run.context.chat, [found], run.context.sender.ref)
+    if len(before) >= MOST_ACTIVE:
+        raise RunError(RunCode.NOT_ALLOWED, run.call.say("tools.too_many", most=MOST_ACTIVE, names=", ".join(before)))
+    await at_hand.activate(run.context.chat, [found], run.context.sender.ref)
     return run.call.say("tools.taken", names=found)
 
 
 @basic_keyword("REMOVE TOOL {tool:word}", effect="idempotent", touches=("stays_here",))
-async def remove_tool(run: ScriptRun, tool: Value, *, at_hand: AtHand) -> Value:
-    """Offer a function to models in this chat no more. Its value says what it did."""
+async def remove_tool(run: ScriptRun, tool: Value, *, at_hand: ActiveFunctions) -> Value:
+    """Stop offering a function to models in this chat. Returns a description of the change."""
     name = _name(run, tool)
     before = {one.casefold(): one for one in at_hand.of(run.context.chat)}
     found = before.get(name.casefold())
     if found is None:
         return run.call.say("tools.not_at_hand", names=name, at_hand=", ".join(before.values()) or "–")
-    await at_hand.put_away(run.context.chat, [found], run.context.sender.ref)
+    await at_hand.deactivate(run.context.chat, [found], run.context.sender.ref)
     return run.call.say("tools.put_away", names=found)
 
 
 @basic_keyword("CLEAR TOOLS", effect="idempotent", touches=("stays_here",))
-async def clear_tools(run: ScriptRun, *, at_hand: AtHand) -> Value:
-    """Offer models in this chat nothing that is on request. Its value says what it did."""
+async def clear_tools(run: ScriptRun, *, at_hand: ActiveFunctions) -> Value:
+    """Stop offering all functions on request to models in this chat."""
     names = at_hand.of(run.context.chat)
-    await at_hand.put_away(run.context.chat, names, run.context.sender.ref)
+    await at_hand.deactivate(run.context.chat, names, run.context.sender.ref)
     return run.call.say("tools.put_away" if names else "tools.none_at_hand", names=", ".join(names))
 
 
 @basic_keyword("LIST TOOLS")
 async def list_tools(run: ScriptRun) -> Value:
-    """What models are offered in this chat: a list of maps with name and description."""
-    offered = [spec for spec in run.call.functions() if run.call.is_at_hand(spec)]
+    """The functions offered to models in this chat: a list of maps with name and description."""
+    offered = [spec for spec in run.call.functions() if run.call.is_active(spec)]
     return [{"name": spec.name, "description": spec.description} for spec in offered]
 
 
@@ -97,7 +97,7 @@ def _name(run: ScriptRun, tool: Value) -> str:
     """`weather` for `"weather"`, `"weather.bas"` and `"club.gbdialog/weather.bas"`."""
     name = str(tool or "").strip().lstrip("@").replace("\\", "/").rpartition("/")[2].removesuffix(".bas")
     if not name:
-        raise worded(run, RunCode.BAD_VALUE, "tool.no_name")
+        raise translated_error(run, RunCode.BAD_VALUE, "tool.no_name")
     return name
 
 
@@ -108,7 +108,7 @@ _LEFT_SECONDS = 1.0
 
 @basic_keyword("WAIT {seconds}", "SLEEP {seconds}")
 async def wait(run: ScriptRun, seconds: Value, *, clock: Clock) -> None:
-    """Go on after so many seconds, at most 300. The chat waits as well; nothing is said meanwhile."""
+    """Pause the script for a number of seconds, at most 300. Other messages of the chat wait as well."""
     pause = number_of(seconds)
     if not 0 <= pause <= LONGEST_SECONDS:
         raise RunError(RunCode.BAD_VALUE, run.call.say("basic.wait.range", most=LONGEST_SECONDS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.session import worded
+from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import text_of
 from function_calls.ports import ChatNotes, NotesFull
 from function_calls.profile import ChatNote
@@ -18,18 +18,18 @@ _UNNAMED = "context"
     "SET CONTEXT {name} ( AS | , ) {value}", "SET CONTEXT {value}", effect="idempotent", touches=("stays_here",)
 )
 async def set_context(run: ScriptRun, value: Value, name: Value = _UNNAMED, *, notes: ChatNotes) -> Value:
-    """Let models in this chat know something, in the place of what they were told under that name before. NULL or an
-    empty text takes it back."""
+    """Add information for models in this chat under a name, replacing the previous one. NULL or an empty text removes
+    it."""
     words, under = text_of(value).strip(), text_of(name).strip()
     if not under or len(under) > _MOST_NAME:
-        raise worded(run, RunCode.BAD_VALUE, "context.name", most=_MOST_NAME)
+        raise translated_error(run, RunCode.BAD_VALUE, "context.name", most=_MOST_NAME)
     await _put(run, under, words, notes)
     return None
 
 
 @basic_keyword("CLEAR CONTEXT [{name}]", effect="idempotent", touches=("stays_here",))
 async def clear_context(run: ScriptRun, name: Value = "", *, notes: ChatNotes) -> Value:
-    """Take back what models were told under that name; without one everything, the system prompt too."""
+    """Remove the information stored under a name; without a name, all of it, including the system prompt."""
     chat, under = run.context.chat, text_of(name).strip()
     await notes.clear(chat, run.bot, [under] if under else [one.name for one in notes.of(chat, run.bot)])
     return None
@@ -42,8 +42,8 @@ async def clear_context(run: ScriptRun, name: Value = "", *, notes: ChatNotes) -
     touches=("stays_here",),
 )
 async def system_prompt(run: ScriptRun, words: Value, *, notes: ChatNotes) -> Value:
-    """Tell models in this chat how to behave. Information and no instruction to models, unless the script begins the
-    chat and has not yet looked at who asks, asked or called anything, or read from outside."""
+    """Describe to models in this chat how to behave. Models treat it as information and not as an instruction, unless
+    the script starts the chat and has not yet read member data, asked or called anything, or read from outside."""
     await _put(run, _PROMPT, text_of(words).strip(), notes, is_instruction=run.begins and run.is_of_author)
     return None
 
@@ -54,9 +54,13 @@ async def _put(run: ScriptRun, name: str, words: str, notes: ChatNotes, *, is_in
     if not words:
         await notes.clear(chat, run.bot, [name])
         return
-    of_member = by.key if run.heard else ""
-    note = ChatNote(name, words, is_instruction, run.bot, run.tool, from_outside=run.outside, of_member=of_member)
+    of_member = by.key if run.knows_member_text else ""
+    note = ChatNote(
+        name, words, is_instruction, run.bot, run.tool, from_outside=run.has_outside_text, of_member=of_member
+    )
     try:
         await notes.put(chat, note, by)
     except NotesFull as full:
-        raise worded(run, RunCode.NOT_ALLOWED, "context.full", notes=full.most_notes, chars=full.most_chars) from None
+        raise translated_error(
+            run, RunCode.NOT_ALLOWED, "context.full", notes=full.most_notes, chars=full.most_chars
+        ) from None

@@ -7,7 +7,7 @@ import re
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.session import count_up, worded
+from function_calls.basic.run.session import count_up, translated_error
 from function_calls.basic.run.web import WebOfScripts, file_name, in_folder, loaded, media_type_of, name_in, text_in
 from function_calls.basic.values import text_of
 from function_calls.context import Attachment
@@ -26,21 +26,21 @@ _MOVES = ("reads_outside", "reaches_out")
 
 @basic_keyword("READ {path}", effect="read", touches=["reads_outside"])
 async def read(run: ScriptRun, path: Value, *, workspaces: Workspaces) -> Value:
-    """The text in a file of this chat."""
+    """Read the text of a file of this chat."""
     name = _path(path)
-    run.outside = True
+    run.has_outside_text = True
     return text_in(run, await in_folder(run, workspaces, name, lambda folder: folder.read(name)), name)
 
 
 @basic_keyword("WRITE {path}, {content}", effect="idempotent", touches=_CHANGES)
 async def write(run: ScriptRun, path: Value, content: Value, *, workspaces: Workspaces) -> Value:
-    """Put a text into a file of this chat, in place of what it held."""
+    """Write a text to a file of this chat, replacing its content."""
     return await _written(run, workspaces, _path(path), _bytes_of(run, content))
 
 
 @basic_keyword("COPY {source} TO {target}", "COPY {source}, {target}", effect="idempotent", touches=_MOVES)
 async def copy(run: ScriptRun, source: Value, target: Value, *, workspaces: Workspaces) -> Value:
-    """Make a second file of one."""
+    """Copy a file."""
     path = _path(source)
     content = await in_folder(run, workspaces, path, lambda folder: folder.read(path))
     return await _written(run, workspaces, _path(target), content)
@@ -48,7 +48,7 @@ async def copy(run: ScriptRun, source: Value, target: Value, *, workspaces: Work
 
 @basic_keyword("MOVE {source} TO {target}", "MOVE {source}, {target}", effect="once", touches=_MOVES)
 async def move(run: ScriptRun, source: Value, target: Value, *, workspaces: Workspaces) -> Value:
-    """Give a file another name or another place."""
+    """Move or rename a file."""
     before, after = _path(source), _path(target)
     content = await in_folder(run, workspaces, before, lambda folder: folder.read(before))
     if before != after:
@@ -66,9 +66,9 @@ async def delete_file(run: ScriptRun, path: Value, *, workspaces: Workspaces) ->
 
 @basic_keyword("LIST FILES [{folder}]", "LIST {folder}", "DIR {folder}", effect="read", touches=["reads_outside"])
 async def list_files(run: ScriptRun, folder: Value = "", *, workspaces: Workspaces) -> Value:
-    """The paths of what lies in the chat's folder, or in a folder there; those of folders end with /."""
+    """The paths in the chat's folder, or in a folder of it; paths of folders end with /."""
     path = "" if folder in (None, "", "/", ".") else _path(folder)
-    run.outside = True
+    run.has_outside_text = True
     listing = await in_folder(run, workspaces, path, lambda own: own.list(path))
     return [f"{entry.path}/" if entry.is_folder else entry.path for entry in listing.entries]
 
@@ -77,17 +77,17 @@ async def list_files(run: ScriptRun, folder: Value = "", *, workspaces: Workspac
 async def download(
     run: ScriptRun, url: Value, path: Value = None, *, workspaces: Workspaces, web: WebOfScripts
 ) -> Value:
-    """Put what is at an address of the web into a file of this chat; gives the file's path."""
+    """Download a web address to a file of this chat. Returns the path of the file."""
     if not isinstance(url, str):
-        raise RunError(RunCode.WRONG_TYPE, 'a web address is a text, such as "https://example.com/list.csv"')
+        raise RunError(RunCode.WRONG_TYPE, 'a web address must be a text, such as "https://example.com/list.csv"')
     answer = await web.fetch(run, url)
     return await _written(run, workspaces, name_in(answer.url) if path is None else _path(path), answer.body)
 
 
 @basic_keyword("SEND FILE {file} [, {caption}]", effect="idempotent", touches=["reads_outside"])
 async def send_file(run: ScriptRun, file: Value, caption: Value = None, *, workspaces: Workspaces) -> None:
-    """Send a file to the chat: one of the chat's own by its path, one that a member has sent, an address of the web, or
-    a text of several lines."""
+    """Send a file to the chat: a file of the chat by its path, a file that a member sent, a web address, or a text of
+    several lines."""
     count_up(run, "files.sent", _MOST_SENT, "files.too_many_sent")
     run.say(Message(text_of(caption), attachments=(await _attachment(run, workspaces, file),)))
 
@@ -100,7 +100,7 @@ async def _attachment(run: ScriptRun, workspaces: Workspaces, file: Value) -> At
         return Attachment(name, _media_type(run, given.get("type")) or media_type_of(name), _link(run, url))
     found = await loaded(run, workspaces, file)
     if len(found.content) > _MOST_SENT_BYTES:
-        raise worded(run, RunCode.NOT_ALLOWED, "files.too_big", most=_MOST_SENT_BYTES // 1024)
+        raise translated_error(run, RunCode.NOT_ALLOWED, "files.too_big", most=_MOST_SENT_BYTES // 1024)
     return Attachment(
         found.name, found.media_type, data_url(found.content, found.media_type), size_bytes=len(found.content)
     )
@@ -110,13 +110,13 @@ def _media_type(run: ScriptRun, given: Value) -> str:
     """The media type given by a script, or empty. Raises RunError if it is invalid."""
     said = text_of(given).partition(";")[0].strip()
     if said and not _MEDIA_TYPE.match(said):
-        raise worded(run, RunCode.BAD_VALUE, "files.no_media_type", found=visible_line(said)[:60])
+        raise translated_error(run, RunCode.BAD_VALUE, "files.no_media_type", found=visible_line(said)[:60])
     return said
 
 
 def _link(run: ScriptRun, url: str) -> str:
     if not url.isprintable() or " " in url or len(url) > 2000:
-        raise worded(run, RunCode.BAD_VALUE, "files.unreadable")
+        raise translated_error(run, RunCode.BAD_VALUE, "files.unreadable")
     return url
 
 
@@ -129,10 +129,10 @@ def _bytes_of(run: ScriptRun, content: Value) -> bytes:
     try:
         return text_of(content).encode()
     except UnicodeEncodeError:
-        raise worded(run, RunCode.BAD_VALUE, "no_text") from None
+        raise translated_error(run, RunCode.BAD_VALUE, "no_text") from None
 
 
 def _path(path: Value) -> str:
     if not isinstance(path, str):
-        raise RunError(RunCode.WRONG_TYPE, 'a file is named by a text, such as "notes/today.txt"')
+        raise RunError(RunCode.WRONG_TYPE, 'a file name must be a text, such as "notes/today.txt"')
     return path

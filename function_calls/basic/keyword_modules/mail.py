@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.session import count_up, worded
+from function_calls.basic.run.session import count_up, translated_error
 from function_calls.basic.run.web import loaded
 from function_calls.basic.values import text_of
 from services.clock import Clock
@@ -44,7 +44,7 @@ async def send_mail(
     workspaces: Workspaces,
     clock: Clock,
 ) -> None:
-    """Send mail to one or several addresses, perhaps with files of this chat."""
+    """Send mail to one or several addresses, optionally with files of this chat."""
     letter = Letter(
         _addresses(run, to), text_of(subject), _body(run, text_of(body)), await _files(run, workspaces, files)
     )
@@ -53,7 +53,7 @@ async def send_mail(
 
 @basic_keyword("BEGIN MAIL {to} {letter:block}", effect="once", touches=_TOUCHES)
 async def mail_block(run: ScriptRun, to: Value, letter: Value, *, mailer: Mailer, clock: Clock) -> None:
-    """Send mail that is written out: a line `Subject: …`, then the text, up to END MAIL."""
+    """Send mail written in the block: a line `Subject: …`, then the text, up to END MAIL."""
     subject, body = _subject_and_body(run, text_of(letter))
     await _send(run, Letter(_addresses(run, to), subject, _body(run, body)), mailer, clock)
 
@@ -61,7 +61,7 @@ async def mail_block(run: ScriptRun, to: Value, letter: Value, *, mailer: Mailer
 async def _send(run: ScriptRun, letter: Letter, mailer: Mailer, clock: Clock) -> None:
     left = run.call.deadline - clock.monotonic() - _LEFT_SECONDS
     if left <= 0:
-        raise worded(run, RunCode.UNAVAILABLE, "no_time")
+        raise translated_error(run, RunCode.UNAVAILABLE, "no_time")
     number = count_up(run, _SENT, _MOST_IN_A_RUN, "mail.too_many")
     try:
         await mailer.send(letter, f"{run.call.key}/{number}", left)
@@ -81,19 +81,19 @@ def _addresses(run: ScriptRun, to: Value) -> tuple[str, ...]:
     try:
         return addresses_in(to)
     except ValueError as error:
-        raise worded(run, RunCode.BAD_VALUE, "mail.no_address", text=visible_line(str(error))) from None
+        raise translated_error(run, RunCode.BAD_VALUE, "mail.no_address", text=visible_line(str(error))) from None
 
 
 def _body(run: ScriptRun, text: str) -> str:
     if len(text) > _MOST_CHARS:
-        raise worded(run, RunCode.BAD_VALUE, "mail.long_text", most=_MOST_CHARS)
+        raise translated_error(run, RunCode.BAD_VALUE, "mail.long_text", most=_MOST_CHARS)
     return text
 
 
 async def _files(run: ScriptRun, workspaces: Workspaces, files: Value) -> tuple[MailFile, ...]:
     wanted = files if isinstance(files, list) else [] if files in (None, "") else [files]
     if len(wanted) > _MOST_FILES:
-        raise worded(run, RunCode.BAD_VALUE, "mail.many_files", most=_MOST_FILES)
+        raise translated_error(run, RunCode.BAD_VALUE, "mail.many_files", most=_MOST_FILES)
     found = [await loaded(run, workspaces, one) for one in wanted]
     return tuple(MailFile(one.name, one.media_type, one.content) for one in found)
 
@@ -104,7 +104,7 @@ def _subject_and_body(run: ScriptRun, letter: str) -> tuple[str, str]:
     lines = letter.strip("\r\n").splitlines()
     first = lines[0].strip() if lines else ""
     if not first.lower().startswith(_SUBJECT):
-        raise worded(run, RunCode.BAD_VALUE, "mail.no_subject")
+        raise translated_error(run, RunCode.BAD_VALUE, "mail.no_subject")
     rest = lines[1:]
     if rest and not rest[0].strip():
         rest = rest[1:]

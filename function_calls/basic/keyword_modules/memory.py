@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from function_calls.basic.keyword_modules._faults import text_in, told, wrong_type
+from function_calls.basic.keyword_modules._service_errors import as_run_errors, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from services.scripts.memory import (
     Owner,
@@ -30,14 +30,14 @@ _PAIR = 2
 async def set_bot_memory(
     run: ScriptRun, key: Value = None, value: Value = None, pair: Value = None, *, memory: ScriptMemory
 ) -> None:
-    """Remember a value for this bot in this chat; in all its chats where the operator shares the name."""
+    """Store a value for this bot in this chat, or in all its chats if the operator shares the name."""
     name, kept = _named(run, key, value, pair)
     await _put(run, memory, _of_bot(run, name), name, kept)
 
 
 @basic_keyword("GET BOT MEMORY {key:key}")
 async def get_bot_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
-    """What SET BOT MEMORY has put under this name; NULL when there is nothing."""
+    """The value stored by SET BOT MEMORY under a name; NULL if there is none."""
     name = text_in(run, key, "memory_name")
     return await _others_words(run, memory, _of_bot(run, name), name)
 
@@ -46,14 +46,14 @@ async def get_bot_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) ->
 async def set_chat_memory(
     run: ScriptRun, key: Value = None, value: Value = None, pair: Value = None, *, memory: ScriptMemory
 ) -> None:
-    """Remember a value for everybody in this chat."""
+    """Store a value for everybody in this chat."""
     name, kept = _named(run, key, value, pair)
     await _put(run, memory, of_chat(run.bot, run.context.chat), name, kept)
 
 
 @basic_keyword("GET CHAT MEMORY {key:key}")
 async def get_chat_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
-    """What SET CHAT MEMORY has put under this name in this chat; NULL when there is nothing."""
+    """The value stored by SET CHAT MEMORY in this chat under a name; NULL if there is none."""
     return await _others_words(run, memory, of_chat(run.bot, run.context.chat), text_in(run, key, "memory_name"))
 
 
@@ -74,36 +74,36 @@ async def set_user_memory(
     *,
     memory: ScriptMemory,
 ) -> None:
-    """Remember a value of the member who runs the script, for some time ("30 days") or without an end."""
+    """Store a value for the member who runs the script, for a duration ("30 days") or permanently."""
     name, kept = _named(run, key, value, pair)
     await _put(run, memory, _of_member(run, name)[0], name, kept, duration)
 
 
 @basic_keyword("GET USER MEMORY {key:key}", "RECALL {key:key}")
 async def get_user_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
-    """What SET USER MEMORY or REMEMBER has put under this name for this member; NULL when there is nothing, or not any
-    more."""
+    """The value stored by SET USER MEMORY or REMEMBER for this member under a name; NULL if there is none or it has
+    expired."""
     name = text_in(run, key, "memory_name")
     return await _own_words(run, memory, _of_member(run, name), name)
 
 
 @basic_keyword("FORGET {key}", "FORGET USER MEMORY {key}", effect="idempotent", touches=_OWN)
 async def forget(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
-    """Forget what is remembered of this member under this name; whether there was something."""
+    """Delete the value stored for this member under a name. Returns whether there was one."""
     name = text_in(run, key, "memory_name")
     return await _forgotten(run, memory, _of_member(run, name), name)
 
 
 @basic_keyword("FORGET BOT MEMORY {key}", effect="idempotent", touches=_OWN)
 async def forget_bot_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
-    """Forget what SET BOT MEMORY has put under this name; whether there was something."""
+    """Delete the value stored by SET BOT MEMORY under a name. Returns whether there was one."""
     name = text_in(run, key, "memory_name")
     return await _forgotten(run, memory, [_of_bot(run, name)], name)
 
 
 @basic_keyword("FORGET CHAT MEMORY {key}", effect="idempotent", touches=_OWN)
 async def forget_chat_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
-    """Forget what SET CHAT MEMORY has put under this name in this chat; whether there was something."""
+    """Delete the value stored by SET CHAT MEMORY in this chat under a name. Returns whether there was one."""
     name = text_in(run, key, "memory_name")
     return await _forgotten(run, memory, [of_chat(run.bot, run.context.chat)], name)
 
@@ -137,15 +137,15 @@ async def _put(
 ) -> None:
     if duration is not None and not isinstance(duration, str | int | float):
         raise wrong_type(run, "duration")
-    with told(run, name):
+    with as_run_errors(run, name):
         if value is None:
             await memory.forget(owner, name)
         else:
-            await memory.put(owner, name, value, from_outside=run.outside, seconds=seconds_of(duration))
+            await memory.put(owner, name, value, from_outside=run.has_outside_text, seconds=seconds_of(duration))
 
 
 async def _found(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> Remembered | None:
-    with told(run, name):
+    with as_run_errors(run, name):
         for owner in owners:
             found = await memory.get(owner, name)
             if found is not None:
@@ -156,17 +156,17 @@ async def _found(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], 
 async def _others_words(run: ScriptRun, memory: ScriptMemory, owner: Owner, name: str) -> Value:
     """Read a value that anybody in the chat may have set."""
     found = await _found(run, memory, [owner], name)
-    run.outside = run.outside or found is not None
+    run.has_outside_text = run.has_outside_text or found is not None
     return None if found is None else found.value
 
 
 async def _own_words(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> Value:
     found = await _found(run, memory, owners, name)
-    run.outside = run.outside or (found is not None and found.from_outside)
-    run.heard = run.heard or found is not None
+    run.has_outside_text = run.has_outside_text or (found is not None and found.from_outside)
+    run.knows_member_text = run.knows_member_text or found is not None
     return None if found is None else found.value
 
 
 async def _forgotten(run: ScriptRun, memory: ScriptMemory, owners: Sequence[Owner], name: str) -> bool:
-    with told(run, name):
+    with as_run_errors(run, name):
         return any([await memory.forget(owner, name) for owner in owners])

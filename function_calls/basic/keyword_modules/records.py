@@ -4,11 +4,19 @@ maps, or the name of a table or of a file next to the script, and returns a new 
 from __future__ import annotations
 
 from function_calls.basic.codes import RunCode
-from function_calls.basic.keyword_modules._faults import fault_of, text_in, told, wrong_type
-from function_calls.basic.keyword_modules._rows import ALL, MANY, Rows, beside, filter_in, limit_in, no_filter
+from function_calls.basic.keyword_modules._rows import (
+    ALL,
+    MANY,
+    Rows,
+    filter_in,
+    in_thread_if_large,
+    limit_in,
+    no_filter,
+)
+from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.measuring import check_length
 from function_calls.basic.run.session import ScriptFiles
+from function_calls.basic.value_sizes import check_length
 from function_calls.basic.values import text_of
 from services.clock import Clock
 from services.scripts.filter_texts import read_operand
@@ -20,10 +28,10 @@ from services.scripts.records import (
     grouped,
     joined,
     named_totals,
+    pivoted,
     renamed,
     total_named,
     total_of,
-    turned,
 )
 from services.scripts.tables import ScriptTables
 
@@ -38,7 +46,7 @@ async def filter_rows(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """Those of some rows that fit: `FILTER orders, "total > 100"`, `FILTER orders WHERE total > 100`."""
+    """The matching rows of a list: `FILTER orders, "total > 100"`, `FILTER orders WHERE total > 100`."""
     return await Rows(run, tables, files, clock).narrowed(data, filter_in(run, filter))
 
 
@@ -58,7 +66,7 @@ async def aggregate(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """The SUM, AVG, COUNT, MIN or MAX of a field: `AGGREGATE "SUM", orders, "total"`, `AGGREGATE "orders", "COUNT",
+    """The SUM, AVG, COUNT, MIN or MAX of a column: `AGGREGATE "SUM", orders, "total"`, `AGGREGATE "orders", "COUNT",
     "id", "status = 'open'"`."""
     total = total_named(how)
     if total is None:
@@ -66,8 +74,8 @@ async def aggregate(
     if total is None:
         raise fault_of(run, RunCode.BAD_VALUE, "records.no_total", found=text_of(how))
     rows = await Rows(run, tables, files, clock).narrowed(data, filter_in(run, filter))
-    with told(run):
-        return await beside(run, len(rows), total_of, total, rows, text_of(field).strip())
+    with as_run_errors(run):
+        return await in_thread_if_large(run, len(rows), total_of, total, rows, text_of(field).strip())
 
 
 @basic_keyword("SORT {data} BY {field:word} [{direction=ASC|DESC}]", "SORT {data} [, {field} [, {direction}]]")
@@ -81,12 +89,12 @@ async def sort(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """Rows in the order of a field, numbers by value; with DESC the greatest first: `SORT tips BY "priority" DESC`."""
+    """Rows sorted by a column, numbers by value; in descending order with DESC: `SORT tips BY "priority" DESC`."""
     word = text_of(field if direction is None else direction).strip().upper()
     is_word = word in ("ASC", "ASCENDING", "DESC", "DESCENDING")
     name = "item" if field is None or (is_word and direction is None) else text_in(run, field, "field")
     rows = Rows(run, tables, files, clock)
-    with told(run):
+    with as_run_errors(run):
         order = Order(read_operand(name), is_word and word.startswith("DESC"))
     return await rows.narrowed(data, Filter(None, (order,)))
 
@@ -95,23 +103,23 @@ async def sort(
 async def map_rows(
     run: ScriptRun, data: Value, fields: Value, *, tables: ScriptTables, files: ScriptFiles, clock: Clock
 ) -> Value:
-    """Rows with other names for their fields, `MAP orders, "customerName->customer, total->amount"`, or with some
-    fields alone, `MAP files, "name, size"`."""
+    """Rows with renamed columns, `MAP orders, "customerName->customer, total->amount"`, or with some columns only, `MAP
+    files, "name, size"`."""
     rows = await Rows(run, tables, files, clock).of(data)
-    with told(run):
-        return await beside(run, len(rows), renamed, rows, fields)
+    with as_run_errors(run):
+        return await in_thread_if_large(run, len(rows), renamed, rows, fields)
 
 
 @basic_keyword("FILL {data}, {template}")
 async def fill(run: ScriptRun, data: Value, template: Value) -> Value:
-    """A text or map with the fields of a row in place of `{{field}}`, once for each row of a list; the template may
-    also stand first."""
+    """A text or map with the values of a row in place of `{{field}}`, once for each row of a list. The template may
+    also be the first argument."""
     if isinstance(data, str):
         data, template = template, data
     if not isinstance(data, dict | list) or not isinstance(template, str | dict | list):
         raise wrong_type(run, "fill")
-    with told(run):
-        return await beside(run, MANY, filled, template, data)
+    with as_run_errors(run):
+        return await in_thread_if_large(run, MANY, filled, template, data)
 
 
 @basic_keyword("JOIN {left} [, {right} [, {key} [, {kind}]]]")
@@ -126,15 +134,15 @@ async def join(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """Each row of one list with those of another that have the same in a field: `JOIN orders, customers, "customer_id",
-    "left"`. Without a field, the items of a list as one text: `JOIN(names, ", ")`."""
+    """Each row of a list combined with the rows of another list that have the same value in a column: `JOIN orders,
+    customers, "customer_id", "left"`. Without a column, the items of a list joined to a text: `JOIN(names, ", ")`."""
     if key is None:
         return _one_text(run, left, right)
     rows = Rows(run, tables, files, clock)
     first, second = await rows.of(left), await rows.of(right)
-    with told(run):
+    with as_run_errors(run):
         field, how = text_in(run, key, "field"), text_of(kind)
-        return await beside(run, len(first) * len(second), joined, first, second, field, how)
+        return await in_thread_if_large(run, len(first) * len(second), joined, first, second, field, how)
 
 
 @basic_keyword("GROUP BY {data}, {field} [, {totals}]")
@@ -148,13 +156,13 @@ async def group_by(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """A map for each value of a field, with `key`, `count` and `items`, and totals where they are asked for: `GROUP BY
-    orders, "city", #{ total: "SUM(amount)" }`."""
+    """A map for each value of a column, with `key`, `count`, `items` and optional totals: `GROUP BY orders, "city", #{
+    total: "SUM(amount)" }`."""
     fields = [part.strip() for part in text_in(run, field, "field").split(",") if part.strip()]
     rows = await Rows(run, tables, files, clock).of(data)
-    with told(run):
+    with as_run_errors(run):
         wanted = named_totals(totals if isinstance(totals, dict) else {})
-        return await beside(run, len(rows) * (1 + len(wanted)), grouped, rows, fields, wanted)
+        return await in_thread_if_large(run, len(rows) * (1 + len(wanted)), grouped, rows, fields, wanted)
 
 
 @basic_keyword("PIVOT {data}, {down}, {across} [, {field} [, {how}]]")
@@ -170,28 +178,28 @@ async def pivot(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """A map for each value of one field, with a column for each value of another: `PIVOT sales, "region", "quarter",
-    "amount"`; the sum unless another total is asked for. `PIVOT sales, "region", "amount"` has the sums alone."""
+    """A map for each value of one column, with a column for each value of another: `PIVOT sales, "region", "quarter",
+    "amount"`. The total is the sum unless another one is named. `PIVOT sales, "region", "amount"` has only the sums."""
     total = total_named(how)
     names = [text_in(run, name, "field").strip() for name in (down, across, field) if name is not None]
     rows = await Rows(run, tables, files, clock).of(data)
-    with told(run):
+    with as_run_errors(run):
         if total is None:
             raise RecordError(RecordProblem.NO_TOTAL, text_of(how))
         if field is None:
-            return await beside(run, len(rows), turned, rows, names[0], "", names[1], total)
-        return await beside(run, MANY, turned, rows, names[0], names[1], names[2], total)
+            return await in_thread_if_large(run, len(rows), pivoted, rows, names[0], "", names[1], total)
+        return await in_thread_if_large(run, MANY, pivoted, rows, names[0], names[1], names[2], total)
 
 
 @basic_keyword("FIRST {data} [, {count}]")
 async def first(run: ScriptRun, data: Value, count: Value = None) -> Value:
-    """The first item of a list, or a list of the first so many; of a text its first word."""
+    """The first item of a list, or with a count a list of the first items; for a text, its first word."""
     return _end(run, data, count, is_last=False)
 
 
 @basic_keyword("LAST {data} [, {count}]")
 async def last(run: ScriptRun, data: Value, count: Value = None) -> Value:
-    """The last item of a list, or a list of the last so many; of a text its last word."""
+    """The last item of a list, or with a count a list of the last items; for a text, its last word."""
     return _end(run, data, count, is_last=True)
 
 
@@ -214,5 +222,5 @@ def _one_text(run: ScriptRun, items: Value, mark: Value) -> str:
     for item in items:
         texts.append(text_of(item))
         length += len(texts[-1]) + len(between)
-        check_length(length, "the text that JOIN makes")
+        check_length(length, "the result of JOIN")
     return between.join(texts)

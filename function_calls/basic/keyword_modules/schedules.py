@@ -11,14 +11,23 @@ import structlog
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.calling import function_called, may_call, named_arguments
-from function_calls.basic.run.session import worded
+from function_calls.basic.run.script_calls import function_called, may_call, named_arguments
+from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import text_of
-from function_calls.rehearsal import Rehearsal, Unfit
+from function_calls.schedule_check import NotSchedulable, ScheduleCheck
 from function_calls.spec import FunctionSpec, Message
 from services.clock import Clock
 from services.refs import Role
-from services.timers.schedules import SCRIPTS, ChatFull, Schedules, UnclearWhen, Wanted, When, WhenReader, script_name
+from services.timers.schedules import (
+    SCRIPTS,
+    ChatFull,
+    DeclaredSchedule,
+    Schedules,
+    UnclearWhen,
+    When,
+    WhenReader,
+    script_name,
+)
 from services.times import Times
 from services.times.recurrence import BadRule, check
 
@@ -61,12 +70,12 @@ async def set_schedule(
     arguments: Value = None,
     *,
     schedules: Schedules,
-    rehearsal: Rehearsal,
+    rehearsal: ScheduleCheck,
     clock: Clock,
 ) -> Value:
-    """Let this script, or another tool that it may call, run in this chat by the clock, in the place of what was set
-    for it before; with values for its parameters, in order or by their names. TRUE when it is set; FALSE for whoever
-    is no admin, for whom it changes nothing, and who is told."""
+    """Run this script, or another tool that it may call, in this chat on a schedule, replacing its previous schedule;
+    with values for its parameters, in order or by name. Returns TRUE if the schedule was set, and FALSE if the caller
+    is not an admin, who is notified."""
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     if not await _is_admin(run):
         _log.info("schedule_not_set", script=run.tool, chat=run.context.chat.key, why="only admins set schedules")
@@ -82,7 +91,7 @@ async def set_schedule(
         await schedules.declare(
             SCRIPTS,
             script_name(run.bot, run.tool, name, run.context.chat),
-            Wanted(
+            DeclaredSchedule(
                 bot=context.bot,
                 chat=context.chat,
                 is_group=context.is_group,
@@ -94,18 +103,18 @@ async def set_schedule(
                 when=rule,
             ),
         )
-    except Unfit as error:
+    except NotSchedulable as error:
         raise RunError(RunCode.NOT_ALLOWED, error.text) from None
     except ChatFull as full:
-        raise worded(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
+        raise translated_error(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
     except BadRule:
-        raise worded(run, RunCode.BAD_VALUE, "schedule.never", text=text_of(when)) from None
+        raise translated_error(run, RunCode.BAD_VALUE, "schedule.never", text=text_of(when)) from None
     return True
 
 
 @basic_keyword("CLEAR SCHEDULE [{tool}]", effect="idempotent", touches=("stays_here",))
 async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Schedules) -> Value:
-    """Let it run by the clock in this chat no more. FALSE for whoever is no admin."""
+    """Stop running it on a schedule in this chat. Returns FALSE if the caller is not an admin."""
     if not await _is_admin(run):
         return False
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
@@ -132,8 +141,8 @@ async def _is_admin(run: ScriptRun) -> bool:
 async def _tell_who_may(run: ScriptRun, name: str, schedules: Schedules) -> None:
     """Explain once per run that only admins set schedules, unless the schedule exists or the run has no caller."""
     is_set = script_name(run.bot, run.tool, name, run.context.chat) in await schedules.declared(SCRIPTS)
-    if not is_set and not run.begins and run.context.timer is None and not run.kept.get(_TOLD):
-        run.kept[_TOLD] = True
+    if not is_set and not run.begins and run.context.timer is None and not run.stored_data.get(_TOLD):
+        run.stored_data[_TOLD] = True
         run.say(Message(run.call.say("basic.schedule.admins")))
 
 
@@ -151,7 +160,7 @@ def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When
     try:
         return _read(text, schedules.reader, clock.now(), run.call.profile.timezone.key)
     except UnclearWhen:
-        raise worded(run, RunCode.BAD_VALUE, "schedule.no_time", text=text) from None
+        raise translated_error(run, RunCode.BAD_VALUE, "schedule.no_time", text=text) from None
 
 
 def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
@@ -162,9 +171,9 @@ def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
         words = f"0 {int(hours[1])}-{int(hours[2])} * * *"
     seconds = _SECONDS_FIRST.fullmatch(words)
     words = seconds[1] if seconds is not None else _WORDS.get(words.casefold(), words)
-    return reader.written(words, now, zone)
+    return reader.parse_fixed(words, now, zone)
 
 
 def _unclear(text: str) -> str:
     right = "write it like “every day at 7:30”, “every 5 minutes” or “0 7 * * 1-5”"
-    return f"“{text}” is no time of a schedule; {right}"
+    return f"“{text}” is not a schedule; {right}"

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from random import SystemRandom
 
 from function_calls.basic.codes import RunCode
-from function_calls.basic.keyword_modules._faults import fault_of, text_in, told, wrong_type
 from function_calls.basic.keyword_modules._rows import (
     ALL,
     Rows,
@@ -20,8 +19,9 @@ from function_calls.basic.keyword_modules._rows import (
     no_filter,
     now_of,
     place_of,
-    some_in,
+    selective_filter_in,
 )
+from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.machine.values_code import changes_of
 from function_calls.basic.run.session import ChatWorld, ScriptFiles, ScriptModel, ScriptWeb
@@ -58,12 +58,12 @@ async def find(
     files: ScriptFiles,
     clock: Clock,
 ) -> Value:
-    """The rows of a table that fit, as maps: `FIND "people", "age > 30 ORDER BY name LIMIT 5"`, `FIND people WHERE
-    age > 30`, `FIND "people", "email", address`, `FIND "people", id`. Of a name such as "people.csv" those of the file
-    beside the script too."""
+    """The matching rows of a table as maps: `FIND "people", "age > 30 ORDER BY name LIMIT 5"`, `FIND people WHERE age >
+    30`, `FIND "people", "email", address`, `FIND "people", id`. For a name such as "people.csv", also those of the file
+    next to the script."""
     field = None if limit is None else field_in(filter)
     wanted = filter_in(run, filter if field is None else {field: limit})
-    with told(run):
+    with as_run_errors(run):
         orders = [
             Order(read_operand(text_in(run, by, "field")), how == "DESC")
             for by, how in ((order, direction), (then, then_direction))
@@ -83,11 +83,11 @@ async def find(
 async def save(
     run: ScriptRun, table: Value, fields: Value = None, assigned: Value = None, *, tables: ScriptTables
 ) -> Value:
-    """Keep a row, and give its id: `SAVE "people", person`, `SAVE "people", id, person`, or variables whose names
-    become columns: `SAVE "people", id, name, email`. A row that is there under this id gets the new fields. A list
-    keeps every row in it."""
+    """Store a row and return its id: `SAVE "people", person`, `SAVE "people", id, person`, or variables whose names
+    become columns: `SAVE "people", id, name, email`. An existing row with this id is updated. A list stores each of its
+    rows."""
     rows, is_list = _given_rows(run, fields if assigned is None else {"row": assigned})
-    with told(run, _shown(table)):
+    with as_run_errors(run, _shown(table)):
         ids = await tables.save(place_of(run, table), rows)
     return ids if is_list else ids[0]
 
@@ -111,14 +111,14 @@ async def insert(
     *,
     tables: ScriptTables,
 ) -> Value:
-    """Add a new row, and give its id: `INSERT INTO people (name, age) VALUES ("Ann", 30)`, `INSERT people, person`."""
+    """Add a row and return its id: `INSERT INTO people (name, age) VALUES ("Ann", 30)`, `INSERT people, person`."""
     if isinstance(columns, list) and isinstance(values, list):
         if len(columns) != len(values):
             raise fault_of(run, RunCode.BAD_VALUE, "columns", columns=len(columns), values=len(values))
         row = dict(zip(map(str, columns), values, strict=True))
     given = {"row": row if assigned is None else assigned} if fields is None else fields
     rows, is_list = _given_rows(run, given)
-    with told(run, _shown(table)):
+    with as_run_errors(run, _shown(table)):
         ids = await tables.insert(place_of(run, table), rows)
     return ids if is_list else ids[0]
 
@@ -140,16 +140,16 @@ async def update(
     tables: ScriptTables,
     clock: Clock,
 ) -> Value:
-    """Give the rows that fit other values, and say how many they are: `UPDATE people SET age = 31 WHERE name = "Ann"`,
-    `UPDATE "people", "name='Ann'", changes`, `UPDATE "people", id, "age", 31`. Behind SET a name that is no variable of
-    the script is the column of the row: `SET age = age + 1`."""
+    """Change the matching rows and return their number: `UPDATE people SET age = 31 WHERE name = "Ann"`, `UPDATE
+    "people", "name='Ann'", changes`, `UPDATE "people", id, "age", 31`. After SET, a name that is not a variable of the
+    script is the column of the row: `SET age = age + 1`."""
     changes = (
         changes_of(assigned, ChatWorld(clock, run.call, SystemRandom()))
         if isinstance(assigned, dict)
         else _given_changes(run, fields)
     )
-    wanted = some_in(run, filter)
-    with told(run, _shown(table)):
+    wanted = selective_filter_in(run, filter)
+    with as_run_errors(run, _shown(table)):
         place = place_of(run, table)
         return await tables.update(place, wanted.condition, changes, now_of(run, clock))
 
@@ -169,9 +169,9 @@ async def delete_from(
     tables: ScriptTables,
     clock: Clock,
 ) -> Value:
-    """Delete the rows of a table that fit, all of them without a condition, and say how many they were."""
-    wanted = some_in(run, filter)
-    with told(run, _shown(table)):
+    """Delete the matching rows of a table, or all rows without a condition, and return their number."""
+    wanted = selective_filter_in(run, filter)
+    with as_run_errors(run, _shown(table)):
         return await tables.delete(place_of(run, table), wanted.condition, now_of(run, clock))
 
 
@@ -192,8 +192,8 @@ async def delete(
     web: ScriptWeb,
     clock: Clock,
 ) -> Value:
-    """Delete the rows of a table that fit, `DELETE "people", "age < 18"`; or what stands at an address of the web. For
-    a whole table write DELETE FROM, for a file DELETE FILE."""
+    """Delete the matching rows of a table, `DELETE "people", "age < 18"`, or send a DELETE request to a web address. To
+    delete all rows write DELETE FROM, for a file DELETE FILE."""
     name = text_in(run, what, "table")
     if filter is ALL and name.strip().lower().startswith(("http://", "https://")):
         return await web.delete(run, name.strip())
@@ -217,13 +217,14 @@ async def merge(
     *,
     tables: ScriptTables,
 ) -> Value:
-    """Bring rows into a table: `MERGE "people" WITH list BY "email"` changes the row that has the same email and adds
-    the others; gives how many were `inserted` and `updated`. Of two lists or maps, `MERGE a, b`, it makes one."""
+    """Insert or update rows of a table: `MERGE "people" WITH list BY "email"` updates the row with the same email and
+    adds the others. Returns the numbers `inserted` and `updated`. With two lists or maps, `MERGE a, b`, it combines
+    them."""
     if not isinstance(target, str):
         return _together(run, target, data)
     keys = [part.strip() for part in text_in(run, "id" if key is None else key, "field").split(",") if part.strip()]
     only = _names(columns)
-    with told(run, target):
+    with as_run_errors(run, target):
         done = await tables.merge(place_of(run, target), _maps(run, data), keys, only)
     return {"inserted": done.inserted, "updated": done.updated}
 
@@ -244,8 +245,8 @@ async def save_from_unstructured(
     clock: Clock,
     model: ScriptModel,
 ) -> Value:
-    """Keep what a text says as a row, and give its id. JSON is taken as it is; of other words the language model finds
-    out what they say, in the columns that the table has."""
+    """Store the information in a text as a row and return its id. JSON is stored directly; from other text the language
+    model extracts values for the columns of the table."""
     row = _as_json(text)
     if row is None:
         known = await Rows(run, tables, files, clock).find(table, Filter(limit=_MOST_EXAMPLES))

@@ -11,8 +11,8 @@ import structlog
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
-from function_calls.basic.run.heard import ALIASES, KINDS, Heard, NotHeard, chosen, read
-from function_calls.basic.run.session import SUGGESTIONS, ChatWorld, EndOfRun, worded
+from function_calls.basic.run.answer_parsers import ALIASES, KINDS, Answer, AnswerMismatch, chosen, read
+from function_calls.basic.run.session import SUGGESTIONS, ChatWorld, EndOfRun, translated_error
 from function_calls.basic.values import as_number, text_of
 from function_calls.context import MessageContext
 from function_calls.spec import Choice, Message
@@ -22,26 +22,26 @@ from services.refs import MemberRef
 from services.times import Times
 
 _LINE = "talk.line"
-"""Key in `ScriptRun.kept`: the line that the next PRINT continues."""
+"""Key in `ScriptRun.stored_data`: the line that the next PRINT continues."""
 _LOGGED_CHARS = 1000
 _log = structlog.get_logger("scripts")
 
 
 @basic_keyword("TALK {text}", "SAY {text}", effect="idempotent")
 async def talk(run: ScriptRun, text: Value) -> None:
-    """Say something in the chat."""
+    """Send a message to the chat."""
     _say(run, text_of(text))
 
 
 @basic_keyword("BEGIN TALK {text:block}", effect="idempotent")
 async def talk_block(run: ScriptRun, text: Value) -> None:
-    """Say several lines as one message."""
+    """Send several lines as one message."""
     _say(run, text_of(text))
 
 
 @basic_keyword("TALK TO {to}, {text}", effect="idempotent", touches=["reaches_out"])
 async def talk_to(run: ScriptRun, to: Value, text: Value, *, members: KnownMembers) -> None:
-    """Say something to one member of this chat alone, by their name."""
+    """Send a message to one member of this chat, by name."""
     member = await _member(run, text_of(to).strip(), members)
     said = text_of(text)
     if said.strip():
@@ -59,25 +59,25 @@ async def print_line(
     fourth: Value = None,
     more: Value = None,
 ) -> None:
-    """Say values in a line: with spaces between them at commas, with none at semicolons. Behind a semicolon at its end
-    the next PRINT goes on in the same line."""
-    before, text = run.kept.pop(_LINE, ""), "".join(map(_line, (values, second, third, fourth)))
-    if not (before and run.say_on(before, text)):
+    """Print values in a line: separated by spaces at commas, by nothing at semicolons. After a semicolon at the end,
+    the next PRINT continues the line."""
+    before, text = run.stored_data.pop(_LINE, ""), "".join(map(_line, (values, second, third, fourth)))
+    if not (before and run.append_to_last(before, text)):
         before = ""
         _say(run, text)
     if more is not None:
-        run.kept[_LINE] = before + text
+        run.stored_data[_LINE] = before + text
 
 
 @basic_keyword("LOG {values...}", "DEBUG {values...}")
 async def log_line(run: ScriptRun, values: Value) -> None:
-    """Write a line into the log of the daemon, for the author; people see nothing of it."""
+    """Write a line to the log of the daemon, for the author. Members do not see it."""
     _log.info("script_says", tool=run.tool, bot=run.bot, line=run.at.line, text=_line(values)[:_LOGGED_CHARS])
 
 
 @basic_keyword("CANCEL [{text}]", effect="idempotent")
 async def cancel(run: ScriptRun, text: Value = None) -> None:
-    """End the run, perhaps with a last word."""
+    """End the run, optionally with a last message."""
     _say(run, text_of(text))
     raise EndOfRun
 
@@ -146,32 +146,32 @@ async def hear(
     clock: Clock,
     times: Times,
 ) -> Value | Asks:
-    """Wait for what the member answers: in words, as a kind such as EMAIL, or as one of some texts. What does not fit
-    is asked for again, three times. The question may be said before, or with it: `HEAR name WITH "Your name?"`,
-    `name = HEAR "Your name?"`."""
+    """Wait for the member's answer: any text, a kind such as EMAIL, or one of several texts. An answer that does not
+    match is asked for again, up to three times. The question can be asked before or in the statement: `HEAR name WITH
+    "Your name?"`, `name = HEAR "Your name?"`."""
     if run.answer is None:
         offered = _buttons(run, text_of(kind), _texts(run, choices))
         return Asks(text_of(prompt), offered, takes_files=choices is None and text_of(kind).casefold() in _OF_FILES)
-    return _understood(run, text_of(kind).casefold(), _texts(run, choices), clock, times)
+    return _parsed_answer(run, text_of(kind).casefold(), _texts(run, choices), clock, times)
 
 
 @basic_keyword("INPUT {prompt} (, | ;) {into:variable}", "INPUT {into:variable}", effect="idempotent")
 async def input_line(run: ScriptRun, prompt: Value = None) -> Value | Asks:
-    """Ask and wait for the answer, as HEAR does; an answer that is a number becomes one."""
+    """Ask and wait for the answer like HEAR; a numeric answer becomes a number."""
     if run.answer is None:
         return Asks(text_of(prompt))
     number = as_number(run.answer)
     return run.answer if number is None else number
 
 
-def _understood(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock, times: Times) -> Value | Asks:
+def _parsed_answer(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock, times: Times) -> Value | Asks:
     """The parsed answer, or the question again."""
     texts, said = run.call.profile.texts, run.answer or ""
     kind = ALIASES.get(kind, kind)
-    heard = Heard(said, run.context.attachments, clock.now().astimezone(run.call.profile.timezone), times, texts)
+    heard = Answer(said, run.context.attachments, clock.now().astimezone(run.call.profile.timezone), times, texts)
     try:
         return chosen(choices, said) if choices else read(kind, heard)
-    except NotHeard:
+    except AnswerMismatch:
         if run.asked > MOST_RETRIES:
             raise RunError(RunCode.BAD_VALUE, texts.say("basic.hear.gave_up")) from None
     key = "choice" if choices else kind
@@ -208,27 +208,27 @@ _MOST_CHARS = 200
 
 @basic_keyword("ADD SUGGESTION {kind=TOOL|TEXT} {value:word} [AS {label}]", "ADD SUGGESTION {value} [AS {label}]")
 async def add_suggestion(run: ScriptRun, value: Value, label: Value = None, kind: Value = "TEXT") -> Value:
-    """Put something to say under the last message of this run: a text, or the command of a tool."""
+    """Add a suggested reply under the last message of this run: a text, or the command of a tool."""
     words = text_of(value).strip()
     said = f"/{words.removesuffix('.bas')}" if kind == "TOOL" else words
     shown = text_of(label).strip() or words
     if not said or len(said) > _MOST_CHARS or len(shown) > _MOST_CHARS:
-        raise worded(run, RunCode.BAD_VALUE, "suggestion.length", most=_MOST_CHARS)
+        raise translated_error(run, RunCode.BAD_VALUE, "suggestion.length", most=_MOST_CHARS)
     if kind == "TOOL" and not _is_command(run, said[1:].casefold()):
         _log.warning("suggested_tool_unknown", tool=run.tool, bot=run.bot, line=run.at.line, suggested=words)
         return None
-    kept: list[Any] = run.kept.setdefault(SUGGESTIONS, [])
+    kept: list[Any] = run.stored_data.setdefault(SUGGESTIONS, [])
     if [said, shown] not in kept:
         if len(kept) >= _MOST:
-            raise worded(run, RunCode.NOT_ALLOWED, "suggestion.too_many", most=_MOST)
+            raise translated_error(run, RunCode.NOT_ALLOWED, "suggestion.too_many", most=_MOST)
         kept.append([said, shown])
     return None
 
 
 @basic_keyword("CLEAR SUGGESTIONS")
 async def clear_suggestions(run: ScriptRun) -> Value:
-    """Put nothing under the last message."""
-    run.kept.pop(SUGGESTIONS, None)
+    """Remove the suggestions under the last message."""
+    run.stored_data.pop(SUGGESTIONS, None)
     return None
 
 
@@ -243,8 +243,8 @@ _JSON = "JSON"
 
 @basic_keyword("FORMAT {value} [AS {pattern:word}]")
 async def format_as(run: ScriptRun, value: Value, pattern: Value = None, *, clock: Clock, chance: Random) -> Value:
-    """A number, date or text as the pattern wants it: `FORMAT NOW() AS "yyyy-MM-dd"`, `FORMAT total AS "0.00"`; and
-    anything as JSON: `FORMAT order AS JSON`. Without a pattern it is the text that TALK would say."""
+    """A number, date or text formatted by a pattern: `FORMAT NOW() AS "yyyy-MM-dd"`, `FORMAT total AS "0.00"`; any
+    value as JSON: `FORMAT order AS JSON`. Without a pattern, the text that TALK would send."""
     world = ChatWorld(clock, run.call, chance)
     if pattern is None:
         return FUNCTIONS["format"].run(world, [value])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.session import worded
+from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import text_of
 from services.chats.todo import MOST_OPEN, ListFull, Priority, TodoLists
 
@@ -27,16 +27,16 @@ async def create_task(
     *,
     todos: TodoLists,
 ) -> Value:
-    """Put an entry on the chat's to-do list. Its value is the entry's number."""
+    """Add a task to the chat's to-do list. Returns the number of the task."""
     words = text_of(title).strip()
     if not words:
-        raise worded(run, RunCode.BAD_VALUE, "task.no_title")
+        raise translated_error(run, RunCode.BAD_VALUE, "task.no_title")
     facts = [text_of(one).strip() for one in (assignee, due, project)]
-    told = ", ".join(one for one in facts if one)
-    text = f"{words} ({told})" if told else words
+    message = ", ".join(one for one in facts if one)
+    text = f"{words} ({message})" if message else words
     if len(text) > _MOST_CHARS:
-        raise worded(run, RunCode.BAD_VALUE, "task.too_long", most=_MOST_CHARS)
-    number = run.kept[_TASKS] = run.kept.get(_TASKS, 0) + 1
+        raise translated_error(run, RunCode.BAD_VALUE, "task.too_long", most=_MOST_CHARS)
+    number = run.stored_data[_TASKS] = run.stored_data.get(_TASKS, 0) + 1
     sender = run.context.sender
     try:
         entry = await todos.add(
@@ -48,5 +48,5 @@ async def create_task(
             call_key=f"{run.call.key}:task:{number}",
         )
     except ListFull:
-        raise worded(run, RunCode.NOT_ALLOWED, "task.full", most=MOST_OPEN) from None
+        raise translated_error(run, RunCode.NOT_ALLOWED, "task.full", most=MOST_OPEN) from None
     return entry.number

@@ -7,9 +7,9 @@ from typing import Literal as OneOf
 from typing import NoReturn, TypeVar, cast
 
 from function_calls.basic.codes import Code, ScriptError
-from function_calls.basic.language.expressions import Expressions, better_told, key
+from function_calls.basic.language.expressions import Expressions, key, more_specific_problem
 from function_calls.basic.language.open_blocks import ENDING_WORDS, Ending, OpenBlocks, Opened, is_over
-from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import (
     At,
@@ -30,7 +30,7 @@ DIVIDED = ","
 """Text of a NEXT token that replaces the comma of `NEXT i, j`."""
 
 
-def with_nexts_of_their_own(tokens: Sequence[Token]) -> Sequence[Token]:
+def split_next_lists(tokens: Sequence[Token]) -> Sequence[Token]:
     """Split `NEXT i, j` into one NEXT for each loop."""
     if not any(_has_more(tokens, index) for index, token in enumerate(tokens) if token.value == "NEXT"):
         return tokens
@@ -70,7 +70,7 @@ class Blocks:
 
     __slots__ = ("_one", "_read", "_reading", "open")
 
-    def __init__(self, reading: Reading, read: Expressions, opened: OpenBlocks, one: One) -> None:
+    def __init__(self, reading: ParserState, read: Expressions, opened: OpenBlocks, one: One) -> None:
         self._reading = reading
         self._read = read
         self._one = one
@@ -119,7 +119,7 @@ class Blocks:
         try:
             return read()
         except ScriptError as error:
-            fault = better_told(cursor, error.fault, self._reading)
+            fault = more_specific_problem(cursor, error.fault, self._reading)
             self._reading.failed(fault, fault.at.line, fault.at.line)
             self.skip_line(cursor)
             return None
@@ -127,7 +127,9 @@ class Blocks:
     def line_end(self, cursor: Cursor, after: str) -> None:
         """Report a problem if the line continues, and skip the rest of it."""
         if not cursor.is_line_end:
-            message = f"{after} is complete before this, {cursor.found()}; what follows begins on a line of its own"
+            message = (
+                f"expected the end of the line after {after}, {cursor.found()}; put the next statement on a new line"
+            )
             self._reading.fault(cursor.now.at, Code.SYNTAX, message)
             while not cursor.is_line_end:
                 cursor.index += 1
@@ -146,7 +148,7 @@ class Blocks:
         try:
             condition = self._condition(cursor)
         except ScriptError as error:
-            fault = better_told(cursor, error.fault, self._reading)
+            fault = more_specific_problem(cursor, error.fault, self._reading)
             self._reading.failed(fault, fault.at.line, fault.at.line)
             cursor.index = begin
             if not self._leads_to_lines(cursor):
@@ -167,8 +169,8 @@ class Blocks:
             return found  # IF a GOTO 10; or THEN on the next line, reported there
         is_over_here = token.kind in (Kind.LINE, Kind.END)
         if not is_over_here and self._has_then(cursor):
-            cursor.fail(f"an operator is missing in the condition, {cursor.found()}")
-        message = f"THEN is missing behind the condition, {cursor.found()}"
+            cursor.fail(f"expected an operator in the condition, {cursor.found()}")
+        message = f"expected THEN after the condition, {cursor.found()}"
         if not is_over_here and token.kind not in (Kind.WORD, Kind.NUMBER):
             cursor.fail(message)
         # Continue as if THEN were there, to keep the block structure.
@@ -203,10 +205,10 @@ class Blocks:
             elif cursor.words("ELSE"):
                 if cursor.is_line_end and not _is_colon(cursor.now):
                     cursor.index -= 1
-                    cursor.fail("ELSE has nothing behind it on the line of its IF; put it there, or leave ELSE out")
+                    cursor.fail("expected a statement after ELSE on the same line; add one, or remove ELSE")
                 otherwise = self._inline(cursor)
                 if cursor.is_at("ELSE"):
-                    cursor.fail("the IF of this line has an ELSE already", Code.MISPLACED)
+                    cursor.fail("this IF already has an ELSE", Code.MISPLACED)
             elif cursor.words("END", "IF") or cursor.words("ENDIF"):
                 break
             else:
@@ -242,7 +244,7 @@ class Blocks:
                     break
                 self.open.divide()
                 if has_else:
-                    message = f"the IF of line {opened.at.line} has an ELSE already"
+                    message = f"the IF on line {opened.at.line} already has an ELSE"
                     self._reading.fault(ending.token.at, Code.MISPLACED, message)
                 if cursor.words("ELSEIF") or cursor.words("ELSE", "IF"):
                     condition = self.header(cursor, lambda: self._condition(cursor)) or Literal(ending.token.at, None)
@@ -273,24 +275,24 @@ class Blocks:
     def _each(self, cursor: Cursor) -> tuple[str, Expression]:
         variable = self._variable(cursor, "FOR EACH item IN list")
         if not cursor.words("IN"):
-            cursor.fail(f"IN is missing, {cursor.found()}; write FOR EACH {variable} IN list")
+            cursor.fail(f"expected IN, {cursor.found()}; write FOR EACH {variable} IN list")
         return variable, self._read.expression(cursor)
 
     def _counting(self, cursor: Cursor) -> tuple[str, Expression, Expression, Expression | None]:
         variable = self._variable(cursor, "FOR i = 1 TO 10, or FOR EACH item IN list")
         if not cursor.symbol("="):
             cursor.fail(
-                f"`=` is missing, {cursor.found()}; write FOR {variable} = 1 TO 10, or FOR EACH {variable} IN list"
+                f"expected `=`, {cursor.found()}; write FOR {variable} = 1 TO 10, or FOR EACH {variable} IN list"
             )
         first = self._read.expression(cursor)
         if not cursor.words("TO"):
-            cursor.fail(f"TO is missing, {cursor.found()}; write FOR {variable} = 1 TO 10")
+            cursor.fail(f"expected TO, {cursor.found()}; write FOR {variable} = 1 TO 10")
         last = self._read.expression(cursor)
         return variable, first, last, self._read.expression(cursor) if cursor.words("STEP") else None
 
     def _variable(self, cursor: Cursor, right: str) -> str:
         if cursor.now.kind is not Kind.WORD:
-            cursor.fail(f"the name of a variable is missing, {cursor.found()}; write {right}")
+            cursor.fail(f"expected a variable name, {cursor.found()}; write {right}")
         return cursor.take().text.lower()
 
     def _loop_body(self, cursor: Cursor, token: Token, variable: str) -> Body:
@@ -316,9 +318,9 @@ class Blocks:
         behind, name = cursor.ahead(3), cursor.ahead(4)
         if behind.text != DIVIDED or behind.value != "NEXT" or name.text.lower() != opened.variable:
             return False
-        told = f"the inner loop ends first: write NEXT {opened.variable}, {cursor.ahead().text}"
-        self._reading.fault(cursor.now.at, Code.SYNTAX, told)
-        self.open.told = behind.at
+        message = f"the inner loop must end first; write NEXT {opened.variable}, {cursor.ahead().text}"
+        self._reading.fault(cursor.now.at, Code.SYNTAX, message)
+        self.open.reported_end = behind.at
         return True
 
     def _behind_next(self, cursor: Cursor, opened: Opened) -> None:
@@ -326,9 +328,7 @@ class Blocks:
         if token.kind is Kind.WORD and token.value not in _INLINE_ENDS:
             cursor.index += 1
             if opened.variable and token.text.lower() != opened.variable:
-                message = (
-                    f"the FOR of line {opened.at.line} gives values to {opened.variable}: write NEXT {opened.variable}"
-                )
+                message = f"the FOR on line {opened.at.line} counts {opened.variable}; write NEXT {opened.variable}"
                 self._reading.fault(token.at, Code.SYNTAX, message)
 
     def while_(self, cursor: Cursor, into: list[Statement]) -> None:
@@ -354,8 +354,8 @@ class Blocks:
             if self.end(cursor, opened) and ending and ending.token.value == "LOOP":
                 behind, until_behind = self._loop_condition(cursor)
                 if behind is not None and condition is not None:
-                    told = f"the DO of line {token.at.line} has a condition already; delete one of the two"
-                    self._reading.fault(ending.token.at, Code.SYNTAX, told)
+                    message = f"the DO on line {token.at.line} already has a condition; remove one of the two"
+                    self._reading.fault(ending.token.at, Code.SYNTAX, message)
                 elif behind is not None:
                     condition, until, at_end = behind, until_behind, True
         into.append(Loop(token.at, "do", condition, until=until, at_end=at_end, body=body))
@@ -392,7 +392,7 @@ class Selects:
 
     __slots__ = ("_blocks", "_read", "_reading")
 
-    def __init__(self, reading: Reading, read: Expressions, blocks: Blocks) -> None:
+    def __init__(self, reading: ParserState, read: Expressions, blocks: Blocks) -> None:
         self._reading = reading
         self._read = read
         self._blocks = blocks
@@ -410,12 +410,12 @@ class Selects:
         with blocks.open.block("SELECT", token) as opened:
             before = blocks.body(cursor)
             if before:
-                message = f"this stands before the first CASE of the {token.value} in line {token.at.line}"
+                message = f"expected CASE as the first statement of the {token.value} on line {token.at.line}"
                 self._reading.fault(before[0].at, Code.MISPLACED, message)
             while (ending := blocks.open.ending(cursor)) and not ending.is_end and ending.kind == "SELECT":
                 blocks.open.divide()
                 if last is not None:
-                    message = f"line {last.line} is for all else, so no other can stand behind it; put that one last"
+                    message = f"the default case on line {last.line} must be the last one; move it to the end"
                     self._reading.fault(ending.token.at, Code.MISPLACED, message)
                 is_otherwise, fits = self._case(cursor)
                 body = blocks.body(cursor)
@@ -455,7 +455,7 @@ class Selects:
             operator = cursor.take().text
             return Case(at, self._read.expression(cursor), operator=cast("Comparison", operator))
         if has_is:
-            cursor.fail(f"a comparison is missing behind IS, {cursor.found()}; write CASE IS > 3")
+            cursor.fail(f"expected a comparison after IS, {cursor.found()}; write CASE IS > 3")
         low = self._read.expression(cursor)
         return Case(at, low, self._read.expression(cursor)) if cursor.words("TO") else Case(at, low)
 
@@ -493,7 +493,7 @@ class WithMaps:
 
     __slots__ = ("_blocks", "_read", "_reading")
 
-    def __init__(self, reading: Reading, read: Expressions, blocks: Blocks) -> None:
+    def __init__(self, reading: ParserState, read: Expressions, blocks: Blocks) -> None:
         self._reading = reading
         self._read = read
         self._blocks = blocks
@@ -573,7 +573,7 @@ class WithMaps:
             named = cursor.ahead(2 if cursor.ahead().text == "." else 1)
             inner = self._with(cursor)
             if not isinstance(inner.target, Name):
-                message = "within a WITH another one names one entry, without `.` and `[…]` behind it"
+                message = "a nested WITH needs the name of a single entry, without `.` or `[…]`"
                 self._reading.fault(inner.at, Code.SYNTAX, message)
             return named.text, inner
         cursor.symbol(".")
@@ -584,13 +584,13 @@ class WithMaps:
         if not cursor.symbol("="):
             self._no_entry(cursor, name)
         if cursor.is_line_end:
-            cursor.fail(f"a value is missing behind `{name} =`, {cursor.found()}")
+            cursor.fail(f"expected a value after `{name} =`, {cursor.found()}")
         return name, self._read.expression(cursor)
 
     def _no_entry(self, cursor: Cursor, name: str) -> NoReturn:
         hint = ""
         if cursor.is_symbol(".", "["):
-            hint = f"; put a WITH {name} … END WITH inside of this one"
+            hint = f"; nest a block WITH {name} … END WITH"
         elif cursor.now.kind is Kind.LINE and cursor.now.text.startswith(":"):
             hint = f"; write {name} = value"
-        cursor.fail(f"in WITH each line is `key = value`{hint}, {cursor.found()}; all else stands behind END WITH")
+        cursor.fail(f"expected `key = value` inside WITH, {cursor.found()}{hint}; put other statements after END WITH")

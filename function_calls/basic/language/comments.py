@@ -133,34 +133,31 @@ _INSTEAD = {
     "||": "write OR",
     "|": "write OR",
     "!": "write NOT, or <> for `is not equal`",
-    "??": "write NVL(value, otherwise)",
-    "?": "a choice between two values is written IIF(condition, yes, no), and PRINT in full",
-    "@": "an address such as name@host is a text and stands in quotes",
-    "$": "amounts and other texts stand in quotes, and `${…}` stands inside of quotes",
-    "…": "write three dots, inside of quotes",
+    "??": "write NVL(value, default)",
+    "?": "write IIF(condition, yes, no) to choose a value, and PRINT in full",
+    "@": "put an address such as name@host in quotes",
+    "$": "put amounts and other texts in quotes, and use `${…}` inside quotes only",
+    "…": "write three dots inside quotes",
 }
 
 
 def forbidden(character: str) -> str:
     """Message for a FORBIDDEN character."""
-    return (
-        f"a character stands here that cannot be seen ({_named(character)}); delete it, and save the file as plain "
-        "text in UTF-8"
-    )
+    return f"invisible character ({_named(character)}); delete it and save the file as plain text in UTF-8"
 
 
 def out_of_place(character: str) -> str:
     """Message for a character that has no meaning outside of quotes."""
     if character in MEANT:
-        return f"`{character}` is not a character of the language; write `{MEANT[character]}`"
+        return f"unexpected character `{character}`; write `{MEANT[character]}`"
     digit = unicodedata.digit(character, None) if len(character) == 1 else None
     if digit is not None:
-        return f"`{character}` is not a digit of the language; write `{digit}`"
+        return f"unexpected digit `{character}`; write `{digit}`"
     if character in _INSTEAD:
-        return f"`{character}` has no meaning in a script; {_INSTEAD[character]}"
+        return f"unexpected `{character}`; {_INSTEAD[character]}"
     if not character.isprintable() or character.isspace():
-        return f"a character stands here that cannot be seen ({_named(character)}); delete it"
-    return f"`{character}` has no meaning in a script; words that are to be shown stand in quotes"
+        return f"invisible character ({_named(character)}); delete it"
+    return f"unexpected `{character}`; put text in quotes"
 
 
 def plain(word: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import NoReturn, Protocol, cast
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
-from function_calls.basic.language.foreign import foreign_phrase, told_of, words_at
-from function_calls.basic.language.form_parts import KeywordForms, Reads, keyword_words_of
+from function_calls.basic.language.form_parts import ExpressionParser, KeywordForms, keyword_words_of
 from function_calls.basic.language.lexer import tokens_inside
+from function_calls.basic.language.parser_state import HIGHEST, ParserState
 from function_calls.basic.language.quoted import Part
-from function_calls.basic.language.reading import HIGHEST, Reading
 from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token
+from function_calls.basic.language.unsupported import foreign_phrase, unsupported_message, words_at
 from function_calls.basic.nodes import (
     Apply,
     At,
@@ -53,7 +53,7 @@ _EMPTY = {
 }  # fmt: skip
 
 
-class Operands(Reads, Protocol):
+class Operands(ExpressionParser, Protocol):
     """Interface of the expression parser for operands and bracketed items."""
 
     height: int
@@ -76,7 +76,7 @@ class WordValues:
 
     __slots__ = ("_forms", "_read", "_reading", "_special", "_words")
 
-    def __init__(self, forms: KeywordForms, reading: Reading, read: Operands) -> None:
+    def __init__(self, forms: KeywordForms, reading: ParserState, read: Operands) -> None:
         self._forms = forms
         self._reading = reading
         self._read = read
@@ -99,18 +99,18 @@ class WordValues:
         name = token.text.lower()
         following = cursor.ahead()
         calls = following.kind is Kind.SYMBOL and following.text == "("
-        if calls and reading.knows(name) and not (value in self._words.first and _goes_on_with_as(cursor)):
+        if calls and reading.knows(name) and not (value in self._words.first and _is_followed_by_as(cursor)):
             return self._call(cursor, token)
         if value in self._special and (special := self._special[value](cursor, following)) is not None:
             return special
         if value in self._words.first and (want := self._keyword(cursor, token, following)) is not None:
             return want
         if value in _NO_OPERANDS or (value in _NO_OPERANDS_UNLESS_VARIABLES and name not in reading.variables):
-            cursor.fail(f"a value is missing before {value}")
+            cursor.fail(f"expected a value before {value}")
         if value in _BEGIN_STATEMENTS and name not in reading.variables:
             if value == "IF" and following.kind not in (Kind.LINE, Kind.END):
-                cursor.fail("IF gives no value; write IIF(condition, value, otherwise)")
-            cursor.fail(f"a value is missing, where {value} stands, which begins a statement of its own")
+                cursor.fail("IF has no value; write IIF(condition, value, default)")
+            cursor.fail(f"expected a value, found {value}, which starts a new statement")
         if calls:
             return self._call(cursor, token)
         cursor.index += 1
@@ -159,9 +159,9 @@ class WordValues:
         self._read.check_height(self._read.height, token.at)
         if matched.into is not None:
             cursor.fail(
-                f"{matched.want.keyword} names the variable itself that it gives something; write it alone", at=token.at
+                f"{matched.keyword_call.keyword} assigns its own variable; write it as a statement", at=token.at
             )
-        return matched.want
+        return matched.keyword_call
 
     def _not(self, cursor: Cursor, following: Token) -> Expression:
         at = cursor.take().at
@@ -201,7 +201,7 @@ class WordValues:
         return Name(at, "error_message")
 
 
-def _goes_on_with_as(cursor: Cursor) -> bool:
+def _is_followed_by_as(cursor: Cursor) -> bool:
     """Whether AS follows the parentheses, as in `FORMAT (a + b) AS "0.00"`: a keyword instead of a call."""
     depth, count = 0, 1
     while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
@@ -239,7 +239,7 @@ def items(cursor: Cursor, read: Read, closer: str, *, may_end_in_comma: bool = F
         if cursor.is_line_end:
             close(cursor, opener, closer)
         if cursor.is_symbol(closer) and not may_end_in_comma:
-            cursor.fail(f"a value is missing behind `,`, {cursor.found()}")
+            cursor.fail(f"expected a value after `,`, {cursor.found()}")
     close(cursor, opener, closer)
 
 
@@ -262,10 +262,10 @@ def key(cursor: Cursor) -> str:
     """Parse a map key as written: a word, a text or a number. Raises ScriptError."""
     token = cursor.now
     if token.kind not in (Kind.WORD, Kind.NUMBER, Kind.TEXT):
-        cursor.fail(f"the name of an entry is missing, {cursor.found()}")
+        cursor.fail(f"expected the name of an entry, {cursor.found()}")
     parts: tuple[str | Inner, ...] = token.value if token.kind is Kind.TEXT else (token.text,)
     if len(parts) != 1 or not isinstance(parts[0], str):
-        cursor.fail('a key cannot have `${}`; give the map this entry in a statement: map["…"] = value')
+        cursor.fail('a key cannot contain `${}`; set this entry in a statement: map["…"] = value')
     cursor.take()
     return parts[0]
 
@@ -277,12 +277,14 @@ def close(cursor: Cursor, opener: Token, closer: str) -> None:
     is_behind = cursor.is_symbol(",") or cursor.is_at("THEN")
     if cursor.is_line_end or (opener.text == "(" and is_behind and not _is_closed(cursor)):
         cursor.fail(
-            f"`{opener.text}` is not closed; `{closer}` is missing before the statement ends", Code.SYNTAX, opener.at
+            f"`{opener.text}` is not closed; expected `{closer}` before the end of the statement",
+            Code.SYNTAX,
+            opener.at,
         )
     if phrase := unknown_phrase(cursor):
-        cursor.fail(f"there is no keyword {phrase}", Code.UNKNOWN_STATEMENT, before(cursor).at)
+        cursor.fail(f"unknown keyword {phrase}", Code.UNKNOWN_STATEMENT, before(cursor).at)
     between = "an operator" if opener.text == "(" else "a comma"
-    cursor.fail(f"`{closer}`, or {between} before the next value, is missing, {cursor.found()}")
+    cursor.fail(f"expected `{closer}`, or {between} before the next value, {cursor.found()}")
 
 
 def _is_closed(cursor: Cursor) -> bool:
@@ -318,8 +320,8 @@ def before(cursor: Cursor) -> Token:
 def _no_colon(cursor: Cursor, opener: Token, name: str) -> NoReturn:
     if cursor.is_line_end:
         close(cursor, opener, "}")
-    hint = "; in a map write `:` and not `=`" if cursor.is_symbol("=") else ""
-    cursor.fail(f"`:` is missing behind the key {name}, {cursor.found()}{hint}")
+    hint = "; in a map write `:`, not `=`" if cursor.is_symbol("=") else ""
+    cursor.fail(f"expected `:` after the key {name}, {cursor.found()}{hint}")
 
 
 _LOOSEST, _COMPARISON, _SIGN, _POWER, _CLOSEST = 1, 4, 10, 11, 12
@@ -334,7 +336,7 @@ class Expressions:
 
     __slots__ = ("_brackets", "_reading", "_words", "height", "highest")
 
-    def __init__(self, forms: KeywordForms, reading: Reading) -> None:
+    def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
         self._reading = reading
         self._words = WordValues(forms, reading, self)
         self.height = 0
@@ -366,7 +368,7 @@ class Expressions:
         """Parse an assignment target: a variable, member or item; `a(1)` is `a[1]`."""
         token = cursor.now
         if token.kind is not Kind.WORD:
-            cursor.fail(f"the name of a variable is missing, {cursor.found()}")
+            cursor.fail(f"expected a variable name, {cursor.found()}")
         cursor.index += 1
         found: Target = Name(token.at, token.text.lower())
         count = 0
@@ -401,11 +403,11 @@ class Expressions:
                 raise ScriptError(*faults[0][:3])
             cursor = Cursor(tokens)
             if cursor.is_line_end:
-                cursor.fail("nothing stands in `${}`; the name of a variable belongs there", at=part.at)
+                cursor.fail("`${}` is empty; put the name of a variable in it", at=part.at)
             found.append(self.expression(cursor))
             height = max(height, self.height)
             if not cursor.is_line_end:
-                cursor.fail(f"`}}` is missing, {cursor.found()}; `${{…}}` holds one value")
+                cursor.fail(f"expected `}}`, {cursor.found()}; `${{…}}` contains a single value")
         self.height = height + 1
         return Template(token.at, tuple(found))
 
@@ -442,7 +444,7 @@ class Expressions:
 
     def _right(self, cursor: Cursor, operator: Token, rank: int) -> Expression:
         if cursor.is_line_end or (cursor.now.kind is Kind.SYMBOL and cursor.now.text in (")", "]", "}", ",")):
-            cursor.fail(f"a value is missing behind `{operator.text}`, {cursor.found()}")
+            cursor.fail(f"expected a value after `{operator.text}`, {cursor.found()}")
         if rank != _POWER:
             return self._climb(cursor, rank + 1)
         with self._reading.deeper(operator.at):
@@ -457,7 +459,7 @@ class Expressions:
         if token.value == "NOT":
             operator = cursor.now
             if not cursor.words("IN") and not cursor.words("LIKE"):
-                cursor.fail("an operator is missing before NOT: AND NOT, OR NOT, or NOT IN, NOT LIKE", at=token.at)
+                cursor.fail("expected an operator: AND NOT, OR NOT, NOT IN or NOT LIKE", at=token.at)
         right = self._right(cursor, operator, _COMPARISON)
         if operator.value == "CONTAINS":
             self._reading.check_call(token.at, "contains", 2)
@@ -468,7 +470,7 @@ class Expressions:
     def _is_null(self, cursor: Cursor, token: Token, left: Expression) -> Expression:
         negated = cursor.words("NOT")
         if not cursor.words("NULL") and not cursor.words("NOTHING"):
-            cursor.fail("behind IS stands NULL or NOT NULL; to compare values write `=` or `<>`", at=token.at)
+            cursor.fail("expected NULL or NOT NULL after IS; to compare values write `=` or `<>`", at=token.at)
         return IsNull(token.at, left, negated)
 
     # Operands
@@ -490,7 +492,7 @@ class Expressions:
         elif kind is Kind.SYMBOL and token.text in ("-", "+"):
             return self._signed(cursor, token)
         else:
-            cursor.fail(f"a value is missing, {cursor.found()}")
+            cursor.fail(f"expected a value, {cursor.found()}")
         following = cursor.now
         if following.kind is Kind.SYMBOL and following.text in (".", "["):
             return self._members(cursor, found)
@@ -564,21 +566,19 @@ class Expressions:
             found.append(item)
             height = max(height, self.height)
         if not found and closer == "]":
-            cursor.fail("an index is missing between `[` and `]`", at=at)
+            cursor.fail("expected an index between `[` and `]`", at=at)
         self.height = height + 1
         return tuple(found)
 
     def _name(self, cursor: Cursor) -> str:
         if cursor.now.kind is not Kind.WORD:
-            cursor.fail(f"a name is missing behind `.`, {cursor.found()}")
+            cursor.fail(f"expected a name after `.`, {cursor.found()}")
         return cursor.take().text
 
     def check_height(self, height: int, at: At) -> None:
         if height > HIGHEST:
-            told = (
-                f"more than {HIGHEST} operators or members follow one another here; divide this into several statements"
-            )
-            raise ScriptError(at, Code.TOO_DEEP, told)
+            message = f"more than {HIGHEST} operators or members in one expression; split it into several statements"
+            raise ScriptError(at, Code.TOO_DEEP, message)
 
 
 _BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
@@ -588,14 +588,14 @@ _NO_VALUES = frozenset(
 _LONGEST_SHOWN = 30
 
 
-def better_told(cursor: Cursor, fault: ScriptProblem, reading: Reading) -> ScriptProblem:
+def more_specific_problem(cursor: Cursor, fault: ScriptProblem, reading: ParserState) -> ScriptProblem:
     """Replace a syntax problem at the cursor by a more specific one if the word before the cursor explains it."""
     if fault.code is not Code.SYNTAX or fault.at != cursor.now.at:
         return fault
     return mistaken_word(cursor, reading) or fault
 
 
-def mistaken_word(cursor: Cursor, reading: Reading) -> ScriptProblem | None:
+def mistaken_word(cursor: Cursor, reading: ParserState) -> ScriptProblem | None:
     """Problem with the word before the cursor, parsed as a variable although a value follows it; None if there is no
     better explanation."""
     if not cursor.index or cursor.now.kind not in _BEGINS_VALUE or cursor.now.value in _NO_VALUES:
@@ -606,12 +606,12 @@ def mistaken_word(cursor: Cursor, reading: Reading) -> ScriptProblem | None:
     if word.value == "IF":
         if cursor.ahead(-2).value == "END":
             return None
-        return ScriptProblem(word.at, Code.SYNTAX, "IF gives no value; write IIF(condition, value, otherwise)")
+        return ScriptProblem(word.at, Code.SYNTAX, "IF has no value; write IIF(condition, value, default)")
     if (most := reading.functions.get(word.text.lower(), (0, 0))[1]) != 0:
         shown = cursor.now.text.splitlines()[0]
         shown = shown if len(shown) <= _LONGEST_SHOWN and most == 1 else "…"
         name = str(word.value)
-        return ScriptProblem(word.at, Code.SYNTAX, f"{name} takes its values in parentheses: {name}({shown})")
+        return ScriptProblem(word.at, Code.SYNTAX, f"{name} needs parentheses around its arguments: {name}({shown})")
     for back in (1, 2):
         # MERGE PDF is first parsed as the keyword MERGE, and fails after its second word.
         first = cursor.ahead(-back)
@@ -622,5 +622,5 @@ def mistaken_word(cursor: Cursor, reading: Reading) -> ScriptProblem | None:
         cursor.index += back
         phrase = foreign_phrase(words, reading.keywords)
         if len(phrase.split()) >= back:
-            return ScriptProblem(first.at, Code.UNKNOWN_STATEMENT, told_of(phrase))
+            return ScriptProblem(first.at, Code.UNKNOWN_STATEMENT, unsupported_message(phrase))
     return None

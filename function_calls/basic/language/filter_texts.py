@@ -79,7 +79,7 @@ def is_of_author(part: Expression) -> bool:
     return True
 
 
-def followed_in(roots: Iterable[object]) -> frozenset[str]:
+def tracked_variables(roots: Iterable[object]) -> frozenset[str]:
     """Variables whose parts must be tracked: those used in filters, and transitively those assigned to them."""
     wanted: set[str] = set()
     given: dict[str, list[Expression]] = {}
@@ -97,7 +97,7 @@ def followed_in(roots: Iterable[object]) -> frozenset[str]:
     return frozenset(name for name in seen if name in given)
 
 
-def parts_beside(name: str) -> str:
+def parts_variable(name: str) -> str:
     """Name under which the run stores the parts of this variable's text."""
     return f"{name}#parts"
 

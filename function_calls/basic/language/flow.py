@@ -8,7 +8,7 @@ from typing import cast
 from function_calls.basic.codes import Code
 from function_calls.basic.language.expressions import Expressions
 from function_calls.basic.language.open_blocks import LOOPS, PROCEDURES, Labels, OpenBlocks, is_over
-from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.tokens import Cursor, Kind
 from function_calls.basic.nodes import Assert, Continue, Goto, Leave, OnError, Return, Statement, Stop, Throw
 
@@ -32,7 +32,7 @@ class Flow:
 
     __slots__ = ("_labels", "_open", "_read", "_reading")
 
-    def __init__(self, reading: Reading, read: Expressions, opened: OpenBlocks, labels: Labels) -> None:
+    def __init__(self, reading: ParserState, read: Expressions, opened: OpenBlocks, labels: Labels) -> None:
         self._reading = reading
         self._read = read
         self._open = opened
@@ -47,11 +47,11 @@ class Flow:
             return
         if cursor.now.kind is not Kind.WORD or word not in _LEAVES:
             cursor.fail(
-                f"behind EXIT stands one of {', '.join(_LEAVES)}, or nothing to end the script, {cursor.found()}"
+                f"expected one of {', '.join(_LEAVES)} after EXIT, or nothing to end the script, {cursor.found()}"
             )
         cursor.index += 1
         if self._open.innermost(_LEAVES[word]) is None:
-            self._reading.fault(token.at, Code.MISPLACED, f"EXIT {word} stands in no {word}")
+            self._reading.fault(token.at, Code.MISPLACED, f"EXIT {word} is not inside a {word}")
         what = _SAME.get(word, word.lower())
         into.append(Leave(token.at, cast("OneOf['for', 'do', 'while', 'sub', 'function', 'select', 'loop']", what)))
 
@@ -63,7 +63,7 @@ class Flow:
             into.append(Leave(token.at, "select"))
             return
         if self._open.innermost(LOOPS) is None:
-            self._reading.fault(token.at, Code.MISPLACED, "BREAK stands in no loop")
+            self._reading.fault(token.at, Code.MISPLACED, "BREAK is not inside a loop")
         into.append(Leave(token.at, "loop"))
 
     def continue_(self, cursor: Cursor, into: list[Statement]) -> None:
@@ -73,8 +73,8 @@ class Flow:
         if cursor.now.kind is Kind.WORD and cursor.now.value in _AGAIN:
             word = str(cursor.take().value)
         if self._open.innermost(_LEAVES[word or "LOOP"]) is None:
-            told = f"CONTINUE {word} stands in no {word}" if word else "CONTINUE stands in no loop"
-            self._reading.fault(token.at, Code.MISPLACED, told)
+            message = f"CONTINUE {word} is not inside a {word}" if word else "CONTINUE is not inside a loop"
+            self._reading.fault(token.at, Code.MISPLACED, message)
         into.append(Continue(token.at, cast("OneOf['for', 'do', 'while', 'loop']", word.lower() or "loop")))
 
     def return_(self, cursor: Cursor, into: list[Statement]) -> None:
@@ -87,7 +87,7 @@ class Flow:
         token = cursor.take()
         if not is_over(cursor):
             cursor.fail(
-                f"{token.value} ends the script and stands alone; {token.value} {cursor.now.text} ends nothing",
+                f"unknown statement {token.value} {cursor.now.text}; to end the script write {token.value} alone",
                 Code.STRAY_END,
                 token.at,
             )
@@ -103,7 +103,9 @@ class Flow:
         """Parse the label after `what`, and register the jump."""
         token = cursor.now
         name = label_name(cursor)
-        self._labels.wanted(token.at, name, what, self._open.outermost if what == "ON ERROR GOTO" else self._open.path)
+        self._labels.add_jump(
+            token.at, name, what, self._open.outermost if what == "ON ERROR GOTO" else self._open.path
+        )
         return name
 
     def on(self, cursor: Cursor, into: list[Statement]) -> bool:
@@ -120,14 +122,14 @@ class Flow:
                 cursor.index += 1
             into.append(OnError(token.at, resume=False, label="" if is_off else self.label(cursor, "ON ERROR GOTO")))
         else:
-            cursor.fail(f"behind ON ERROR stands RESUME NEXT, GOTO 0 or GOTO and a label, {cursor.found()}")
+            cursor.fail(f"expected RESUME NEXT, GOTO 0 or GOTO label after ON ERROR, {cursor.found()}")
         return True
 
     def throw(self, cursor: Cursor, into: list[Statement]) -> None:
         """Parse THROW e or ERROR e."""
         token = cursor.take()
         if is_over(cursor):
-            cursor.fail(f'what is wrong is missing behind {token.value}; write {token.value} "what is wrong"')
+            cursor.fail(f'expected a message after {token.value}; write {token.value} "what is wrong"')
         into.append(Throw(token.at, self._read.expression(cursor)))
 
     def assert_(self, cursor: Cursor, into: list[Statement]) -> None:
@@ -144,6 +146,6 @@ def label_name(cursor: Cursor) -> str:
         cursor.index += 1
         return str(token.value)
     if token.kind is not Kind.WORD:
-        cursor.fail(f"a label is missing, {cursor.found()}; it is a name or a line's number")
+        cursor.fail(f"expected a label, {cursor.found()}; a label is a name or a line number")
     cursor.index += 1
     return token.text.lower()

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from function_calls.basic.language.tokens import Cursor, Token
-from function_calls.basic.nodes import Expression, Target, Want
-from function_calls.basic.values import some_of
+from function_calls.basic.nodes import Expression, KeywordCall, Target
+from function_calls.basic.values import abbreviated
 from services.refs import JsonValue
 
 _COMMA = ","
@@ -139,12 +139,12 @@ def usages_of(forms: Sequence[Form], most: int) -> str:
     first = forms[0]
     if first.name in _AS_PEOPLE_WRITE:
         return _AS_PEOPLE_WRITE[first.name]
-    told = ""
+    message = ""
     for usage in list(dict.fromkeys(f"`{usage_of(form)}`" for form in forms))[:_MOST_USAGES]:
-        if told and len(told) + len(usage) > most:
+        if message and len(message) + len(usage) > most:
             break
-        told += f" or {usage}" if told else usage
-    return told if len(told) <= most else f"{told[: max(most, _FEWEST_SHOWN) - 2]}…`"
+        message += f" or {usage}" if message else usage
+    return message if len(message) <= most else f"{message[: max(most, _FEWEST_SHOWN) - 2]}…`"
 
 
 def linked(parts: Sequence[Part], after: Node = None) -> Node:
@@ -228,7 +228,7 @@ def _shown_slot(slot: Slot) -> str:
     if slot.kind is SlotKind.SEMICOLON:
         return ";"
     if slot.kind is SlotKind.ONE_OF:
-        return "|".join(some_of(slot.words))
+        return "|".join(abbreviated(slot.words))
     if slot.kind in (SlotKind.ASSIGNMENTS, SlotKind.CHANGES):
         return "column = value, …"
     if slot.kind is SlotKind.CONDITION:
@@ -243,7 +243,7 @@ def _joined(shown: Sequence[str]) -> str:
     return text
 
 
-class Reads(Protocol):
+class ExpressionParser(Protocol):
     """Parser of expressions in a statement. All methods raise ScriptError."""
 
     def expression(self, cursor: Cursor) -> Expression:
@@ -263,7 +263,7 @@ class MatchedForm(Protocol):
     """A matched keyword statement."""
 
     @property
-    def want(self) -> Want:
+    def keyword_call(self) -> KeywordCall:
         """The keyword with its arguments."""
 
     @property
@@ -278,7 +278,7 @@ class KeywordForms(Protocol):
     def names(self) -> tuple[str, ...]:
         """Names of the keywords, such as `SEND MAIL`."""
 
-    def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> MatchedForm | None:
+    def match(self, cursor: Cursor, read: ExpressionParser, *, inside: bool) -> MatchedForm | None:
         """Match the keyword at the cursor; None if there is none. Raises ScriptError if a keyword begins but fits no
         form."""
 

@@ -21,7 +21,7 @@ from function_calls.basic.nodes import (
     MapOf,
     Member,
     Name,
-    OfRow,
+    RowExpression,
     Target,
     Template,
 )
@@ -32,12 +32,12 @@ _JOINS = frozenset({"AND", "OR"})
 _STOPS = _WORDS | _JOINS | {"NOT"}
 _TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPENS, _CLOSES = frozenset({"(", "[", "{", "#{"}), frozenset({")", "]", "}"})
-_GO_ON = _SIGNS | {"+", "-", "*", "/", "\\", "^", "&", ".", "["}
+_CONTINUE_OPERAND = _SIGNS | {"+", "-", "*", "/", "\\", "^", "&", ".", "["}
 _HIGHEST = 60
 """Maximum height of a condition tree with its values; recursive functions over the tree rely on it."""
-_MEANT = 'a condition compares columns with values, as in `status = "open" AND age > 18`'
+_MEANT = 'a condition compares columns with values, such as `status = "open" AND age > 18`'
 _MOST_GROUPS = 30
-_TOO_HIGH = "this condition holds too much within one another; divide it"
+_TOO_HIGH = "this condition is nested too deeply; split it"
 
 ReadExpression = Callable[[Cursor], Expression]
 
@@ -107,7 +107,7 @@ class _Reader:
                 part = groups.pop().result()
                 if not groups:
                     return part
-                self._cursor.expect(")", "a condition in parentheses")
+                self._cursor.expect(")", "the condition in parentheses")
 
     def _open(self, groups: list[_Group]) -> None:
         """Consume NOT and opening parentheses."""
@@ -137,7 +137,7 @@ class _Reader:
             return False
         count = self._operand_length(stops=False)
         behind = self._cursor.ahead(count) if count else self._cursor.now
-        return behind.kind is not Kind.SYMBOL or behind.text not in _GO_ON
+        return behind.kind is not Kind.SYMBOL or behind.text not in _CONTINUE_OPERAND
 
     def _comparison(self) -> Expression | _Bare:
         cursor, at = self._cursor, self._cursor.now.at
@@ -156,7 +156,7 @@ class _Reader:
         if operator == "is":
             operator = "<>" if cursor.words("NOT") else "="
             if not cursor.words("NULL"):
-                cursor.fail(f"NULL or NOT NULL is missing behind IS, {cursor.found()}")
+                cursor.fail(f"expected NULL or NOT NULL after IS, {cursor.found()}")
             return _list(at, _column(left), operator, Literal(at, None))
         value = self._range() if operator == "between" else self._members() if operator == "in" else self._operand()
         return _list(at, _column(left), negation + operator.removeprefix("i" if operator == "ilike" else ""), value)
@@ -164,7 +164,7 @@ class _Reader:
     def _range(self) -> Expression:
         at, low = self._cursor.now.at, self._operand()
         if not self._cursor.words("AND"):
-            self._cursor.fail(f"AND is missing behind BETWEEN, {self._cursor.found()}; write BETWEEN 1 AND 9")
+            self._cursor.fail(f"expected AND after BETWEEN, {self._cursor.found()}; write BETWEEN 1 AND 9")
         return ListOf(at, (low, self._operand()))
 
     def _members(self) -> Expression:
@@ -183,7 +183,7 @@ class _Reader:
         cursor = self._cursor
         length = self._operand_length(stops=True)
         if not length:
-            cursor.fail(f"a value is missing, {cursor.found()}; {_MEANT}")
+            cursor.fail(f"expected a value, {cursor.found()}; {_MEANT}")
         tokens = [cursor.now, *(cursor.ahead(count) for count in range(1, length))]
         at = cursor.ahead(length).at
         inner = Cursor([*tokens, Token(Kind.LINE, "\n", None, at), Token(Kind.END, "", None, at)])
@@ -296,7 +296,7 @@ _DEFINES = frozenset({"SUB", "FUNCTION"})
 _BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "CONST", "THEN", "ELSE"})
 
 
-class Reads(Protocol):
+class ExpressionParser(Protocol):
     """Parser of expressions in a statement. All methods raise ScriptError."""
 
     def expression(self, cursor: Cursor) -> Expression:
@@ -327,7 +327,7 @@ class Slots:
     cost does not grow with nesting."""
 
     cursor: Cursor
-    read: Reads
+    read: ExpressionParser
     starts: Container[str]
     """First words of all keywords."""
     known: dict[int, tuple[Expression, int]]
@@ -445,7 +445,7 @@ class Slots:
             key = self._key(cursor.take())
             cursor.take()
             value = self._assigned()
-            entries.append((key, OfRow(value.at, value) if of_rows else value))
+            entries.append((key, RowExpression(value.at, value) if of_rows else value))
             if not cursor.symbol(","):
                 return MapOf(at, tuple(entries))
 
@@ -490,7 +490,7 @@ class Slots:
             return token.text
         text = self.read.text(token)
         if not isinstance(text, Literal):
-            raise ScriptError(token.at, Code.SYNTAX, "a column's name cannot have `${}`")
+            raise ScriptError(token.at, Code.SYNTAX, "a column name cannot contain `${}`")
         return str(text.value)
 
     def _run(self) -> str:
@@ -510,12 +510,12 @@ class Slots:
 def names_a_value(cursor: Cursor, word: str, starts: Container[str]) -> bool:
     """Whether the variable `word` (in upper case) was assigned before the cursor a value that can name a table. Rows
     cannot: after `customers = FIND customers` the word still names the table."""
-    if cursor.given is None:
-        cursor.given = _given(cursor, starts)
-    return cursor.given.get(word, cursor.index) < cursor.index
+    if cursor.table_variables is None:
+        cursor.table_variables = _table_variables(cursor, starts)
+    return cursor.table_variables.get(word, cursor.index) < cursor.index
 
 
-def _given(cursor: Cursor, starts: Container[str]) -> dict[str, int]:
+def _table_variables(cursor: Cursor, starts: Container[str]) -> dict[str, int]:
     """Token index of the first such assignment, by variable. The cursor is restored."""
     here, cursor.index = cursor.index, 0
     found: dict[str, int] = {}
@@ -590,7 +590,7 @@ def _names(slots: Slots) -> ListOf:
     while True:
         token = cursor.now
         if token.kind not in (Kind.WORD, Kind.TEXT):
-            raise Absent("a column's name")
+            raise Absent("a column name")
         names.append(
             Literal(token.at, cursor.take().text) if token.kind is Kind.WORD else slots.read.text(cursor.take())
         )

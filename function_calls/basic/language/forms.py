@@ -28,10 +28,10 @@ from function_calls.basic.language.form_parts import (
     usages_of,
     words_of,
 )
-from function_calls.basic.language.form_slots import Absent, Reads, Slots, columns_in
+from function_calls.basic.language.form_slots import Absent, ExpressionParser, Slots, columns_in
 from function_calls.basic.language.tokens import Cursor, Kind, Token
-from function_calls.basic.nodes import At, Expression, Literal, Target, Want
-from function_calls.basic.values import some_of
+from function_calls.basic.nodes import At, Expression, KeywordCall, Literal, Target
+from function_calls.basic.values import abbreviated
 
 _PART = re.compile(
     r"\s*(?:\{(?P<slot>[^{}]*)\}|(?P<word>\w+)|(?P<sign>[\[\]()|,=;])|\"(?P<bracket>[()])\"|(?P<other>\S))"
@@ -58,7 +58,7 @@ def form_of(text: str) -> Form:
     node = linked(parts)
     slots = tuple(slots_of(parts))
     if twice := _filled_twice(parts):
-        raise BadForm(f"form `{text}`: {{{twice}}} would be filled twice")
+        raise BadForm(f"form `{text}`: {{{twice}}} could be filled twice")
     _check(text, slots, node)
     return Form(
         text,
@@ -82,14 +82,14 @@ class _Reader:
     def whole(self) -> tuple[tuple[str, ...], tuple[Part, ...]]:
         parts = self._parts()
         if self._at < len(self._found):
-            self._bad(f"`{self._sign()}` closes nothing")
+            self._bad(f"unexpected `{self._sign()}`")
         lead: list[str] = []
         for part in parts:
             if not (isinstance(part, Exactly) and part.is_word):
                 break
             lead.append(part.text)
         if not lead:
-            self._bad("it has to begin with a word in upper case, the keyword's name")
+            self._bad("it must begin with the name of the keyword in upper case")
         return tuple(lead), parts[len(lead) :]
 
     def _sign(self) -> str:
@@ -109,7 +109,7 @@ class _Reader:
             return self._slot(inside.strip())
         if word := found.group("word"):
             if not _WORD.fullmatch(word):
-                self._bad(f"`{word}`: words of the statement stand in upper case, what it is given in {{braces}}")
+                self._bad(f"`{word}`: write words of the statement in upper case, and slots in {{braces}}")
             return Exactly(word, True)
         if bracket := found.group("bracket"):
             return Exactly(bracket, False)
@@ -119,7 +119,7 @@ class _Reader:
         if sign == "(":
             return Either(self._branches("(", ")"))
         if sign is None:
-            self._bad(f"`{found.group('other')}` is nothing that a form can hold")
+            self._bad(f"unexpected `{found.group('other')}`")
         return Exactly(sign, False)
 
     def _group(self, opened: str, closed: str) -> tuple[Part, ...]:
@@ -134,7 +134,7 @@ class _Reader:
             if ends not in (closed, "|"):
                 self._bad(f"`{opened}` is not closed")
             if not branches[-1]:
-                self._bad(f"there is nothing before `{ends}`")
+                self._bad(f"expected a word or a slot before `{ends}`")
             self._at += 1
             if ends == closed:
                 return tuple(branches)
@@ -143,8 +143,8 @@ class _Reader:
         match = _SLOT.fullmatch(inside)
         if match is None:
             self._bad(
-                f"`{{{inside}}}` is no slot: write {{name}}, {{name...}}, {{name:kind}} or {{name=A|B}}, with the name "
-                f"in lower case and the words in upper case"
+                f"`{{{inside}}}` is not a valid slot: write {{name}}, {{name...}}, {{name:kind}} or {{name=A|B}}, with "
+                f"the name in lower case and the words in upper case"
             )
         name = match["name"]
         if match["list"]:
@@ -155,7 +155,7 @@ class _Reader:
         if kind is None:
             return Slot(name, SlotKind.VALUE)
         if kind not in _WRITTEN:
-            self._bad(f"`{kind}` is no kind of a slot; there are {', '.join(sorted(_WRITTEN))}")
+            self._bad(f"unknown slot kind `{kind}`; known kinds: {', '.join(sorted(_WRITTEN))}")
         return Slot(name, SlotKind(kind))
 
     def _bad(self, why: str) -> NoReturn:
@@ -199,13 +199,10 @@ def _check(text: str, slots: Sequence[Slot], node: Node) -> None:
 
 def _check_what_follows(text: str, slot: Slot, signs: set[str]) -> None:
     if slot.kind in (SlotKind.LIST, SlotKind.NAMED, SlotKind.ASSIGNMENTS, SlotKind.CHANGES) and _COMMA in signs:
-        raise BadForm(
-            f"form `{text}`: behind {{{slot.name}}}, which takes all that commas separate, no comma can stand"
-        )
+        raise BadForm(f"form `{text}`: no comma may follow {{{slot.name}}}, which takes all values separated by commas")
     if slot.kind in _TAKES_COMPARISONS and _EQUALS in signs:
         raise BadForm(
-            f"form `{text}`: {{{slot.name}}} would take the `=` behind it for a comparison, which "
-            f"{{{slot.name}:word}} does not"
+            f"form `{text}`: {{{slot.name}}} would parse the `=` after it as a comparison; use {{{slot.name}:word}}"
         )
 
 
@@ -222,7 +219,7 @@ _LONGEST = 238
 class Matched(NamedTuple):
     """A statement that matches a form."""
 
-    want: Want
+    keyword_call: KeywordCall
     into: Target | None
     """Target that receives the result, if the form has one."""
 
@@ -257,7 +254,7 @@ class Forms:
                 ways.setdefault(joined, []).append(_Way((joined,), form))
         self._ways = {word: tuple(found) for word, found in ways.items()}
 
-    def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> Matched | None:
+    def match(self, cursor: Cursor, read: ExpressionParser, *, inside: bool) -> Matched | None:
         """Match the keyword at the cursor and advance past it; None, with the cursor unchanged, if there is none.
 
         With `inside`, within an expression, the match ends before tokens that cannot belong to it. Leading words may be
@@ -291,7 +288,7 @@ def _touch(first: Token, second: Token) -> bool:
 class _Matching:
     """Matches one statement against the forms that share its first words."""
 
-    def __init__(self, cursor: Cursor, read: Reads, slots: Slots, inside: bool) -> None:
+    def __init__(self, cursor: Cursor, read: ExpressionParser, slots: Slots, inside: bool) -> None:
         self._cursor = cursor
         self._read = read
         self._slots = slots
@@ -319,7 +316,7 @@ class _Matching:
             if not self._fits(way):
                 continue
             if best is None or cursor.index > ends:
-                best = Matched(Want(at, way.form.name, tuple(self._filled)), self._into)
+                best = Matched(KeywordCall(at, way.form.name, tuple(self._filled)), self._into)
                 checks = way.form.checks
                 ends, lead = cursor.index, len(way.form.lead)
             if not self._inside:
@@ -328,7 +325,7 @@ class _Matching:
             cursor.index = self._furthest
             self._fail(ways)
         cursor.index = ends
-        for name, given in best.want.arguments:
+        for name, given in best.keyword_call.arguments:
             if name in checks and isinstance(given, Literal) and (wrong := checks[name](given.value)):
                 cursor.fail(wrong, Code.BAD_ARGUMENT, given.at)
         return best
@@ -424,10 +421,10 @@ class _Matching:
         cursor, name = self._cursor, self._furthest_form
         missing = [one for one in self._expected if one]
         if "" in self._expected or not missing:
-            told = f"{name} is over before this, {cursor.found()}{_quotes(cursor)}; write "
+            message = f"{name}: expected the end of the statement, {cursor.found()}{_quotes(cursor)}; write "
         else:
-            told = f"{name}: {' or '.join(missing[:_MOST_MISSING])} is missing, {cursor.found()}; write "
-        cursor.fail(told + usages_of([way.form for way in ways if way.form.name == name], _LONGEST - len(told)))
+            message = f"{name}: expected {' or '.join(missing[:_MOST_MISSING])}, {cursor.found()}; write "
+        cursor.fail(message + usages_of([way.form for way in ways if way.form.name == name], _LONGEST - len(message)))
 
 
 def _quotes(cursor: Cursor) -> str:
@@ -436,7 +433,7 @@ def _quotes(cursor: Cursor) -> str:
     cursor.index -= 1
     is_behind_text = cursor.now.kind is Kind.TEXT
     cursor.index += 1
-    return "; texts stand in quotes, and `+` joins them" if is_word or (is_text and is_behind_text) else ""
+    return "; put texts in quotes and join them with `+`" if is_word or (is_text and is_behind_text) else ""
 
 
 def _is_before(after: Node, kind: SlotKind) -> bool:
@@ -447,7 +444,7 @@ def _called(slot: Slot) -> str:
     """Description of the missing slot for messages."""
     match slot.kind:
         case SlotKind.ONE_OF:
-            few = some_of(slot.words)
+            few = abbreviated(slot.words)
             return " or ".join(f"`{word}`" for word in few) if few == slot.words else f"a word such as `{few[0]}`"
         case SlotKind.VARIABLE:
             return "a variable"
@@ -466,7 +463,7 @@ def _called(slot: Slot) -> str:
         case SlotKind.BLOCK:
             return "the text of the block"
         case _:
-            return slot.name.rstrip("_") or slot.name
+            return f"a value for `{slot.name.rstrip('_') or slot.name}`"
 
 
 def _is_over(token: Token) -> bool:
@@ -488,7 +485,7 @@ def _has_parentheses(cursor: Cursor, form: Form, inside: bool) -> bool:
     if behind.kind is Kind.WORD and behind.value in form.words:
         return False
     word = cursor.index - 1
-    return _follows(cursor, word) or not _goes_on(behind)
+    return _follows(cursor, word) or not _continues(behind)
 
 
 def _behind_parenthesis(cursor: Cursor) -> tuple[Token | None, bool]:
@@ -518,7 +515,7 @@ def _follows(cursor: Cursor, index: int) -> bool:
     return _touch(word, now)
 
 
-def _goes_on(token: Token) -> bool:
+def _continues(token: Token) -> bool:
     if token.kind is Kind.WORD:
         return token.value in _OPERATORS
     return token.kind is Kind.SYMBOL and token.text not in (")", "]", "}")

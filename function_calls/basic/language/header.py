@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn, cast
 
 from function_calls.basic.codes import Code, ScriptError
-from function_calls.basic.language.form_slots import Reads
+from function_calls.basic.language.form_slots import ExpressionParser
 from function_calls.basic.language.param_types import type_named
 from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token
 from function_calls.basic.nodes import At, Expression, ListOf, Literal, MapOf, Param, Unary
@@ -17,19 +17,19 @@ _CLAUSES = frozenset({"AS", "LIKE", "DESCRIPTION", "OPTIONAL", "REQUIRED", "DEFA
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
-def read_param(cursor: Cursor, read: Reads) -> Param:
+def read_param(cursor: Cursor, read: ExpressionParser) -> Param:
     """Parse the PARAM at the cursor, up to the end of its line. Raises ScriptError (BAD_PARAM)."""
     return _ParamReader(cursor, read).param()
 
 
-def read_description(cursor: Cursor, read: Reads) -> tuple[str, At]:
+def read_description(cursor: Cursor, read: ExpressionParser) -> tuple[str, At]:
     """Parse the DESCRIPTION at the cursor, up to the end of its line. Returns its text, possibly empty, and its
     position. Raises ScriptError (BAD_PARAM)."""
     at = cursor.take().at
     text = "" if cursor.is_line_end else _described(cursor)
     if not cursor.is_line_end:
         cursor.fail(
-            f'the text of DESCRIPTION is over here, {cursor.found()}; put all of it between quotes: DESCRIPTION "…"',
+            f'expected the end of the line, {cursor.found()}; put the whole text in quotes: DESCRIPTION "…"',
             Code.BAD_PARAM,
         )
     return text, at
@@ -54,7 +54,7 @@ class _ParamReader:
     """Parser of one PARAM, with clauses in any order."""
 
     cursor: Cursor
-    read: Reads
+    read: ExpressionParser
     name: str = ""
     seen: set[str] = field(default_factory=set)
     type: str = ""
@@ -78,9 +78,9 @@ class _ParamReader:
             token = self.cursor.now
             word = str(token.value) if token.kind is Kind.WORD else ""
             if word not in _CLAUSES:
-                self._bad(f"PARAM {self.name} cannot go on like this, {self.cursor.found()}")
+                self._bad(f"PARAM {self.name}: expected a clause such as DESCRIPTION, {self.cursor.found()}")
             if word in self.seen:
-                self._bad(f"PARAM {self.name} has {word} twice")
+                self._bad(f"PARAM {self.name}: duplicate {word}")
             self.seen.add(word)
             self.cursor.take()
             if word in clauses:
@@ -104,17 +104,20 @@ class _ParamReader:
     def _read_name(self) -> None:
         cursor, token = self.cursor, self.cursor.now
         if cursor.is_line_end:
-            self._bad(f"PARAM has no name, {cursor.found()}")
+            self._bad(f"expected a name after PARAM, {cursor.found()}")
         if token.kind is not Kind.WORD:
             joined = _text_of(_touching(cursor))
-            self._bad(f"`{joined}` is no name: it begins with a letter and has letters, digits and `_`", token.at)
+            self._bad(
+                f"`{joined}` is not a valid name: names begin with a letter and consist of letters, digits and `_`",
+                token.at,
+            )
         after = cursor.ahead()
         if token.value in ("AS", "LIKE") or (token.value in _CLAUSES and after.kind is Kind.TEXT):
-            self._bad(f"PARAM has no name before {token.value}")
+            self._bad(f"expected a name after PARAM, found {token.value}")
         self.name = token.text
         if after.at == _behind(token) and after.kind not in (Kind.LINE, Kind.END, Kind.TEXT):
             joined = _text_of(_touching(cursor))
-            self._bad(f"`{joined}` is no name: it has letters, digits and `_` only", token.at)
+            self._bad(f"`{joined}` is not a valid name: names consist of letters, digits and `_`", token.at)
         cursor.take()
 
     def _read_type(self) -> None:
@@ -125,7 +128,7 @@ class _ParamReader:
         if token.kind is Kind.TEXT or cursor.is_symbol("["):
             self._read_literals()
         elif token.kind is not Kind.WORD or token.value in _CLAUSES:
-            self._bad(f"the type of PARAM {self.name} is missing behind AS, {cursor.found()}")
+            self._bad(f"PARAM {self.name}: expected a type after AS, {cursor.found()}")
         else:
             self.type = cursor.take().text.lower()
 
@@ -148,22 +151,22 @@ class _ParamReader:
 
     def _read_description(self) -> None:
         if self.cursor.is_line_end or (self.cursor.now.kind is Kind.WORD and self.cursor.now.value in _CLAUSES):
-            self._bad(f"the text is missing behind DESCRIPTION of PARAM {self.name}, {self.cursor.found()}")
+            self._bad(f"PARAM {self.name}: expected a text after DESCRIPTION, {self.cursor.found()}")
         self.description = _described(self.cursor)
 
     def _read_choices(self, behind: str) -> None:
         if self.choices:
-            self._bad(f"PARAM {self.name} has its choices twice")
+            self._bad(f"PARAM {self.name}: the choices are listed twice")
         cursor = self.cursor
         closed = "]" if cursor.symbol("[") else ")" if cursor.symbol("(") else ""
         while True:
             if cursor.is_symbol(",", "]", ")"):
-                self._bad(f"a choice is missing, {cursor.found()}")
+                self._bad(f"PARAM {self.name}: expected a choice, {cursor.found()}")
             self.choices.append(self._value(behind, *(",", closed)))
             if not cursor.symbol(","):
                 break
         if closed and not cursor.symbol(closed):
-            self._bad(f"`{closed}` is missing behind the choices of PARAM {self.name}, {cursor.found()}")
+            self._bad(f"PARAM {self.name}: expected `{closed}` after the choices, {cursor.found()}")
 
     def _value(self, behind: str, *ends: str) -> _Written:
         """Parse a value of the header: text, number, boolean, list, map, or unquoted words up to the next clause or one
@@ -185,14 +188,14 @@ class _ParamReader:
                 break
             found.append(cursor.take())
         if not found:
-            self._bad(f"a value is missing behind {behind} of PARAM {self.name}, {cursor.found()}")
+            self._bad(f"PARAM {self.name}: expected a value after {behind}, {cursor.found()}")
         raw = _text_of(found)
         return _Written(_plain(found, raw), raw)
 
     def _check_quotes(self, token: Token, behind: str) -> None:
         """Raise ScriptError for `Ann"` with a missing first quote, which would be read as unquoted words."""
         if token.text.endswith('"') and token.text.count('"') == 1 and len(token.text) > 1:
-            self._bad(f"a quote is missing before {token.text} behind {behind} of PARAM {self.name}", token.at)
+            self._bad(f"PARAM {self.name}: missing quote before {token.text} after {behind}", token.at)
 
     def _constant(self, expression: Expression) -> JsonValue:
         if isinstance(expression, Literal):
@@ -205,14 +208,14 @@ class _ParamReader:
             value = self._constant(expression.operand)
             if isinstance(value, int | float):
                 return -value
-        raise ScriptError(expression.at, Code.SYNTAX, f"PARAM {self.name} can only have values that are written out")
+        raise ScriptError(expression.at, Code.SYNTAX, f"PARAM {self.name} accepts only literal values")
 
     def _bad(self, why: str, at: At | None = None) -> NoReturn:
         raise self._fault(why, at)
 
     def _fault(self, why: str, at: At | None = None) -> ScriptError:
         name = self.name or "city"
-        right = f'write it like this: PARAM {name} AS string LIKE "an example" DESCRIPTION "what it is"'
+        right = f'write PARAM {name} AS string LIKE "an example" DESCRIPTION "what it is"'
         return ScriptError(at or self.cursor.now.at, Code.BAD_PARAM, f"{why}; {right}")
 
 

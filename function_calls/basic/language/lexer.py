@@ -9,7 +9,7 @@ from unicodedata import category, decimal, normalize
 
 from function_calls.basic.codes import Code, ScriptProblem
 from function_calls.basic.language.comments import FORBIDDEN, MEANT, QUOTES, begins_text, forbidden, out_of_place
-from function_calls.basic.language.quoted import Quoted, goes_on, goes_on_with_rows, parts_of, quoted
+from function_calls.basic.language.quoted import Quoted, continues, parts_of, quoted, row_statement_continues
 from function_calls.basic.language.tokens import Inner, Kind, Token
 from function_calls.basic.nodes import At
 from services.refs import JsonValue
@@ -365,8 +365,8 @@ class _Lexer:
             if last and last.text == ":":
                 self._tokens[-1] = last._replace(text=":\n")
         elif not (
-            goes_on(last, self._text, end, self._brackets, piece.count("\n") > 1)
-            or (not self._brackets and goes_on_with_rows(self._tokens, self._text, end))
+            continues(last, self._text, end, self._brackets, piece.count("\n") > 1)
+            or (not self._brackets and row_statement_continues(self._tokens, self._text, end))
         ):
             self._made.put(Kind.LINE, "\n", None, start)
             self._brackets.clear()
@@ -382,7 +382,7 @@ class _Lexer:
         found = block_end(self._text, first, word)
         if found is None:
             self._made.fault(
-                begin, Code.NOT_CLOSED, f"the block that begins here has no END {word} on a line of its own"
+                begin, Code.NOT_CLOSED, f"the block that begins here is not closed; expected END {word} on its own line"
             )
         raw = self._text[first : found.start() if found else len(self._text)].removesuffix("\n")
         parts = parts_of(raw, lambda offset: self._made.at(first + offset))

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
-from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import At
@@ -22,7 +22,7 @@ class _Place(NamedTuple):
     path: Path
 
 
-class _Going(NamedTuple):
+class _Jump(NamedTuple):
     at: At
     """Position of the label's name."""
     label: str
@@ -33,56 +33,54 @@ class _Going(NamedTuple):
 class Labels:
     """Labels and jumps of the procedure being parsed."""
 
-    __slots__ = ("_goings", "_places", "_reading")
+    __slots__ = ("_jumps", "_places", "_reading")
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: ParserState) -> None:
         self._reading = reading
         self._places: dict[str, _Place] = {}
-        self._goings: list[_Going] = []
+        self._jumps: list[_Jump] = []
 
-    def stands(self, at: At, name: str, path: Path) -> None:
+    def define(self, at: At, name: str, path: Path) -> None:
         """Register a label."""
         first = self._places.setdefault(name, _Place(at, path))
         if first.at != at:
-            message = f"the label {name} stands in line {first.at.line} already; give one of them another name"
+            message = f"the label {name} is already defined on line {first.at.line}; rename one of them"
             self._reading.fault(at, Code.DUPLICATE_NAME, message)
 
-    def wanted(self, at: At, name: str, what: str, path: Path) -> None:
+    def add_jump(self, at: At, name: str, what: str, path: Path) -> None:
         """Register a jump of GOTO, GOSUB or ON ERROR GOTO."""
-        self._goings.append(_Going(at, name, what, path))
+        self._jumps.append(_Jump(at, name, what, path))
 
     @contextmanager
-    def of_their_own(self) -> Iterator[None]:
+    def nested_scope(self) -> Iterator[None]:
         """Use a separate set of labels within a SUB or FUNCTION."""
-        outside = self._places, self._goings
-        self._places, self._goings = {}, []
+        outside = self._places, self._jumps
+        self._places, self._jumps = {}, []
         try:
             yield
             self.settle()
         finally:
-            self._places, self._goings = outside
+            self._places, self._jumps = outside
 
     def settle(self) -> None:
         """Report invalid jumps at the end of a SUB, FUNCTION or tool, and clear the labels."""
-        for going in self._goings:
-            place = self._places.get(going.label)
+        for jump in self._jumps:
+            place = self._places.get(jump.label)
             if place is None:
-                self._unknown(going)
-            elif place.path != going.path[: len(place.path)]:
+                self._unknown(jump)
+            elif place.path != jump.path[: len(place.path)]:
                 message = (
-                    f"{going.what} {going.label} goes into a block from outside: the label in line {place.at.line} "
-                    "stands within an IF, a loop or a SELECT; put it behind or before that"
+                    f"{jump.what} {jump.label} would jump into a block: the label on line {place.at.line} is inside "
+                    "an IF, a loop or a SELECT; move it before or after that"
                 )
-                self._reading.fault(going.at, Code.MISPLACED, message)
+                self._reading.fault(jump.at, Code.MISPLACED, message)
         self._places.clear()
-        self._goings.clear()
+        self._jumps.clear()
 
-    def _unknown(self, going: _Going) -> None:
-        hint = self._reading.nearest.hint((going.label,), self._places)
-        message = (
-            f"there is no label {going.label} here{hint}; a label is a line's number, or `{going.label}:` on a line"
-        )
-        self._reading.fault(going.at, Code.UNKNOWN_LABEL, message)
+    def _unknown(self, jump: _Jump) -> None:
+        hint = self._reading.nearest.hint((jump.label,), self._places)
+        message = f"unknown label {jump.label}{hint}; a label is a line number, or `{jump.label}:` on a line"
+        self._reading.fault(jump.at, Code.UNKNOWN_LABEL, message)
 
 
 _ENDS = {
@@ -164,9 +162,9 @@ class Ending(NamedTuple):
 class OpenBlocks:
     """Stack of open blocks, outermost first."""
 
-    __slots__ = ("_count", "_lookings", "_reading", "_suspects", "_wrong", "stack", "told")
+    __slots__ = ("_count", "_lookings", "_reading", "_suspects", "_wrong", "reported_end", "stack")
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: ParserState) -> None:
         self._reading = reading
         self._count = 0
         self._lookings = 0
@@ -174,7 +172,7 @@ class OpenBlocks:
         """Position of an end of another kind that is accepted as the end of the innermost block."""
         self._suspects: dict[tuple[str, int], At] = {}
         self.stack: list[Opened] = []
-        self.told: At | None = None
+        self.reported_end: At | None = None
         """Position of a stray end that was already reported."""
 
     @contextmanager
@@ -243,7 +241,7 @@ class OpenBlocks:
         """Whether the words at the cursor match no open block, which is reported. An end of another kind than the
         innermost block, whose own end is missing, is reported too but accepted as its end."""
         kinds = [opened.kind for opened in self.stack]
-        if ending.token.at == self.told:
+        if ending.token.at == self.reported_end:
             return True
         if not ending.is_end or not kinds or ending.kind == kinds[-1]:
             if ending.kind not in kinds:
@@ -252,8 +250,8 @@ class OpenBlocks:
         if self._is_wrong(cursor, ending, kinds):
             innermost = self.stack[-1]
             message = (
-                f"{ending.written} ends {_a(ending.kind)}, but here the {innermost.written} of line "
-                f"{innermost.at.line} is open: write {WRITTEN[innermost.kind]}"
+                f"unexpected {ending.written}: the {innermost.written} on line {innermost.at.line} is still open; "
+                f"write {WRITTEN[innermost.kind]}"
             )
             self._reading.fault(ending.token.at, Code.SYNTAX, message)
             self._wrong = ending.token.at
@@ -307,20 +305,19 @@ class OpenBlocks:
         """Report an unclosed block, at the block that most likely lacks its end."""
         at = self._suspects.get((opened.kind, opened.at.column), opened.at)
         at = at if at > opened.at else opened.at
-        message = f"the {opened.written} in line {at.line} has no {WRITTEN[opened.kind]}"
+        message = f"the {opened.written} on line {at.line} has no {WRITTEN[opened.kind]}"
         self._reading.fault(at, Code.NOT_CLOSED, message)
 
     def _stray(self, ending: Ending) -> None:
         written = ending.written
         if ending.is_end:
             message = (
-                f"{written} ends {_a(ending.kind)}, but none is open here; delete it, or look where "
-                f"its {ending.kind} is"
+                f"unexpected {written}: no {ending.kind} is open; delete it, or check where its {ending.kind} begins"
             )
             self._reading.fault(ending.token.at, Code.STRAY_END, message)
             return
-        hint = "; behind an IF that has its statement on the same line, ELSE stands on that line too"
-        message = f"{written} stands in no {ending.kind}{hint if ending.kind == 'IF' else ''}"
+        hint = "; the ELSE of a one-line IF must be on the same line"
+        message = f"unexpected {written}: no {ending.kind} is open{hint if ending.kind == 'IF' else ''}"
         self._reading.fault(ending.token.at, Code.MISPLACED, message)
 
 
@@ -367,10 +364,6 @@ def _has_lines(cursor: Cursor, count: int) -> bool:
     return True
 
 
-def _a(kind: str) -> str:
-    return f"{'an' if kind == 'IF' else 'a'} {kind}"
-
-
 _MISSPELT_ENDS = (
     "ENDIF", "ENDFOR", "ENDWHILE", "ENDSELECT", "ENDSWITCH", "ENDWITH", "ENDSUB", "ENDFUNCTION", "WEND", "LOOP", "NEXT",
 )  # fmt: skip
@@ -398,14 +391,16 @@ _ENDS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Ends whose presence confirms a misspelt opener."""
 
 
-def mended(tokens: Sequence[Token], knows: Callable[[Token], bool]) -> tuple[list[Token], list[ScriptProblem]]:
+def correct_spelling(
+    tokens: Sequence[Token], knows: Callable[[Token], bool]
+) -> tuple[list[Token], list[ScriptProblem]]:
     """Correct misspelt block words; returns the tokens and a problem for each. `knows` tests for known words."""
-    found = _Mending(tokens, knows)
+    found = _SpellingCorrection(tokens, knows)
     found.run()
     return found.tokens, found.faults
 
 
-class _Mending:
+class _SpellingCorrection:
     __slots__ = ("_knows", "_words", "faults", "tokens")
 
     def __init__(self, tokens: Sequence[Token], knows: Callable[[Token], bool]) -> None:
@@ -470,9 +465,9 @@ class _Mending:
         token = self.tokens[index]
         first = self.tokens[at if at >= 0 else index]
         written = f"{first.value} {token.value}" if first is not token else str(token.value)
-        message = f"there is no statement {written}; did you mean {shown}?"
+        message = f"unknown statement {written}; did you mean {shown}?"
         if word == "THEN":
-            message = f"THEN is missing, where `{token.text}` stands; did you mean THEN?"
+            message = f"expected THEN, found `{token.text}`; did you mean THEN?"
         self.faults.append(ScriptProblem(first.at, Code.UNKNOWN_STATEMENT, message))
         self.tokens[index] = token._replace(text=word, value=word)
 

@@ -186,7 +186,7 @@ def _as_written(text: str) -> JsonValue:
     return text
 
 
-def _not_told(text: str) -> JsonValue:
+def _omitted(text: str) -> JsonValue:
     return None
 
 
@@ -198,7 +198,7 @@ def _parts(text: str) -> JsonValue:
 LOOSE_EXAMPLES: Mapping[str, Callable[[str], JsonValue]] = MappingProxyType(
     {
         **dict.fromkeys(("date", "time", "hour", "datetime"), _as_written),
-        **dict.fromkeys(("money", "currency", "percent"), _not_told),
+        **dict.fromkeys(("money", "currency", "percent"), _omitted),
         **dict.fromkeys(("array", "list"), _parts),
     }
 )

@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
-from function_calls.basic.language.blocks import Blocks, with_nexts_of_their_own
+from function_calls.basic.language.blocks import Blocks, split_next_lists
 from function_calls.basic.language.comments import comments_above, name_above
 from function_calls.basic.language.expressions import Expressions
 from function_calls.basic.language.form_parts import KeywordForms, keyword_words_of
 from function_calls.basic.language.lexer import as_lines, tokens_of
-from function_calls.basic.language.open_blocks import Labels, TooManyBlocks, mended
-from function_calls.basic.language.reading import Arity, Reading
+from function_calls.basic.language.open_blocks import Labels, TooManyBlocks, correct_spelling
+from function_calls.basic.language.parser_state import Arity, ParserState
 from function_calls.basic.language.scopes import Survey, survey
 from function_calls.basic.language.statements import LANGUAGE, Statements
 from function_calls.basic.language.tokens import Cursor, Kind, Token
@@ -26,7 +26,7 @@ class Procedures:
 
     __slots__ = ("_blocks", "_labels", "_lines", "_reading", "found")
 
-    def __init__(self, reading: Reading, blocks: Blocks, labels: Labels) -> None:
+    def __init__(self, reading: ParserState, blocks: Blocks, labels: Labels) -> None:
         self._reading = reading
         self._blocks = blocks
         self._labels = labels
@@ -39,23 +39,21 @@ class Procedures:
         name, parameters = self._blocks.header(cursor, lambda: self._header(cursor, token)) or ("", ())
         self._blocks.line_end(cursor, str(token.value))
         if name in self._lines:
-            message = (
-                f"`{name}` is a SUB or FUNCTION in line {self._lines[name]} already; give one of them another name"
-            )
+            message = f"the SUB or FUNCTION `{name}` is already defined on line {self._lines[name]}; rename one of them"
             self._reading.fault(token.at, Code.DUPLICATE_NAME, message)
         elif name:
             self._lines[name] = token.at.line
-        with self._blocks.open.block(str(token.value), token) as opened, self._labels.of_their_own():
+        with self._blocks.open.block(str(token.value), token) as opened, self._labels.nested_scope():
             body = self._blocks.body(cursor)
             has_end = self._blocks.end(cursor, opened)
         if has_end:
-            self._blocks.line_end(cursor, "the end of the block")
+            self._blocks.line_end(cursor, f"END {token.value}")
         if name:
             self.found.append(Define(token.at, name, parameters, body))
 
     def _header(self, cursor: Cursor, token: Token) -> tuple[str, tuple[str, ...]]:
         if cursor.now.kind is not Kind.WORD:
-            cursor.fail(f"the name is missing behind {token.value}, {cursor.found()}; write {token.value} greet(name)")
+            cursor.fail(f"expected a name after {token.value}, {cursor.found()}; write {token.value} greet(name)")
         name = cursor.take().text.lower()
         parameters: list[str] = []
         if cursor.is_symbol("("):
@@ -65,7 +63,7 @@ class Procedures:
                 if not cursor.symbol(","):
                     break
             if cursor.is_line_end:
-                cursor.fail(f"`(` is not closed behind {token.value} {name}", at=opener.at)
+                cursor.fail(f"`(` is not closed after {token.value} {name}", at=opener.at)
             cursor.expect(")", f"the parameters of {name}")
         self._type(cursor)
         return name, tuple(parameters)
@@ -77,21 +75,21 @@ class Procedures:
         if cursor.is_line_end:
             cursor.fail("`(` is not closed", at=opener)
         if token.kind is not Kind.WORD:
-            cursor.fail(f"a parameter is a name, {cursor.found()}")
+            cursor.fail(f"expected the name of a parameter, {cursor.found()}")
         cursor.index += 1
         name = token.text.lower()
         if name in parameters:
-            cursor.fail(f"there are two parameters {token.text}", Code.DUPLICATE_NAME, token.at)
+            cursor.fail(f"duplicate parameter {token.text}", Code.DUPLICATE_NAME, token.at)
         parameters.append(name)
         self._type(cursor)
         if cursor.is_symbol("="):
-            cursor.fail("a parameter has no value of its own; give it one in the first line of the body")
+            cursor.fail("parameters have no default values; assign one at the start of the body")
 
     def _type(self, cursor: Cursor) -> None:
         """Parse and ignore AS type; values are dynamically typed."""
         if cursor.words("AS"):
             if cursor.now.kind is not Kind.WORD:
-                cursor.fail(f"a type is missing behind AS, {cursor.found()}")
+                cursor.fail(f"expected a type after AS, {cursor.found()}")
             cursor.index += 1
 
 
@@ -108,7 +106,7 @@ _WRITTEN: Mapping[str, str] = MappingProxyType(
         "SELECT": "SELECT CASE value … CASE 1 … END SELECT",
         "FUNCTION": "FUNCTION name(a, b) … END FUNCTION",
         "SUB": "SUB name(a, b) … END SUB",
-        "TRY": "ON ERROR RESUME NEXT before it, and IF ERROR THEN behind it",
+        "TRY": "ON ERROR RESUME NEXT before it, and IF ERROR THEN after it",
     }
 )
 """Correct syntax by the first word of the statement."""
@@ -125,8 +123,8 @@ def without_braces(tokens: Sequence[Token]) -> tuple[list[Token], list[ScriptPro
     while index < len(tokens):
         token = tokens[index]
         if begins and token.kind is Kind.WORD and token.value in _WRITTEN and (brace := _brace_of(tokens, index)):
-            told = f"blocks do not stand in braces here; write {_WRITTEN[token.value]}, each part on lines of its own"
-            faults.append(ScriptProblem(token.at, Code.SYNTAX, told))
+            message = f"blocks in braces are not supported; write {_WRITTEN[token.value]}, each part on its own line"
+            faults.append(ScriptProblem(token.at, Code.SYNTAX, message))
             index = _behind(tokens, brace)
             continue
         begins = token.kind is Kind.LINE
@@ -226,9 +224,9 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
     `functions` are the built-ins, by lower-case name. Parsing continues after a problem, so that several are reported
     at once."""
     read, found = tokens_of(text)
-    written = with_nexts_of_their_own(read)
-    tokens, names, slips = _mended(written, forms, functions)
-    reading = Reading(functions, forms.names, names, frozenset(fault.at.line for fault in found))
+    written = split_next_lists(read)
+    tokens, names, slips = _corrected(written, forms, functions)
+    reading = ParserState(functions, forms.names, names, frozenset(fault.at.line for fault in found))
     for slip in slips:
         reading.failed(slip, slip.at.line, slip.at.line)
     statements = Statements(forms, reading, names)
@@ -241,7 +239,7 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
     return Parsed(script, _in_order((*found, *reading.faults)))
 
 
-def _mended(
+def _corrected(
     written: Sequence[Token], forms: KeywordForms, functions: Mapping[str, Arity]
 ) -> tuple[Sequence[Token], Survey, list[ScriptProblem]]:
     """Correct misspelt words and remove blocks in braces. Returns the tokens, their names and the problems."""
@@ -254,7 +252,7 @@ def _mended(
         callable_names = name in functions or name in names.definitions
         return callable_names or token.value in LANGUAGE or token.value in first or name in names.goals
 
-    tokens, slips = mended(tokens, knows)
+    tokens, slips = correct_spelling(tokens, knows)
     faults += slips
     if not faults:
         return written, names, faults
@@ -277,7 +275,7 @@ def _in_order(faults: Iterable[ScriptProblem]) -> tuple[ScriptProblem, ...]:
     if len(found) > _MOST_FAULTS:
         more = found[_MOST_FAULTS]
         rest = ScriptProblem(
-            more.at, more.code, f"{len(found) - _MOST_FAULTS} more faults stand from here on; mend those before"
+            more.at, more.code, f"{len(found) - _MOST_FAULTS} more errors from here on; fix the previous ones first"
         )
         return (*found[:_MOST_FAULTS], rest)
     return tuple(found)
@@ -291,7 +289,7 @@ class _Units:
         "found", "procedures",
     )  # fmt: skip
 
-    def __init__(self, statements: Statements, header: Header, reading: Reading, lines: list[str]) -> None:
+    def __init__(self, statements: Statements, header: Header, reading: ParserState, lines: list[str]) -> None:
         self._statements = statements
         self._header = header
         self._reading = reading

@@ -31,10 +31,10 @@ _ALONE = lazy_pattern(
     r"[ \t]*(?:NEXT(?:[ \t]+\w+)?|WEND|LOOP|ELSE|ENDIF|END|RETURN|EXIT|BREAK|CONTINUE|STOP)[ \t]*(?:$|'|//|#|:)",
     re.IGNORECASE | re.MULTILINE,
 )
-_GOES_ON = lazy_pattern(
+_CONTINUATION = lazy_pattern(
     r"""[ \t]*(?:
-        [)\]},.:+\-*/\\^&=<>;] | != | (?:AND|OR|MOD|IN|LIKE|IS|NOT|TO|AS)\b     # what nothing begins with
-      | $ | ' | \#(?!\{) | REM\b                                                # a comment: the line behind it decides
+        [)\]},.:+\-*/\\^&=<>;] | != | (?:AND|OR|MOD|IN|LIKE|IS|NOT|TO|AS)\b     # cannot begin a statement
+      | $ | ' | \#(?!\{) | REM\b                                                # a comment: the line after it decides
     )""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
@@ -63,7 +63,7 @@ def reads_like_prose(text: str, position: int) -> bool:
     return position < len(text) and not _CODE.match(text, position)
 
 
-def goes_on(last: Token, text: str, position: int, brackets: Sequence[str], over_blank_line: bool) -> bool:
+def continues(last: Token, text: str, position: int, brackets: Sequence[str], over_blank_line: bool) -> bool:
     """Whether the statement whose line ends with `last` continues on the line at `position`.
 
     Within brackets a line may also end after a value, unless the next line is unmistakably a statement: then a bracket
@@ -76,7 +76,7 @@ def goes_on(last: Token, text: str, position: int, brackets: Sequence[str], over
         return False
     if last.kind is Kind.SYMBOL and last.text in _OPENING:
         return not _STATEMENT.match(text, position)
-    if _GOES_ON.match(text, position):
+    if _CONTINUATION.match(text, position):
         return True
     return (_VALUE if brackets[-1] == "(" else _ENTRY).match(text, position) is not None
 
@@ -107,7 +107,7 @@ _COLUMNS = lazy_pattern(r"""[ \t]+["']?\w+["']?[ \t]*(?:=|AS\b)|[ \t]*$""", re.I
 _PART_WORDS = frozenset(("WHERE", "SET", "VALUES", "WITH", "ORDER", "BY", "LIMIT"))
 
 
-def goes_on_with_rows(tokens: Sequence[Token], text: str, position: int) -> bool:
+def row_statement_continues(tokens: Sequence[Token], text: str, position: int) -> bool:
     """Whether `tokens` end in a row statement, such as `UPDATE stock`, that continues with a clause at `position` (`SET
     count = 1`), or with the operand of a clause word at the end of the line."""
     last = tokens[-1]
@@ -198,7 +198,7 @@ def parts_of(raw: str, at: Callable[[int], At]) -> Quoted:
     return Quoted(_joined(parts), len(raw), wrong_at, _NO_BRACE if wrong_at >= 0 else "")
 
 
-_NO_BRACE = "`${` has no `}`; write ${name}, or \\${ where the characters themselves are meant"
+_NO_BRACE = "`${` is not closed; write ${name}, or \\${ for a literal `${`"
 
 
 class _Reader:
@@ -283,10 +283,10 @@ class _Reader:
 
     def _open(self) -> str:
         if self._quote == "`":
-            return "the text that begins here has no end; its last character is a backtick"
-        message = f"the text that begins here has no end; {self._quote} has to stand behind it on the same line"
+            return "the text that begins here is not closed; expected a backtick at its end"
+        message = f"the text that begins here is not closed; expected {self._quote} on the same line"
         if f"\\{self._quote}" in self._text[self._start : self._position]:
-            return f"{message}. \\{self._quote} is a part of the text; a backslash at its end is written \\\\"
+            return f"{message}. \\{self._quote} does not close it; write a backslash at the end of a text as \\\\"
         return message
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from function_calls.basic.environment import ERROR_NAMES
 from function_calls.basic.functions import CHANGING
-from function_calls.basic.language.filter_texts import followed_in
+from function_calls.basic.language.filter_texts import tracked_variables
 from function_calls.basic.language.tokens import Kind, Token
 from function_calls.basic.nodes import (
     Apply,
@@ -28,7 +29,6 @@ from function_calls.basic.nodes import (
     Statement,
     With,
 )
-from function_calls.basic.world import ERROR_NAMES
 
 _DECLARES = frozenset(["EACH", "DIM", "REDIM", "PRESERVE", "PARAM"])
 _GIVES = frozenset(["FOR", "HEAR", "INPUT", "GOTO", "GOSUB"]) | _DECLARES
@@ -188,7 +188,7 @@ class Scope:
     """Variables of the script."""
     own: frozenset[str] | None
     """Local variables of the SUB or FUNCTION; None for the script itself."""
-    given: frozenset[str]
+    preset: frozenset[str]
     """Local variables that are set when the procedure starts."""
     definitions: Mapping[str, Define]
     followed: frozenset[str] = frozenset()
@@ -199,7 +199,7 @@ class Scope:
         return name in self.top or (self.own is not None and name in self.own)
 
     def is_top(self, name: str) -> bool:
-        """Whether an assignment here sets a variable of the script."""
+        """Whether an assignment to `name` in this scope sets a variable of the script, not a local one."""
         return self.own is None or name not in self.own
 
     def of_rows(self, names: Iterable[str]) -> Scope:
@@ -208,7 +208,7 @@ class Scope:
 
     def load(self, name: str) -> str:
         """Instruction that loads the variable."""
-        if self.own is None or name in self.given:
+        if self.own is None or name in self.preset:
             return "load"
         return "load_own" if name in self.own else "load_top"
 
@@ -219,14 +219,14 @@ class Scope:
 
 def top_scope(body: Iterable[Statement], parameters: Iterable[str], definitions: Mapping[str, Define]) -> Scope:
     """Scope of the script itself, with its parameters."""
-    followed = followed_in((body, tuple(definitions.values())))
+    followed = tracked_variables((body, tuple(definitions.values())))
     return Scope(frozenset(parameters) | _assigned(body), None, frozenset(), definitions, followed)
 
 
 def own_scope(definition: Define, top: Scope) -> Scope:
     """Scope of a SUB or FUNCTION."""
-    given = frozenset(definition.parameters) | {definition.name}
-    return Scope(top.top, given | (_assigned(definition.body) - top.top), given, top.definitions, top.followed)
+    preset = frozenset(definition.parameters) | {definition.name}
+    return Scope(top.top, preset | (_assigned(definition.body) - top.top), preset, top.definitions, top.followed)
 
 
 def root_of(target: Expression) -> str | None:

@@ -8,14 +8,20 @@ from typing import NoReturn, cast
 from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.blocks import Blocks, Selects, WithMaps
 from function_calls.basic.language.comments import plain
-from function_calls.basic.language.expressions import Expressions, before, better_told, mistaken_word, unknown_phrase
+from function_calls.basic.language.expressions import (
+    Expressions,
+    before,
+    mistaken_word,
+    more_specific_problem,
+    unknown_phrase,
+)
 from function_calls.basic.language.flow import Flow, label_name
-from function_calls.basic.language.foreign import belongs_to, foreign_phrase, told_of, words_at
 from function_calls.basic.language.form_parts import KeywordForms, KeywordWords, MatchedForm, keyword_words_of
 from function_calls.basic.language.open_blocks import ENDING_WORDS, PROCEDURES, Labels, OpenBlocks, is_over
-from function_calls.basic.language.reading import Reading
+from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import Survey, is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.language.unsupported import belongs_to, foreign_phrase, unsupported_message, words_at
 from function_calls.basic.nodes import (
     Apply,
     Assign,
@@ -52,7 +58,7 @@ class Assignments:
 
     __slots__ = ("_read", "_reading")
 
-    def __init__(self, reading: Reading, read: Expressions) -> None:
+    def __init__(self, reading: ParserState, read: Expressions) -> None:
         self._reading = reading
         self._read = read
 
@@ -82,7 +88,7 @@ class Assignments:
         """Parse LET target = value."""
         token = cursor.take()
         if cursor.now.kind is not Kind.WORD or not self.is_here(cursor):
-            cursor.fail(f"behind LET stands `name = value`, {cursor.found()}")
+            cursor.fail(f"expected `name = value` after LET, {cursor.found()}")
         self.assign(cursor, into, token.at)
 
     def const(self, cursor: Cursor, into: list[Statement]) -> None:
@@ -90,7 +96,7 @@ class Assignments:
         token = cursor.take()
         while True:
             if cursor.now.kind is not Kind.WORD or cursor.ahead().text != "=":
-                cursor.fail(f"behind CONST stands `name = value`, {cursor.found()}")
+                cursor.fail(f"expected `name = value` after CONST, {cursor.found()}")
             self.assign(cursor, into, token.at)
             if not cursor.symbol(","):
                 return
@@ -107,7 +113,7 @@ class Assignments:
         """Parse DIM or REDIM of one or more variables."""
         token = cursor.take()
         if token.value == "REDIM" and cursor.is_at("PRESERVE"):
-            cursor.fail("REDIM PRESERVE is not needed: a list grows by itself; write PUSH list, value")
+            cursor.fail("REDIM PRESERVE is not needed: lists grow automatically; write PUSH list, value")
         while True:
             self._declare(cursor, token, into)
             if not cursor.symbol(","):
@@ -116,7 +122,7 @@ class Assignments:
     def _declare(self, cursor: Cursor, token: Token, into: list[Statement]) -> None:
         name = cursor.now
         if name.kind is not Kind.WORD:
-            cursor.fail(f"the name of a variable is missing behind {token.value}, {cursor.found()}")
+            cursor.fail(f"expected a variable name after {token.value}, {cursor.found()}")
         cursor.index += 1
         size = self._size(cursor, name.text)
         start = self._start(cursor)
@@ -139,7 +145,7 @@ class Assignments:
         if cursor.words("TO"):
             size = self._read.expression(cursor)
         if cursor.is_symbol(","):
-            cursor.fail(f"a list has one size; for a table give {name} lists as items: {name}[0] = [1, 2]")
+            cursor.fail(f"lists have one dimension; for a table assign lists as items: {name}[0] = [1, 2]")
         cursor.expect(closer, f"the size of {name} (`{opener.text}`)")
         return size
 
@@ -149,7 +155,7 @@ class Assignments:
         cursor.words("NEW")
         token = cursor.now
         if token.kind is not Kind.WORD:
-            cursor.fail(f"a type is missing behind AS, {cursor.found()}")
+            cursor.fail(f"expected a type after AS, {cursor.found()}")
         cursor.index += 1
         if cursor.symbol("("):
             cursor.expect(")", "the type")
@@ -166,7 +172,7 @@ class Assignments:
         return value
 
     def _missing(self, cursor: Cursor) -> NoReturn:
-        cursor.fail(f"a value is missing behind `=`, {cursor.found()}")
+        cursor.fail(f"expected a value after `=`, {cursor.found()}")
 
 
 class Calls:
@@ -174,7 +180,7 @@ class Calls:
 
     __slots__ = ("_read", "_reading", "_words")
 
-    def __init__(self, reading: Reading, read: Expressions, words: KeywordWords) -> None:
+    def __init__(self, reading: ParserState, read: Expressions, words: KeywordWords) -> None:
         self._reading = reading
         self._read = read
         self._words = words
@@ -198,7 +204,7 @@ class Calls:
             if is_known or following.text != "(" or token.text.lower() in self._reading.variables:
                 found = self._read.expression(cursor)
                 if not isinstance(found, Apply | Member):
-                    cursor.fail("this has a value, but nothing becomes of it; write `name = …` to keep it", at=token.at)
+                    cursor.fail("the value of this expression is not used; write `name = …` to store it", at=token.at)
                 into.append(Evaluate(token.at, found))
                 return True
         elif is_known:
@@ -236,12 +242,12 @@ _LONGEST_SHOWN = 60
 _MOST_BEGUN = 8
 
 
-class NoStatements:
+class StatementErrors:
     """Messages for lines that are no valid statement."""
 
     __slots__ = ("_forms", "_reading")
 
-    def __init__(self, forms: KeywordForms, reading: Reading) -> None:
+    def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
         self._forms = forms
         self._reading = reading
 
@@ -249,9 +255,9 @@ class NoStatements:
         """Raise ScriptError if the statement at the cursor belongs to another language."""
         if phrase := foreign_phrase(words, self._forms.names):
             self._reading.foreign.add(phrase)
-            cursor.fail(told_of(phrase), Code.UNKNOWN_STATEMENT)
+            cursor.fail(unsupported_message(phrase), Code.UNKNOWN_STATEMENT)
 
-    def belongs_to_told(self, cursor: Cursor) -> bool:
+    def continues_reported(self, cursor: Cursor) -> bool:
         """Whether this continues a foreign statement that was already reported, such as CATCH after TRY."""
         words = words_at(cursor)
         return any(belongs_to(" ".join(words[:count])) in self._reading.foreign for count in (1, 2))
@@ -259,7 +265,7 @@ class NoStatements:
     def check_name(self, cursor: Cursor, token: Token) -> None:
         """Raise ScriptError for an assignment to a reserved word."""
         if token.value in _NO_NAMES:
-            cursor.fail(f"{token.value} is a word of the language and cannot receive a value; choose another name")
+            cursor.fail(f"{token.value} is a reserved word and cannot be a variable; choose another name")
 
     def no_statement(self, cursor: Cursor) -> NoReturn:
         """Raise ScriptError for a line that does not begin with a word."""
@@ -268,52 +274,54 @@ class NoStatements:
         if following.kind is Kind.SYMBOL and following.text == "=" and token.kind is not Kind.SYMBOL:
             self.no_name(cursor)
         if token.kind is Kind.TEXT and token.text.startswith(_FENCE):
-            cursor.fail("the fence ``` is not part of a script; delete this line, and the one at the end of the script")
+            cursor.fail("the fence ``` is not part of a script; delete it here and at the end of the script")
         if token.kind is Kind.TEXT:
-            cursor.fail(f"a text alone does nothing; to say it, write TALK {token.text.splitlines()[0][:40]}")
+            cursor.fail(f"a text is not a statement; to send it, write TALK {token.text.splitlines()[0][:40]}")
         if token.kind is Kind.SYMBOL and token.text == "=":
-            cursor.fail("a name is missing before `=`; write `name = value`, all on one line")
+            cursor.fail("expected a name before `=`; write `name = value` on one line")
         if token.kind is Kind.SYMBOL and token.text in (*_OPERATORS, ","):
-            right = "put it at the end of the line before, or end that line with ` _`"
+            right = "put it at the end of the previous line, or end that line with ` _`"
             cursor.fail(f"a line cannot begin with `{token.text}`; {right}")
         if token.kind is Kind.SYMBOL and token.text == ".":
-            cursor.fail("`.key = value` stands between WITH and END WITH only")
+            cursor.fail("`.key = value` is only allowed between WITH and END WITH")
         if token.kind is Kind.SYMBOL and token.text in (")", "]", "}"):
-            cursor.fail(f"`{token.text}` closes no bracket; delete it, or look where its bracket is")
-        cursor.fail(f"a statement begins with a word, {cursor.found()}")
+            cursor.fail(f"unexpected `{token.text}`: no bracket is open; delete it, or check where its bracket begins")
+        cursor.fail(f"expected a statement, {cursor.found()}")
 
     def no_name(self, cursor: Cursor) -> NoReturn:
         """Raise ScriptError for an assignment to something other than a name."""
-        cursor.fail(f"only a name can receive a value, {cursor.found()}; a name begins with a letter, as in total = 3")
+        cursor.fail(
+            f"expected a variable name before `=`, {cursor.found()}; names begin with a letter, as in total = 3"
+        )
 
     def more(self, cursor: Cursor, first: Token) -> NoReturn:
         """Raise ScriptError for tokens after a complete statement."""
         token = cursor.now
         if first.value in OVER_LINES and first.at.line < token.at.line:
-            told = f"the {first.value} of line {first.at.line} is over before this, {cursor.found()}"
-            cursor.fail(f"{told}; what follows begins on a line of its own")
+            message = f"expected the end of the line after the {first.value} of line {first.at.line}, {cursor.found()}"
+            cursor.fail(f"{message}; put the next statement on a new line")
         if token.kind is Kind.SYMBOL and token.text in (")", "]", "}"):
-            cursor.fail(f"`{token.text}` closes no bracket; delete it, or look where its bracket is")
+            cursor.fail(f"unexpected `{token.text}`: no bracket is open; delete it, or check where its bracket begins")
         if token.kind is Kind.SYMBOL and token.text == ";":
-            cursor.fail("statements on one line are separated with `:`, where `;` stands")
+            cursor.fail("statements on one line are separated by `:`, not by `;`")
         if token.kind is Kind.WORD and token.value == "THEN":
-            cursor.fail("THEN belongs to an IF, but none is before it on this line")
+            cursor.fail("unexpected THEN: there is no IF before it on this line")
         if fault := mistaken_word(cursor, self._reading):
             raise ScriptError(*fault[:3])
         if phrase := unknown_phrase(cursor):
             first_word = phrase.split()[0]
             if begun := self._begun_with(first_word):
                 cursor.index -= 1
-                cursor.fail(f"{first_word} goes on as one of {begun}; this is none of them", Code.UNKNOWN_STATEMENT)
+                cursor.fail(f"unknown {first_word} keyword; expected one of {begun}", Code.UNKNOWN_STATEMENT)
             known = (*self._forms.names, *(name.upper() for name in self._reading.functions))
             hint = self._reading.nearest.hint((phrase, phrase.split()[0]), known)
             cursor.index -= 1
-            cursor.fail(f"there is no keyword {phrase}{hint}", Code.UNKNOWN_STATEMENT)
+            cursor.fail(f"unknown keyword {phrase}{hint}", Code.UNKNOWN_STATEMENT)
         if token.kind in _BEGINS_VALUE:
             shown = token.text.splitlines()[0][:40]
-            cursor.fail(f"something is missing before `{shown}`: an operator such as `+`, a comma, or a new line")
+            cursor.fail(f"expected an operator such as `+`, a comma or a new line before `{shown}`")
         right = _in_parentheses(cursor, first) if cursor.is_symbol(",") else ""
-        cursor.fail(f"{first.text} is complete before this, {cursor.found()}{right}")
+        cursor.fail(f"expected the end of the {first.text} statement, {cursor.found()}{right}")
 
     def unknown(self, cursor: Cursor, token: Token, following: Token, language: Collection[str]) -> NoReturn:
         """Raise ScriptError for an unknown first word. `language`: the words that begin statements."""
@@ -323,9 +331,9 @@ class NoStatements:
         if token.text.lower() in self._reading.variables or (
             following.kind is Kind.SYMBOL and following.text in _OPERATORS
         ):
-            cursor.fail(f"`{name}` begins no statement; write `{name} = …` to change it, or `TALK {name}` to say it")
+            cursor.fail(f"`{name}` is not a statement; write `{name} = …` to assign it, or `TALK {name}` to send it")
         if token.value == "THEN":
-            cursor.fail("THEN stands on the line of its IF, behind the condition")
+            cursor.fail("THEN must be on the same line as its IF, after the condition")
         word = plain(token.text)
         if word != token.text:
             cursor.fail(f"`{token.text}` is written in full-width letters; write {word}", Code.UNKNOWN_STATEMENT)
@@ -335,14 +343,14 @@ class NoStatements:
         if begun := self._begun_with(str(token.value)):
             longer = [one for one in phrases if " " in one]
             if hint := self._reading.nearest.hint(longer, begun.split(", ")):
-                cursor.fail(f"there is no statement {longer[-1]}{hint}", Code.UNKNOWN_STATEMENT)
-            message = f"{token.value} goes on as one of {begun}; this is none of them"
+                cursor.fail(f"unknown statement {longer[-1]}{hint}", Code.UNKNOWN_STATEMENT)
+            message = f"unknown {token.value} statement; expected one of {begun}"
             if token.value == "SET" and following.kind is Kind.WORD and len(following.text) <= _LONGEST_SHOWN // 4:
-                message += f". To give a variable a value, write SET {following.text} = …"
+                message += f". To assign a variable, write SET {following.text} = …"
             cursor.fail(message, Code.UNKNOWN_STATEMENT)
         known = (*self._forms.names, *language, *(name.upper() for name in self._reading.definitions))
         hint = self._reading.nearest.hint(phrases, known)
-        cursor.fail(f"there is no statement {name.upper()}{hint}", Code.UNKNOWN_STATEMENT)
+        cursor.fail(f"unknown statement {name.upper()}{hint}", Code.UNKNOWN_STATEMENT)
 
     def _begun_with(self, word: str) -> str:
         """Keywords of several words that begin with this word, as a list for messages."""
@@ -372,11 +380,22 @@ class Statements:
     """Parser of the statements of one script."""
 
     __slots__ = (
-        "_calls", "_forms", "_goals", "_language", "_maybe", "_read", "_reading", "_told", "_words",
-        "assignments", "blocks", "labels", "open",
+        "_calls",
+        "_errors",
+        "_forms",
+        "_goals",
+        "_language",
+        "_maybe",
+        "_read",
+        "_reading",
+        "_words",
+        "assignments",
+        "blocks",
+        "labels",
+        "open",
     )  # fmt: skip
 
-    def __init__(self, forms: KeywordForms, reading: Reading, names: Survey) -> None:
+    def __init__(self, forms: KeywordForms, reading: ParserState, names: Survey) -> None:
         read = Expressions(forms, reading)
         self._forms = forms
         self._words = keyword_words_of(forms.names)
@@ -388,7 +407,7 @@ class Statements:
         self.blocks = Blocks(reading, read, self.open, self.one)
         self.assignments = Assignments(reading, read)
         self._calls = Calls(reading, read, self._words)
-        self._told = NoStatements(forms, reading)
+        self._errors = StatementErrors(forms, reading)
         flow = Flow(reading, read, self.open, self.labels)
         selects = Selects(reading, read, self.blocks)
         self._language: dict[str, Reader] = {
@@ -440,13 +459,13 @@ class Statements:
         try:
             self._statement(cursor, into, is_inline)
             if not cursor.is_line_end and not self._is_over(cursor, token, is_inline):
-                self._told.more(cursor, token)
+                self._errors.more(cursor, token)
         except ScriptError as error:
-            fault = better_told(cursor, error.fault, self._reading)
+            fault = more_specific_problem(cursor, error.fault, self._reading)
             self.blocks.skip_line(cursor)
             self._reading.failed(fault, token.at.line, cursor.now.at.line)
         except RecursionError:
-            self._reading.fault(token.at, Code.TOO_DEEP, "too much stands within one another here; divide it")
+            self._reading.fault(token.at, Code.TOO_DEEP, "this statement is nested too deeply; split it")
             self.blocks.skip_line(cursor)
 
     def _is_over(self, cursor: Cursor, first: Token, is_inline: bool) -> bool:
@@ -464,14 +483,14 @@ class Statements:
             self._number(cursor, into, is_inline)
             return
         if token.kind is not Kind.WORD:
-            self._told.no_statement(cursor)
+            self._errors.no_statement(cursor)
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "=":
-            self._told.check_name(cursor, token)
+            self._errors.check_name(cursor, token)
             self.assignments.simple(cursor, into)
             return
         value = token.value
-        if self._reading.foreign and self._told.belongs_to_told(cursor):
+        if self._reading.foreign and self._errors.continues_reported(cursor):
             self.blocks.skip_line(cursor)
         elif value in self._language and not (_is_member(following) or self._is_changed(cursor, token)):
             self._language[value](cursor, into)
@@ -487,7 +506,7 @@ class Statements:
         name = token.text.lower()
         if following.kind is Kind.LINE and following.text.startswith(":") and self._is_label(token):
             cursor.index += 1
-            self.labels.stands(token.at, name, self.open.path)
+            self.labels.define(token.at, name, self.open.path)
             into.append(Label(token.at, name))
             return
         if following.kind is Kind.SYMBOL and self.assignments.is_here(cursor):
@@ -499,13 +518,13 @@ class Statements:
         if token.value in self._words.first and not _is_member(following):
             matched = self._match(cursor)
             if matched is not None:
-                want = matched.want
+                want = matched.keyword_call
                 into.append(Evaluate(token.at, want) if matched.into is None else Assign(token.at, matched.into, want))
                 return
         if token.value in ("CONSOLE", "DOCUMENT") and name not in self._reading.variables:
-            self._told.check_foreign(cursor, [str(token.value)])
+            self._errors.check_foreign(cursor, [str(token.value)])
         if not self._calls.function(cursor, token, following, into):
-            self._told.unknown(cursor, token, following, self._language)
+            self._errors.unknown(cursor, token, following, self._language)
 
     def _match(self, cursor: Cursor) -> MatchedForm | None:
         """Match the keyword at the cursor. On failure, a foreign statement with the same words is reported as such."""
@@ -515,7 +534,7 @@ class Statements:
         except ScriptError:
             reached, cursor.index = cursor.index, begin
             if len(words := words_at(cursor)) == 2 and cursor.ahead(2).kind is Kind.TEXT:
-                self._told.check_foreign(cursor, words)
+                self._errors.check_foreign(cursor, words)
             cursor.index = reached
             raise
 
@@ -523,16 +542,16 @@ class Statements:
         """Parse a line number and the statement after it. In a one-line IF the number is a jump target."""
         token = cursor.now
         if not isinstance(token.value, int):
-            cursor.fail(f"`{token.text}` is no line's number; such a number is whole")
+            cursor.fail(f"`{token.text}` is not a line number; line numbers are whole numbers")
         following = cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "=":
-            self._told.no_name(cursor)
+            self._errors.no_name(cursor)
         name = label_name(cursor)
         if is_inline:
-            self.labels.wanted(token.at, name, "GOTO", self.open.path)
+            self.labels.add_jump(token.at, name, "GOTO", self.open.path)
             into.append(Goto(token.at, name))
             return
-        self.labels.stands(token.at, name, self.open.path)
+        self.labels.define(token.at, name, self.open.path)
         into.append(Label(token.at, name))
         # An end of a block on this line belongs to the enclosing block.
         if not cursor.is_line_end and self.open.ending(cursor) is None:
@@ -567,17 +586,19 @@ class Statements:
     def _misplaced(self, cursor: Cursor, into: list[Statement]) -> None:
         """Report a statement within a block that is only allowed at the top level of a script."""
         token, around = cursor.now, self.open.stack[-1] if self.open.stack else None
-        where = f"not within the {around.written} of line {around.at.line}" if around else "and something else here"
+        where = f", not inside the {around.written} on line {around.at.line}" if around else ""
         if token.value in PROCEDURES:
             of = self.open.innermost(PROCEDURES)
             if of is not None:
-                where = f"and none within another: put it behind the END {of.kind} of the one in line {of.at.line}"
-            message = f"{token.value} stands at the top of a script, {where}"
+                where = (
+                    f", not inside another one; put it after the END {of.kind} of the {of.kind} on line {of.at.line}"
+                )
+            message = f"{token.value} is only allowed at the top level of a script{where}"
             self._reading.fault(token.at, Code.MISPLACED, message)
             self.open.skip_procedure(cursor)
             return
-        hint = "; a SUB has its parameters in parentheses behind its name" if token.value == "PARAM" else ""
-        cursor.fail(f"{token.value} stands at the top of a script, {where}{hint}", Code.MISPLACED)
+        hint = "; write the parameters of a SUB in parentheses after its name" if token.value == "PARAM" else ""
+        cursor.fail(f"{token.value} is only allowed at the top level of a script{where}{hint}", Code.MISPLACED)
 
 
 def _is_member(token: Token) -> bool:

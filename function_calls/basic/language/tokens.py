@@ -44,13 +44,13 @@ class Token(NamedTuple):
 class Cursor:
     """Position of the parser in the token list. The last token is END and is never passed."""
 
-    __slots__ = ("given", "index", "tokens")
+    __slots__ = ("index", "table_variables", "tokens")
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.index = 0
         """Index of the current token. May be reset to an earlier value."""
-        self.given: dict[str, int] | None = None
+        self.table_variables: dict[str, int] | None = None
         """Cache of the keyword forms: variables (in upper case) that can hold the name of a table, each with the index
         of the token that first assigns such a value."""
 
@@ -72,7 +72,7 @@ class Cursor:
         return token
 
     def is_at(self, *words: str) -> bool:
-        """Whether the next tokens are these words, given in upper case."""
+        """Whether the next tokens are these words, table_variables in upper case."""
         for offset, word in enumerate(words):
             token = self.ahead(offset) if offset else self.now
             if token.kind is not Kind.WORD or token.value != word:
@@ -100,7 +100,7 @@ class Cursor:
     def expect(self, symbol: str, after: str) -> Token:
         """Consume this symbol. Raises ScriptError with `after` in its message if another token is next."""
         if not self.is_symbol(symbol):
-            self.fail(f"`{symbol}` is missing behind {after}, {self.found()}")
+            self.fail(f"expected `{symbol}` after {after}, {self.found()}")
         return self.take()
 
     @property
@@ -112,10 +112,10 @@ class Cursor:
         """Description of the current token for messages."""
         token = self.now
         if token.kind is Kind.END:
-            return "where the script ends"
+            return "found the end of the script"
         if token.kind in (Kind.LINE, Kind.BLOCK):
-            return "where the line ends"
-        return f"where `{_short(token.text)}` stands"
+            return "found the end of the line"
+        return f"found `{_short(token.text)}`"
 
     def fail(self, message: str, code: Code = Code.SYNTAX, at: At | None = None) -> NoReturn:
         """Raise ScriptError at `at`, or here. At the end of the script, or before a block's text, the position is that

@@ -11,15 +11,14 @@ from typing import NamedTuple
 
 import orjson
 
-from config.diagnostics import Diagnostic
+from config.diagnostics import Diagnostic, did_you_mean
 from config.sections.basic import BasicSource
-from config.wording import did_you_mean
 from function_calls.basic.codes import Code
 from function_calls.basic.compiler import CompiledTool
 from function_calls.basic.machine.program import Program
 from function_calls.basic.tool_definition import ToolDefinition
 from services.refs import JsonObject
-from services.scripts.basic_tools import KeptTool
+from services.scripts.basic_tools import StoredTool
 from services.storage import LocalFile, LocalFolder, Storage
 
 _ENDINGS = (".mcp.json", ".tool.json", ".program.json")
@@ -148,9 +147,9 @@ def bot_of(source: BasicSource) -> str:
 
 def no_such_bot(bot: str, files: Sequence[str], bots: Iterable[str]) -> Diagnostic:
     """Warning about scripts of a bot that is not configured."""
-    count = f"its {len(files)} scripts serve" if len(files) > 1 else "its script serves"
+    count = f"its {len(files)} scripts are" if len(files) > 1 else "its script is"
     hint = did_you_mean(bot, bots) or f"; there are: {', '.join(bots)}"
-    message = f"the settings have no bot {bot!r}, so {count} nobody: name it under `bots`, or rename the folder{hint}"
+    message = f"the settings have no bot {bot!r}, so {count} not used: add it under `bots`, or rename the folder{hint}"
     return Diagnostic(files[0], 1, 1, Code.UNKNOWN_BOT.value, message, "warning")
 
 
@@ -163,7 +162,7 @@ def _bot_of(package: str) -> str:
     return package[: -len(_OF_A_BOT)].casefold()
 
 
-class NotKept(ValueError):
+class InvalidRow(ValueError):
     """Raised for an invalid row; its script is compiled again."""
 
 
@@ -221,8 +220,8 @@ def tool_of(compiled: CompiledTool, place: ScriptPlace, file: str, content_hash:
     )
 
 
-def kept_tool(row: KeptTool, place: ScriptPlace) -> LibraryTool:
-    """Restore a tool from its row, for the script at `place`. Raises NotKept."""
+def tool_from_row(row: StoredTool, place: ScriptPlace) -> LibraryTool:
+    """Restore a tool from its row, for the script at `place`. Raises InvalidRow."""
     try:
         facts = orjson.loads(row.program)
         definition = ToolDefinition.of_json(orjson.loads(row.definition))
@@ -237,7 +236,7 @@ def kept_tool(row: KeptTool, place: ScriptPlace) -> LibraryTool:
             checksum=facts["checksum"],
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise NotKept(f"{row.bot}/{row.tool_name}: {error}") from None
+        raise InvalidRow(f"{row.bot}/{row.tool_name}: {error}") from None
 
 
 def findings_text(findings: Iterable[Diagnostic]) -> str:
@@ -245,12 +244,12 @@ def findings_text(findings: Iterable[Diagnostic]) -> str:
     return _text([[one.line, one.column, one.code, one.message, one.severity] for one in findings])
 
 
-def kept_findings(text: str, file: str) -> tuple[Diagnostic, ...]:
-    """Parse the result of `findings_text`. Raises NotKept."""
+def findings_from_row(text: str, file: str) -> tuple[Diagnostic, ...]:
+    """Parse the result of `findings_text`. Raises InvalidRow."""
     try:
         return tuple(Diagnostic(file, *one) for one in orjson.loads(text))
     except (ValueError, TypeError) as error:
-        raise NotKept(str(error)) from None
+        raise InvalidRow(str(error)) from None
 
 
 def _text(value: object) -> str:

@@ -102,7 +102,7 @@ def text_of(content: bytes) -> str:
 
 
 _log = structlog.get_logger("basic")
-_SERVES = "scripts serve all the same, but have to be compiled anew at the next start"
+_SERVES = "the scripts work, but must be compiled again at the next start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Writing:
 
     def __init__(self, work: WorkFolder, kept: BasicTools, crew: ThreadPool) -> None:
         self._work = work
-        self._kept = kept
+        self._stored_tools = kept
         self._crew = crew
 
     async def write(self, files: Sequence[Files], rows: Sequence[Write]) -> tuple[Diagnostic, ...]:
@@ -138,10 +138,10 @@ class Writing:
             folder = str(self._work.of(files[0].bot))
             problems.append(problem_at(folder, f"cannot be written: {error.strerror}; {_SERVES}"))
         try:
-            await self._kept.commit(rows)
+            await self._stored_tools.commit(rows)
         except StoreError as error:
             _log.error("tools_not_stored", problem=str(error))
-            problems.append(problem_at("basic_tools", f"the tools could not be stored; {_SERVES}"))
+            problems.append(problem_at("basic_tools", f"cannot store the compiled tools; {_SERVES}"))
         return tuple(problems)
 
     def _put(self, files: Sequence[Files]) -> None:
@@ -167,7 +167,7 @@ class Programs:
 
     def __init__(self, work: WorkFolder, kept: BasicTools, compiler: BasicCompiler, threads: Threads) -> None:
         self._work = work
-        self._kept = kept
+        self._stored_tools = kept
         self._compiler = compiler
         self._threads = threads
         self._loaded: OrderedDict[tuple[str, str, str], Program] = OrderedDict()
@@ -190,9 +190,9 @@ class Programs:
 
     async def _anew(self, tool: LibraryTool, profile: Profile, read: ReadScript) -> Program:
         bot, name = tool.key
-        _log.info("program_compiled_anew", bot=bot, tool=name, because="the work folder does not have it")
+        _log.info("program_compiled_anew", bot=bot, tool=name, because="it is missing from the work folder")
         try:
-            text: str | None = await self._kept.script_of(bot, name, tool.content_hash)
+            text: str | None = await self._stored_tools.script_of(bot, name, tool.content_hash)
         except StoreError:
             text = None
         program = None if text is None else await self._threads.run(self._compiled, tool, profile, text.encode())

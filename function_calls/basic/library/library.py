@@ -13,21 +13,21 @@ import structlog
 from config.diagnostics import Diagnostic
 from function_calls.basic.codes import Code, Profile
 from function_calls.basic.library.compiled_tools import (
+    InvalidRow,
     LibraryTool,
-    NotKept,
     ScriptPlace,
+    findings_from_row,
     findings_text,
-    kept_findings,
-    kept_tool,
     no_such_bot,
     place_of,
+    tool_from_row,
 )
 from function_calls.basic.library.compiling import Compiled, Compiling, Files, Programs, Writing, text_of
 from function_calls.basic.machine.program import Program
-from function_calls.declaration import told
+from function_calls.declaration import error_text
 from function_calls.schema.definition import problem_at
 from services.clock import Clock
-from services.scripts.basic_tools import BasicTools, KeptTool
+from services.scripts.basic_tools import BasicTools, StoredTool
 from services.storage import Storage, StorageError, plain_etag
 from services.store.chats import basic_tools
 from services.store.port import StoreError, Write
@@ -37,7 +37,7 @@ ToolKey = tuple[str, str]
 """Bot and tool name."""
 
 
-class Taker(NamedTuple):
+class NameOwner(NamedTuple):
     """File that owns a tool name."""
 
     source: str
@@ -50,71 +50,71 @@ class Names:
     """Owners of tool names, across all libraries of a source."""
 
     def __init__(self) -> None:
-        self._takers: dict[ToolKey, Taker] = {}
+        self._owners: dict[ToolKey, NameOwner] = {}
 
-    def take(self, key: ToolKey, taker: Taker) -> Taker | None:
+    def take(self, key: ToolKey, owner: NameOwner) -> NameOwner | None:
         """Claim a name. Returns the owner if it is another file, otherwise None."""
-        first = self._takers.setdefault(key, taker)
-        return None if first[:2] == taker[:2] else first
+        first = self._owners.setdefault(key, owner)
+        return None if first[:2] == owner[:2] else first
 
     def free(self, source: str, path: str, but: Collection[ToolKey] = ()) -> None:
         """Release the names of a file except those in `but`."""
-        theirs = [key for key, taker in self._takers.items() if taker[:2] == (source, path)]
+        theirs = [key for key, owner in self._owners.items() if owner[:2] == (source, path)]
         for key in theirs:
             if key not in but:
-                del self._takers[key]
+                del self._owners[key]
 
     def is_free(self, key: ToolKey) -> bool:
         """Whether the name has no owner."""
-        return key not in self._takers
+        return key not in self._owners
 
 
-def taken_twice(key: ToolKey, first: str, second: str, line: int) -> Diagnostic:
+def duplicate_tool(key: ToolKey, first: str, second: str, line: int) -> Diagnostic:
     """Diagnostic for a second file that defines an existing tool."""
     bot, name = key
-    message = f"tool {name!r} of bot {bot!r} is there twice, in {first} and in {second}; call one of them otherwise"
+    message = f"tool {name!r} of bot {bot!r} is defined in both {first} and {second}; rename one of them"
     return Diagnostic(second, line, 1, Code.DUPLICATE_TOOL.value, message)
 
 
 _MOST_NAMED = 20
 _log = structlog.get_logger("basic")
 
-Happened = Literal["added", "changed", "compiled_anew", "broken", "deleted"]
+Change = Literal["added", "changed", "compiled_anew", "broken", "deleted"]
 
 
-class News:
+class ChangeLog:
     """Changes of one library since the last log entry."""
 
     def __init__(self, where: str) -> None:
         """`where` is the location of the scripts, for the log."""
         self._where = where
-        self._paths: dict[Happened, list[str]] = {}
+        self._paths: dict[Change, list[str]] = {}
 
-    def note(self, happened: Happened, path: str) -> None:
+    def note(self, happened: Change, path: str) -> None:
         """Record a change."""
         self._paths.setdefault(happened, []).append(path)
 
-    def tell(self) -> None:
+    def log(self) -> None:
         """Log the recorded changes, if any."""
         if not self._paths:
             return
-        told: dict[str, object] = {}
+        message: dict[str, object] = {}
         for happened, paths in self._paths.items():
             more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-            told |= {happened: len(paths), f"{happened}_scripts": ", ".join(sorted(paths)[:_MOST_NAMED]) + more}
+            message |= {happened: len(paths), f"{happened}_scripts": ", ".join(sorted(paths)[:_MOST_NAMED]) + more}
         self._paths = {}
-        _log.info("scripts_changed", where=self._where, **told)
+        _log.info("scripts_changed", where=self._where, **message)
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class LibraryServices:
     """Services shared by all libraries of a source. Belongs to one event loop."""
 
     listing: Threads
     compiling: Compiling
     programs: Programs
     writing: Writing
-    kept: BasicTools
+    tools: BasicTools
     names: Names
     clock: Clock
 
@@ -147,12 +147,12 @@ class Outcome:
 class Outcomes:
     """Computes the new state of files from the results of compilation."""
 
-    def __init__(self, key: str, profile: Profile, shop: Workshop) -> None:
+    def __init__(self, key: str, profile: Profile, services: LibraryServices) -> None:
         self._key = key
         self._profile = profile
-        self._shop = shop
+        self._services = services
 
-    async def of(self, one: Compiled, known: KnownScript, outdated: Sequence[KeptTool]) -> Outcome:
+    async def of(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
         """Return the new state. `known` is the previous one; `outdated` are rows of another compiler version."""
         path = one.place.path
         if one.is_unread:
@@ -167,18 +167,18 @@ class Outcomes:
 
     def _whole(self, one: Compiled, known: KnownScript) -> Outcome:
         """State of a script without errors: tools whose names are available become active."""
-        place, taker = one.place, Taker(self._key, one.place.path, one.file)
-        self._shop.names.free(self._key, place.path, but=[tool.key for tool, _ in one.tools])
+        place, owner = one.place, NameOwner(self._key, one.place.path, one.file)
+        self._services.names.free(self._key, place.path, but=[tool.key for tool, _ in one.tools])
         mine: list[tuple[LibraryTool, bytes]] = []
         wanted: list[ToolKey] = []
         findings = list(one.findings)
         for tool, program in one.tools:
-            first = self._shop.names.take(tool.key, taker)
+            first = self._services.names.take(tool.key, owner)
             if first is None:
                 mine.append((tool, program))
             else:
                 wanted.append(tool.key)
-                findings.append(taken_twice(tool.key, first.file, one.file, tool.definition.line))
+                findings.append(duplicate_tool(tool.key, first.file, one.file, tool.definition.line))
         tools = tuple(tool for tool, _ in mine)
         names = {tool.definition.name for tool in tools}
         gone = tuple(tool.definition.name for tool in known.tools if tool.definition.name not in names)
@@ -192,7 +192,7 @@ class Outcomes:
         return Outcome(place.path, script, files, tuple(rows))
 
     def _row(self, one: Compiled, tool: LibraryTool, said: str, etag: str) -> Write:
-        return self._shop.kept.kept(
+        return self._services.tools.save(
             bot=one.place.bot,
             tool=tool.definition.name,
             source=self._key,
@@ -205,7 +205,7 @@ class Outcomes:
             findings=said,
         )
 
-    async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[KeptTool]) -> Outcome:
+    async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
         """State of a script with errors: its previous tools stay active."""
         place = one.place
         if not known.tools and outdated:
@@ -220,7 +220,7 @@ class Outcomes:
         if known.tools:
             row = basic_tools.seen(self._key, place.path, one.etag, findings_text(one.findings))
             return Outcome(place.path, script, files, (row,))
-        row = self._shop.kept.kept(
+        row = self._services.tools.save(
             bot=place.bot,
             tool=place.name,
             source=self._key,
@@ -235,16 +235,16 @@ class Outcomes:
         )
         return Outcome(place.path, replace(script, content_hash=one.content_hash), files, (row,))
 
-    async def _recovered(self, one: Compiled, outdated: Sequence[KeptTool]) -> Outcome | None:
+    async def _recovered(self, one: Compiled, outdated: Sequence[StoredTool]) -> Outcome | None:
         """Compile the last valid version of the file from its stored source; None if there is none."""
         rows = [row for row in outdated if row.definition]
         try:
-            texts = {await self._shop.kept.script_of(row.bot, row.tool_name, row.content_hash) for row in rows}
+            texts = {await self._services.tools.script_of(row.bot, row.tool_name, row.content_hash) for row in rows}
         except StoreError:
             return None
         if len(texts) != 1 or None in texts:
             return None
-        earlier = await self._shop.compiling.from_text(one.place, one.file, self._profile, str(texts.pop()))
+        earlier = await self._services.compiling.from_text(one.place, one.file, self._profile, str(texts.pop()))
         return self._whole(earlier, KnownScript()) if earlier.tools else None
 
 
@@ -268,7 +268,7 @@ class ScriptLibrary:
         storage: Callable[[], Storage],
         profile: Profile,
         bots: Collection[str],
-        shop: Workshop,
+        services: LibraryServices,
         tell: Callable[[], None],
     ) -> None:
         """`key` identifies the library's rows; `where` is the storage's name in diagnostics. `bot` owns the scripts
@@ -280,13 +280,13 @@ class ScriptLibrary:
         self._storage = storage
         self._profile = profile
         self._bots = bots
-        self._shop = shop
-        self._outcomes = Outcomes(key, profile, shop)
+        self._services = services
+        self._outcomes = Outcomes(key, profile, services)
         self._tell = tell
         self._turn = asyncio.Lock()
         self._scripts: dict[str, KnownScript] = {}
         self._order: tuple[str, ...] = ()
-        self._outdated: dict[str, list[KeptTool]] = {}
+        self._outdated: dict[str, list[StoredTool]] = {}
         """Rows by path that were written by another compiler version or must be compiled again."""
         self._running: dict[str, tuple[str, asyncio.Task[Compiled]]] = {}
         """Etag and task of compilations in progress, by path."""
@@ -296,7 +296,7 @@ class ScriptLibrary:
         self._strangers: tuple[Diagnostic, ...] = ()
         """Warnings about scripts of unknown bots."""
         self._has_looked = False
-        self._news = News(where)
+        self._changes = ChangeLog(where)
 
     # Current state
 
@@ -321,25 +321,29 @@ class ScriptLibrary:
         for path in self._order:
             script = self._scripts.get(path, KnownScript())
             serving = ", ".join(tool.definition.name for tool in script.tools)
-            suffix = f" (until it is mended, as before: {serving})" if serving and not script.wanted else ""
+            suffix = (
+                f" (until it is fixed, the previous version stays active: {serving})"
+                if serving and not script.wanted
+                else ""
+            )
             for one in script.findings:
                 if one.severity == "error":
                     yield replace(one, message=one.message + suffix)
         for path in self._running:
             yield problem_at(
-                self._storage().place(path), "it is still being read after some seconds, and serves when it is"
+                self._storage().place(path), "still being compiled; its tools become available when this is done"
             )
 
     async def program(self, tool: LibraryTool) -> Program:
         """Load the program of one of `tools`. Raises ProgramLost."""
         storage = self._storage()
-        return await self._shop.programs.load(tool, self._profile, lambda: storage.read(tool.place.path))
+        return await self._services.programs.load(tool, self._profile, lambda: storage.read(tool.place.path))
 
     # Loading and refreshing
 
-    def restore(self, rows: Iterable[KeptTool]) -> list[Write]:
+    def restore(self, rows: Iterable[StoredTool]) -> list[Write]:
         """Restore tools from the rows of `key`, without reading the storage. Returns the rows to write."""
-        by_path: dict[str, list[KeptTool]] = {}
+        by_path: dict[str, list[StoredTool]] = {}
         writes: list[Write] = []
         for row in rows:
             place = place_of(row.path, self._bot)
@@ -348,7 +352,7 @@ class ScriptLibrary:
                     by_path.setdefault(row.path, []).append(row)
             elif row.is_active:
                 writes.append(basic_tools.deactivate(row.bot, row.tool_name, self.key))
-        prefix = self._shop.compiling.prefix(self._profile)
+        prefix = self._services.compiling.prefix(self._profile)
         for path, rows_of_path in by_path.items():
             # Rows of errors are obsolete once the file has tools.
             kept = [row for row in rows_of_path if row.definition] or rows_of_path
@@ -358,18 +362,18 @@ class ScriptLibrary:
                 continue
             try:
                 self._scripts[path] = self._restored(place, kept)
-            except NotKept as error:
+            except InvalidRow as error:
                 _log.info("tool_compiled_anew", because=str(error))
         return writes
 
-    def _restored(self, place: ScriptPlace, rows: Sequence[KeptTool]) -> KnownScript:
-        """Restore one file. Raises NotKept."""
-        tools = tuple(kept_tool(row, place) for row in rows if row.definition)
+    def _restored(self, place: ScriptPlace, rows: Sequence[StoredTool]) -> KnownScript:
+        """Restore one file. Raises InvalidRow."""
+        tools = tuple(tool_from_row(row, place) for row in rows if row.definition)
         file = tools[0].file if tools else self._storage().place(place.path)
         for tool in tools:
-            self._shop.names.take(tool.key, Taker(self.key, place.path, file))
+            self._services.names.take(tool.key, NameOwner(self.key, place.path, file))
         first = rows[0]
-        return KnownScript(first.etag, first.content_hash, tools, kept_findings(first.findings, file))
+        return KnownScript(first.etag, first.content_hash, tools, findings_from_row(first.findings, file))
 
     async def refresh(self, again: Collection[str] = ()) -> None:
         """List the storage, and compile changed files and the files in `again`. Slow files continue in the background
@@ -387,11 +391,11 @@ class ScriptLibrary:
             await self._compile(storage, changed)
             self._has_looked = True
             self._outdated = {}
-            self._news.tell()
+            self._changes.log()
 
     async def refresh_names(self) -> None:
         """Compile the files again whose conflicting names have become available."""
-        free = self._shop.names.is_free
+        free = self._services.names.is_free
         again = [path for path, script in self._scripts.items() if any(map(free, script.wanted))]
         if again:
             await self.refresh(again)
@@ -410,10 +414,10 @@ class ScriptLibrary:
 
     async def _listed(self, storage: Storage) -> Mapping[str, str] | None:
         """Etags by path. None if the storage fails or is slow; then no file counts as deleted."""
-        task = asyncio.create_task(self._shop.listing.run(storage.list))
+        task = asyncio.create_task(self._services.listing.run(storage.list))
         if not await self._is_done_soon([task], _PATIENT_SECONDS):
             task.cancel()
-            self._problems = (problem_at(self._where, "it does not say within seconds which scripts there are"),)
+            self._problems = (problem_at(self._where, "listing the scripts timed out"),)
             return None
         try:
             listed = task.result()
@@ -453,8 +457,8 @@ class ScriptLibrary:
         rows: list[Write] = []
         for path in gone:
             script = self._scripts.pop(path)
-            self._shop.names.free(self.key, path)
-            self._news.note("deleted", path)
+            self._services.names.free(self.key, path)
+            self._changes.note("deleted", path)
             place = place_of(path, self._bot)
             if place is None:
                 continue
@@ -466,7 +470,7 @@ class ScriptLibrary:
 
     async def _compile(self, storage: Storage, changed: Sequence[tuple[ScriptPlace, str]]) -> None:
         """Compile these files in batches; each batch is written while the next one is compiled."""
-        patience, told_at = _PATIENT_SECONDS, self._shop.clock.monotonic()
+        patience, told_at = _PATIENT_SECONDS, self._services.clock.monotonic()
         writing: asyncio.Task[None] | None = None
         try:
             for start in range(0, len(changed), _AT_ONCE):
@@ -474,9 +478,9 @@ class ScriptLibrary:
                 patience = await self._wait([task for _, task in tasks], patience)
                 files, rows = await self._taken(self._ended(tasks))
                 writing = asyncio.create_task(self._write_behind(writing, files, rows))
-                if self._shop.clock.monotonic() - told_at > _SECONDS_WITHOUT_A_WORD:
+                if self._services.clock.monotonic() - told_at > _SECONDS_WITHOUT_A_WORD:
                     self._tell()
-                    told_at = self._shop.clock.monotonic()
+                    told_at = self._services.clock.monotonic()
             if len(changed) > _AT_ONCE:
                 # Publish before writing: thousands of files can take a disk longer than their compilation.
                 self._tell()
@@ -503,7 +507,7 @@ class ScriptLibrary:
         while not await self._is_done_soon(waiting, patience):
             patience = _LESS_PATIENT_SECONDS
             # Replace hanging threads, so that queued files can proceed.
-            self._shop.compiling.crew.relieve()
+            self._services.compiling.crew.relieve()
             left = [task for task in waiting if not task.done()]
             if len(left) == len(waiting):
                 break
@@ -523,10 +527,10 @@ class ScriptLibrary:
 
     async def _read(self, storage: Storage, place: ScriptPlace, etag: str, known: str) -> Compiled:
         try:
-            return await self._shop.compiling.compiled(storage, place, etag, self._profile, known)
+            return await self._services.compiling.compiled(storage, place, etag, self._profile, known)
         except Exception as error:  # noqa: BLE001 - a bug of the compiler or of custom storage must not stop the others
             _log.error("script_not_compiled", path=place.path, exc_info=error)
-            found = problem_at(place.path, f"it cannot be compiled, which is no fault of the script: {told(error)}")
+            found = problem_at(place.path, f"internal error of the compiler, not of the script: {error_text(error)}")
             return Compiled(place, etag, place.path, findings=(found,), is_unread=True)
 
     async def _is_done_soon(self, tasks: Collection[asyncio.Task[Any]], seconds: float) -> bool:
@@ -534,7 +538,7 @@ class ScriptLibrary:
         if not tasks:
             return True
         whole = asyncio.create_task(asyncio.wait(tasks))
-        timer = asyncio.create_task(self._shop.clock.sleep(seconds))
+        timer = asyncio.create_task(self._services.clock.sleep(seconds))
         try:
             await asyncio.wait([whole, timer], return_when=asyncio.FIRST_COMPLETED)
             return whole.done()
@@ -557,7 +561,7 @@ class ScriptLibrary:
             del self._running[path]
             if path in self._order:
                 await self._write(*await self._taken([task.result()]))
-                self._news.tell()
+                self._changes.log()
         self._tell()
 
     async def _taken(self, compiled: Sequence[Compiled]) -> tuple[list[Files], list[Write]]:
@@ -569,7 +573,7 @@ class ScriptLibrary:
             known, outdated = self._scripts.get(path, KnownScript()), self._outdated.get(path, ())
             outcome = await self._outcomes.of(one, known, outdated)
             if not one.is_known and not one.is_unread:
-                self._news.note(_happened(one, known, is_outdated=bool(outdated)), path)
+                self._changes.note(_happened(one, known, is_outdated=bool(outdated)), path)
             self._scripts[path] = outcome.script
             files += outcome.files
             rows += outcome.rows
@@ -585,11 +589,11 @@ class ScriptLibrary:
 
     async def _write(self, files: Sequence[Files], rows: Sequence[Write]) -> None:
         if files or rows:
-            problems = await self._shop.writing.write(files, rows)
+            problems = await self._services.writing.write(files, rows)
             self._problems = tuple(dict.fromkeys([*self._problems, *problems]))
 
 
-def _happened(one: Compiled, known: KnownScript, *, is_outdated: bool) -> Happened:
+def _happened(one: Compiled, known: KnownScript, *, is_outdated: bool) -> Change:
     """Change to log for a compiled file; `known` is its previous state."""
     if not one.tools:
         return "broken"

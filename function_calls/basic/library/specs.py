@@ -15,7 +15,7 @@ from function_calls.profile import ChatProfile
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.commands import KIND
 from function_calls.schema.definition import build_spec
-from function_calls.spec import BEGINS_CHATS, ArgumentError, FunctionSpec, Handler, Touch
+from function_calls.spec import START_FUNCTION, ArgumentError, FunctionSpec, Handler, Touch
 from services.refs import Effect, JsonObject, JsonValue
 
 _KINDS: Mapping[str, str] = {
@@ -27,27 +27,27 @@ _KINDS: Mapping[str, str] = {
 """Kind of HEAR that parses natural-language input, by parameter type."""
 
 
-class ReadsSaid(Protocol):
+class NaturalLanguageParser(Protocol):
     """Parser of natural-language values."""
 
-    def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
+    def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
         """Parse `text` as a kind of HEAR. Raises ValueError."""
 
 
 def kind_of(parameter: ParamDecl) -> str:
-    """Kind of HEAR for natural-language input of this parameter; empty if there is none."""
+    """Kind of HEAR that parses natural-language input of this parameter, such as `date`; empty if there is none."""
     return "" if parameter.choices else _KINDS.get(parameter.type, "")
 
 
-def said(
-    raw: Mapping[str, Any], parameters: Sequence[ParamDecl], reads: ReadsSaid, profile: ChatProfile
+def parse_natural_language(
+    raw: Mapping[str, Any], parameters: Sequence[ParamDecl], reads: NaturalLanguageParser, profile: ChatProfile
 ) -> dict[str, Any]:
     """Convert natural-language arguments to the types of the schema. Valid and unparsable values are returned
     unchanged."""
     return {**raw, **{one.name: _read(raw[one.name], one, reads, profile) for one in parameters if one.name in raw}}
 
 
-def _read(value: Any, parameter: ParamDecl, reads: ReadsSaid, profile: ChatProfile) -> Any:
+def _read(value: Any, parameter: ParamDecl, reads: NaturalLanguageParser, profile: ChatProfile) -> Any:
     kind, of_type = kind_of(parameter), type_named(parameter.type)
     if not kind or of_type is None or not isinstance(value, str):
         return value
@@ -55,7 +55,7 @@ def _read(value: Any, parameter: ParamDecl, reads: ReadsSaid, profile: ChatProfi
         of_type.read(value)
     except DoesNotFit:
         try:
-            return reads.heard(kind, value, profile)
+            return reads.parse(kind, value, profile)
         except ValueError:
             return value
     return value
@@ -68,7 +68,7 @@ KEYWORDS = "keywords"
 LoadProgram = Callable[[], Awaitable[Program]]
 
 
-class Runs(ReadsSaid, Protocol):
+class Runs(NaturalLanguageParser, Protocol):
     """Interface to the script runtime."""
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
@@ -84,11 +84,11 @@ class Runs(ReadsSaid, Protocol):
         """Timeout in seconds of a script with these keywords."""
 
 
-class ArgumentsLater:
+class LazyArguments:
     """Argument parser for a valid schema. The validator is created at the first call, since few of many scripts are
     called. Natural-language values are converted to the declared types."""
 
-    def __init__(self, schema: JsonObject, parameters: Sequence[ParamDecl], reads: ReadsSaid) -> None:
+    def __init__(self, schema: JsonObject, parameters: Sequence[ParamDecl], reads: NaturalLanguageParser) -> None:
         self._schema = schema
         self._parameters = parameters
         self._reads = reads
@@ -110,7 +110,7 @@ class ArgumentsLater:
 
     def said(self, raw: Mapping[str, Any], profile: ChatProfile) -> Mapping[str, Any]:
         """See `ReadsPeople`."""
-        return said(raw, self._parameters, self._reads, profile)
+        return parse_natural_language(raw, self._parameters, self._reads, profile)
 
     def dump(self, arguments: Any) -> JsonObject:
         """Return the arguments as a new dict."""
@@ -121,7 +121,7 @@ def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Run
     """Build the FunctionSpec of a tool. Raises DefinitionError."""
     definition = tool.definition
     parameters = definition.schema()
-    is_session = bool(definition.metadata.get(BEGINS_CHATS))
+    is_session = bool(definition.metadata.get(START_FUNCTION))
     options: JsonObject = {
         "bot": tool.place.bot,
         "effect": runs.effect_of(tool.keywords),
@@ -136,7 +136,7 @@ def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Run
         name=definition.name,
         description=definition.description,
         handler=runs.handler(tool, load, source),
-        arguments=ArgumentsLater(parameters, definition.parameters, runs),
+        arguments=LazyArguments(parameters, definition.parameters, runs),
         parameters=parameters,
         options=options,
         source=f"{tool.file}:{definition.line}",

@@ -8,8 +8,10 @@ from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 from function_calls.basic.codes import Code, RunError, ScriptProblem
+from function_calls.basic.environment import ERROR_MEMBERS, ERROR_NAMES
 from function_calls.basic.functions import FUNCTIONS
-from function_calls.basic.language.filter_texts import is_id, is_of_author, nodes_in, parts_beside
+from function_calls.basic.language.filter_texts import is_id, is_of_author, nodes_in, parts_variable
+from function_calls.basic.language.parser_state import arguments_text
 from function_calls.basic.language.scopes import SESSION_VARIABLES, Scope
 from function_calls.basic.machine.program import Instruction, Procedure
 from function_calls.basic.machine.values_code import is_for_rows
@@ -21,23 +23,22 @@ from function_calls.basic.nodes import (
     FilterText,
     Index,
     IsNull,
+    KeywordCall,
     ListOf,
     Literal,
     MapOf,
     Member,
     Name,
-    OfRow,
+    RowExpression,
     Template,
     Unary,
-    Want,
 )
-from function_calls.basic.values import settled
-from function_calls.basic.world import ERROR_MEMBERS, ERROR_NAMES
+from function_calls.basic.values import normalized_number
 from services.refs import JsonValue
 
 
 @dataclass(slots=True)
-class Spot:
+class JumpTarget:
     """Placeholder for an operand that is known only later, usually a jump target."""
 
     position: int = -1
@@ -62,7 +63,7 @@ class Assembly:
             self._places.append((len(self._code), at.line, at.column))
         self._code.append((operation, operand))
 
-    def mark(self, spot: Spot) -> None:
+    def mark(self, spot: JumpTarget) -> None:
         """Set `spot` to the next instruction."""
         spot.position = len(self._code)
 
@@ -77,7 +78,7 @@ class Assembly:
 
 
 def _settled(operand: object) -> JsonValue:
-    if isinstance(operand, Spot):
+    if isinstance(operand, JumpTarget):
         return operand.position
     return [_settled(part) for part in operand] if isinstance(operand, list) else operand
 
@@ -93,12 +94,12 @@ class Emit(NamedTuple):
     operand: object = None
 
 
-Task = Expression | Emit | Spot
+Task = Expression | Emit | JumpTarget
 """Work item: code of an expression, an instruction, or a Spot to set here."""
 
 
 @dataclass(slots=True)
-class Found:
+class Findings:
     """Findings of code generation for a procedure."""
 
     faults: list[ScriptProblem] = field(default_factory=list)
@@ -112,7 +113,7 @@ class Found:
 class ExpressionCode:
     """Code generation for expressions of one procedure."""
 
-    def __init__(self, assembly: Assembly, scope: Scope, found: Found) -> None:
+    def __init__(self, assembly: Assembly, scope: Scope, found: Findings) -> None:
         self._assembly = assembly
         self._scope = scope
         self._found = found
@@ -128,7 +129,7 @@ class ExpressionCode:
             task = work.pop()
             if isinstance(task, Emit):
                 self._assembly.emit(*task)
-            elif isinstance(task, Spot):
+            elif isinstance(task, JumpTarget):
                 self._assembly.mark(task)
             else:
                 work.extend(reversed(list(self._tasks[type(task)](self, task))))
@@ -154,7 +155,7 @@ class ExpressionCode:
             if is_of_author(part):
                 kinds += "a"
             elif self.is_followed(part):
-                self._assembly.emit(at, self._scope.load(part.name), parts_beside(part.name))
+                self._assembly.emit(at, self._scope.load(part.name), parts_variable(part.name))
                 kinds += "p"
             else:
                 kinds += "v"
@@ -182,7 +183,7 @@ class ExpressionCode:
         value = node.value
         try:
             if type(value) is int or type(value) is float:
-                value = settled(value)
+                value = normalized_number(value)
         except RunError as fault:
             self.fault(node.at, Code.SYNTAX, f"{fault.detail}; a number has at most 308 digits")
         return (Emit(node.at, "const", value),)
@@ -214,7 +215,7 @@ class ExpressionCode:
 
     def _binary(self, node: Binary) -> Iterable[Task]:
         if node.operator == "and" or node.operator == "or":
-            end = Spot()
+            end = JumpTarget()
             return (node.left, Emit(node.at, node.operator, end), node.right, Emit(node.at, "truth"), end)
         operation = "match" if node.operator in _MATCHING else "binary"
         return (node.left, node.right, Emit(node.at, operation, node.operator))
@@ -242,7 +243,7 @@ class ExpressionCode:
         self._found.procedures.add(node.name)
         return (*node.arguments, Emit(node.at, "call", [node.name, len(node.arguments)]))
 
-    def _want(self, node: Want) -> Iterable[Task]:
+    def _want(self, node: KeywordCall) -> Iterable[Task]:
         self._found.keywords.add(node.keyword)
         arguments = dict(node.arguments)
         first = next(iter(arguments.values()), None)
@@ -250,21 +251,21 @@ class ExpressionCode:
             self._found.calls.add(first.value)
         return (*arguments.values(), Emit(node.at, "want", [node.keyword, list(arguments)]))
 
-    def _of_row(self, node: OfRow) -> Iterable[Task]:
+    def _of_row(self, node: RowExpression) -> Iterable[Task]:
         """The bot's settings may set names that the script does not, so the run decides: unset names are columns."""
         names = {one.name: one for one in sorted(_names_in(node.value), key=lambda one: one.at, reverse=True)}
         columns = sorted(name for name in names if self._may_be_column(name))
         if not columns:
             return (Literal(node.at, "value"), node.value, Emit(node.at, "list", 2))
         inner = Assembly()
-        ExpressionCode(inner, self._scope.of_rows(names), Found()).expression(node.value)
+        ExpressionCode(inner, self._scope.of_rows(names), Findings()).expression(node.value)
         code = inner.procedure("", ()).code
         if not all(is_for_rows(operation) for operation, _ in code):
-            told = (
-                f"`{columns[0]}` is a column here, and what is reckoned for each row has operators and functions of "
-                "the language only; put the rest into a variable before, or go through the rows with FOR EACH"
+            message = (
+                f"`{columns[0]}` is a column here, and an expression on columns may use only operators and built-in "
+                "functions; compute the rest in a variable first, or loop over the rows with FOR EACH"
             )
-            self.fault(names[columns[0]].at, Code.SYNTAX, told)
+            self.fault(names[columns[0]].at, Code.SYNTAX, message)
         variables = [name for name in names if name not in columns]
         loaded = [task for name in variables for task in self.load(node.at, name)]
         return (*loaded, Emit(node.at, "of_row", [[list(one) for one in code], variables, columns]))
@@ -277,14 +278,13 @@ class ExpressionCode:
     def _check_count(self, node: Apply, fewest: int, most: int | None) -> None:
         given = len(node.arguments)
         if given < fewest or (most is not None and given > most):
-            wanted = str(fewest) if fewest == most else f"{fewest} or more" if most is None else f"{fewest} to {most}"
-            values = "value" if wanted == "1" else "values"
-            self.fault(node.at, Code.WRONG_COUNT, f"{node.name.upper()} takes {wanted} {values}, not {given}")
+            message = f"{node.name.upper()} takes {arguments_text(fewest, most)}, got {given}"
+            self.fault(node.at, Code.WRONG_COUNT, message)
 
     def _unknown(self, name: str) -> str:
         near = get_close_matches(name, [*self._scope.definitions, *self._scope.top, *FUNCTIONS], 1)
-        hint = f"; is {near[0].upper()} meant?" if near else ""
-        return f"there is no function {name.upper()}, and no variable of this name is given a value{hint}"
+        hint = f"; did you mean {near[0].upper()}?" if near else ""
+        return f"unknown function {name.upper()}, and no variable of this name is assigned{hint}"
 
     # On the class: instances that hold their own methods would be reference cycles.
     _tasks: ClassVar[Mapping[type, Callable[[Any, Any], Iterable[Task]]]] = {
@@ -299,9 +299,9 @@ class ExpressionCode:
         Binary: _binary,
         IsNull: _is_null,
         Apply: _apply,
-        Want: _want,
+        KeywordCall: _want,
         FilterText: _filter_text,
-        OfRow: _of_row,
+        RowExpression: _of_row,
     }
 
 

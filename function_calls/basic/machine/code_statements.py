@@ -9,9 +9,10 @@ from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
-from function_calls.basic.language.filter_texts import is_of_author, parts_beside, parts_of
+from function_calls.basic.environment import ERROR_NAMES
+from function_calls.basic.language.filter_texts import is_of_author, parts_of, parts_variable
 from function_calls.basic.language.scopes import Scope, changed_by, clears_error, own_scope, root_of, top_scope
-from function_calls.basic.machine.code_expressions import Assembly, ExpressionCode, Found, Spot
+from function_calls.basic.machine.code_expressions import Assembly, ExpressionCode, Findings, JumpTarget
 from function_calls.basic.machine.program import Procedure, Program, made
 from function_calls.basic.nodes import (
     Apply,
@@ -29,6 +30,7 @@ from function_calls.basic.nodes import (
     Goto,
     If,
     Index,
+    KeywordCall,
     Label,
     Leave,
     Literal,
@@ -43,10 +45,8 @@ from function_calls.basic.nodes import (
     Target,
     Throw,
     Unit,
-    Want,
     With,
 )
-from function_calls.basic.world import ERROR_NAMES
 
 Path = tuple[int, ...]
 """Ids of the blocks around a statement, from the outermost inwards."""
@@ -56,27 +56,27 @@ class Around(NamedTuple):
     """An enclosing block, with the targets of EXIT and CONTINUE."""
 
     kind: str
-    leave: Spot
+    leave: JumpTarget
     leave_loops: int
-    again: Spot | None = None
+    again: JumpTarget | None = None
     again_loops: int = 0
 
 
 class _Place(NamedTuple):
     at: At
-    spot: Spot
+    spot: JumpTarget
     path: Path
     loops: int
 
 
-class _Going(NamedTuple):
+class _Jump(NamedTuple):
     """A pending jump to a label."""
 
     at: At
     label: str
     path: Path
-    target: Spot
-    loops: Spot
+    target: JumpTarget
+    loops: JumpTarget
     what: str
 
 
@@ -90,7 +90,7 @@ class Jumps:
         self._assembly = assembly
         self._faults = faults
         self._labels: dict[str, _Place] = {}
-        self._goings: list[_Going] = []
+        self._jumps: list[_Jump] = []
         self._around: list[Around] = []
         self._path: Path = ()
         self._blocks = 0
@@ -114,35 +114,35 @@ class Jumps:
 
     def label(self, label: Label) -> None:
         """Define a label here."""
-        spot = Spot()
+        spot = JumpTarget()
         self._assembly.mark(spot)
         first = self._labels.setdefault(label.name, _Place(label.at, spot, self._path, self.loops))
         if first.spot is not spot:
             self._faults.append(
                 ScriptProblem(
-                    label.at, Code.DUPLICATE_NAME, f"the label {label.name} stands in line {first.at.line} already"
+                    label.at, Code.DUPLICATE_NAME, f"the label {label.name} is already defined on line {first.at.line}"
                 )
             )
 
     def go(self, at: At, label: str, comes_back: bool) -> None:
         """Emit GOTO or GOSUB."""
-        going = _Going(at, label, self._path, Spot(), Spot(), "GOSUB" if comes_back else "GOTO")
-        self._goings.append(going)
+        jump = _Jump(at, label, self._path, JumpTarget(), JumpTarget(), "GOSUB" if comes_back else "GOTO")
+        self._jumps.append(jump)
         if comes_back:
-            self._assembly.emit(at, "gosub", [going.target, going.loops])
+            self._assembly.emit(at, "gosub", [jump.target, jump.loops])
         else:
             if self.loops:
-                self._assembly.emit(at, "cut", going.loops)
-            self._assembly.emit(at, "jump", going.target)
+                self._assembly.emit(at, "cut", jump.loops)
+            self._assembly.emit(at, "jump", jump.target)
 
     def on_error(self, at: At, label: str) -> None:
         """Emit ON ERROR GOTO: its label must be outside of all blocks, since errors occur anywhere."""
-        going = _Going(at, label, (), Spot(), Spot(), "ON ERROR GOTO")
-        self._goings.append(going)
-        self._assembly.emit(at, "on_error", going.target)
+        jump = _Jump(at, label, (), JumpTarget(), JumpTarget(), "ON ERROR GOTO")
+        self._jumps.append(jump)
+        self._assembly.emit(at, "on_error", jump.target)
 
     def leave(self, at: At, what: str) -> None:
-        """Emit EXIT: a jump past the innermost block of this kind."""
+        """Emit EXIT or BREAK: a jump past the innermost block of kind `what`; a problem if there is none."""
         around = self._innermost(what)
         if around is None:
             self._misplaced(at, "BREAK" if what == "loop" else f"EXIT {what.upper()}", what)
@@ -159,22 +159,22 @@ class Jumps:
 
     def settle(self) -> None:
         """Resolve all jumps after the last label."""
-        for going in self._goings:
-            place = self._labels.get(going.label)
+        for jump in self._jumps:
+            place = self._labels.get(jump.label)
             if place is None:
-                near = get_close_matches(going.label, list(self._labels), 1)
-                hint = f"; is {near[0]} meant?" if near else ""
-                message = f"there is no label {going.label} for {going.what} in this SUB, FUNCTION or script{hint}"
-                self._faults.append(ScriptProblem(going.at, Code.UNKNOWN_LABEL, message))
-            elif place.path != going.path[: len(place.path)]:
+                near = get_close_matches(jump.label, list(self._labels), 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                message = f"unknown label {jump.label} for {jump.what} in this SUB, FUNCTION or script{hint}"
+                self._faults.append(ScriptProblem(jump.at, Code.UNKNOWN_LABEL, message))
+            elif place.path != jump.path[: len(place.path)]:
                 message = (
-                    f"{going.what} {going.label} goes into a block from outside: the label in line {place.at.line} "
-                    "stands within an IF, a loop or a SELECT; put it behind or before that"
+                    f"{jump.what} {jump.label} would jump into a block: the label on line {place.at.line} is inside "
+                    "an IF, a loop or a SELECT; move it before or after that"
                 )
-                self._faults.append(ScriptProblem(going.at, Code.MISPLACED, message))
+                self._faults.append(ScriptProblem(jump.at, Code.MISPLACED, message))
             else:
-                going.target.position = place.spot.position
-                going.loops.position = place.loops
+                jump.target.position = place.spot.position
+                jump.loops.position = place.loops
 
     def _innermost(self, what: str) -> Around | None:
         for wanted in (what, _ALSO.get(what)):
@@ -183,14 +183,14 @@ class Jumps:
                     return around
         return self._around[-1] if what == "loop" and self._around else None
 
-    def _go(self, at: At, spot: Spot, loops: int) -> None:
+    def _go(self, at: At, spot: JumpTarget, loops: int) -> None:
         if loops != self.loops:
             self._assembly.emit(at, "cut", loops)
         self._assembly.emit(at, "jump", spot)
 
     def _misplaced(self, at: At, statement: str, what: str) -> None:
         of = "loop" if what == "loop" else what.upper()
-        self._faults.append(ScriptProblem(at, Code.MISPLACED, f"{statement} stands in no {of}"))
+        self._faults.append(ScriptProblem(at, Code.MISPLACED, f"{statement} is not inside a {of}"))
 
 
 Body = Callable[[tuple[Statement, ...]], None]
@@ -208,9 +208,9 @@ class BlockCode:
 
     def if_(self, node: If) -> None:
         """The first branch whose condition is true, else the ELSE branch."""
-        end = Spot()
+        end = JumpTarget()
         for condition, body in node.branches:
-            other = Spot()
+            other = JumpTarget()
             self._values.expression(condition)
             self._assembly.emit(node.at, "jump_false", other)
             with self._jumps.block():
@@ -240,7 +240,7 @@ class BlockCode:
 
     def loop(self, node: Loop) -> None:
         """WHILE and DO."""
-        start, again, end = Spot(), Spot(), Spot()
+        start, again, end = JumpTarget(), JumpTarget(), JumpTarget()
         on, off = ("jump_false", "jump_true") if node.until else ("jump_true", "jump_false")
         self._assembly.mark(start)
         if not node.at_end:
@@ -262,11 +262,11 @@ class BlockCode:
 
     def select(self, node: Select) -> None:
         """The first matching case. The subject is on the stack during the tests and dropped before a body."""
-        end = Spot()
+        end = JumpTarget()
         around = Around("select", end, self._jumps.loops)
         self._values.expression(node.subject)
         for cases, body in node.cases:
-            fits, other = Spot(), Spot()
+            fits, other = JumpTarget(), JumpTarget()
             for case in cases:
                 self._case(case)
                 self._assembly.emit(case.at, "jump_true", fits)
@@ -279,7 +279,7 @@ class BlockCode:
         self._assembly.mark(end)
 
     def _for(self, at: At, operation: str, variable: str, body: tuple[Statement, ...]) -> None:
-        again, end = Spot(), Spot()
+        again, end = JumpTarget(), JumpTarget()
         loops = self._jumps.loops
         self._assembly.mark(again)
         self._assembly.emit(at, operation, [end, variable, self._scope.is_top(variable)])
@@ -313,7 +313,7 @@ UNWORDED_ASSERTION = "an ASSERT of the script does not hold"
 class StatementCode:
     """Code generation for one procedure."""
 
-    def __init__(self, scope: Scope, name: str, found: Found) -> None:
+    def __init__(self, scope: Scope, name: str, found: Findings) -> None:
         self._assembly = Assembly()
         self._scope = scope
         self._name = name
@@ -321,7 +321,7 @@ class StatementCode:
         self._depth = 0
         self._values = ExpressionCode(self._assembly, scope, found)
         self._jumps = Jumps(self._assembly, found.faults)
-        self._end = Spot()
+        self._end = JumpTarget()
 
     @property
     def blocks(self) -> BlockCode:
@@ -339,7 +339,7 @@ class StatementCode:
     def _body(self, body: tuple[Statement, ...]) -> None:
         if self._depth >= _DEEPEST:
             at = body[0].at if body else At(1, 1)
-            self._values.fault(at, Code.TOO_DEEP, f"blocks stand more than {_DEEPEST} deep within one another")
+            self._values.fault(at, Code.TOO_DEEP, f"more than {_DEEPEST} nested blocks")
             return
         self._depth += 1
         for statement in body:
@@ -350,7 +350,9 @@ class StatementCode:
                 self._make[type(statement)](self, statement)
                 self._assembly.statement(start, self._jumps.loops)
             else:
-                self._values.fault(statement.at, Code.MISPLACED, "SUBs and FUNCTIONs stand at the top of a script")
+                self._values.fault(
+                    statement.at, Code.MISPLACED, "SUB and FUNCTION are only allowed at the top level of a script"
+                )
         self._depth -= 1
 
     def _assign(self, node: Assign) -> None:
@@ -360,7 +362,7 @@ class StatementCode:
         if self._values.is_followed(node.target) and self._follow(node.target, node.value):
             return
         self._values.expression(node.value)
-        if isinstance(node.value, Want):
+        if isinstance(node.value, KeywordCall):
             # A following IF ERROR refers to this successful keyword, not to an earlier error.
             self._assembly.emit(node.at, "forget_error")
         self._store(node.target)
@@ -374,15 +376,15 @@ class StatementCode:
         if parts:
             self._values.parts(at, parts)
             self._assembly.emit(at, "duplicate")
-            self._assembly.emit(at, self._scope.store(name), parts_beside(name))
+            self._assembly.emit(at, self._scope.store(name), parts_variable(name))
             self._assembly.emit(at, "text_of_parts")
         else:
             self._values.expression(value)
             self._assembly.emit(at, "duplicate")
             if self._values.is_followed(value):
-                self._assembly.emit(at, self._scope.load(value.name), parts_beside(value.name))
+                self._assembly.emit(at, self._scope.load(value.name), parts_variable(value.name))
             self._assembly.emit(at, "parts", "p" if self._values.is_followed(value) else "a")
-            self._assembly.emit(at, self._scope.store(name), parts_beside(name))
+            self._assembly.emit(at, self._scope.store(name), parts_variable(name))
         self._assembly.emit(at, self._scope.store(name), name)
         return True
 
@@ -402,7 +404,7 @@ class StatementCode:
                 inner = Name(inner.at, inner.name)
             else:
                 self._values.fault(
-                    inner.at, Code.SYNTAX, "only a variable, or what stands in one, can be given a value"
+                    inner.at, Code.SYNTAX, "only a variable, or a member or item of one, can be assigned"
                 )
                 return
         if keys:
@@ -450,7 +452,7 @@ class StatementCode:
         if node.what not in ("sub", "function"):
             self._jumps.leave(node.at, node.what)
         elif self._scope.own is None:
-            self._values.fault(node.at, Code.MISPLACED, f"EXIT {node.what.upper()} stands in no {node.what.upper()}")
+            self._values.fault(node.at, Code.MISPLACED, f"EXIT {node.what.upper()} is not inside a {node.what.upper()}")
         else:
             self._assembly.emit(node.at, "jump", self._end)
 
@@ -487,7 +489,7 @@ class StatementCode:
     def _entries(self, node: With, depth: int) -> None:
         """Set members of the map on the stack."""
         if depth >= _DEEPEST:
-            self._values.fault(node.at, Code.TOO_DEEP, f"WITHs stand more than {_DEEPEST} deep within one another")
+            self._values.fault(node.at, Code.TOO_DEEP, f"more than {_DEEPEST} nested WITH blocks")
             return
         self._assembly.emit(node.at, "as_map")
         for name, value in node.entries:
@@ -510,7 +512,7 @@ class StatementCode:
         self._assembly.emit(node.at, "throw")
 
     def _assert(self, node: Assert) -> None:
-        holds = Spot()
+        holds = JumpTarget()
         self._values.expression(node.condition)
         self._assembly.emit(node.at, "jump_true", holds)
         self._values.expression(node.message or Literal(node.at, UNWORDED_ASSERTION))
@@ -542,7 +544,7 @@ class StatementCode:
 @dataclass(frozen=True, slots=True)
 class _Made:
     procedure: Procedure
-    found: Found
+    found: Findings
 
 
 def program_of(unit: Unit, definitions: Sequence[Define]) -> Program:
@@ -572,10 +574,10 @@ def faults_of(unit: Unit, definitions: Sequence[Define]) -> list[ScriptProblem]:
 def _parts(unit: Unit, definitions: Sequence[Define]) -> dict[str, _Made]:
     by_name = {definition.name: definition for definition in reversed(definitions)}
     scope = top_scope(unit.body, (param.name.lower() for param in unit.params), by_name)
-    found = Found()
+    found = Findings()
     parts = {"": _Made(StatementCode(scope, "", found).procedure(unit.at, (), unit.body), found)}
     for definition in by_name.values():
-        found = Found()
+        found = Findings()
         code = StatementCode(own_scope(definition, scope), definition.name, found)
         parts[definition.name] = _Made(code.procedure(definition.at, definition.parameters, definition.body), found)
     return parts
@@ -587,12 +589,12 @@ def _faults(parts: dict[str, _Made], definitions: Sequence[Define]) -> list[Scri
     for definition in definitions:
         first = lines.setdefault(definition.name, definition.at.line)
         if first != definition.at.line:
-            message = f"there is a SUB or FUNCTION {definition.name.upper()} in line {first} already"
+            message = f"the SUB or FUNCTION {definition.name.upper()} is already defined on line {first}"
             faults.append(ScriptProblem(definition.at, Code.DUPLICATE_NAME, message))
         doubles = {name for name in definition.parameters if definition.parameters.count(name) > 1}
         faults += [
             ScriptProblem(
-                definition.at, Code.DUPLICATE_NAME, f"{definition.name.upper()} has two parameters {name.upper()}"
+                definition.at, Code.DUPLICATE_NAME, f"duplicate parameter {name.upper()} of {definition.name.upper()}"
             )
             for name in sorted(doubles)
         ]

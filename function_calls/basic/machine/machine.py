@@ -10,34 +10,34 @@ from types import MappingProxyType
 import structlog
 
 from function_calls.basic.codes import CATCHABLE, RunCode, RunError
+from function_calls.basic.environment import LastError, Limits, World, caught, shortened
 from function_calls.basic.machine.program import Program
-from function_calls.basic.machine.values_code import PLAIN, Frame, Loop, Running, WayBack, frame_of_json
-from function_calls.basic.measuring import DEEPEST
+from function_calls.basic.machine.values_code import PLAIN, Frame, Loop, ReturnAddress, RunState, frame_of_json
 from function_calls.basic.nodes import At
-from function_calls.basic.values import OPERATORS, items_of, number_of, settled, text_of, truth
-from function_calls.basic.world import LastError, Limits, World, caught, shortened
+from function_calls.basic.value_sizes import DEEPEST
+from function_calls.basic.values import OPERATORS, items_of, normalized_number, number_of, text_of, truth
 from services.refs import JsonObject, JsonValue
 
 _NOT_BEGUN = -1
 _SLACK = 1e-9
 
 
-def counting(first: JsonValue, last: JsonValue, step: JsonValue) -> Loop:
+def for_loop(first: JsonValue, last: JsonValue, step: JsonValue) -> Loop:
     """Initial state of a FOR … TO loop. Raises RunError if a value is not a number, and for STEP 0."""
     by = number_of(step)
     if not by:
-        raise RunError(RunCode.BAD_VALUE, "FOR with STEP 0 would never end")
+        raise RunError(RunCode.BAD_VALUE, "FOR with STEP 0 never ends")
     return [number_of(first), _NOT_BEGUN, number_of(last), by]
 
 
-def counted(loop: Loop, now: JsonValue) -> tuple[int | float, bool]:
+def next_iteration(loop: Loop, now: JsonValue) -> tuple[int | float, bool]:
     """Advance the loop: the variable's next value, and whether the loop is over. `now` is its current value.
 
     The n-th value is computed from the first, so that rounding errors do not add up: 1 TO 2 STEP 0.1 ends with 2. If
     the script has changed the variable, counting restarts from its value."""
     first, times, last, step = loop
     if type(now) is int and type(step) is int and type(first) is int and times != _NOT_BEGUN:
-        value = settled(now + step)  # exact fast path for integers, the usual case
+        value = normalized_number(now + step)  # exact fast path for integers, the usual case
         loop[0], loop[1] = value, 0
         return value, value > last if step > 0 else value < last
     if times != _NOT_BEGUN and now != _value(first, times, step):
@@ -49,12 +49,12 @@ def counted(loop: Loop, now: JsonValue) -> tuple[int | float, bool]:
 
 
 def _value(first: int | float, times: int, step: int | float) -> int | float:
-    value = settled(first + times * step)
+    value = normalized_number(first + times * step)
     return float(format(value, ".15g")) if type(value) is float else value
 
 
 @dataclass(frozen=True, slots=True)
-class Wants:
+class KeywordRequest:
     """The run is suspended at a keyword: resume it with `give` or `fail`."""
 
     keyword: str
@@ -85,7 +85,7 @@ class Paused:
     """The step budget of this call is used up; the next `go` continues."""
 
 
-Event = Wants | Ended | Failed | Paused
+Event = KeywordRequest | Ended | Failed | Paused
 
 
 _LARGEST_INT = 2**63 - 1
@@ -105,7 +105,7 @@ def copied(value: JsonValue) -> JsonValue:
     return value
 
 
-def taken(value: object, deep: int = 0) -> JsonValue:
+def to_script_value(value: object, deep: int = 0) -> JsonValue:
     """The value converted for scripts, as a deep copy: tuples become lists, keys become texts, integers beyond 64 bits
     become floats, NaN and too large numbers become NULL, lone surrogates are replaced. Raises RunError (MEMORY) if it
     is nested too deep, and Unfit for other types."""
@@ -116,12 +116,12 @@ def taken(value: object, deep: int = 0) -> JsonValue:
     if isinstance(value, int | float):
         return _number(value)
     if deep > DEEPEST:
-        raise RunError(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
+        raise RunError(RunCode.MEMORY, f"lists and maps are nested more than {DEEPEST} deep")
     if isinstance(value, list | tuple):
-        return [taken(item, deep + 1) for item in value]
+        return [to_script_value(item, deep + 1) for item in value]
     if isinstance(value, Mapping):
-        return {_text(str(key)): taken(item, deep + 1) for key, item in value.items()}
-    raise Unfit(f"a value of a script cannot be a {type(value).__name__}")
+        return {_text(str(key)): to_script_value(item, deep + 1) for key, item in value.items()}
+    raise Unfit(f"a script value cannot be a {type(value).__name__}")
 
 
 def _text(text: str) -> str:
@@ -139,15 +139,15 @@ def _number(number: int | float) -> int | float | None:
     return float(number) if number.bit_length() <= 1023 else None
 
 
-ControlInstruction = Callable[[Running, Frame, JsonValue], Event | None]
+ControlInstruction = Callable[[RunState, Frame, JsonValue], Event | None]
 
 
-def _jump_true(run: Running, frame: Frame, target: JsonValue) -> None:
+def _jump_true(run: RunState, frame: Frame, target: JsonValue) -> None:
     if truth(frame.stack.pop()):
         frame.position = target
 
 
-def _and(run: Running, frame: Frame, target: JsonValue) -> None:
+def _and(run: RunState, frame: Frame, target: JsonValue) -> None:
     """A false left side becomes FALSE, and the right side is skipped."""
     if truth(frame.stack[-1]):
         frame.stack.pop()
@@ -156,7 +156,7 @@ def _and(run: Running, frame: Frame, target: JsonValue) -> None:
         frame.position = target
 
 
-def _or(run: Running, frame: Frame, target: JsonValue) -> None:
+def _or(run: RunState, frame: Frame, target: JsonValue) -> None:
     if truth(frame.stack[-1]):
         frame.stack[-1] = True
         frame.position = target
@@ -164,7 +164,7 @@ def _or(run: Running, frame: Frame, target: JsonValue) -> None:
         frame.stack.pop()
 
 
-def _each(run: Running, frame: Frame, _: JsonValue) -> None:
+def _each(run: RunState, frame: Frame, _: JsonValue) -> None:
     """Iterates over the list's current value, even if the variable changes later."""
     of = frame.stack[-1]
     items = items_of(of)
@@ -174,7 +174,7 @@ def _each(run: Running, frame: Frame, _: JsonValue) -> None:
         run.memory.made_inside(items)
 
 
-def _next_each(run: Running, frame: Frame, operand: JsonValue) -> None:
+def _next_each(run: RunState, frame: Frame, operand: JsonValue) -> None:
     end, name, is_top = operand
     loop = frame.loops[-1]
     items, position = loop
@@ -186,29 +186,29 @@ def _next_each(run: Running, frame: Frame, operand: JsonValue) -> None:
     (run.top if is_top else frame.variables)[name] = items[position]
 
 
-def _to(run: Running, frame: Frame, _: JsonValue) -> None:
-    frame.loops.append(counting(*frame.stack[-3:]))
+def _to(run: RunState, frame: Frame, _: JsonValue) -> None:
+    frame.loops.append(for_loop(*frame.stack[-3:]))
     del frame.stack[-3:]
 
 
-def _next_to(run: Running, frame: Frame, operand: JsonValue) -> None:
+def _next_to(run: RunState, frame: Frame, operand: JsonValue) -> None:
     end, name, is_top = operand
     variables = run.top if is_top else frame.variables
-    variables[name], is_over = counted(frame.loops[-1], variables.get(name))
+    variables[name], is_over = next_iteration(frame.loops[-1], variables.get(name))
     if is_over:
         frame.loops.pop()
         frame.position = end
 
 
-def _cut(run: Running, frame: Frame, depth: JsonValue) -> None:
+def _cut(run: RunState, frame: Frame, depth: JsonValue) -> None:
     """Discard loops that a jump leaves."""
     del frame.loops[depth:]
 
 
-def _call(run: Running, frame: Frame, operand: JsonValue) -> None:
+def _call(run: RunState, frame: Frame, operand: JsonValue) -> None:
     name, count = operand
     if len(run.frames) > run.limits.depth:
-        raise RunError(RunCode.DEPTH, f"{name} calls itself, or others, more than {run.limits.depth} deep")
+        raise RunError(RunCode.DEPTH, f"{name} exceeds the limit of {run.limits.depth} nested calls")
     procedure = run.procedures[name]
     stack = frame.stack
     variables = dict(zip(procedure.parameters, stack[len(stack) - count :], strict=True))
@@ -216,7 +216,7 @@ def _call(run: Running, frame: Frame, operand: JsonValue) -> None:
     run.frames.append(Frame(procedure, variables))
 
 
-def _return(run: Running, frame: Frame, _: JsonValue) -> Event | None:
+def _return(run: RunState, frame: Frame, _: JsonValue) -> Event | None:
     value = frame.stack.pop()
     if len(run.frames) == 1:
         return Ended(value)
@@ -225,53 +225,53 @@ def _return(run: Running, frame: Frame, _: JsonValue) -> Event | None:
     return None
 
 
-def _stop(run: Running, frame: Frame, _: JsonValue) -> Event:
+def _stop(run: RunState, frame: Frame, _: JsonValue) -> Event:
     return Ended(None)
 
 
-def _gosub(run: Running, frame: Frame, operand: JsonValue) -> None:
+def _gosub(run: RunState, frame: Frame, operand: JsonValue) -> None:
     target, depth = operand
-    if len(frame.ways_back) >= run.limits.depth:
-        raise RunError(RunCode.DEPTH, f"GOSUB without RETURN, more than {run.limits.depth} deep")
-    frame.ways_back.append(WayBack(frame.position, [list(loop) for loop in frame.loops]))
+    if len(frame.return_addresses) >= run.limits.depth:
+        raise RunError(RunCode.DEPTH, f"more than {run.limits.depth} GOSUB without RETURN")
+    frame.return_addresses.append(ReturnAddress(frame.position, [list(loop) for loop in frame.loops]))
     del frame.loops[depth:]
     frame.position = target
 
 
-def _back(run: Running, frame: Frame, _: JsonValue) -> None:
+def _back(run: RunState, frame: Frame, _: JsonValue) -> None:
     """Return from a GOSUB; no effect without one."""
-    if frame.ways_back:
-        way = frame.ways_back.pop()
-        frame.position = way.position
-        frame.loops = way.loops
+    if frame.return_addresses:
+        address = frame.return_addresses.pop()
+        frame.position = address.position
+        frame.loops = address.loops
 
 
-def _on_error(run: Running, frame: Frame, what: JsonValue) -> None:
+def _on_error(run: RunState, frame: Frame, what: JsonValue) -> None:
     frame.on_error = what
     run.error = LastError()
 
 
-def _throw(run: Running, frame: Frame, _: JsonValue) -> None:
+def _throw(run: RunState, frame: Frame, _: JsonValue) -> None:
     raise RunError(RunCode.THROWN, shortened(text_of(frame.stack.pop())))
 
 
-def _assert(run: Running, frame: Frame, _: JsonValue) -> None:
+def _assert(run: RunState, frame: Frame, _: JsonValue) -> None:
     raise RunError(RunCode.ASSERTION, shortened(text_of(frame.stack.pop())))
 
 
-def _want(run: Running, frame: Frame, _: JsonValue) -> Event:
+def _want(run: RunState, frame: Frame, _: JsonValue) -> Event:
     """Suspend at this instruction, with the arguments on the stack, until the keyword has a value."""
     run.memory.check_stop(run.count())
     frame.position -= 1
     return wanted(frame)
 
 
-def wanted(frame: Frame) -> Wants:
+def wanted(frame: Frame) -> KeywordRequest:
     """The request for the keyword at which the run is suspended."""
     _, (keyword, slots) = frame.procedure.code[frame.position]
     values = frame.stack[len(frame.stack) - len(slots) :]
     arguments = {slot: copied(value) for slot, value in zip(slots, values, strict=True)}
-    return Wants(keyword, arguments, frame.procedure.place(frame.position))
+    return KeywordRequest(keyword, arguments, frame.procedure.place(frame.position))
 
 
 CONTROL: Mapping[str, ControlInstruction] = MappingProxyType(
@@ -324,7 +324,7 @@ class Machine:
         self._waits = False
         self._fault: RunError | None = None
         self._over: Event | None = None
-        self._run = Running(program.procedures, {} if top is None else top, world, limits)
+        self._run = RunState(program.procedures, {} if top is None else top, world, limits)
         self._run.frames.append(Frame(program.procedures[""], self._run.top))
         self._begin(arguments)
 
@@ -332,12 +332,12 @@ class Machine:
     def resumed(cls, program: Program, state: JsonObject, world: World, limits: Limits) -> Machine:
         """The run with this saved state. A suspended run repeats its Wants event. Raises StaleState."""
         if state.get("program") != program.digest:
-            raise StaleState("the state is of another program")
+            raise StaleState("the state belongs to another program")
         machine = cls(program, {}, world, limits)
         try:
             machine._restore(state, world, limits)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as fault:
-            raise StaleState("the state is none of a run") from fault
+            raise StaleState("the data is not the state of a run") from fault
         return machine
 
     @property
@@ -365,7 +365,7 @@ class Machine:
             "frames": [frame.to_json(frame.variables is run.top) for frame in run.frames],
         }
 
-    def give(self, value: JsonValue) -> None:
+    def resume_with(self, value: JsonValue) -> None:
         """Supply the value of the requested keyword for the next `go`. Ignored if no keyword is requested."""
         if self._waits and self._fault is None and self._over is None:
             self._answer(value)
@@ -375,7 +375,7 @@ class Machine:
         time."""
         self._fault = self._fault or fault
 
-    def go(self, most_steps: int) -> Event:
+    def execute(self, most_steps: int) -> Event:
         """Run until a keyword is requested, the run ends, or about `most_steps` are done, at least one. After the end
         it returns the same event again."""
         if self._over is not None:
@@ -386,7 +386,7 @@ class Machine:
             # Error boundary like those of calls and turns: the program is untrusted, and an interpreter bug that it
             # triggers # must end this run only.
             event = self._broken(error)
-        if not isinstance(event, Paused | Wants):
+        if not isinstance(event, Paused | KeywordRequest):
             self._over = event
         return event
 
@@ -402,11 +402,14 @@ class Machine:
                 if not self._recovered(fault):
                     return self._failed(fault)
                 continue
-            if isinstance(event, Wants):
+            if isinstance(event, KeywordRequest):
                 self._waits = True
             if isinstance(event, Paused) and self._steps >= run.limits.steps:
                 return self._failed(
-                    RunError(RunCode.STEPS, f"it took more than {run.limits.steps:,} steps; does a loop never end?")
+                    RunError(
+                        RunCode.STEPS,
+                        f"exceeded the limit of {run.limits.steps:,} steps; check for a loop that never ends",
+                    )
                 )
             return event
 
@@ -523,7 +526,7 @@ class Machine:
     def _begin(self, arguments: Mapping[str, JsonValue]) -> None:
         try:
             for name, value in arguments.items():
-                self._run.top[name.lower()] = argument = taken(value)
+                self._run.top[name.lower()] = argument = to_script_value(value)
                 self._run.memory.made_inside(argument)
         except RunError as fault:
             self._fault = fault
@@ -533,7 +536,7 @@ class Machine:
     def _answer(self, value: JsonValue) -> None:
         frame = self._run.frames[-1]
         try:
-            answer = taken(value)
+            answer = to_script_value(value)
             _, (_, slots) = frame.procedure.code[frame.position]
             del frame.stack[len(frame.stack) - len(slots) :]
             frame.stack.append(answer)
@@ -547,7 +550,7 @@ class Machine:
 
     def _restore(self, state: JsonObject, world: World, limits: Limits) -> None:
         procedures = self._program.procedures
-        run = Running(procedures, dict(state["top"]), world, limits, int(state["held"]), int(state["above"]))
+        run = RunState(procedures, dict(state["top"]), world, limits, int(state["held"]), int(state["above"]))
         run.frames.extend(frame_of_json(frame, procedures[frame["procedure"]], run.top) for frame in state["frames"])
         if state["fault"] is not None:
             code, detail = state["fault"]

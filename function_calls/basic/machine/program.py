@@ -89,11 +89,11 @@ class Program:
         """The program that `to_json` serialized. Raises BadProgram."""
         try:
             if data["version"] != VERSION:
-                raise BadProgram(f"the program is of version {data['version']!r}, not {VERSION}")
+                raise BadProgram(f"the program has version {data['version']!r}, not {VERSION}")
             procedures = {name: _procedure(name, written) for name, written in data["procedures"].items()}
             return made(procedures, [str(word) for word in data["keywords"]], [str(name) for name in data["calls"]])
         except (AttributeError, IndexError, KeyError, TypeError) as fault:
-            raise BadProgram("this is no program") from fault
+            raise BadProgram("the data is not a program") from fault
 
 
 def made(procedures: Mapping[str, Procedure], keywords: list[str], calls: list[str]) -> Program:

@@ -9,9 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
+from function_calls.basic.environment import LastError, Limits, World
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.machine.program import Procedure
-from function_calls.basic.measuring import DEEPEST, check_count, check_length, shallow_size
+from function_calls.basic.value_sizes import DEEPEST, check_count, check_length, shallow_size
 from function_calls.basic.values import (
     OPERATORS,
     is_null,
@@ -25,7 +26,6 @@ from function_calls.basic.values import (
     truth,
     whole_of,
 )
-from function_calls.basic.world import LastError, Limits, World
 from services.refs import JsonObject, JsonValue
 
 Loop = list[Any]
@@ -33,7 +33,7 @@ Loop = list[Any]
 
 
 @dataclass(slots=True)
-class WayBack:
+class ReturnAddress:
     """Return address of a GOSUB."""
 
     position: int
@@ -52,7 +52,7 @@ class Frame:
     stack: list[JsonValue] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     """From the outermost inwards."""
-    ways_back: list[WayBack] = field(default_factory=list)
+    return_addresses: list[ReturnAddress] = field(default_factory=list)
     on_error: int | str | None = None
     """ON ERROR state: `next`, `off`, or the instruction of a label. None: not set here, so the caller's state
     applies."""
@@ -65,7 +65,9 @@ class Frame:
             "position": self.position,
             "stack": list(self.stack),
             "loops": [list(loop) for loop in self.loops],
-            "ways_back": [[way.position, [list(loop) for loop in way.loops]] for way in self.ways_back],
+            "ways_back": [
+                [address.position, [list(loop) for loop in address.loops]] for address in self.return_addresses
+            ],
             "on_error": self.on_error,
         }
 
@@ -79,7 +81,7 @@ def frame_of_json(data: JsonObject, procedure: Procedure, top: JsonObject) -> Fr
         list(data["stack"]),
         [list(loop) for loop in data["loops"]],
         [
-            WayBack(_position(position, procedure), [list(loop) for loop in loops])
+            ReturnAddress(_position(position, procedure), [list(loop) for loop in loops])
             for position, loops in data["ways_back"]
         ],
         data["on_error"],
@@ -148,7 +150,7 @@ class Memory:
         elif type(value) is str:
             self.held += len(value)
         if deep > DEEPEST:
-            raise RunError(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
+            raise RunError(RunCode.MEMORY, f"lists and maps are nested more than {DEEPEST} deep")
 
     def looked_at(self, values: Sequence[JsonValue]) -> None:
         """Charge for a scan of `values`; with items and a long text, for a scan of the text per item. Raises RunError
@@ -164,7 +166,7 @@ class Memory:
         if items and characters > _LONG_TEXT:
             self.work += items * characters >> _PAIRS_TRIED
             if self.work > self._most_steps:
-                raise RunError(RunCode.STEPS, "so long a text and so many items are too much for one step")
+                raise RunError(RunCode.STEPS, "the text is too long to search in this many items")
 
     def ordered(self, values: Sequence[JsonValue]) -> None:
         """Charge for sorting all items of the lists in `values`, at any depth: n·log n steps for n items."""
@@ -207,9 +209,7 @@ class Memory:
         self._above = max(self._limit, total + (self._limit >> 3))
 
     def _full(self) -> RunError:
-        return RunError(
-            RunCode.MEMORY, f"what the script keeps in its variables is larger than {_amount(self._limit)} in all"
-        )
+        return RunError(RunCode.MEMORY, f"the variables of the script are larger than {_amount(self._limit)} in total")
 
 
 def _amount(count: int) -> str:
@@ -230,7 +230,7 @@ def _depth(value: JsonValue) -> int:
     return depth
 
 
-class Running:
+class RunState:
     """State and environment of one run."""
 
     __slots__ = ("error", "frames", "limits", "memory", "procedures", "top", "world")
@@ -257,7 +257,10 @@ class Running:
     def count(self) -> int:
         """Number of values, not counting items of lists and maps."""
         return sum(
-            len(frame.variables) + len(frame.stack) + len(frame.loops) + sum(len(way.loops) for way in frame.ways_back)
+            len(frame.variables)
+            + len(frame.stack)
+            + len(frame.loops)
+            + sum(len(address.loops) for address in frame.return_addresses)
             for frame in self.frames
         )
 
@@ -269,15 +272,15 @@ def _held_by(frames: Iterable[Frame]) -> Iterator[JsonValue]:
         yield from frame.stack
         for loop in frame.loops:
             yield from loop
-        for way in frame.ways_back:
-            for loop in way.loops:
+        for address in frame.return_addresses:
+            for loop in address.loops:
                 yield from loop
 
 
 Stack = list[JsonValue]
 
 
-def _parts(run: Running, stack: Stack, kinds: JsonValue) -> None:
+def _parts(run: RunState, stack: Stack, kinds: JsonValue) -> None:
     """Replace stack values by the list of their filter parts. Kinds: `a` is author text, `v` a value, `p` a variable
     followed by its stored parts."""
     count = len(kinds) + kinds.count("p")
@@ -298,13 +301,13 @@ def _parts(run: Running, stack: Stack, kinds: JsonValue) -> None:
     run.memory.made_inside(parts)
 
 
-def _text_of_parts(run: Running, stack: Stack, _: JsonValue) -> None:
+def _text_of_parts(run: RunState, stack: Stack, _: JsonValue) -> None:
     text = _written(stack.pop())
     stack.append(text)
     run.memory.made(text)
 
 
-def _filter(run: Running, stack: Stack, _: JsonValue) -> None:
+def _filter(run: RunState, stack: Stack, _: JsonValue) -> None:
     """Convert parts to a filter; to a plain value if no part is a value, or none is author text."""
     parts = stack.pop()
     values = [part for part in parts if type(part) is list]
@@ -315,14 +318,14 @@ def _filter(run: Running, stack: Stack, _: JsonValue) -> None:
     stack.append(values[0][0] if len(values) == 1 and not own else _written(parts))
 
 
-def _filter_of_whole(run: Running, stack: Stack, _: JsonValue) -> None:
+def _filter_of_whole(run: RunState, stack: Stack, _: JsonValue) -> None:
     """Like `_filter`, for a variable on the stack below its parts."""
     parts, value = stack.pop(), stack.pop()
     is_made = len(parts) > 1 and any(type(part) is str and part.strip() for part in parts)
     stack.append(["filter", *parts] if is_made and any(type(part) is list for part in parts) else value)
 
 
-def _id(run: Running, stack: Stack, _: JsonValue) -> None:
+def _id(run: RunState, stack: Stack, _: JsonValue) -> None:
     """Mark a text as a row id, whatever it contains."""
     if type(stack[-1]) is str:
         stack[-1] = ["id", stack[-1]]
@@ -332,7 +335,7 @@ def _written(parts: JsonValue) -> str:
     return "".join(part if type(part) is str else part[-1] for part in parts)
 
 
-FILTERS: Mapping[str, Callable[[Running, Stack, JsonValue], None]] = MappingProxyType(
+FILTERS: Mapping[str, Callable[[RunState, Stack, JsonValue], None]] = MappingProxyType(
     {
         "parts": _parts,
         "text_of_parts": _text_of_parts,
@@ -344,7 +347,7 @@ FILTERS: Mapping[str, Callable[[Running, Stack, JsonValue], None]] = MappingProx
 """Filter instructions by name."""
 
 
-PlainInstruction = Callable[[Running, Stack, JsonValue], None]
+PlainInstruction = Callable[[RunState, Stack, JsonValue], None]
 
 _GROWING = frozenset({"push", "append", "unshift", "prepend"})
 """Functions that add values to a list: only the added values are measured."""
@@ -360,25 +363,25 @@ _AT_ONCE = frozenset(
 """Functions in constant time for arguments of any size. Lists and maps that they return are not new."""
 
 
-def _load_top(run: Running, stack: Stack, name: JsonValue) -> None:
+def _load_top(run: RunState, stack: Stack, name: JsonValue) -> None:
     stack.append(run.top.get(name))
 
 
-def _store_top(run: Running, stack: Stack, name: JsonValue) -> None:
+def _store_top(run: RunState, stack: Stack, name: JsonValue) -> None:
     run.top[name] = stack.pop()
 
 
-def _load_own(run: Running, stack: Stack, name: JsonValue) -> None:
+def _load_own(run: RunState, stack: Stack, name: JsonValue) -> None:
     """A procedure's local variable; until it is set, the top-level variable with that name."""
     variables = run.frames[-1].variables
     stack.append(variables[name] if name in variables else run.top.get(name))
 
 
-def _load_error(run: Running, stack: Stack, name: JsonValue) -> None:
+def _load_error(run: RunState, stack: Stack, name: JsonValue) -> None:
     stack.append(run.error.read(name))
 
 
-def _forget_error(run: Running, stack: Stack, _: JsonValue) -> None:
+def _forget_error(run: RunState, stack: Stack, _: JsonValue) -> None:
     run.error = LastError()
 
 
@@ -391,7 +394,7 @@ def _taken(stack: Stack, count: int) -> list[JsonValue]:
     return values
 
 
-def _list(run: Running, stack: Stack, count: JsonValue) -> None:
+def _list(run: RunState, stack: Stack, count: JsonValue) -> None:
     items = _taken(stack, count)
     stack.append(items)
     run.memory.made(items)
@@ -399,7 +402,7 @@ def _list(run: Running, stack: Stack, count: JsonValue) -> None:
         run.memory.put(value)
 
 
-def _map(run: Running, stack: Stack, keys: JsonValue) -> None:
+def _map(run: RunState, stack: Stack, keys: JsonValue) -> None:
     values = _taken(stack, len(keys))
     made = dict(zip(keys, values, strict=True))
     stack.append(made)
@@ -408,7 +411,7 @@ def _map(run: Running, stack: Stack, keys: JsonValue) -> None:
         run.memory.put(value)
 
 
-def _join(run: Running, stack: Stack, count: JsonValue) -> None:
+def _join(run: RunState, stack: Stack, count: JsonValue) -> None:
     values = _taken(stack, count)
     parts = [text_of(value) for value in values]
     check_length(sum(map(len, parts)), "the text")
@@ -419,37 +422,37 @@ def _join(run: Running, stack: Stack, count: JsonValue) -> None:
         run.memory.compared(value)
 
 
-def _member(run: Running, stack: Stack, name: JsonValue) -> None:
+def _member(run: RunState, stack: Stack, name: JsonValue) -> None:
     of = stack[-1]
     if type(of) is dict and name not in of:  # all keys are searched, ignoring case
         run.memory.tried(None, len(of))
     stack[-1] = member(of, name)
 
 
-def _item(run: Running, stack: Stack, _: JsonValue) -> None:
+def _item(run: RunState, stack: Stack, _: JsonValue) -> None:
     index = stack.pop()
     if type(index) is str:
         run.memory.tried(index)
     stack[-1] = item(stack[-1], index)
 
 
-def _negate(run: Running, stack: Stack, _: JsonValue) -> None:
+def _negate(run: RunState, stack: Stack, _: JsonValue) -> None:
     stack[-1] = negated(stack[-1])
 
 
-def _not(run: Running, stack: Stack, _: JsonValue) -> None:
+def _not(run: RunState, stack: Stack, _: JsonValue) -> None:
     stack[-1] = not truth(stack[-1])
 
 
-def _truth(run: Running, stack: Stack, _: JsonValue) -> None:
+def _truth(run: RunState, stack: Stack, _: JsonValue) -> None:
     stack[-1] = truth(stack[-1])
 
 
-def _is_null(run: Running, stack: Stack, negated_: JsonValue) -> None:
+def _is_null(run: RunState, stack: Stack, negated_: JsonValue) -> None:
     stack[-1] = is_null(stack[-1]) is not negated_
 
 
-def _match(run: Running, stack: Stack, operator: JsonValue) -> None:
+def _match(run: RunState, stack: Stack, operator: JsonValue) -> None:
     """Operators that may traverse their operands."""
     right = stack.pop()
     left = stack[-1]
@@ -464,13 +467,13 @@ def _match(run: Running, stack: Stack, operator: JsonValue) -> None:
     stack[-1] = OPERATORS[operator](left, right)
 
 
-def _within(run: Running, stack: Stack, _: JsonValue) -> None:
+def _within(run: RunState, stack: Stack, _: JsonValue) -> None:
     """CASE low TO high."""
     high, low = stack.pop(), stack.pop()
     stack[-1] = bool(OPERATORS[">="](stack[-1], low)) and bool(OPERATORS["<="](stack[-1], high))
 
 
-def _function(run: Running, stack: Stack, operand: JsonValue) -> None:
+def _function(run: RunState, stack: Stack, operand: JsonValue) -> None:
     name, count = operand
     arguments = _taken(stack, count)
     at_once = name in _AT_ONCE and not (name == "count" and count > 1)
@@ -488,21 +491,21 @@ def _function(run: Running, stack: Stack, operand: JsonValue) -> None:
         run.memory.made_inside(result)
 
 
-def _duplicate(run: Running, stack: Stack, _: JsonValue) -> None:
+def _duplicate(run: RunState, stack: Stack, _: JsonValue) -> None:
     stack.append(stack[-1])
 
 
-def _drop(run: Running, stack: Stack, _: JsonValue) -> None:
+def _drop(run: RunState, stack: Stack, _: JsonValue) -> None:
     stack.pop()
 
 
-def _as_map(run: Running, stack: Stack, _: JsonValue) -> None:
+def _as_map(run: RunState, stack: Stack, _: JsonValue) -> None:
     """Target of WITH: a map or list unchanged, a new map for any other value."""
     if type(stack[-1]) is not dict and type(stack[-1]) is not list:
         stack[-1] = {}
 
 
-def _put_member(run: Running, stack: Stack, name: JsonValue) -> None:
+def _put_member(run: RunState, stack: Stack, name: JsonValue) -> None:
     of, value = _taken(stack, 2)
     changed = set_member(of, name, value)
     stack.append(changed)
@@ -510,7 +513,7 @@ def _put_member(run: Running, stack: Stack, name: JsonValue) -> None:
     run.memory.made(changed)
 
 
-def _changed(run: Running, stack: Stack, keys: JsonValue) -> None:
+def _changed(run: RunState, stack: Stack, keys: JsonValue) -> None:
     """Assign to a path inside a variable: names in `keys` are members, None is an index from the stack. Pops the value,
     the indices in order and the variable; pushes the changed variable."""
     value, *given, whole = _taken(stack, 2 + sum(1 for key in keys if key is None))
@@ -541,7 +544,7 @@ def _found(of: JsonValue, is_index: bool, key: JsonValue) -> JsonValue:
         raise
 
 
-def _of_row(run: Running, stack: Stack, operand: JsonValue) -> None:
+def _of_row(run: RunState, stack: Stack, operand: JsonValue) -> None:
     """An expression evaluated per row: its code and the values of its variables by name."""
     code, variables, columns = operand
     given = dict(zip(variables, _taken(stack, len(variables)), strict=True))
@@ -550,12 +553,12 @@ def _of_row(run: Running, stack: Stack, operand: JsonValue) -> None:
     run.memory.made_inside(stack[-1])
 
 
-def _dim(run: Running, stack: Stack, _: JsonValue) -> None:
+def _dim(run: RunState, stack: Stack, _: JsonValue) -> None:
     """Create a list of NULLs."""
-    size = whole_of(stack[-1], "the size behind DIM")
+    size = whole_of(stack[-1], "the size after DIM")
     if size < 0:
-        raise RunError(RunCode.BAD_VALUE, f"DIM makes a list of {size} items; the fewest are 0")
-    check_count(size, "the list of DIM")
+        raise RunError(RunCode.BAD_VALUE, f"DIM cannot create a list of {size} items")
+    check_count(size, "the list made by DIM")
     stack[-1] = [None] * size
     run.memory.made_inside(stack[-1])
 
@@ -606,7 +609,7 @@ def is_for_rows(operation: str) -> bool:
 def changes_of(values: Mapping[str, JsonValue], world: World) -> Callable[[JsonObject], JsonObject]:
     """Function from a row to its new fields. It raises RunError for failed expressions, and if all rows together exceed
     the step limit."""
-    run = Running({}, {}, world, Limits(steps=MOST_STEPS))
+    run = RunState({}, {}, world, Limits(steps=MOST_STEPS))
     steps = 0
 
     def reckoned(code: JsonValue, variables: Mapping[str, JsonValue]) -> JsonValue:
@@ -627,7 +630,7 @@ def changes_of(values: Mapping[str, JsonValue], world: World) -> Callable[[JsonO
 
 
 def _reckoned(
-    run: Running, code: JsonValue, variables: Mapping[str, JsonValue], most_steps: int
+    run: RunState, code: JsonValue, variables: Mapping[str, JsonValue], most_steps: int
 ) -> tuple[JsonValue, int]:
     """The value and the number of steps. The code has no backward jumps, so it terminates."""
     stack: list[JsonValue] = []
@@ -655,5 +658,5 @@ def _reckoned(
         steps += 1 + run.memory.work
         run.memory.work = 0
         if steps > most_steps:
-            raise RunError(RunCode.STEPS, "UPDATE reckons too much; take a part of the rows, with WHERE")
+            raise RunError(RunCode.STEPS, "UPDATE computes too much; restrict the rows with WHERE")
     return stack[-1], steps

@@ -12,11 +12,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import Asks, ScriptRun, Value
 from function_calls.basic.machine.code_statements import UNWORDED_ASSERTION
-from function_calls.basic.machine.machine import Ended, Failed, Machine, Paused, Wants
-from function_calls.basic.run.calling import STOPPED_WITHIN
-from function_calls.basic.run.keyword_table import BoundKeyword, KeywordTable, changes_what_is_kept
-from function_calls.basic.run.session import EndOfRun, HeldUpWithin, count_up, without_given
-from function_calls.failures import own_words
+from function_calls.basic.machine.machine import Ended, Failed, KeywordRequest, Machine, Paused
+from function_calls.basic.run.keyword_table import BoundKeyword, KeywordTable, changes_stored_data
+from function_calls.basic.run.script_calls import STOPPED_WITHIN
+from function_calls.basic.run.session import EndOfRun, SuspendedByCall, count_up, without_session_variables
+from function_calls.failures import tool_error_text
 from function_calls.spec import ApprovalQuestion, InputQuestion, ToolError
 from services.refs import Effect, JsonObject
 
@@ -24,18 +24,18 @@ Pause = Callable[[], Awaitable[None]]
 """Lets other tasks and threads of the process run."""
 
 
-class Line:
+class RunScheduler:
     """Scheduler of the runs on one event loop: one run executes at a time, for one slice. The run with the least
     processor time is next, so that short runs finish despite endless ones."""
 
     def __init__(self) -> None:
-        self._is_taken = False
+        self._is_busy = False
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._came = 0
-        self.beside = asyncio.Lock()
+        self.thread_lock = asyncio.Lock()
         """Held by the run that executes in a thread: several threads at once would starve the event loop."""
 
-    async def turn(self, spent_seconds: float, pause: Pause) -> None:
+    async def wait_for_slice(self, spent_seconds: float, pause: Pause) -> None:
         """Wait for this run's slice, including a pause. `spent_seconds` is its processor time so far. The caller must
         execute the slice without awaiting anything else first."""
         await self._front(spent_seconds)
@@ -46,8 +46,8 @@ class Line:
             self._let_next()
 
     async def _front(self, spent_seconds: float) -> None:
-        if not self._is_taken:
-            self._is_taken = True
+        if not self._is_busy:
+            self._is_busy = True
             return
         called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._came += 1
@@ -65,7 +65,7 @@ class Line:
             if not called.done():
                 called.set_result(None)
                 return
-        self._is_taken = False
+        self._is_busy = False
 
 
 Result = TypeVar("Result")
@@ -121,7 +121,7 @@ _MANY = 1000
 _LARGE_BYTES = 512 * 1024
 """Size of a run's values from which it executes in a thread: a single step, such as comparing two lists, may then
 exceed a slice and cannot be interrupted."""
-_STRETCH_BESIDE_SECONDS = 0.005
+_STRETCH_IN_THREAD_SECONDS = 0.005
 """Length of a slice in a thread, where the interpreter lets other threads run."""
 MOST_CHANGES = 500
 """Limit per run on statements that change stored data: each is written to disk separately. Lists are saved with one
@@ -142,17 +142,17 @@ class Asked(NamedTuple):
     asks: Asks
 
 
-class HeldUp(NamedTuple):
+class Suspended(NamedTuple):
     """The run is suspended until a question of a function that it called is answered."""
 
     question: InputQuestion | ApprovalQuestion
 
 
-class Over(NamedTuple):
+class Cancelled(NamedTuple):
     """A keyword has ended the run."""
 
 
-Stop = Ended | Failed | Asked | HeldUp | Over
+Stop = Ended | Failed | Asked | Suspended | Cancelled
 
 
 @dataclass(slots=True)
@@ -177,7 +177,7 @@ class Driver:
         pause: Pause,
         spent: Spent | None = None,
         given: Mapping[str, Value] | None = None,
-        line: Line | None = None,
+        line: RunScheduler | None = None,
     ) -> None:
         """`pause` lets other tasks run; `line` is shared by all concurrent runs. A machine that was suspended repeats
         its request. `given`: variables from the settings, which are not stored."""
@@ -186,7 +186,7 @@ class Driver:
         self._table = table
         self._most_cpu_seconds = cpu_seconds
         self._pause = pause
-        self._line = line or Line()
+        self._line = line or RunScheduler()
         self.spent = spent or Spent()
         self._settings_gave = given or {}
         self._steps = _FIRST_STEPS
@@ -197,13 +197,15 @@ class Driver:
         """Continue until the run ends or asks. Unexpected exceptions of keywords propagate."""
         while True:
             if self.spent.cpu_seconds > self._most_cpu_seconds:
-                self._machine.fail(RunError(RunCode.TIME, f"it reckoned for more than {self._most_cpu_seconds:g} s"))
+                self._machine.fail(
+                    RunError(RunCode.TIME, f"used more than {self._most_cpu_seconds:g} s of processor time")
+                )
             if self._unpaused_seconds >= _STRETCH_SECONDS:
                 self._unpaused_seconds = 0.0
-                await self._line.turn(self.spent.cpu_seconds, self._pause)
+                await self._line.wait_for_slice(self.spent.cpu_seconds, self._pause)
             event = await self._go()
-            if isinstance(event, Wants):
-                stop = await self._carried_out(event)
+            if isinstance(event, KeywordRequest):
+                stop = await self._execute_keyword(event)
                 if stop is not None:
                     return stop
             elif not isinstance(event, Paused):
@@ -222,28 +224,28 @@ class Driver:
     @property
     def stopped_within(self) -> str:
         """Error text of the last called script that stopped, or empty."""
-        return str(self._script.kept.get(STOPPED_WITHIN, ""))
+        return str(self._script.stored_data.get(STOPPED_WITHIN, ""))
 
     def state(self) -> JsonObject:
         """State for resuming the run after a question or approval."""
         script = self._script
         return {
-            "machine": without_given(self._machine.state(), self._settings_gave),
+            "machine": without_session_variables(self._machine.state(), self._settings_gave),
             "asked": script.asked,
-            "kept": script.kept,
-            "outside": script.outside,
+            "kept": script.stored_data,
+            "outside": script.has_outside_text,
             "cpu_seconds": self.spent.cpu_seconds,
             "is_begun": self.spent.is_begun,
         }
 
-    async def _go(self) -> Ended | Failed | Wants | Paused:
+    async def _go(self) -> Ended | Failed | KeywordRequest | Paused:
         """Execute a slice and adapt the number of steps for the next."""
         most_seconds = _STRETCH_SECONDS
         if self._machine.held_bytes < _LARGE_BYTES:
             event, took = self._stretch()
         else:
-            most_seconds = _STRETCH_BESIDE_SECONDS
-            async with self._line.beside:
+            most_seconds = _STRETCH_IN_THREAD_SECONDS
+            async with self._line.thread_lock:
                 event, took = await self._script.call.threads.run(self._stretch)
         self._take(took)
         if isinstance(event, Paused):
@@ -251,17 +253,17 @@ class Driver:
             self._steps = int(min(max(fitting, _FEWEST_STEPS), _MOST_STEPS, self._steps * 4))
         return event
 
-    def _stretch(self) -> tuple[Ended | Failed | Wants | Paused, float]:
+    def _stretch(self) -> tuple[Ended | Failed | KeywordRequest | Paused, float]:
         """The machine's event, and the slice's time in this thread."""
         began = time.thread_time()
-        event = self._machine.go(self._steps)
+        event = self._machine.execute(self._steps)
         return event, time.thread_time() - began
 
     def _take(self, seconds: float) -> None:
         self.spent.cpu_seconds += seconds
         self._unpaused_seconds += seconds
 
-    async def _carried_out(self, wants: Wants) -> Stop | None:
+    async def _execute_keyword(self, wants: KeywordRequest) -> Stop | None:
         """Execute a keyword and pass its value to the machine. None: the run continues."""
         self._take(_WANT_SECONDS)
         self._script.at = wants.at
@@ -272,11 +274,11 @@ class Driver:
             self._fault = fault
             self._machine.fail(fault)
             return None
-        except HeldUpWithin as held_up:
+        except SuspendedByCall as suspended:
             self._script.asked += 1
-            return HeldUp(held_up.question)
+            return Suspended(suspended.question)
         except EndOfRun:
-            return Over()
+            return Cancelled()
         if isinstance(given, Asks):
             self._script.asked += 1
             return Asked(given)
@@ -287,11 +289,11 @@ class Driver:
     async def _give(self, given: Value) -> None:
         """Pass a value to the machine, which copies and measures it; in a thread if it is large."""
         if not _is_large(given):
-            self._machine.give(given)
+            self._machine.resume_with(given)
             return
-        await self._script.call.threads.run(self._machine.give, given)
+        await self._script.call.threads.run(self._machine.resume_with, given)
 
-    def _keyword(self, wants: Wants) -> BoundKeyword:
+    def _keyword(self, wants: KeywordRequest) -> BoundKeyword:
         """The requested keyword. Raises RunError if the operator has removed it since compilation."""
         keyword = self._table.find(wants.keyword)
         if keyword is None:
@@ -299,24 +301,24 @@ class Driver:
             raise RunError(RunCode.UNAVAILABLE, text)
         return keyword
 
-    async def _given(self, keyword: BoundKeyword, wants: Wants) -> Value | Asks:
+    async def _given(self, keyword: BoundKeyword, wants: KeywordRequest) -> Value | Asks:
         script = self._script
-        is_change = keyword.effect is Effect.ONCE or changes_what_is_kept(keyword)
+        is_change = keyword.effect is Effect.ONCE or changes_stored_data(keyword)
         if is_change and not script.asked:
             count_up(script, _CHANGES, MOST_CHANGES, "too_many_changes")
-        was_outside = script.outside
+        was_outside = script.has_outside_text
         work = Metered(keyword.handler(script, wants.arguments))
         try:
             given = await work
         except ToolError as error:
-            raise RunError(RunCode.FAILED, own_words(error, script.call.profile.texts)) from None
+            raise RunError(RunCode.FAILED, tool_error_text(error, script.call.profile.texts)) from None
         finally:
             self._take(work.seconds + script.thread_seconds)
             if work.has_waited:
                 self._unpaused_seconds = work.last_seconds
             script.thread_seconds = 0.0
-            if script.outside and not was_outside:
-                script.call.has_read_outside()
+            if script.has_outside_text and not was_outside:
+                script.call.mark_outside()
         self.spent.is_begun = self.spent.is_begun or keyword.effect is Effect.ONCE
         return given
 

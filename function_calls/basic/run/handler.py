@@ -12,33 +12,33 @@ import structlog
 
 from config.sections.basic import BasicSettings
 from function_calls.basic.codes import RunCode
+from function_calls.basic.environment import Limits
 from function_calls.basic.keywords import Grants, ScriptRun, Value
 from function_calls.basic.machine.machine import Ended, Failed, Machine, StaleState
 from function_calls.basic.machine.program import Program
 from function_calls.basic.nodes import At
-from function_calls.basic.run.calling import SAID, STOPPED_AT, Said, end_within
-from function_calls.basic.run.driver import Asked, Driver, HeldUp, Line, Over, Pause, Spent, Stop
+from function_calls.basic.run.driver import Asked, Cancelled, Driver, Pause, RunScheduler, Spent, Stop, Suspended
 from function_calls.basic.run.keyword_table import KeywordTable
+from function_calls.basic.run.script_calls import SAID, STOPPED_AT, Said, end_within
 from function_calls.basic.run.session import (
-    NOTING,
-    OF_MEMBERS,
+    MEMBER_VARIABLES,
+    NOTE_KEYWORDS,
     ChatWorld,
-    NoticedVariables,
-    SaidSoFar,
+    ObservedVariables,
+    OutputBuffer,
     session_variables,
     variables_of,
-    with_given,
+    with_session_variables,
     with_suggestions,
 )
 from function_calls.basic.tool_definition import ToolDefinition
-from function_calls.basic.world import Limits
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext
 from function_calls.failures import noted
-from function_calls.outcome import SAID_ALL
+from function_calls.outcome import TEXT_IN_CHAT
 from function_calls.questions.input_questions import is_too_much
 from function_calls.schema.commands import plain_name
-from function_calls.spec import BEGINS_CHATS, ApprovalQuestion, FunctionResult, Message, Resumed
+from function_calls.spec import START_FUNCTION, ApprovalQuestion, FunctionResult, Message, Resumed
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject
 
@@ -84,7 +84,7 @@ class ScriptHandler:
         folder: str = "",
         parameters: Callable[[str], Mapping[str, Value]] = no_parameters,
         pause: Pause = breathe,
-        line: Line | None = None,
+        line: RunScheduler | None = None,
     ) -> None:
         """`folder`: the script's folder in its storage. `parameters` returns the variables that the settings of a bot
         define."""
@@ -99,7 +99,7 @@ class ScriptHandler:
         self._parameters = parameters
         self._pause = pause
         self._line = line
-        self._begins = definition.metadata.get(BEGINS_CHATS) is True
+        self._begins = definition.metadata.get(START_FUNCTION) is True
         """Whether it is the start script of a chat, which has no caller to reply to."""
 
     async def handle(self, context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
@@ -109,9 +109,9 @@ class ScriptHandler:
             return await end_within(call, resumed)
         program = await self._load()
         state = resumed.state if resumed is not None else {}
-        said = SaidSoFar(self._settings.output_chars, state.get("chars", 0), state.get("messages", 0))
+        said = OutputBuffer(self._settings.output_chars, state.get("chars", 0), state.get("messages", 0))
         script = self._script(context, call, said, resumed)
-        script.heard = resumed is not None or self._is_given(arguments)
+        script.knows_member_text = resumed is not None or self._is_given(arguments)
         given = self._given(arguments)
         try:
             machine = self._machine(program, context, arguments, call, state, script, given)
@@ -130,10 +130,10 @@ class ScriptHandler:
         )
         stop = await driver.run()
         result = self._result(stop, driver, said, context, arguments, call)
-        result = replace(result, messages=with_suggestions(result.messages, script.kept))
-        return replace(result, outside=True) if script.outside else result
+        result = replace(result, messages=with_suggestions(result.messages, script.stored_data))
+        return replace(result, outside=True) if script.has_outside_text else result
 
-    def _script(self, context: MessageContext, call: Call, said: SaidSoFar, resumed: Resumed | None) -> ScriptRun:
+    def _script(self, context: MessageContext, call: Call, said: OutputBuffer, resumed: Resumed | None) -> ScriptRun:
         state = resumed.state if resumed is not None else {}
         is_answered = resumed is not None and not state["needs_yes"]
         return ScriptRun(
@@ -144,13 +144,13 @@ class ScriptHandler:
             folder=self._folder,
             grants=self._grants,
             say=said.say,
-            say_on=said.say_on,
-            kept=state.get("kept", {}),
+            append_to_last=said.append_to_last,
+            stored_data=state.get("kept", {}),
             at=At(1, 1),
             answer=resumed.answer if resumed is not None and is_answered else None,
             asked=state.get("asked", 0),
             begins=self._begins,
-            outside=state.get("outside", False),
+            has_outside_text=state.get("outside", False),
         )
 
     def _given(self, arguments: Any) -> dict[str, Value]:
@@ -174,19 +174,19 @@ class ScriptHandler:
         limits = Limits(settings.steps, settings.memory_megabytes * 1024 * 1024, settings.depth)
         world = ChatWorld(self._clock, call, self._chance)
         if state:
-            return Machine.resumed(program, with_given(state["machine"], settings_give), world, limits)
+            return Machine.resumed(program, with_session_variables(state["machine"], settings_give), world, limits)
         bot = self._definition.bot
         given = {one.name: one.default for one in self._definition.parameters}
         given |= arguments
         session = session_variables(context, call, bot)
         variables = variables_of(session, settings_give, given)
-        if NOTING.isdisjoint(program.keywords):
+        if NOTE_KEYWORDS.isdisjoint(program.keywords):
             return Machine(program, variables, world, limits)
 
         def has_looked() -> None:
-            script.heard = True
+            script.knows_member_text = True
 
-        return Machine(program, variables, world, limits, NoticedVariables(OF_MEMBERS, has_looked))
+        return Machine(program, variables, world, limits, ObservedVariables(MEMBER_VARIABLES, has_looked))
 
     def _is_given(self, arguments: Mapping[str, Any]) -> bool:
         """Whether any argument differs from the author's defaults."""
@@ -194,13 +194,13 @@ class ScriptHandler:
         return any(name not in defaults or value != defaults[name] for name, value in arguments.items())
 
     def _result(
-        self, stop: Stop, driver: Driver, said: SaidSoFar, context: MessageContext, arguments: Any, call: Call
+        self, stop: Stop, driver: Driver, said: OutputBuffer, context: MessageContext, arguments: Any, call: Call
     ) -> FunctionResult:
         messages = said.together()
         match stop:
             case Ended(value):
                 return self._ended(value, said, context, call)
-            case Over():
+            case Cancelled():
                 return FunctionResult(messages=messages, metadata={SAID: Said.TALK})
             case Asked(asks):
                 asked = FunctionResult.ask(
@@ -211,9 +211,11 @@ class ScriptHandler:
                     takes_files=asks.takes_files,
                 )
                 return replace(asked, messages=messages)
-            case HeldUp(question):
+            case Suspended(question):
                 if isinstance(question, ApprovalQuestion):
-                    return self._held_up(question, _state(driver, said, "", needs_yes=True), messages, arguments, call)
+                    return self._suspended(
+                        question, _state(driver, said, "", needs_yes=True), messages, arguments, call
+                    )
                 asked = FunctionResult.ask(
                     question.text,
                     resume=_state(driver, said, question.text, needs_yes=False),
@@ -226,7 +228,7 @@ class ScriptHandler:
             case Failed():
                 return self._failed(stop, driver, messages, call)
 
-    def _held_up(
+    def _suspended(
         self, question: ApprovalQuestion, state: JsonObject, messages: tuple[Message, ...], arguments: Any, call: Call
     ) -> FunctionResult:
         """The question for the approval that the run needs to continue."""
@@ -238,18 +240,18 @@ class ScriptHandler:
             function=self._definition.name,
             arguments=dict(arguments),
             nested=False,
-            goes_on=Resumed(state, "", number=call.resumed.number if call.resumed is not None else 1),
+            interrupted=Resumed(state, "", number=call.resumed.number if call.resumed is not None else 1),
             said=tuple(message.text for message in messages if message.to is None),
         )
         return FunctionResult(messages=messages, question=own)
 
-    def _ended(self, value: Value, said: SaidSoFar, context: MessageContext, call: Call) -> FunctionResult:
+    def _ended(self, value: Value, said: OutputBuffer, context: MessageContext, call: Call) -> FunctionResult:
         """Result of a completed run: its messages, else its return value, else a confirmation. No confirmation for
         scheduled and start scripts; a value is not shown if the run sent messages before a question."""
         if said.messages:
             return FunctionResult(messages=said.together(), data=value, metadata={SAID: Said.TALK})
         if value is not None and said.chars:
-            return FunctionResult(data=value, metadata={SAID_ALL: True})
+            return FunctionResult(data=value, metadata={TEXT_IN_CHAT: True})
         if isinstance(value, str) and value.strip():
             return FunctionResult(messages=(Message(value),), data=value, metadata={SAID: Said.VALUE})
         if value is not None or context.kind is Kind.TIMER or self._begins:
@@ -291,6 +293,6 @@ class ScriptHandler:
         return stop.detail if stands_alone or driver.stopped_within == stop.detail else f"{text} {stop.detail}"
 
 
-def _state(driver: Driver, said: SaidSoFar, text: str, *, needs_yes: bool) -> JsonObject:
+def _state(driver: Driver, said: OutputBuffer, text: str, *, needs_yes: bool) -> JsonObject:
     """State for resuming the run after the question `text`."""
     return {**driver.state(), "chars": said.chars + len(text), "messages": said.count, "needs_yes": needs_yes}

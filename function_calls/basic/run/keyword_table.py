@@ -87,7 +87,7 @@ class KeywordTable:
         """Effect of a script with these keywords: the strongest, and `once` if one changes stored data. An
         unknown keyword counts as `once`."""
         found = [self._keywords.get(name) for name in keywords]
-        effects = [Effect.ONCE if one is None or changes_what_is_kept(one) else one.effect for one in found]
+        effects = [Effect.ONCE if one is None or changes_stored_data(one) else one.effect for one in found]
         return max(effects, key=_STRENGTH.__getitem__, default=Effect.READ)
 
     def touches_of(self, keywords: Iterable[str]) -> frozenset[Touch]:
@@ -110,7 +110,7 @@ class KeywordTable:
         problems += missing
         names = dict.fromkeys(form.name for form in forms)
         problems += [
-            f"{name} is a keyword of {self._keywords[name].source} already" for name in names if name in self._keywords
+            f"{name} is already a keyword of {self._keywords[name].source}" for name in names if name in self._keywords
         ]
         if problems:
             raise DefinitionError(where, problems)
@@ -142,12 +142,12 @@ def _marked(modules: Iterable[ModuleType]) -> list[tuple[Callable[..., Any], Key
 
 def _forms(declaration: KeywordDeclaration) -> tuple[list[Form], list[str]]:
     forms: list[Form] = []
-    problems: list[str] = [] if declaration.forms else ['it has no form; write @basic_keyword("MY WORD {value}")']
+    problems: list[str] = [] if declaration.forms else ['no form is given; write @basic_keyword("MY WORD {value}")']
     for text in declaration.forms:
         try:
             forms.append(replace(form_of(text), checks=declaration.checks))
         except BadForm as error:
-            problems.append(f"the form `{text}` cannot be read: {error}")
+            problems.append(f"invalid form `{text}`: {error}")
     slots = {name for form in forms for name in form.slots}
     problems += [f"check: no form has the slot {{{name}}}" for name in declaration.checks if name not in slots]
     return forms, problems
@@ -165,10 +165,10 @@ def _touches(declaration: KeywordDeclaration, problems: list[str]) -> frozenset[
     try:
         touches = frozenset(map(Touch, declaration.touches))
     except ValueError:
-        problems.append(f"touches must be of {', '.join(Touch)}, not {', '.join(declaration.touches)}")
+        problems.append(f"touches must be among {', '.join(Touch)}, not {', '.join(declaration.touches)}")
         return frozenset()
     if {Touch.REACHES_OUT, Touch.STAYS_HERE} <= touches:
-        problems.append("touches: an effect that reaches out does not stay here")
+        problems.append("touches: an effect cannot both reach out and stay here")
     return touches
 
 
@@ -176,7 +176,7 @@ def _signature(function: Callable[..., Any], problems: list[str]) -> _Signature:
     try:
         hints = get_type_hints(function)
     except NameError as error:
-        problems.append(f"a type in the signature is unknown: {error}")
+        problems.append(f"unknown type in the signature: {error}")
         return _Signature({}, {})
     if not inspect.iscoroutinefunction(function):
         problems.append("it must be an `async def`")
@@ -228,7 +228,7 @@ def _handler(function: Callable[..., Any], bound: Mapping[str, object], hide: Ca
     return handle
 
 
-def changes_what_is_kept(keyword: BoundKeyword) -> bool:
+def changes_stored_data(keyword: BoundKeyword) -> bool:
     """Whether it changes data for later runs. Repeating such a statement is safe, but repeating the script is not: the
     stored value may depend on an earlier read, as for a visit counter."""
     return keyword.effect is not Effect.READ and bool(keyword.touches & {Touch.REACHES_OUT, Touch.STAYS_HERE})

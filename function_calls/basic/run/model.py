@@ -11,12 +11,12 @@ import orjson
 
 from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun
-from function_calls.basic.run.session import count_up, worded
+from function_calls.basic.run.session import count_up, translated_error
 from function_calls.basic.values import text_of
 from function_calls.ports import ChatWriter
 from function_calls.rounds.conversation import fenced
 from services.clock import Clock
-from services.llm.model import ModelMessage, Unwritten
+from services.llm.model import ModelMessage, NoTextReason
 from services.refs import JsonObject, JsonValue
 
 MOST_REQUESTS = 10
@@ -57,9 +57,9 @@ class ModelOfScripts:
         """The model's answer to `prompt`, with `about` as data. Raises RunError: UNAVAILABLE if there is no model, it
         is down, or the daily quota is used up."""
         if not prompt.strip():
-            raise worded(run, RunCode.BAD_VALUE, "model.nothing")
-        told = f"{prompt}\n\n{_as_data(about)}" if about.strip() else prompt
-        return await self._answer(run, _ASKED.format(language=run.call.profile.texts.language), told)
+            raise translated_error(run, RunCode.BAD_VALUE, "model.nothing")
+        message = f"{prompt}\n\n{_as_data(about)}" if about.strip() else prompt
+        return await self._answer(run, _ASKED.format(language=run.call.profile.texts.language), message)
 
     async def rewrite(self, run: ScriptRun, text: str) -> str:
         """`text` in better words. Raises RunError as `ask` does."""
@@ -67,30 +67,30 @@ class ModelOfScripts:
 
     async def extract(self, run: ScriptRun, text: str, fields: Sequence[str]) -> JsonObject:
         """Data in `text` as a flat map, with these fields or, without `fields`, with keys of the model's choice. Fields
-        without data are absent. Sets `run.outside`. Raises RunError as `ask` does, and UNAVAILABLE if the answer is not
-        a flat map."""
+        without data are absent. Sets `run.has_outside_text`. Raises RunError as `ask` does, and UNAVAILABLE if the
+        answer is not a flat map."""
         if not text.strip():
             return {}
         wanted = f"Its keys are these, written exactly so: {json.dumps(list(fields), ensure_ascii=False)}."
         free = "Choose short keys in small letters with _ between words."
         instructions = _EXTRACT.format(fields=wanted if fields else free)
-        run.outside = True
+        run.has_outside_text = True
         found = _fields_of(await self._answer(run, instructions, _as_data(text)), fields)
         if found is None:
-            raise worded(run, RunCode.UNAVAILABLE, "model.no_fields")
+            raise translated_error(run, RunCode.UNAVAILABLE, "model.no_fields")
         return found
 
     async def _answer(self, run: ScriptRun, instructions: str, told: str) -> str:
         if len(told) > MOST_CHARS:
-            raise worded(run, RunCode.BAD_VALUE, "model.too_long", most=MOST_CHARS)
+            raise translated_error(run, RunCode.BAD_VALUE, "model.too_long", most=MOST_CHARS)
         count_up(run, _REQUESTS, MOST_REQUESTS, "model.too_many")
         left = run.call.deadline - self._clock.monotonic() - _LEFT_SECONDS
         if left <= 0:
-            raise worded(run, RunCode.UNAVAILABLE, "no_time")
+            raise translated_error(run, RunCode.UNAVAILABLE, "no_time")
         messages = [ModelMessage("system", instructions), ModelMessage("user", told)]
         written = await self._writer.write_for(run.context, run.call.profile, messages, min(_TIMEOUT_SECONDS, left))
-        if isinstance(written, Unwritten):
-            raise worded(run, RunCode.UNAVAILABLE, f"model.{written.value}")
+        if isinstance(written, NoTextReason):
+            raise translated_error(run, RunCode.UNAVAILABLE, f"model.{written.value}")
         return written if len(written) <= MOST_ANSWER_CHARS else f"{written[:MOST_ANSWER_CHARS].rstrip()}…"
 
 

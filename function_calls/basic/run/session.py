@@ -17,9 +17,9 @@ from function_calls.spec import ApprovalQuestion, Choice, InputQuestion, Message
 from services.clock import Clock
 from services.refs import JsonObject, JsonValue
 
-NOTING = frozenset({"SET CONTEXT", "SET SYSTEM PROMPT", "BEGIN SYSTEM PROMPT"})
+NOTE_KEYWORDS = frozenset({"SET CONTEXT", "SET SYSTEM PROMPT", "BEGIN SYSTEM PROMPT"})
 """Keywords that store text for models."""
-OF_MEMBERS = frozenset(
+MEMBER_VARIABLES = frozenset(
     {"username", "user", "from", "user_id", "userid", "chat", "group", "session", "session_id", "sessionid"}
 )
 """Session variables with values chosen by members or networks: names and ids."""
@@ -56,7 +56,7 @@ def variables_of(
     return {**session, **{name.casefold(): value for name, value in given.items()}}
 
 
-class NoticedVariables(dict[str, JsonValue]):
+class ObservedVariables(dict[str, JsonValue]):
     """Variables that call `notice` when one of `names` is read."""
 
     def __init__(self, names: frozenset[str], notice: Callable[[], None]) -> None:
@@ -71,7 +71,7 @@ class NoticedVariables(dict[str, JsonValue]):
         return super().get(name, default)
 
 
-def without_given(state: JsonObject, given: Mapping[str, Value]) -> JsonObject:
+def without_session_variables(state: JsonObject, given: Mapping[str, Value]) -> JsonObject:
     """The machine's state without unchanged variables from the settings: they may be secret, and are set again when the
     run is resumed. Values derived from them belong to the script and are stored."""
     top: JsonObject = state["top"]
@@ -79,7 +79,7 @@ def without_given(state: JsonObject, given: Mapping[str, Value]) -> JsonObject:
     return {**state, "top": {name: value for name, value in top.items() if name not in names}, "given": names}
 
 
-def with_given(state: JsonObject, given: Mapping[str, Value]) -> JsonObject:
+def with_session_variables(state: JsonObject, given: Mapping[str, Value]) -> JsonObject:
     """The state with current values of the variables that `without_given` removed."""
     names: list[str] = state.get("given", [])
     return {**state, "top": {**state["top"], **{name: given.get(name) for name in names}}}
@@ -119,7 +119,7 @@ class ScriptWeb(Protocol):
 
     async def delete(self, run: ScriptRun, url: str) -> JsonObject:
         """Response of the server at `url` to DELETE. Checks the address and the run's permissions as GET does, sends
-        the run's headers, and sets `run.outside`. Raises RunError."""
+        the run's headers, and sets `run.has_outside_text`. Raises RunError."""
 
 
 class ScriptModel(Protocol):
@@ -127,7 +127,7 @@ class ScriptModel(Protocol):
 
     async def extract(self, run: ScriptRun, text: str, fields: Sequence[str]) -> JsonObject:
         """Data in `text` as a flat map, with these fields or, without `fields`, with keys of the model's choice. Fields
-        without data are absent. Counts towards the chat's daily quota and sets `run.outside`. Raises RunError
+        without data are absent. Counts towards the chat's daily quota and sets `run.has_outside_text`. Raises RunError
         (UNAVAILABLE) if there is no model or its answer is unusable."""
 
 
@@ -135,7 +135,7 @@ class EndOfRun(Exception):
     """Ends the run; its messages so far are sent."""
 
 
-class HeldUpWithin(Exception):
+class SuspendedByCall(Exception):
     """The called function asks `question`. The run is resumed with the answer and executes the keyword again."""
 
     def __init__(self, question: InputQuestion | ApprovalQuestion) -> None:
@@ -145,27 +145,27 @@ class HeldUpWithin(Exception):
 
 def count_up(run: ScriptRun, what: str, most: int, key: str) -> int:
     """Count a use of `what` and return the number of earlier uses. Raises the error `key` if that is `most` already."""
-    count = int(run.kept.get(what, 0))
+    count = int(run.stored_data.get(what, 0))
     if count >= most:
-        raise worded(run, RunCode.NOT_ALLOWED, key, most=most)
-    run.kept[what] = count + 1
+        raise translated_error(run, RunCode.NOT_ALLOWED, key, most=most)
+    run.stored_data[what] = count + 1
     return count
 
 
-def worded(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunError:
+def translated_error(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunError:
     """The runtime error with the sentence `basic.<key>` of `config/texts/`, to be raised."""
     return RunError(code, run.call.say(f"basic.{key}", **values))
 
 
 SUGGESTIONS = "suggestions"
-"""Key in `ScriptRun.kept`: suggestions under the last message, as pairs of value and label."""
+"""Key in `ScriptRun.stored_data`: suggestions under the last message, as pairs of value and label."""
 _MOST_IN_A_ROW = 5
 """A longer sequence of messages is joined into one, with a line for each."""
 MOST_MESSAGES = 100
 """Limit per run on messages that are not plain text for the whole chat; each is sent separately."""
 
 
-class SaidSoFar:
+class OutputBuffer:
     """Messages of a run since its last question, and its total output."""
 
     def __init__(self, most_chars: int, chars: int = 0, count: int = 0) -> None:
@@ -179,15 +179,15 @@ class SaidSoFar:
         """Add a message. Raises RunError over a limit."""
         chars = self.chars + len(message.text)
         if chars > self._most_chars:
-            raise RunError(RunCode.OUTPUT, f"it says more than {self._most_chars} characters")
+            raise RunError(RunCode.OUTPUT, f"more than {self._most_chars} characters of messages")
         if message != Message(message.text):
             if self.count >= MOST_MESSAGES:
-                raise RunError(RunCode.OUTPUT, f"it says more than {MOST_MESSAGES} messages one by one")
+                raise RunError(RunCode.OUTPUT, f"more than {MOST_MESSAGES} separate messages")
             self.count += 1
         self.chars = chars
         self.messages.append(message)
 
-    def say_on(self, before: str, more: str) -> bool:
+    def append_to_last(self, before: str, more: str) -> bool:
         """Append to the last message if it is `before` to the whole chat; returns whether it is. Raises as `say`."""
         if not self.messages or self.messages[-1] != Message(before):
             return False
@@ -198,10 +198,10 @@ class SaidSoFar:
 
     def together(self) -> tuple[Message, ...]:
         """The messages to send."""
-        return in_few(self.messages)
+        return joined_messages(self.messages)
 
 
-def in_few(messages: Sequence[Message]) -> tuple[Message, ...]:
+def joined_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
     """`messages`, with long sequences of plain messages joined."""
     found: list[Message] = []
     row: list[Message] = []

@@ -17,7 +17,7 @@ import orjson
 from config.sections.basic import BasicWebSettings, host_fits
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value
-from function_calls.basic.run.session import count_up, worded
+from function_calls.basic.run.session import count_up, translated_error
 from function_calls.basic.values import text_of
 from services.clock import Clock
 from services.patterns import visible
@@ -44,7 +44,7 @@ def body_value(answer: WebAnswer) -> JsonValue:
         except orjson.JSONDecodeError:
             return _text(body, content_type.get_content_charset())
         if is_deeper(value, MOST_DEPTH):
-            problem = f"the answer is JSON that is nested deeper than {MOST_DEPTH} levels"
+            problem = f"the JSON response is nested more than {MOST_DEPTH} levels deep"
             raise WebError(ErrorCode.FAILED, problem, is_unknown=True)
         return value
     return _text(body, content_type.get_content_charset())
@@ -90,7 +90,7 @@ def _known(charset: str | None) -> str:
 
 _HEADERS = "web.headers"
 _HEADER_NAMES = "web.header_names"
-"""Key in `ScriptRun.kept`. Only names are stored across questions: the values are often secret keys."""
+"""Key in `ScriptRun.stored_data`. Only names are stored across questions: the values are often secret keys."""
 _REQUESTS = "web.requests"
 _FORM = "application/x-www-form-urlencoded"
 _ACCEPT = "application/json, text/*;q=0.9, */*;q=0.5"
@@ -119,8 +119,8 @@ class _Body:
 
 
 class WebOfScripts:
-    """HTTP requests of scripts. A run's headers are in `run.passing` until it asks something; they are sent to the host
-    that the script names, but not to redirect targets."""
+    """HTTP requests of scripts. A run's headers are in `run.transient_data` until it asks something; they are sent to
+    the host that the script names, but not to redirect targets."""
 
     def __init__(self, client: WebClient, settings: BasicWebSettings, clock: Clock) -> None:
         self._client = client
@@ -159,25 +159,28 @@ class WebOfScripts:
         """Set a header of the run's requests; an empty value removes it. Raises RunError."""
         name, value = name.strip(), value.strip()
         if not _NAME.match(name):
-            raise worded(run, RunCode.BAD_VALUE, "web.header_name")
+            raise translated_error(run, RunCode.BAD_VALUE, "web.header_name")
         if name.lower() in _OURS or name.lower().startswith("proxy-"):
-            raise worded(run, RunCode.NOT_ALLOWED, "web.header_own", name=name)
+            raise translated_error(run, RunCode.NOT_ALLOWED, "web.header_own", name=name)
         if not _VALUE.match(value):
             # The value may be a secret, so the error names only the header.
-            raise worded(run, RunCode.BAD_VALUE, "web.header_value", name=name)
+            raise translated_error(run, RunCode.BAD_VALUE, "web.header_value", name=name)
         headers = {one: what for one, what in _set_headers(run).items() if one != name.lower()}
         if value:
             headers[name.lower()] = value
         if len(headers) > _MOST_HEADERS:
-            raise worded(run, RunCode.BAD_VALUE, "web.headers", most=_MOST_HEADERS)
-        run.passing[_HEADERS] = headers
-        known: list[str] = run.kept.get(_HEADER_NAMES, [])
-        run.kept[_HEADER_NAMES] = [*(one for one in known if one != name.lower()), *([name.lower()] if value else [])]
+            raise translated_error(run, RunCode.BAD_VALUE, "web.headers", most=_MOST_HEADERS)
+        run.transient_data[_HEADERS] = headers
+        known: list[str] = run.stored_data.get(_HEADER_NAMES, [])
+        run.stored_data[_HEADER_NAMES] = [
+            *(one for one in known if one != name.lower()),
+            *([name.lower()] if value else []),
+        ]
 
     def clear_headers(self, run: ScriptRun) -> None:
         """Remove all headers of the run."""
-        run.passing.pop(_HEADERS, None)
-        run.kept.pop(_HEADER_NAMES, None)
+        run.transient_data.pop(_HEADERS, None)
+        run.stored_data.pop(_HEADER_NAMES, None)
 
     async def _answer(
         self, run: ScriptRun, method: Method, url: str, body: _Body, may_ask: MayAsk, setting: str, most_bytes: int
@@ -185,7 +188,7 @@ class WebOfScripts:
         url = self._checked(run, url)
         headers = {"accept": _ACCEPT, **({"content-type": body.media_type} if body.media_type else {}), **_headers(run)}
         limits = WebLimits(timeout_seconds=self._seconds(run), body_bytes=most_bytes)
-        run.outside = True  # error texts may contain text of strangers as well
+        run.has_outside_text = True  # error texts may contain text of strangers as well
         try:
             return await self._client.request(
                 method, url, headers=headers, body=body.content, may_ask=may_ask, limits=limits
@@ -198,13 +201,13 @@ class WebOfScripts:
         requests."""
         url = _with_spaces_encoded(url.strip())
         if not re.match(r"https?://", url, re.IGNORECASE):
-            raise worded(run, RunCode.BAD_VALUE, "web.address")
+            raise translated_error(run, RunCode.BAD_VALUE, "web.address")
         if re.search(r"\s", url):
-            raise worded(run, RunCode.BAD_VALUE, "web.space", host=_host(run, url))
+            raise translated_error(run, RunCode.BAD_VALUE, "web.space", host=_host(run, url))
         if "@" in re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]:
-            raise worded(run, RunCode.BAD_VALUE, "web.user", host=_host(run, url))
+            raise translated_error(run, RunCode.BAD_VALUE, "web.user", host=_host(run, url))
         if len(url) > _MOST_URL_CHARS:
-            raise worded(run, RunCode.BAD_VALUE, "web.long_address", most=_MOST_URL_CHARS)
+            raise translated_error(run, RunCode.BAD_VALUE, "web.long_address", most=_MOST_URL_CHARS)
         count_up(run, _REQUESTS, self._settings.requests, "web.too_many")
         return url
 
@@ -212,7 +215,7 @@ class WebOfScripts:
         """Timeout of a request, which leaves time for the rest of the run."""
         left = run.call.deadline - self._clock.monotonic() - _LEFT_SECONDS
         if left <= 0:
-            raise worded(run, RunCode.UNAVAILABLE, "no_time")
+            raise translated_error(run, RunCode.UNAVAILABLE, "no_time")
         return min(self._settings.timeout_seconds, left)
 
     def _body(self, run: ScriptRun, data: Value) -> _Body:
@@ -220,9 +223,9 @@ class WebOfScripts:
         try:
             body = _encoded(data, _headers(run).get("content-type", ""))
         except ValueError:
-            raise worded(run, RunCode.BAD_VALUE, "no_text") from None
+            raise translated_error(run, RunCode.BAD_VALUE, "no_text") from None
         if len(body.content) > _MOST_BODY_BYTES:
-            raise worded(run, RunCode.BAD_VALUE, "web.long_body", most=_MOST_BODY_BYTES // 1024)
+            raise translated_error(run, RunCode.BAD_VALUE, "web.long_body", most=_MOST_BODY_BYTES // 1024)
         return body
 
     def _value(self, run: ScriptRun, url: str, answer: WebAnswer, *, is_change: bool) -> Value:
@@ -240,15 +243,15 @@ def _headers(run: ScriptRun) -> Mapping[str, str]:
     """Headers of a request. Raises RunError if a header's value was lost by a question: without it, the request would
     be a different one."""
     headers = _set_headers(run)
-    names: list[str] = run.kept.get(_HEADER_NAMES, [])
+    names: list[str] = run.stored_data.get(_HEADER_NAMES, [])
     gone = next((name for name in names if name not in headers), None)
     if gone is not None:
-        raise worded(run, RunCode.BAD_VALUE, "web.header_gone", name=gone)
+        raise translated_error(run, RunCode.BAD_VALUE, "web.header_gone", name=gone)
     return headers
 
 
 def _set_headers(run: ScriptRun) -> Mapping[str, str]:
-    headers: Mapping[str, str] = run.passing.get(_HEADERS, {})
+    headers: Mapping[str, str] = run.transient_data.get(_HEADERS, {})
     return headers
 
 
@@ -280,13 +283,13 @@ def _fault(run: ScriptRun, error: WebError, url: str, setting: str, *, is_change
         return RunError(RunCode.UNKNOWN_OUTCOME, str(error))
     host = error.barred or _host(run, url)
     if error.barred:
-        return worded(run, RunCode.NOT_ALLOWED, "web.barred", host=host, setting=setting)
+        return translated_error(run, RunCode.NOT_ALLOWED, "web.barred", host=host, setting=setting)
     if error.code is ErrorCode.REFUSED:
-        return worded(run, RunCode.NOT_ALLOWED, "web.refused", host=host)
+        return translated_error(run, RunCode.NOT_ALLOWED, "web.refused", host=host)
     if error.status:
-        return worded(run, RunCode.UNAVAILABLE, "web.status", host=host, status=error.status)
+        return translated_error(run, RunCode.UNAVAILABLE, "web.status", host=host, status=error.status)
     key = "web.unusable" if error.code is ErrorCode.FAILED else "web.unreachable"
-    return worded(run, RunCode.UNAVAILABLE, key, host=host)
+    return translated_error(run, RunCode.UNAVAILABLE, key, host=host)
 
 
 def _host(run: ScriptRun, url: str) -> str:
@@ -330,7 +333,7 @@ async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Cal
     except WorkspaceError as fault:
         raise _files_fault(run, fault, path) from None
     except OSError:
-        raise worded(run, RunCode.UNAVAILABLE, "files.out_of_order") from None
+        raise translated_error(run, RunCode.UNAVAILABLE, "files.out_of_order") from None
 
 
 async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
@@ -340,17 +343,17 @@ async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
     if isinstance(file, dict):
         name, file = str(file.get("name") or ""), file.get("url") or file.get("name")
     if not isinstance(file, str) or not file.strip():
-        raise RunError(RunCode.WRONG_TYPE, 'a file is named by a text, such as "report.csv"')
+        raise RunError(RunCode.WRONG_TYPE, 'a file name must be a text, such as "report.csv"')
     if file.startswith("data:"):
         content, media_type = data_in(file), media_type_in(file)
         if content is None:
-            raise worded(run, RunCode.BAD_VALUE, "files.unreadable")
+            raise translated_error(run, RunCode.BAD_VALUE, "files.unreadable")
         return Loaded(file_name(name, media_type or "text/plain"), media_type or "text/plain", content)
     if "\n" in file:
         return Loaded(file_name(name or _TEXT, "text/plain"), "text/plain", file.encode("utf-8", "replace"))
     if re.match(r"[a-z]+://", file, re.IGNORECASE):
-        raise worded(run, RunCode.BAD_VALUE, "files.is_page")
-    run.outside = True
+        raise translated_error(run, RunCode.BAD_VALUE, "files.is_page")
+    run.has_outside_text = True
     path = file
     content = await in_folder(run, workspaces, path, lambda folder: folder.read(path))
     own_name = path.rstrip("/").rpartition("/")[2]

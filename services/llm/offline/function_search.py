@@ -85,14 +85,14 @@ class FunctionSearch:
     def _scores(self, parts: Sequence[Sequence[str]]) -> dict[int, float]:
         """Score of each function: word matches overall and for its best wish, share of its description covered, and
         common topics."""
-        said = dict.fromkeys(term for part in parts for term in part)
-        known = self._words.rarest(said, _MOST_TERMS)
+        query_terms = dict.fromkeys(term for part in parts for term in part)
+        known = self._words.rarest(query_terms, _MOST_TERMS)
         totals = self._of_wishes(parts, known)
         most = max(totals.values(), default=0.0)
         get = totals.get
         for number, share in self._words.coverages(known).items():
             totals[number] = get(number, 0.0) + _COVERAGE * most * share
-        for number, score in self._topics.scores(_topics(said)).items():
+        for number, score in self._topics.scores(_topics(query_terms)).items():
             totals[number] = get(number, 0.0) + _TOPIC * score
         return totals
 
@@ -133,10 +133,10 @@ class FunctionSearch:
             totals[number] = totals.get(number, 0.0) + _EXAMPLE * most * match.score
 
 
-def _topics(said: Iterable[str]) -> dict[str, float]:
+def _topics(query_terms: Iterable[str]) -> dict[str, float]:
     """Topics of the words; a word with several topics weighs less in each."""
     weights: dict[str, float] = {}
-    for term in said:
+    for term in query_terms:
         topics = topics_of(term)
         if topics:
             weight = 1 / math.sqrt(len(topics))

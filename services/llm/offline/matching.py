@@ -74,11 +74,11 @@ class Alignment:
 class Aligner:
     """Aligns one message with templates; costs that depend only on the slot are cached."""
 
-    def __init__(self, said: Utterance, lexicon: Lexicon) -> None:
-        self._said = said
+    def __init__(self, utterance: Utterance, lexicon: Lexicon) -> None:
+        self._utterance = utterance
         self._lexicon = lexicon
-        previous = (None, *said.words[:-1])
-        self._skip = [_skip_cost(word, before) for before, word in zip(previous, said.words, strict=True)]
+        previous = (None, *utterance.words[:-1])
+        self._skip = [_skip_cost(word, before) for before, word in zip(previous, utterance.words, strict=True)]
         self.leftover_cost = sum(self._skip)
         """Cost of skipping every word of the message."""
         self._absorb: dict[tuple[int, str], tuple[list[float], list[float]]] = {}
@@ -103,7 +103,7 @@ class Aligner:
         weight, wanted, concepts = literal.weight, literal.stem, literal.concepts
         after, choice = [before[0] + weight], [_SKIP_ITEM]
         last = after[0]
-        for place, word in enumerate(self._said.words):
+        for place, word in enumerate(self._utterance.words):
             best, how = before[place + 1] + weight, _SKIP_ITEM
             skipped = last + self._skip[place]
             if skipped < best:
@@ -130,7 +130,7 @@ class Aligner:
         skip = _SKIP_REQUIRED if slot.required else _SKIP_OPTIONAL
         after, choice = [before[0] + skip], [_SKIP_ITEM]
         last, inside, start = after[0], inf, 0
-        for place, word in enumerate(self._said.words):
+        for place, word in enumerate(self._utterance.words):
             opened = before[place] + opening[place] + (0.0 if word.is_after_break else unbroken)
             if opened < inside:
                 inside, start = opened, place
@@ -151,7 +151,7 @@ class Aligner:
         matched = content = 0.0
         spans: list[Span] = []
         lost: set[int] = set()
-        place, number, skipped = len(self._said.words), len(template.items), 0
+        place, number, skipped = len(self._utterance.words), len(template.items), 0
         while number:
             item, how = template.items[number - 1], choices[number - 1][place]
             if how == _SKIP_WORD:
@@ -163,7 +163,7 @@ class Aligner:
                 lost.add(number)
             elif isinstance(item, Literal):
                 place -= 1
-                share = 1.0 if self._said.words[place].meaning.stem == item.stem else 1 - _CONCEPT_SHARE
+                share = 1.0 if self._utterance.words[place].meaning.stem == item.stem else 1 - _CONCEPT_SHARE
                 matched += item.weight * share
                 content += item.weight * share if item.tells else 0.0
             else:
@@ -174,7 +174,7 @@ class Aligner:
 
     def _bonus(self, span: Span) -> float:
         fitting = span.slot.kind in TYPED and any(
-            fits(self._said.words[at], span.slot) for at in range(span.first, span.last + 1)
+            fits(self._utterance.words[at], span.slot) for at in range(span.first, span.last + 1)
         )
         return TYPED_BONUS if fitting else 0.0
 
@@ -183,7 +183,7 @@ class Aligner:
         key = (function, slot.name)
         known = self._absorb.get(key)
         if known is None:
-            words = self._said.words
+            words = self._utterance.words
             known = self._absorb[key] = (
                 [self._absorption_of(word, slot, function) for word in words],
                 [_opening_of(word, slot) for word in words],
@@ -276,10 +276,10 @@ class Filled:
     """Slots whose words are not a valid value."""
 
 
-def filled(said: Utterance, alignment: Alignment, facts: FunctionFacts) -> Filled:
+def filled(utterance: Utterance, alignment: Alignment, facts: FunctionFacts) -> Filled:
     """Extract the arguments of a call from `alignment`."""
     slots = facts.slots
-    raw = _raw_texts(said, alignment.spans, slots, facts.own_stems)
+    raw = _raw_texts(utterance, alignment.spans, slots, facts.own_stems)
     arguments: dict[str, JsonValue] = {}
     unusable: list[str] = []
     for name in dict.fromkeys((*(span.slot.name for span in alignment.spans), *raw)):
@@ -288,57 +288,63 @@ def filled(said: Utterance, alignment: Alignment, facts: FunctionFacts) -> Fille
             unusable.append(name)
         else:
             arguments[name] = value
-    _take_sole_number(said, alignment.spans, slots, arguments)
+    _take_sole_number(utterance, alignment.spans, slots, arguments)
     missing = tuple(name for name, slot in slots.items() if slot.required and name not in arguments)
     return Filled(arguments, missing, tuple(unusable))
 
 
 def _raw_texts(
-    said: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], own: frozenset[str]
+    utterance: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], own: frozenset[str]
 ) -> dict[str, str]:
     """Trimmed text of each slot. A time at either end of a text moves to an unfilled time slot. Words that all belong
     to the function itself (`own`, as `my todo list` of a todo function) are not a value."""
     texts: dict[str, str] = {}
-    taken = {span.slot.name for span in spans}
-    free_time = next((name for name, slot in slots.items() if slot.kind is SlotKind.TIME and name not in taken), None)
+    filled_names = {span.slot.name for span in spans}
+    free_time = next(
+        (name for name, slot in slots.items() if slot.kind is SlotKind.TIME and name not in filled_names), None
+    )
     for span in spans:
         words: _Range | None
         if span.slot.kind in TYPED:
-            words = _fitting(said, span)
+            words = _fitting(utterance, span)
         else:
-            words = _trimmed(said, span.slot, (span.first, _end_before_a_time(said, span, spans)))
-            inner, time = _parted(said, words)
+            words = _trimmed(utterance, span.slot, (span.first, _end_before_a_time(utterance, span, spans)))
+            inner, time = _parted(utterance, words)
             if free_time is not None and inner is not None and time is not None:
-                texts[free_time], free_time, words = said.between(*time), None, inner
-            elif span.slot.kind is SlotKind.SHORT and not _is_bare_number(said, words):
+                texts[free_time], free_time, words = utterance.between(*time), None, inner
+            elif span.slot.kind is SlotKind.SHORT and not _is_bare_number(utterance, words):
                 words = inner
-            words = _less_own(said, span.slot, _trimmed(said, span.slot, words), own) if words is not None else None
-        if words is not None and not _says_nothing(said.words[words[0] : words[1] + 1], span.slot, own):
-            texts[span.slot.name] = said.between(*words)
+            words = (
+                _less_own(utterance, span.slot, _trimmed(utterance, span.slot, words), own)
+                if words is not None
+                else None
+            )
+        if words is not None and not _says_nothing(utterance.words[words[0] : words[1] + 1], span.slot, own):
+            texts[span.slot.name] = utterance.between(*words)
     return texts
 
 
-def _end_before_a_time(said: Utterance, span: Span, spans: Sequence[Span]) -> int:
+def _end_before_a_time(utterance: Utterance, span: Span, spans: Sequence[Span]) -> int:
     """Last word of a text, without the preposition of a directly following time: `pizza at` before `7pm`."""
     is_followed = any(one.slot.kind is SlotKind.TIME and one.first == span.last + 1 for one in spans)
-    loses_one = is_followed and span.last > span.first and said.words[span.last].text in _BEFORE_TIMES
+    loses_one = is_followed and span.last > span.first and utterance.words[span.last].text in _BEFORE_TIMES
     return span.last - loses_one
 
 
-def _is_bare_number(said: Utterance, whole: _Range) -> bool:
+def _is_bare_number(utterance: Utterance, whole: _Range) -> bool:
     """Whether the range is a single number, which is kept as a value although it could be an hour."""
-    return whole[0] == whole[1] and said.words[whole[0]].meaning.is_number
+    return whole[0] == whole[1] and utterance.words[whole[0]].meaning.is_number
 
 
-def _fitting(said: Utterance, span: Span) -> _Range | None:
+def _fitting(utterance: Utterance, span: Span) -> _Range | None:
     """Range from the first to the last word that looks like a value; drops prepositions around it."""
-    fitting = [at for at in range(span.first, span.last + 1) if fits(said.words[at], span.slot)]
+    fitting = [at for at in range(span.first, span.last + 1) if fits(utterance.words[at], span.slot)]
     return (fitting[0], fitting[-1]) if fitting else None
 
 
-def _parted(said: Utterance, whole: _Range) -> tuple[_Range | None, _Range | None]:
+def _parted(utterance: Utterance, whole: _Range) -> tuple[_Range | None, _Range | None]:
     """Split off a time at either end of `whole`; if both ends have one, return the longer."""
-    words = said.words
+    words = utterance.words
     first, last = whole
     while first <= last and words[last].is_time:
         last -= 1
@@ -352,11 +358,11 @@ def _parted(said: Utterance, whole: _Range) -> tuple[_Range | None, _Range | Non
     return (first, last), max((before, after), key=lambda part: part[1] - part[0])
 
 
-def _trimmed(said: Utterance, slot: Slot, whole: _Range) -> _Range:
+def _trimmed(utterance: Utterance, slot: Slot, whole: _Range) -> _Range:
     """Strip loose words: from short values all fillers at the ends, from free text only polite words."""
     loose = _LOOSE_SHORT if slot.kind is SlotKind.SHORT else _LOOSE
     leading = loose | _LEADING
-    words = said.words
+    words = utterance.words
     first, last = whole
     while last > first and words[last].text in loose and not words[last].is_time:
         last -= 1
@@ -368,11 +374,11 @@ def _trimmed(said: Utterance, slot: Slot, whole: _Range) -> _Range:
     return first, last
 
 
-def _less_own(said: Utterance, slot: Slot, whole: _Range, own: frozenset[str]) -> _Range:
+def _less_own(utterance: Utterance, slot: Slot, whole: _Range, own: frozenset[str]) -> _Range:
     """Strip the function's own words from the start of a short value: `forecast Oslo` becomes Oslo."""
     first, last = whole
-    while slot.kind is SlotKind.SHORT and first < last and said.words[first].meaning.stem in own:
-        first, last = _trimmed(said, slot, (first + 1, last))
+    while slot.kind is SlotKind.SHORT and first < last and utterance.words[first].meaning.stem in own:
+        first, last = _trimmed(utterance, slot, (first + 1, last))
     return first, last
 
 
@@ -385,18 +391,18 @@ def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> boo
 
 
 def _take_sole_number(
-    said: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], arguments: dict[str, JsonValue]
+    utterance: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], arguments: dict[str, JsonValue]
 ) -> None:
     """Assign the only unused number to the only unfilled number parameter."""
     numeric = [slot for slot in slots.values() if slot.kind is SlotKind.NUMBER]
     if len(numeric) != 1 or numeric[0].name in arguments:
         return
-    taken = {at for span in spans for at in range(span.first, span.last + 1)}
+    used = {at for span in spans for at in range(span.first, span.last + 1)}
     loose = [
-        at for at, word in enumerate(said.words) if word.meaning.is_number and not word.is_time and at not in taken
+        at for at, word in enumerate(utterance.words) if word.meaning.is_number and not word.is_time and at not in used
     ]
     if len(loose) == 1:
-        value = value_of(said.between(loose[0], loose[0]), numeric[0])
+        value = value_of(utterance.between(loose[0], loose[0]), numeric[0])
         if value is not None:
             arguments[numeric[0].name] = value
 
@@ -415,20 +421,22 @@ _ONE_WORD, _ONE_WORD_ENOUGH = 0.3, 2
 _TAKES_AWAY, _NEGATED, _ASKS = 0.3, 0.3, 0.3
 
 
-def likeness(said: Utterance, alignment: Alignment) -> float:
+def likeness(utterance: Utterance, alignment: Alignment) -> float:
     """Similarity from 0 (nothing in common) to 1 (same words): matched weight relative to the remaining cost."""
     if not alignment.matched:
         return 0.0
     template = alignment.template
     cost = (
-        alignment.cost + _lost_cost(said, alignment) + sum(_span_cost(said, alignment, one) for one in alignment.spans)
+        alignment.cost
+        + _lost_cost(utterance, alignment)
+        + sum(_span_cost(utterance, alignment, one) for one in alignment.spans)
     )
     if not template.content_words and not alignment.spans:
         cost += _WORDLESS * (alignment.skipped + len(alignment.lost))
     return 2 * alignment.matched / (2 * alignment.matched + cost)
 
 
-def score(said: Utterance, alignment: Alignment, like: float, values: Filled, facts: FunctionFacts) -> float:
+def score(utterance: Utterance, alignment: Alignment, like: float, values: Filled, facts: FunctionFacts) -> float:
     """`like` minus penalties: missing or unusable values, few content words, and a destructive, negated or questioning
     message for a function of another kind."""
     template = alignment.template
@@ -437,42 +445,42 @@ def score(said: Utterance, alignment: Alignment, like: float, values: Filled, fa
     total = like - _MISSING * len(values.missing) - _UNUSABLE * len(values.unusable)
     if alignment.content < template.content_weight * _THIN_SHARE:
         total -= _THIN
-    if len(template.items) == 1 and len(said.words) > _ONE_WORD_ENOUGH:
+    if len(template.items) == 1 and len(utterance.words) > _ONE_WORD_ENOUGH:
         total -= _ONE_WORD
-    if said.is_destructive and not facts.is_destructive:
+    if utterance.is_destructive and not facts.is_destructive:
         total -= _TAKES_AWAY
     if facts.writes:
-        total -= _NEGATED if said.is_negated else 0.0
-        total -= _ASKS if said.is_question else 0.0
+        total -= _NEGATED if utterance.is_negated else 0.0
+        total -= _ASKS if utterance.is_question else 0.0
     return max(0.0, total)
 
 
-def _lost_cost(said: Utterance, alignment: Alignment) -> float:
-    return sum(_cost_of_loss(said, alignment.template.items[number]) for number in alignment.lost)
+def _lost_cost(utterance: Utterance, alignment: Alignment) -> float:
+    return sum(_cost_of_loss(utterance, alignment.template.items[number]) for number in alignment.lost)
 
 
-def _cost_of_loss(said: Utterance, item: Literal | Slot) -> float:
+def _cost_of_loss(utterance: Utterance, item: Literal | Slot) -> float:
     """Penalty for a lost item: without its action, question word or shown value, the message probably means something
     else."""
     if isinstance(item, Literal):
         if item.is_action:
             return _LOST_ACTION
         if item.is_question:
-            return _OTHER_QUESTION if said.is_question else _LOST_QUESTION
+            return _OTHER_QUESTION if utterance.is_question else _LOST_QUESTION
         return 0.0
     if not item.required:
         return 0.0
     return _LOST_TYPED if item.kind in TYPED else _LOST_VALUE
 
 
-def _span_cost(said: Utterance, alignment: Alignment, span: Span) -> float:
+def _span_cost(utterance: Utterance, alignment: Alignment, span: Span) -> float:
     """Penalty for unlikely values: short values are rarely long or personal, and follow the example's preposition."""
     template = alignment.template
-    length = _length(said, span)
+    length = _length(utterance, span)
     if span.slot.kind is not SlotKind.SHORT:
         return _LOOSE_WORD * max(0, length - _SHORT_WORDS) if template.content_words <= 1 else 0.0
     cost = _EXTRA_WORD * max(0, length - (_SHORT_WORDS if template.content_words else 1))
-    cost += _PERSONAL_WORD * sum(word.text in _PERSONAL for word in said.words[span.first : span.last + 1])
+    cost += _PERSONAL_WORD * sum(word.text in _PERSONAL for word in utterance.words[span.first : span.last + 1])
     return cost + (_LOST_PREPOSITION if _lost_its_preposition(template, alignment.lost, span.item) else 0.0)
 
 
@@ -481,9 +489,11 @@ def _lost_its_preposition(template: Template, lost: frozenset[int], number: int)
     return isinstance(before, Literal) and before.is_preposition and number - 1 in lost
 
 
-def _length(said: Utterance, span: Span) -> int:
+def _length(utterance: Utterance, span: Span) -> int:
     """Length in words without fillers and times; two Chinese characters count as one word."""
-    words = (word for word in said.words[span.first : span.last + 1] if not word.meaning.is_filler and not word.is_time)
+    words = (
+        word for word in utterance.words[span.first : span.last + 1] if not word.meaning.is_filler and not word.is_time
+    )
     return round(sum(0.5 if word.is_han else 1.0 for word in words))
 
 
@@ -519,20 +529,20 @@ class ExampleIndex:
     def matches(self, text: str, limit: int = 3, *, among: Container[str] | None = None) -> list[Match]:
         """At most `limit` functions that resemble `text`, best first; ties in registration order. `among` restricts the
         names."""
-        said = read(text)
-        if not said.words:
+        utterance = read(text)
+        if not utterance.words:
             return []
         best: dict[int, tuple[float, Alignment, Filled]] = {}
-        aligner = Aligner(said, self._lexicon)
+        aligner = Aligner(utterance, self._lexicon)
         last = 0.0  # lowest score within the limit so far
-        for bound, number in self._candidates(said, aligner.leftover_cost, among):
+        for bound, number in self._candidates(utterance, aligner.leftover_cost, among):
             if bound < last - _ROUNDING:
                 break
             function = self._templates[number].function
             known = best[function][0] if function in best else 0.0
             if known >= bound:
                 continue
-            found = self._compared(said, aligner, self._templates[number], known)
+            found = self._compared(utterance, aligner, self._templates[number], known)
             if found is not None:
                 best[function] = found
                 if len(best) >= limit:
@@ -541,16 +551,16 @@ class ExampleIndex:
         return [self._match(number, *found) for number, found in ranked]
 
     def _compared(
-        self, said: Utterance, aligner: Aligner, template: Template, known: float
+        self, utterance: Utterance, aligner: Aligner, template: Template, known: float
     ) -> tuple[float, Alignment, Filled] | None:
         """Score of `template` with its alignment and values; None unless it exceeds `known`."""
         alignment = aligner.align(template)
-        like = likeness(said, alignment)
+        like = likeness(utterance, alignment)
         if like <= max(WORTH_A_LOOK, known):
             return None
         facts = self._lexicon.facts[template.function]
-        values = filled(said, alignment, facts)
-        total = score(said, alignment, like, values, facts)
+        values = filled(utterance, alignment, facts)
+        total = score(utterance, alignment, like, values, facts)
         return (total, alignment, values) if total > known else None
 
     def _match(self, number: int, score: float, alignment: Alignment, values: Filled) -> Match:
@@ -566,11 +576,11 @@ class ExampleIndex:
                 self._postings[f"={concept}"].append((number, literal.weight))
 
     def _candidates(
-        self, said: Utterance, leftover_cost: float, among: Container[str] | None
+        self, utterance: Utterance, leftover_cost: float, among: Container[str] | None
     ) -> list[tuple[float, int]]:
         """Templates worth aligning with the upper bound of their score, highest first."""
         shared: defaultdict[int, float] = defaultdict(float)
-        for key in self._keys(said):
+        for key in self._keys(utterance):
             for number, weight in self._postings.get(key, ()):
                 shared[number] += weight
         for number in self._wordless:
@@ -582,9 +592,9 @@ class ExampleIndex:
         )
         return sorted((one for one in bounds if one[0] >= WORTH_A_LOOK), key=lambda one: (-one[0], one[1]))
 
-    def _keys(self, said: Utterance) -> Iterator[str]:
+    def _keys(self, utterance: Utterance) -> Iterator[str]:
         seen: set[str] = set()
-        for word in said.words:
+        for word in utterance.words:
             if word.meaning.is_filler:
                 continue
             for key in (word.meaning.stem, *(f"={concept}" for concept in word.meaning.concepts)):

@@ -43,13 +43,13 @@ class OfflineModel:
         """Answer with a call, with suggestions of functions, or with how to connect a model."""
         phrases = self._texts.of(request.language)
         if request.messages and request.messages[-1].role == "tool":
-            return self._words(_told_by_function(request.messages[-1].content) or phrases.say("offline.done"))
+            return self._words(_function_texts(request.messages[-1].content) or phrases.say("offline.done"))
         offer = request.everything or request.offer
         if offer is None or request.tool_choice == "none":
             return self._words(phrases.say("offline.no_model"))
-        said = spoken_text(request.messages)
-        matches = self._index_of(offer).matches(said, _MOST_GUESSES)
-        call = call_for(matches, said)
+        text = user_text(request.messages)
+        matches = self._index_of(offer).matches(text, _MOST_GUESSES)
+        call = call_for(matches, text)
         if call is not None:
             return ModelAnswer(calls=(call,), finish="tool_calls", model=self.name, final=True)
         return self._words(_in_words(matches, phrases))
@@ -78,7 +78,7 @@ class OfflineModel:
         return known[1]
 
 
-def spoken_text(messages: Sequence[ModelMessage]) -> str:
+def user_text(messages: Sequence[ModelMessage]) -> str:
     """Content of the last user message, or its part after the first line `---`: the part above names the speaker and
     quotes. Empty without a user message."""
     content = next((message.content for message in reversed(messages) if message.role == "user"), "")
@@ -86,7 +86,7 @@ def spoken_text(messages: Sequence[ModelMessage]) -> str:
     return (below if divider else above).strip()
 
 
-def call_for(matches: Sequence[Match], said: str, shift: float = 0.0) -> ToolCall | None:
+def call_for(matches: Sequence[Match], text: str, shift: float = 0.0) -> ToolCall | None:
     """Call justified by the best of `matches`, or None. A call of a function with effects is `uncertain` unless its
     score is near certain. `shift` is added to every threshold."""
     if not matches:
@@ -96,7 +96,7 @@ def call_for(matches: Sequence[Match], said: str, shift: float = 0.0) -> ToolCal
     if best.score < (ASK_THRESHOLD if writes else READ_THRESHOLD) + shift:
         return None
     raw = json.dumps(best.arguments, ensure_ascii=False, sort_keys=True)
-    digest = hashlib.sha256(f"{best.function.name}\n{raw}\n{said}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{best.function.name}\n{raw}\n{text}".encode()).hexdigest()
     return ToolCall(
         id=f"call_{digest[:16]}",
         name=best.function.name,
@@ -147,7 +147,9 @@ def _sample(slot: Slot) -> str:
 def _in_words(matches: Sequence[Match], phrases: Phrases) -> str:
     """Suggest functions by their commands; without suggestions explain how to connect a model."""
     guesses = [
-        match.function.commands for match in matches if match.score >= NAME_THRESHOLD and match.function.commands
+        match.function.commands
+        for match in matches
+        if match.score >= NAME_THRESHOLD and match.function.commands and match.function.is_set_up()
     ]
     if not guesses:
         return phrases.say("offline.no_model")
@@ -161,15 +163,15 @@ def _command_in(language: str, commands: Sequence[str]) -> str:
     return next((command for command in commands if is_unspaced(command) == unspaced), commands[0])
 
 
-def _told_by_function(content: str) -> str:
+def _function_texts(content: str) -> str:
     """Messages that the function sent to the chat, or the message of its error; may be empty."""
     try:
-        told: JsonValue = json.loads(content)
+        result: JsonValue = json.loads(content)
     except ValueError:
         return content.strip()
-    if not isinstance(told, dict):
+    if not isinstance(result, dict):
         return ""
-    said = told.get("said_in_chat")
-    if isinstance(said, list):
-        return "\n".join(str(line) for line in said)
-    return str(told.get("message") or told.get("asked") or "")
+    texts = result.get("said_in_chat")
+    if isinstance(texts, list):
+        return "\n".join(str(line) for line in texts)
+    return str(result.get("message") or result.get("asked") or "")

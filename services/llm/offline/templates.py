@@ -144,12 +144,12 @@ def _counts_something(text: str) -> bool:
 
 def _choice(text: str, choices: Sequence[tuple[str, JsonValue]]) -> JsonValue | None:
     """Value of the longest choice that occurs in `text` as whole words."""
-    said = {stem(word) for word in re.findall(r"\w+", text)}
+    stems = {stem(word) for word in re.findall(r"\w+", text)}
     for written, value in choices:
         if is_unspaced(written):
             if written in text:
                 return value
-        elif all(stem(word) in said for word in written.split()):
+        elif all(stem(word) in stems for word in written.split()):
             return value
     return None
 

@@ -62,12 +62,12 @@ def _turns(messages: Iterable[ModelMessage], *, echo_reasoning: bool) -> list[Js
 def _blocks(message: ModelMessage, *, echo_reasoning: bool) -> list[JsonObject]:
     if message.role == "tool":
         return [{"type": "tool_result", "tool_use_id": _id(message.call_id), "content": message.content}]
-    kept = (message.opaque or {}).get("anthropic")
-    if kept:
-        return [block for block in kept["content"] if echo_reasoning or block.get("type") not in _THOUGHTS]
+    opaque = (message.opaque or {}).get("anthropic")
+    if opaque:
+        return [block for block in opaque["content"] if echo_reasoning or block.get("type") not in _THOUGHTS]
     # The API rejects empty text blocks.
-    said = [_text(message.content)] if message.content.strip() else []
-    return [*said, *(_tool_use(call) for call in message.calls)]
+    text_blocks = [_text(message.content)] if message.content.strip() else []
+    return [*text_blocks, *(_tool_use(call) for call in message.calls)]
 
 
 def _tool_use(call: ToolCall) -> JsonObject:

@@ -48,8 +48,8 @@ def functions_prompt(offer: Offer, form: str, write: WriteCalls) -> str:
 def _described(function: OfferedFunction, write: WriteCalls) -> str:
     sample = write([(function.name, sample_arguments(function))])
     if function.system_prompt:
-        said = function.system_prompt.replace("{schema}", sample)
-        return f"### {function.name}\n{said}" if sample in said else f"### {function.name}\n{said}\n{sample}"
+        prompt = function.system_prompt.replace("{schema}", sample)
+        return f"### {function.name}\n{prompt}" if sample in prompt else f"### {function.name}\n{prompt}\n{sample}"
     schema = orjson.dumps(function.parameters).decode()
     return f"### {function.name}\n{function.description}\nArguments, as JSON Schema: {schema}\n{sample}"
 
@@ -171,18 +171,20 @@ class TextProtocol:
                 faulty = {call.id for call in message.calls if call.arguments is None}
                 if not plain or plain[-1]["role"] == "system":
                     _add(plain, "user", "…")
-                _add(plain, "assistant", self._said(message))
+                _add(plain, "assistant", self._assistant_text(message))
             elif message.role == "tool":
                 name = escape(called.get(message.call_id) or "unknown")
-                again = "\nThe block has to be exactly in the form of the samples." if message.call_id in faulty else ""
-                _add(plain, "user", f'{RESULT}"{name}">{_inert(message.content)}</result>{again}')
+                reminder = (
+                    "\nThe block has to be exactly in the form of the samples." if message.call_id in faulty else ""
+                )
+                _add(plain, "user", f'{RESULT}"{name}">{_inert(message.content)}</result>{reminder}')
             elif message.role == "system" and not plain:
                 _add(plain, "system", message.content)
             else:
                 _add(plain, "user", _inert(message.content))
         return plain
 
-    def _said(self, message: ModelMessage) -> str:
+    def _assistant_text(self, message: ModelMessage) -> str:
         """The assistant's text with its calls; unreadable calls as the model wrote them."""
         readable = [(call.name, call.arguments) for call in message.calls if call.arguments is not None]
         blocks = [self._write(readable)] if readable else []

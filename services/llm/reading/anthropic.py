@@ -172,8 +172,8 @@ def _read_message(data: JsonObject, request_id: str) -> ModelAnswer:
     if finish == "refusal":
         raise ModelError(ErrorCode.CONTENT_FILTERED, "the model refused", request_id=request_id)
     found = read_calls({"tool_calls": [_entry(block) for block in blocks if block.get("type") == "tool_use"]}, "")
-    said = "".join(_texts(blocks))
-    visible = visible_text(said)
+    message_text = "".join(_texts(blocks))
+    visible = visible_text(message_text)
     has_calls = bool(found.calls or found.unreadable)
     refuse_finish(finish, has_calls, bool(visible.text.strip()), request_id)
     if visible.leaked and not found.calls:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import orjson
 
 from services.llm.model import Offer
-from services.llm.reading.markup import ReadText, Visible, is_call, spoken, visible_text
+from services.llm.reading.markup import ReadText, Visible, is_call, visible_text, without_markup
 from services.llm.reading.tool_arguments import MAX_ARGUMENT_CHARACTERS, exact_json, python_literal, typed
 from services.llm.reading.tool_calls import plain_name, read_calls
 from services.patterns import lazy_pattern
@@ -150,7 +150,7 @@ def reader_for(dialect: str | None, offer: Offer | None) -> ReadText:
     notations, schemas = DIALECTS[dialect], _schemas(offer)
 
     def read(content: str, seed: str = "") -> Visible:
-        text = spoken(content)
+        text = without_markup(content)
         for notation in notations:
             found = notation.begins.search(text)
             if found is None or len(text) - found.start() > MAX_ARGUMENT_CHARACTERS:

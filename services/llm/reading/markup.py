@@ -83,7 +83,7 @@ def visible_text(content: str, seed: str = "") -> Visible:
     """`content` without reasoning, cut at the first leaked token or call. Parses no calls."""
     if not has_signs(content):
         return Visible(content, leaked=False)
-    text = spoken(content)
+    text = without_markup(content)
     found = _MARKUP.search(text)
     if found:
         return Visible(text[: found.start()].rstrip(), leaked=True)
@@ -97,7 +97,7 @@ def has_signs(content: str) -> bool:
     return _SIGN.search(content) is not None
 
 
-def spoken(content: str) -> str:
+def without_markup(content: str) -> str:
     """`content` without reasoning and end-of-turn tokens."""
     return _without_turn_ends(_without_reasoning(content))
 

@@ -103,7 +103,7 @@ def _call(entry: JsonValue) -> ToolCall | None:
 
 
 _JOINED = ("content", "refusal", "reasoning_content", "reasoning", "thinking", "reasoning_signature")
-_KEPT = ("extra_content", "thought_signature", "thinking_blocks")
+_OPAQUE_FIELDS = ("extra_content", "thought_signature", "thinking_blocks")
 _OPENAI_STREAM_CALL_FIELDS = ("extra_content", "thought_signature", "provider_specific_fields")
 _DETAIL_TEXTS = ("text", "summary", "data")
 
@@ -174,7 +174,7 @@ class _Collected:
         for name in _JOINED:
             for text in _texts_of(delta.get(name)):
                 self.texts.setdefault(name, []).append(text)
-        for name in _KEPT:
+        for name in _OPAQUE_FIELDS:
             if delta.get(name):
                 self.fields[name] = delta[name]
         details = delta.get("reasoning_details")

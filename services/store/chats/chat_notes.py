@@ -21,7 +21,7 @@ CHAT_NOTES = table(
     text("set_by"),
     integer("at_ms"),
 )
-BEGUN_CHATS = table(
+STARTED_CHATS = table(
     "begun_chats",
     text("chat", primary_key=True),
     text("bot", primary_key=True),
@@ -50,17 +50,17 @@ _REMOVE = Statement(
 _ALL = Statement(
     "chat_notes.all", select(CHAT_NOTES).order_by(CHAT_NOTES.c.chat, CHAT_NOTES.c.at_ms, CHAT_NOTES.c.name)
 )
-_BEGIN = Statement(
-    "chat_notes.begin",
-    insert(BEGUN_CHATS)
-    .values({column.name: bindparam(column.name) for column in BEGUN_CHATS.columns})
+_MARK_STARTED = Statement(
+    "chat_notes.mark_started",
+    insert(STARTED_CHATS)
+    .values({column.name: bindparam(column.name) for column in STARTED_CHATS.columns})
     .on_conflict_do_nothing(),
 )
-_FORGET_BEGUN = Statement(
-    "chat_notes.forget_begun",
-    delete(BEGUN_CHATS).where(BEGUN_CHATS.c.chat == bindparam("chat"), BEGUN_CHATS.c.bot == bindparam("bot")),
+_FORGET_STARTED = Statement(
+    "chat_notes.forget_started",
+    delete(STARTED_CHATS).where(STARTED_CHATS.c.chat == bindparam("chat"), STARTED_CHATS.c.bot == bindparam("bot")),
 )
-_BEGUN = Statement("chat_notes.begun", select(BEGUN_CHATS.c.chat, BEGUN_CHATS.c.bot))
+_STARTED = Statement("chat_notes.started", select(STARTED_CHATS.c.chat, STARTED_CHATS.c.bot))
 
 
 def put(
@@ -101,16 +101,16 @@ def everything() -> Query:
     return _ALL.query()
 
 
-def begin(chat: str, bot: str, at_ms: int) -> Write:
+def mark_started(chat: str, bot: str, at_ms: int) -> Write:
     """Record that the chat's start script has run for that bot. Touches no row if it is recorded already."""
-    return _BEGIN.write(chat=chat, bot=bot, at_ms=at_ms)
+    return _MARK_STARTED.write(chat=chat, bot=bot, at_ms=at_ms)
 
 
-def forget_begun(chat: str, bot: str) -> Write:
+def forget_started(chat: str, bot: str) -> Write:
     """Delete the record that the chat's start script has run for that bot."""
-    return _FORGET_BEGUN.write(chat=chat, bot=bot)
+    return _FORGET_STARTED.write(chat=chat, bot=bot)
 
 
-def begun() -> Query:
+def started() -> Query:
     """All chats whose start script has run: `chat`, `bot`."""
-    return _BEGUN.query()
+    return _STARTED.query()

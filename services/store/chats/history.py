@@ -70,20 +70,22 @@ _OF_BOT = {
     "change": _NOTHING,
     "thread": _THREAD_OF_ANSWERED,
 }
-_SAID_BY_BOT = ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "answers")
+_BOT_VALUES = ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "answers")
 
 
-def _heard(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> Statement:
+def _member_statement(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> Statement:
     # Chat and sender are read from the inbox. A duplicate has no row with this id, so nothing is written.
-    taken = select(*values.values()).where(INBOX.c.id == _BINDS["id"])
-    return Statement(name, insert(HISTORY).from_select(list(values), taken), takes=("text", "at_ms", *more, "id"))
+    source = select(*values.values()).where(INBOX.c.id == _BINDS["id"])
+    return Statement(name, insert(HISTORY).from_select(list(values), source), takes=("text", "at_ms", *more, "id"))
 
 
 # Null columns are left out: binding null costs the driver more than binding text.
-_HEARD = _heard("history.heard", {**_OF_MEMBER, "reply_to_name": _NOTHING, "thread": INBOX.c.native_id})
+_ADD_MEMBER_MESSAGE = _member_statement(
+    "history.add_member_message", {**_OF_MEMBER, "reply_to_name": _NOTHING, "thread": INBOX.c.native_id}
+)
 # Only replies need this look-up; it scans from the newest row, because an index would slow down every message.
-_REPLIED = _heard(
-    "history.replied",
+_ADD_MEMBER_REPLY = _member_statement(
+    "history.add_member_reply",
     {
         **_OF_MEMBER,
         "reply_to": _BINDS["reply_to"],
@@ -92,11 +94,11 @@ _REPLIED = _heard(
     },
     *("reply_to", "reply_to_name"),
 )
-_SAID = Statement("history.said", insert(HISTORY).values(_OF_BOT), takes=_SAID_BY_BOT)
-_SAID_TO = Statement(
-    "history.said_to",
+_ADD_BOT_MESSAGE = Statement("history.add_bot_message", insert(HISTORY).values(_OF_BOT), takes=_BOT_VALUES)
+_ADD_BOT_REPLY = Statement(
+    "history.add_bot_reply",
     insert(HISTORY).values({**_OF_BOT, "reply_to": _BINDS["reply_to"]}),
-    takes=(*_SAID_BY_BOT, "reply_to"),
+    takes=(*_BOT_VALUES, "reply_to"),
 )
 # The scope of a look-up: the whole chat, one member's conversation with the bot, or one chain of replies.
 _IN_SCOPE = or_(
@@ -194,10 +196,10 @@ _PRUNE = Statement(
 _FORGET_OLD = Statement("history.forget_old", delete_batch(HISTORY, HISTORY.c.id < bindparam("before_id")))
 
 
-def heard(
+def add_member_message(
     *,
     id: int,
-    said: str,
+    text: str,
     at_ms: int,
     reply_to: str | None,
     reply_to_name: str,
@@ -205,11 +207,11 @@ def heard(
     """Add a member's message, in the unit that accepts it. `id` is that of its inbox row, which has chat and sender;
     without that row (a duplicate) nothing is written."""
     if reply_to is None:
-        return _HEARD.write_row((said, at_ms, id))
-    return _REPLIED.write_row((said, at_ms, reply_to, reply_to_name, id))
+        return _ADD_MEMBER_MESSAGE.write_row((text, at_ms, id))
+    return _ADD_MEMBER_REPLY.write_row((text, at_ms, reply_to, reply_to_name, id))
 
 
-def said(
+def add_bot_message(
     *,
     id: int,
     chat: str,
@@ -223,8 +225,8 @@ def said(
 ) -> Write:
     """Add a message of the bot, in the unit that adds it to the outbox. `answers`: row of the answered message, which
     was sent by `asked_by`. `outside`: it may contain text from others."""
-    said_by_bot = (id, chat, OUTSIDE if outside else "", sender_name, text, at_ms, asked_by, answers)
-    return _SAID.write_row(said_by_bot) if reply_to is None else _SAID_TO.write_row((*said_by_bot, reply_to))
+    values = (id, chat, OUTSIDE if outside else "", sender_name, text, at_ms, asked_by, answers)
+    return _ADD_BOT_MESSAGE.write_row(values) if reply_to is None else _ADD_BOT_REPLY.write_row((*values, reply_to))
 
 
 def edited(chat: str, native_id: str, text: str) -> Write:

@@ -124,7 +124,7 @@ class DeadKind(StrEnum):
 
 # An occurrence that was dispatched has a row in the outbox, which is listed instead.
 _IS_DEAD_MOMENT = and_(OCCURRENCES.c.state == literal_column("'undeliverable'"), OCCURRENCES.c.turn_id.is_(None))
-_KEPT_TIMER = and_(TIMERS.c.id == OCCURRENCES.c.timer_id, TIMERS.c.state != literal_column("'removed'"))
+_EXISTING_TIMER = and_(TIMERS.c.id == OCCURRENCES.c.timer_id, TIMERS.c.state != literal_column("'removed'"))
 _NONE: ColumnElement[int] = literal_column("0")
 _TURNS: Select[tuple[object, ...]] = (
     select(
@@ -164,7 +164,7 @@ _TIMERS: Select[tuple[object, ...]] = (
         TIMERS.c.title.label("text"),
         TIMERS.c.id.label("timer_id"),
     )
-    .select_from(OCCURRENCES.join(TIMERS, _KEPT_TIMER))
+    .select_from(OCCURRENCES.join(TIMERS, _EXISTING_TIMER))
     .where(_IS_DEAD_MOMENT)
 )
 _ALL = union_all(_TURNS, _MESSAGES, _TIMERS).subquery("dead")
@@ -179,7 +179,7 @@ _RETRY_MOMENT = Statement(
     .where(
         _THIS,
         _IS_DEAD_MOMENT,
-        exists().where(_KEPT_TIMER),
+        exists().where(_EXISTING_TIMER),
         # A timer has at most one snoozed occurrence that is due.
         ~exists().where(
             _SNOOZED.c.timer_id == OCCURRENCES.c.timer_id,
@@ -227,8 +227,8 @@ def retry(row: Row, instant: str) -> list[Write]:
         case DeadKind.MESSAGE:
             return [outbox.retry(row["id"])]
         case DeadKind.TIMER:
-            again = _RETRY_MOMENT.write(row_id=row["id"], new_wall=instant)
-            return [again, _REVIVE.write(of_timer=row["timer_id"])]
+            retried = _RETRY_MOMENT.write(row_id=row["id"], new_wall=instant)
+            return [retried, _REVIVE.write(of_timer=row["timer_id"])]
 
 
 def drop(row: Row) -> Write:

@@ -39,7 +39,7 @@ _OPEN = polls.c.closed_ms.is_(None)
 _OLD = _CHAT & (polls.c.closed_ms < bindparam("before_ms", type_=INTEGER))
 _NEXT_NUMBER = select(func.coalesce(func.max(polls.c.number), 0) + 1).where(_CHAT).scalar_subquery()
 _OPEN_COUNT = select(func.count()).select_from(polls).where(_CHAT & _OPEN).scalar_subquery()
-_GIVEN = ("call_key", "author", "author_name", "question", "options")
+_VALUES = ("call_key", "author", "author_name", "question", "options")
 _VOTED_ON = exists().where(
     _CHAT & (polls.c.number == bindparam("poll", type_=INTEGER)) & _OPEN,
 )
@@ -48,11 +48,11 @@ CREATE = Statement(
     "polls.create",
     insert(polls)
     .from_select(
-        ["chat", "number", *_GIVEN, "created_ms"],
+        ["chat", "number", *_VALUES, "created_ms"],
         select(
             bindparam("chat", type_=TEXT),
             _NEXT_NUMBER,
-            *(bindparam(name, type_=TEXT) for name in _GIVEN),
+            *(bindparam(name, type_=TEXT) for name in _VALUES),
             bindparam("created_ms", type_=INTEGER),
         ).where(bindparam("most_open", type_=INTEGER) > _OPEN_COUNT),
     )

@@ -96,7 +96,7 @@ class TablePlace:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRow:
+class StoredRow:
     """A stored row."""
 
     row_id: str
@@ -156,9 +156,9 @@ def filling(place: TablePlace) -> Query:
     return _FILLING.query(**_named(place))
 
 
-def kept_row(row: Row) -> KeptRow:
-    """The KeptRow in a row of `one` or `page`."""
-    return KeptRow(row["row_id"], row["number"], row["fields"])
+def stored_row(row: Row) -> StoredRow:
+    """The StoredRow in a row of `one` or `page`."""
+    return StoredRow(row["row_id"], row["number"], row["fields"])
 
 
 def _named(place: TablePlace) -> dict[str, str]:

@@ -34,11 +34,11 @@ _CHANGED = (
 _CHANGED_ROWS = _CHANGED.scalar_subquery()
 _CHANGED_COUNT = Statement("summaries.changed", _CHANGED)
 # Only if none of its messages was changed or deleted meanwhile: a deleted message must not survive in a summary.
-_IS_KEPT = exists().where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.id == bindparam("until_id"))
+_EXISTS = exists().where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.id == bindparam("until_id"))
 _INSERT = insert(SUMMARIES).from_select(
     ["chat", "part", "text", "until_id", "at_ms"],
     select(*(bindparam(column.name, type_=column.type) for column in SUMMARIES.columns)).where(
-        bindparam("after") == _UNTIL_NOW, bindparam("changed") == _CHANGED_ROWS, _IS_KEPT
+        bindparam("after") == _UNTIL_NOW, bindparam("changed") == _CHANGED_ROWS, _EXISTS
     ),
 )
 _PUT = Statement(

@@ -27,22 +27,22 @@ todos = table(
 )
 _CHAT = todos.c.chat == bindparam("chat", type_=TEXT)
 _THIS = _CHAT & (todos.c.number == bindparam("number", type_=INTEGER))
-_KEPT = todos.c.removed_ms.is_(None)
-_OPEN = _KEPT & todos.c.done_ms.is_(None)
+_NOT_REMOVED = todos.c.removed_ms.is_(None)
+_OPEN = _NOT_REMOVED & todos.c.done_ms.is_(None)
 
 _NEXT_NUMBER = select(func.coalesce(func.max(todos.c.number), 0) + 1).where(_CHAT).scalar_subquery()
 _OPEN_COUNT = select(func.count()).select_from(todos).where(_CHAT & _OPEN).scalar_subquery()
-_GIVEN = ("call_key", "author", "author_name", "text")
+_VALUES = ("call_key", "author", "author_name", "text")
 
 ADD = Statement(
     "todos.add",
     insert(todos)
     .from_select(
-        ["chat", "number", *_GIVEN, "priority", "created_ms"],
+        ["chat", "number", *_VALUES, "priority", "created_ms"],
         select(
             bindparam("chat", type_=TEXT),
             _NEXT_NUMBER,
-            *(bindparam(name, type_=TEXT) for name in _GIVEN),
+            *(bindparam(name, type_=TEXT) for name in _VALUES),
             bindparam("priority", type_=INTEGER),
             bindparam("created_ms", type_=INTEGER),
         ).where(bindparam("most_open", type_=INTEGER) > _OPEN_COUNT),
@@ -58,17 +58,17 @@ FINISH = Statement(
 REOPEN = Statement(
     "todos.reopen",
     update(todos)
-    .where(_THIS & _KEPT & todos.c.done_ms.is_not(None) & (bindparam("most_open", type_=INTEGER) > _OPEN_COUNT))
+    .where(_THIS & _NOT_REMOVED & todos.c.done_ms.is_not(None) & (bindparam("most_open", type_=INTEGER) > _OPEN_COUNT))
     .values(done_ms=None, ended_by=None),
 )
 REWORD = Statement(
     "todos.reword",
-    update(todos).where(_THIS & _KEPT).values(text=bindparam("words", type_=TEXT)),
+    update(todos).where(_THIS & _NOT_REMOVED).values(text=bindparam("words", type_=TEXT)),
 )
 REMOVE = Statement(
     "todos.remove",
     update(todos)
-    .where(_THIS & _KEPT)
+    .where(_THIS & _NOT_REMOVED)
     .values(text="", removed_ms=bindparam("at_ms", type_=INTEGER), ended_by=bindparam("ended_key", type_=TEXT)),
 )
 FORGET = Statement(

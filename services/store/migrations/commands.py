@@ -31,8 +31,8 @@ def write_revision(connection: Connection, message: str, tables: MetaData, versi
     return Path(script.path) if isinstance(script, Script) else None
 
 
-def _config(connection: Connection, versions: Path, **given: Any) -> Config:
-    config = Config(attributes={"connection": connection, **given})
+def _config(connection: Connection, versions: Path, **attributes: Any) -> Config:
+    config = Config(attributes={"connection": connection, **attributes})
     for option, value in (
         ("script_location", str(_HERE)),
         ("version_locations", str(versions)),

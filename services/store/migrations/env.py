@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from alembic import context
 
-_given = context.config.attributes
+_attributes = context.config.attributes
 context.configure(
-    connection=_given["connection"],
-    target_metadata=_given.get("tables"),
+    connection=_attributes["connection"],
+    target_metadata=_attributes.get("tables"),
     render_as_batch=True,  # SQLite can alter a column only by copying the table
 )
 context.run_migrations()

@@ -18,7 +18,7 @@ from services.store.port import BadUnit, StoreBroken, StoreError, StoreFull
 from services.store.sqlite.lock import StoreInUse
 
 _LOCK_CLASS = 0x526F6C6C  # "Roll": distinguishes this lock from other programs' locks in the same database
-_UNLESS_GIVEN: dict[str, str] = {
+_DEFAULTS: dict[str, str] = {
     "connect_timeout": "10",
     "target_session_attrs": "read-write",  # of several hosts, use the one that accepts writes
     "keepalives_idle": "15",
@@ -74,21 +74,24 @@ class _Refused(Dumper):
 def address_of(url: str) -> str:
     """The connection string of `url`, completed by the store's defaults. Raises StoreError."""
     try:
-        given = conninfo_to_dict(url)
+        parameters = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         # The driver's message may contain parts of the URL, including the password.
         raise StoreError(
             "store.url is no address of a PostgreSQL database, like postgresql://user:password@host:5432/name"
         ) from None
-    missing = {name: value for name, value in _UNLESS_GIVEN.items() if name not in given}
-    name = given.get("application_name") or f"rollcall {os.getpid()} on {socket.gethostname()}"[:63]
+    missing = {name: value for name, value in _DEFAULTS.items() if name not in parameters}
+    name = parameters.get("application_name") or f"rollcall {os.getpid()} on {socket.gethostname()}"[:63]
     return make_conninfo(url, **missing, application_name=name, client_encoding="utf8")
 
 
 def place_of(url: str) -> str:
     """Database name and host without user and password, for messages."""
-    given = conninfo_to_dict(url)
-    host, name = given.get("host") or "this machine", given.get("dbname") or given.get("user") or "postgres"
+    parameters = conninfo_to_dict(url)
+    host, name = (
+        parameters.get("host") or "this machine",
+        parameters.get("dbname") or parameters.get("user") or "postgres",
+    )
     return f"the database {name} on {host}"
 
 
@@ -152,10 +155,10 @@ def take_lock(connection: psycopg.Connection[Any], url: str) -> None:
         StoreInUse: another process, or another store of this one, holds it.
     """
     (schema,) = connection.execute("SELECT coalesce(current_schema(), '')").fetchone() or ("",)
-    (taken,) = connection.execute(
+    (acquired,) = connection.execute(
         "SELECT pg_try_advisory_lock(%s::int, hashtext(%s))", (_LOCK_CLASS, schema)
     ).fetchone() or (False,)
-    if not taken:
+    if not acquired:
         row = connection.execute(_HOLDER, (_LOCK_CLASS, schema)).fetchone()
         holder = row[0] if row and row[0] else "another process"
         raise StoreInUse(f"{place_of(url)} is in use by {holder}; stop it first")

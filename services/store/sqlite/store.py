@@ -33,7 +33,7 @@ from services.store.statements import DialectName, StatementCompiler
 from services.store.unit_queue import UnitQueue
 from services.threads import Threads
 
-_CHECK_AGAIN_SECONDS = 24 * 3600.0
+_CHECK_SECONDS = 24 * 3600.0
 
 
 class SqliteStore:
@@ -57,7 +57,7 @@ class SqliteStore:
         self._disk = disk
         self._clock = clock
         self._checked_ms = clock.now_ms() if is_checked else None
-        self._check_at = clock.monotonic() + (_CHECK_AGAIN_SECONDS if is_checked else 0.0)
+        self._check_at = clock.monotonic() + (_CHECK_SECONDS if is_checked else 0.0)
         self._integrity: IntegrityCheck | None = None
         self._checking: asyncio.Task[None] | None = None
         self._log = structlog.get_logger("store")
@@ -164,7 +164,7 @@ class SqliteStore:
         with suppress(StoreError):
             await self.commit([])
         if self._checking is None and self._clock.monotonic() >= self._check_at:
-            self._check_at = self._clock.monotonic() + _CHECK_AGAIN_SECONDS
+            self._check_at = self._clock.monotonic() + _CHECK_SECONDS
             self._checking = asyncio.create_task(self._look_for_damage(), name="store-integrity")
 
     async def _look_for_damage(self) -> None:

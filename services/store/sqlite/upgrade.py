@@ -37,7 +37,7 @@ _TIME = "%Y%m%dT%H%M%SZ"
 _FILES = "backup_files"
 _STEPS_TO_PROGRESS = 20_000
 _PAGES_TO_PROGRESS = 1000
-_LEFT_SECONDS = 3600.0
+_STALE_SECONDS = 3600.0
 """A partial file that was not written for this long belongs to a process that was killed."""
 
 
@@ -68,7 +68,7 @@ def back_up(
     with _errors_of_files(f"copying {path} into {folder}"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for left in folder.glob(f"{path.stem}*.partial"):
-            if time.time() - left.stat().st_mtime > _LEFT_SECONDS:
+            if time.time() - left.stat().st_mtime > _STALE_SECONDS:
                 left.unlink(missing_ok=True)
         try:
             _new_file(partial)
@@ -171,9 +171,9 @@ def _copy(source: Path, target: Path, progress: Progress | None) -> None:
             expected = _bytes_used(database)
             _require_room(source, target.parent, expected)
             if progress is not None:
-                told = progress
+                report = progress
                 database.set_progress_handler(
-                    lambda: told(min(target.stat().st_size / max(expected, 1), 1.0)), _STEPS_TO_PROGRESS
+                    lambda: report(min(target.stat().st_size / max(expected, 1), 1.0)), _STEPS_TO_PROGRESS
                 )
             # A snapshot, while others write. `Connection.backup` would restart after each of their writes.
             database.execute("VACUUM INTO ?", (str(target),))
@@ -210,13 +210,13 @@ def _require_room(source: Path, folder: Path, size: int) -> None:
 def _copy_back(backup: Path, target: Path, progress: Progress | None) -> Mapping[str, bytes]:
     """Copy `backup` without its keys; returns the keys' contents by file name."""
 
-    def told(_status: int, left: int, pages: int) -> None:
+    def report(_status: int, left: int, pages: int) -> None:
         if progress is not None:
             progress(1 - left / max(pages, 1))
 
     try:
         with closing(sqlite3.connect(backup)) as source, closing(sqlite3.connect(target)) as copy:
-            source.backup(copy, pages=_PAGES_TO_PROGRESS, progress=told)
+            source.backup(copy, pages=_PAGES_TO_PROGRESS, progress=report)
             copy.execute("PRAGMA journal_mode = DELETE")  # a single file, without a log
             keys: dict[str, bytes] = {}
             if copy.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (_FILES,)).fetchone():
@@ -324,5 +324,5 @@ def _apply(path: Path, head: str, tables: MetaData | None, versions: Path, backu
             else:
                 migrate(connection, versions)
     except SQLAlchemyError as error:
-        kept = f"; a copy is {backup}" if backup else ""
-        raise StoreError(f"the upgrade of {path} to {head} failed, and was undone{kept}: {error}") from error
+        hint = f"; a copy is {backup}" if backup else ""
+        raise StoreError(f"the upgrade of {path} to {head} failed, and was undone{hint}: {error}") from error

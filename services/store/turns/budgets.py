@@ -17,7 +17,7 @@ BUDGETS = table(
     integer("used"),
     Index("budgets_by_day", "day"),
 )
-TOLD = "told "
+NOTICE_PREFIX = "told "
 """Prefix of holders that mark a notice as already sent."""
 _KEY = ("holder", "kind", "day")
 _AMOUNT = bindparam("amount", type_=INTEGER)
@@ -58,8 +58,8 @@ def take(holder: str, kind: str, day: str, amount: int, most: int) -> Write:
     return _TAKE.write_expecting(1, holder=holder, kind=kind, day=day, amount=amount, most=most)
 
 
-def tell(holder: str, kind: str, day: str) -> Write:
-    """Mark the notice of `holder`, which begins with `TOLD`, as sent. Touches no row if it is marked already."""
+def mark_notified(holder: str, kind: str, day: str) -> Write:
+    """Mark the notice of `holder`, which begins with `NOTICE_PREFIX`, as sent. Touches no row if already marked."""
     return _TAKE.write(holder=holder, kind=kind, day=day, amount=1, most=1)
 
 

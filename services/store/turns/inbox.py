@@ -55,23 +55,23 @@ class Event(NamedTuple):
     kind: str
 
 
-_TAKEN = ("id", *Event._fields)
+_ACCEPTED = ("id", *Event._fields)
 
 
-def _taken(name: str, more: Sequence[str], constants: Mapping[str, Any]) -> Statement:
-    takes = (*_TAKEN, *more)
-    values = {given: bindparam(given, type_=INBOX.c[given].type) for given in takes}
+def _accept_statement(name: str, more: Sequence[str], constants: Mapping[str, Any]) -> Statement:
+    takes = (*_ACCEPTED, *more)
+    values = {column: bindparam(column, type_=INBOX.c[column].type) for column in takes}
     once = insert(INBOX).values({**values, **constants, "attempts": 0})
     return Statement(name, once.on_conflict_do_nothing(index_elements=["key"]), takes)
 
 
 _WAITS_FOR_ANSWER = {"reason": WAITING, "detail": ""}
 # Null columns are left out: binding null costs the driver more than binding text.
-_ACCEPT = _taken("inbox.accept", ("body", "received_ms", "turn_id", "epoch"), _WAITS_FOR_ANSWER)
-_ACCEPT_ANSWER = _taken(
+_ACCEPT = _accept_statement("inbox.accept", ("body", "received_ms", "turn_id", "epoch"), _WAITS_FOR_ANSWER)
+_ACCEPT_ANSWER = _accept_statement(
     "inbox.accept_answer", ("body", "received_ms", "turn_id", "question_id", "epoch"), _WAITS_FOR_ANSWER
 )
-_NOTE = _taken("inbox.note", ("received_ms", "reason", "detail", "ended_ms"), {"body": "", "epoch": 0})
+_NOTE = _accept_statement("inbox.note", ("received_ms", "reason", "detail", "ended_ms"), {"body": "", "epoch": 0})
 GAVE_UP: ColumnElement[str] = literal_column("'gave_up'")
 MAY_RUN = INBOX.c.body != literal_column("''")
 """Condition: waiting, or given up and still retryable."""

@@ -34,7 +34,7 @@ LEDGER = table(
 _BINDS = {column.name: bindparam(column.name, type_=column.type) for column in LEDGER.columns}
 _ENDS = ("ended_ms", "code")
 _RUN = tuple(name for name in _BINDS if name not in (*_ENDS, "result", "taint"))
-_BEGUN: dict[str, ColumnElement[Any]] = {
+_STARTED: dict[str, ColumnElement[Any]] = {
     **{name: _BINDS[name] for name in (*_RUN, "taint")},
     "code": literal_column("''"),
 }
@@ -45,7 +45,7 @@ def _once(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> St
     return Statement(name, once, takes=(*_RUN, *more, "taint"))
 
 
-_INTEND = _once("ledger.intend", _BEGUN)
+_INTEND = _once("ledger.intend", _STARTED)
 _NOTE = _once("ledger.note", {name: _BINDS[name] for name in (*_RUN, *_ENDS, "taint")}, *_ENDS)
 _RESULT = Statement(
     "ledger.result",
@@ -73,7 +73,7 @@ _FORGET = Statement(
 )
 
 
-def begun(
+def started(
     *,
     key: str,
     turn_id: int,

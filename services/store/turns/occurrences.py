@@ -25,12 +25,12 @@ OCCURRENCES = table(
 IS_DUE = OCCURRENCES.c.state == literal_column("'due'")
 _ZONES_APART_MS = 2 * 86_400_000
 """Upper bound of the distance between the same wall time in two zones; it was never much more than a day."""
-_SAID = OCCURRENCES.c.turn_id.is_not(None)
+_DISPATCHED = OCCURRENCES.c.turn_id.is_not(None)
 _NEXT = (OCCURRENCES.c.timer_id, OCCURRENCES.c.snoozed)
 Index("occurrences_once", OCCURRENCES.c.timer_id, OCCURRENCES.c.wall, unique=True)
 Index("occurrences_due", OCCURRENCES.c.due_ms, OCCURRENCES.c.id, sqlite_where=IS_DUE, postgresql_where=IS_DUE)
 Index("occurrences_next", *_NEXT, unique=True, sqlite_where=IS_DUE, postgresql_where=IS_DUE)
-Index("occurrences_turns", OCCURRENCES.c.turn_id, sqlite_where=_SAID, postgresql_where=_SAID)
+Index("occurrences_turns", OCCURRENCES.c.turn_id, sqlite_where=_DISPATCHED, postgresql_where=_DISPATCHED)
 _THIS = OCCURRENCES.c.id == bindparam("row_id", type_=INTEGER)
 _OF_TIMER = OCCURRENCES.c.timer_id == bindparam("timer", type_=INTEGER)
 

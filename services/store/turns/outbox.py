@@ -27,13 +27,13 @@ _OPEN = OUTBOX.c.state.in_([literal_column("'pending'"), literal_column("'sendin
 Index("outbox_once", OUTBOX.c.key, unique=True)
 Index("outbox_open", OUTBOX.c.id, sqlite_where=_OPEN, postgresql_where=_OPEN)
 
-_GIVEN = ("id", "key", "turn_id", "history_id", "chat", "body", "state", "epoch", "at_ms")
+_VALUES = ("id", "key", "turn_id", "history_id", "chat", "body", "state", "epoch", "at_ms")
 _PUT = Statement(
     "outbox.put",
     insert(OUTBOX)
-    .values({name: bindparam(name, type_=OUTBOX.c[name].type) for name in _GIVEN} | {"attempts": 0, "problem": ""})
+    .values({name: bindparam(name, type_=OUTBOX.c[name].type) for name in _VALUES} | {"attempts": 0, "problem": ""})
     .on_conflict_do_nothing(index_elements=["key"]),
-    takes=_GIVEN,
+    takes=_VALUES,
 )
 _CLAIM = Statement(
     "outbox.claim",

@@ -61,8 +61,8 @@ _WITHDRAW = Statement(
 _EXPIRE = Statement(
     "pending.expire", update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(state="expired")
 )
-_LEAVE = Statement(
-    "pending.leave",
+_EXPIRE_NOW = Statement(
+    "pending.expire_now",
     update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(expires_ms=bindparam("now_ms")),
 )
 _END_UNANSWERED = Statement(
@@ -74,29 +74,29 @@ _END_UNANSWERED = Statement(
 _OPEN_ONES = Statement("pending.open", select(PENDING).where(_OPEN).order_by(PENDING.c.id))
 _FIND = Statement("pending.find", select(PENDING).where(PENDING.c.id == bindparam("row_id")))
 # Ids increase: a turn's messages have ids between its message and its question, which limits the rows of the join.
-_SAID_BY_THE_TURN = (
+_SENT_BY_TURN = (
     (OUTBOX.c.turn_id == PENDING.c.turn_id) & (OUTBOX.c.id > PENDING.c.turn_id) & (OUTBOX.c.id < PENDING.c.id)
 )
 _ASKED_BY = Statement(
     "pending.asked_by_message",
     select(PENDING)
-    .join(OUTBOX, _SAID_BY_THE_TURN)
+    .join(OUTBOX, _SENT_BY_TURN)
     .where(PENDING.c.chat == bindparam("in_chat"), OUTBOX.c.native_id == bindparam("with_id")),
 )
 _MESSAGES = Statement(
     "pending.messages",
     select(OUTBOX.c.native_id)
-    .join(PENDING, _SAID_BY_THE_TURN)
+    .join(PENDING, _SENT_BY_TURN)
     .where(PENDING.c.id == bindparam("row_id"), OUTBOX.c.native_id.is_not(None))
     .order_by(OUTBOX.c.id),
 )
-_BECAME = select(PENDING.c.id, PENDING.c.body, PENDING.c.state, INBOX.c.sender_name).join(
+_CLOSED = select(PENDING.c.id, PENDING.c.body, PENDING.c.state, INBOX.c.sender_name).join(
     INBOX, INBOX.c.id == PENDING.c.answered_by, isouter=True
 )
-_BECAME_OF = Statement("pending.became", _BECAME.where(PENDING.c.id == bindparam("row_id")))
-_BECAME_WITH = Statement(
-    "pending.became_with",
-    _BECAME.where(PENDING.c.chat == bindparam("in_chat"), PENDING.c.body.like(bindparam("holding")))
+_HOW_CLOSED = Statement("pending.how_closed", _CLOSED.where(PENDING.c.id == bindparam("row_id")))
+_HOW_CLOSED_WITH = Statement(
+    "pending.how_closed_with",
+    _CLOSED.where(PENDING.c.chat == bindparam("in_chat"), PENDING.c.body.like(bindparam("holding")))
     .order_by(PENDING.c.id.desc())
     .limit(20),
 )
@@ -148,7 +148,7 @@ def withdraw(id: int) -> Write:
     return _WITHDRAW.write(row_id=id)
 
 
-def nobody_alone(id: int) -> str:
+def shared_placeholder(id: int) -> str:
     """Placeholder for the member of a question that a newer question does not replace: several members may answer it,
     or its asker has to be notified when it expires."""
     return f"*{id}"
@@ -169,9 +169,9 @@ def expire(id: int) -> Write:
     return _EXPIRE.write(row_id=id)
 
 
-def leave(id: int, now_ms: int) -> Write:
+def expire_now(id: int, now_ms: int) -> Write:
     """Let the question expire now, because nobody can answer it any more."""
-    return _LEAVE.write(row_id=id, now_ms=now_ms)
+    return _EXPIRE_NOW.write(row_id=id, now_ms=now_ms)
 
 
 def end_unanswered(id: int, turn_id: int) -> Write:
@@ -189,14 +189,14 @@ def find(id: int) -> Query:
     return _FIND.query(row_id=id)
 
 
-def became(id: int) -> Query:
+def how_closed(id: int) -> Query:
     """How the question was closed: `id`, `body`, `state`, and `sender_name` of the member who answered."""
-    return _BECAME_OF.query(row_id=id)
+    return _HOW_CLOSED.query(row_id=id)
 
 
-def became_with(chat: str, text: str) -> Query:
+def how_closed_with(chat: str, text: str) -> Query:
     """The same for the newest 20 questions of the chat whose body contains `text`; `text` has no wildcards."""
-    return _BECAME_WITH.query(in_chat=chat, holding=f"%{text}%")
+    return _HOW_CLOSED_WITH.query(in_chat=chat, holding=f"%{text}%")
 
 
 def forget(before_id: int) -> Write:

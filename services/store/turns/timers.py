@@ -46,7 +46,7 @@ TIMERS = table(
     text("removed_by", nullable=True),
     integer("being_said"),
 )
-_GIVEN = tuple(
+_VALUES = tuple(
     column
     for column in TIMERS.columns
     if column.name not in {"number", "fired_ms", "turn_id", "ended_ms", "removed_by"}
@@ -59,7 +59,7 @@ _REMOVED: ColumnElement[str] = literal_column("'removed'")
 _HOLDS = TIMERS.c.state.in_([_ACTIVE, literal_column("'paused'")])
 _DECLARED = TIMERS.c.source != literal_column("''")
 _THIS = TIMERS.c.id == bindparam("row_id", type_=INTEGER)
-_KEPT = TIMERS.c.state != _REMOVED
+_NOT_REMOVED = TIMERS.c.state != _REMOVED
 _UNCHANGED = TIMERS.c.revision == bindparam("known_revision", type_=INTEGER)
 Index("timers_numbers", TIMERS.c.chat, TIMERS.c.kind, TIMERS.c.number, unique=True)
 Index("timers_calls", TIMERS.c.call_key, TIMERS.c.place, unique=True)
@@ -93,8 +93,8 @@ _ADD = Statement(
     "timers.add",
     insert(TIMERS)
     .from_select(
-        [*(column.name for column in _GIVEN), "number"],
-        select(*(bindparam(column.name, type_=column.type) for column in _GIVEN), _NEXT_NUMBER).where(
+        [*(column.name for column in _VALUES), "number"],
+        select(*(bindparam(column.name, type_=column.type) for column in _VALUES), _NEXT_NUMBER).where(
             bindparam("most_per_owner", type_=INTEGER) > _OWNED
         ),
     )
@@ -103,7 +103,7 @@ _ADD = Statement(
 _CHANGE = Statement(
     "timers.change",
     update(TIMERS)
-    .where(_THIS, _KEPT, _UNCHANGED)
+    .where(_THIS, _NOT_REMOVED, _UNCHANGED)
     .values(
         **{
             name: bindparam(f"new_{name}", type_=TIMERS.c[name].type)
@@ -116,7 +116,7 @@ _CHANGE = Statement(
 _REMOVE = Statement(
     "timers.remove",
     update(TIMERS)
-    .where(_THIS, _KEPT)
+    .where(_THIS, _NOT_REMOVED)
     .values(
         state="removed",
         changed_by=bindparam("by_call", type_=TEXT),
@@ -137,8 +137,8 @@ _FIRED = Statement(
         turn_id=func.coalesce(bindparam("of_turn", type_=INTEGER), TIMERS.c.turn_id),
     ),
 )
-_COUNT_ANEW = Statement(
-    "timers.count_anew",
+_RESET_COUNT = Statement(
+    "timers.reset_count",
     update(TIMERS).where(_THIS).values(rule=bindparam("new_rule", type_=TEXT), revision=TIMERS.c.revision + _ONE),
 )
 _END = Statement(
@@ -169,7 +169,7 @@ _ERASE = Statement(
 )
 _OF_CHAT = Statement("timers.of_chat", _WHOLE.where(_HERE, _HOLDS))
 _OF_NUMBER = Statement(
-    "timers.of_number", _WHOLE.where(_HERE, TIMERS.c.number == bindparam("number", type_=INTEGER), _KEPT)
+    "timers.of_number", _WHOLE.where(_HERE, TIMERS.c.number == bindparam("number", type_=INTEGER), _NOT_REMOVED)
 )
 _OF_ID = Statement("timers.of_id", _WHOLE.where(_THIS))
 _OF_CALL = Statement(
@@ -183,10 +183,10 @@ _REMOVED_BY = Statement(
         TIMERS.c.changed_by == bindparam("by_call", type_=TEXT),
     ).order_by(TIMERS.c.number),
 )
-_DECLARED_ROWS = Statement("timers.declared", _WHOLE.where(_DECLARED, _KEPT).order_by(TIMERS.c.source))
-_SAID_LATELY = Statement(
-    "timers.said_lately",
-    _WHOLE.where(_HERE, _KEPT, TIMERS.c.fired_ms.is_not(None))
+_DECLARED_ROWS = Statement("timers.declared", _WHOLE.where(_DECLARED, _NOT_REMOVED).order_by(TIMERS.c.source))
+_RECENTLY_SENT = Statement(
+    "timers.recently_sent",
+    _WHOLE.where(_HERE, _NOT_REMOVED, TIMERS.c.fired_ms.is_not(None))
     .order_by(TIMERS.c.fired_ms.desc())
     .limit(literal_column("20")),
 )
@@ -196,8 +196,8 @@ _COUNT = Statement("timers.count", select(func.count().label("count")).select_fr
 def add(*, most_per_owner: int, **values: Any) -> Write:
     """Add a timer with the next number of its chat and kind. The unit is undone if the call has added it before, if the
     owner has `most_per_owner` of the kind, or if a concurrent addition took the number."""
-    given = {"state": "active", "done": 0, "revision": 0, "changed_by": "", "being_said": 0}
-    return _ADD.write_expecting(1, most_per_owner=most_per_owner, **given, **values)
+    initial = {"state": "active", "done": 0, "revision": 0, "changed_by": "", "being_said": 0}
+    return _ADD.write_expecting(1, most_per_owner=most_per_owner, **initial, **values)
 
 
 def change(row: Mapping[str, Any], *, changed_by: str, now_ms: int, **values: Any) -> Write:
@@ -218,9 +218,9 @@ def fired(id: int, *, passed: int, at_ms: int | None, turn_id: int | None) -> Wr
     return _FIRED.write(row_id=id, passed=passed, at_ms=at_ms, of_turn=turn_id)
 
 
-def count_anew(id: int, rule: str) -> Write:
+def reset_count(id: int, rule: str) -> Write:
     """Change the rule after the start of its elapsed time has changed."""
-    return _COUNT_ANEW.write(row_id=id, new_rule=rule)
+    return _RESET_COUNT.write(row_id=id, new_rule=rule)
 
 
 def end(id: int, now_ms: int) -> Write:
@@ -263,9 +263,9 @@ def declared() -> Query:
     return _DECLARED_ROWS.query()
 
 
-def said_lately(chat: str, kind: str) -> Query:
+def recently_sent(chat: str, kind: str) -> Query:
     """The last 20 timers that were dispatched, latest first."""
-    return _SAID_LATELY.query(chat=chat, kind=kind)
+    return _RECENTLY_SENT.query(chat=chat, kind=kind)
 
 
 def count(owner: str, kind: str) -> Query:

@@ -11,7 +11,7 @@ from services.clock import SystemClock
 from services.times.en.durations import ONE, unit_at
 from services.times.places import Places
 from services.times.words.lexicon import HOURS_OF, MONTHS, PORTIONS, WEEKDAYS, WHICH
-from services.times.words.parts import Clock, Part, Parts, Spot, one_day
+from services.times.words.parts import Clock, Part, Parts, RuleContext, one_day
 from services.times.words.readings import Grain
 from services.times.words.tokens import NUMBER, WORD, Line
 
@@ -100,9 +100,9 @@ def _counted_at(line: Line, index: int, *, after_at: bool) -> list[tuple[Clock, 
     if half:
         return [(_whole(hour, half), end, True)] if half != "24" or end > index + 1 else []
     found: list[tuple[Clock, int, bool]] = []
-    spoken = _spoken_minutes(line, index, after_at=after_at)
-    if spoken is not None:
-        found.append(spoken)
+    minutes = _spoken_minutes(line, index, after_at=after_at)
+    if minutes is not None:
+        found.append(minutes)
     if line.words[index + 1] == "h" or unit_at(line, index + 1) is None or not line.glued(index + 1):
         found.append((_whole(hour, ""), index + 1, False))
     return found
@@ -384,9 +384,9 @@ _BEHIND_HOURS = frozenset(("in", "at", "this", "tonight", "tomorrow", "on", "tod
 _MOST_LISTED = 6
 
 
-def clock_parts(spot: Spot) -> Parts:
+def clock_parts(spot: RuleContext) -> Parts:
     """Unambiguous times of day, and the zone after a time."""
-    line, so_far = spot.line, spot.so_far
+    line, so_far = spot.line, spot.parsed
     if spot.word in ("this", "same") and spot.ahead() == "time" and "clocks" not in so_far:
         unit = unit_at(line, spot.at + 3) if spot.ahead(2) == "next" else None
         if unit in ONE and not so_far:
@@ -409,9 +409,9 @@ def clock_parts(spot: Spot) -> Parts:
                 yield from _listed(spot, clock, end)
 
 
-def number_parts(spot: Spot) -> Parts:
+def number_parts(spot: RuleContext) -> Parts:
     """Numbers that are an hour, a day of the month or the end of a range only by their context."""
-    line, at, so_far = spot.line, spot.at, spot.so_far
+    line, at, so_far = spot.line, spot.at, spot.parsed
     if line.kinds[at] != NUMBER:
         return
     value, then = line.values[at], spot.ahead()
@@ -428,10 +428,10 @@ def number_parts(spot: Spot) -> Parts:
         yield Part(number=value), at + 1
 
 
-def _hours(spot: Spot) -> Parts:
+def _hours(spot: RuleContext) -> Parts:
     """The number as an hour."""
     line, at = spot.line, spot.at
-    is_dated = not _DAYS.isdisjoint(spot.so_far)
+    is_dated = not _DAYS.isdisjoint(spot.parsed)
     then = spot.ahead()
     is_hour = then == "ish" or (then == "-" and spot.ahead(2) == "ish") or then in _BEHIND_HOURS or then in PORTIONS
     is_hour = is_hour or then in WEEKDAYS
@@ -442,11 +442,11 @@ def _hours(spot: Spot) -> Parts:
         is_loose = not (spot.link or is_hour or is_spelled or line.is_digits(at))
         if is_loose and end < line.size:  # not alone in the phrase
             continue
-        if not is_sure and line.words[end] not in MONTHS and (spot.link or spot.so_far or is_hour or is_spelled):
+        if not is_sure and line.words[end] not in MONTHS and (spot.link or spot.parsed or is_hour or is_spelled):
             yield from _listed(spot, clock, end)
 
 
-def _listed(spot: Spot, clock: Clock, end: int) -> Parts:
+def _listed(spot: RuleContext, clock: Clock, end: int) -> Parts:
     """The time of day, and a list of times that it starts: `8am and 8pm`."""
     line, clocks, after = spot.line, [clock], end
     while line.words[after] in ("and", ",", "&") and len(clocks) < _MOST_LISTED:
@@ -476,10 +476,10 @@ _BESIDES = {
 _PORTIONS_DAYS = {"this": 0, "last": -1, "next": 1}
 
 
-def portion_parts(spot: Spot) -> Parts:
+def portion_parts(spot: RuleContext) -> Parts:
     """Parts of the day that start here."""
     word, then = spot.word, spot.ahead()
-    if spot.so_far.get("portion", "tonight") != "tonight":
+    if spot.parsed.get("portion", "tonight") != "tonight":
         return
     if then == "thing" and word in ("first", "last"):
         yield from _thing(spot)
@@ -491,11 +491,11 @@ def portion_parts(spot: Spot) -> Parts:
         yield _of_day(spot, PORTIONS[then], _PORTIONS_DAYS[word]), spot.at + 2
     elif word == "this" and then in ("early", "late") and spot.ahead(2) in PORTIONS:
         yield _of_day(spot, f"{then} {PORTIONS[spot.ahead(2)]}", 0), spot.at + 3
-    elif word in PORTIONS and "portion" not in spot.so_far:
+    elif word in PORTIONS and "portion" not in spot.parsed:
         yield Part(portion=PORTIONS[word]), spot.at + (2 if then in ("time", "hours") else 1)
 
 
-def _thing(spot: Spot) -> Parts:
+def _thing(spot: RuleContext) -> Parts:
     """`first thing in the morning`, `last thing at night`."""
     end = spot.at + 2
     named = end + 1 if spot.line.words[end] == "at" else end + 2 if spot.ahead(2) == "in" else end
@@ -504,7 +504,7 @@ def _thing(spot: Spot) -> Parts:
     yield Part(portion=f"{spot.word} thing"), end
 
 
-def _early_or_late(spot: Spot) -> Parts:
+def _early_or_late(spot: RuleContext) -> Parts:
     """`early morning`, `late in the afternoon`, `early in the day`, `late tonight`."""
     line, end, is_early = spot.line, spot.at + 1, spot.word.startswith("ear")
     if spot.ahead() == "tonight":
@@ -519,7 +519,7 @@ def _early_or_late(spot: Spot) -> Parts:
         yield Part(portion="morning" if is_early else "late afternoon"), end + 1
 
 
-def _of_day(spot: Spot, portion: str, days: int) -> Part:
+def _of_day(spot: RuleContext, portion: str, days: int) -> Part:
     name = portion if portion in HOURS_OF else portion.split(" ", 1)[1]
     if name == "night" and days == 0:
         name = "tonight"

@@ -335,10 +335,10 @@ def dates_at(line: Line, index: int, today: date, *, day_first: bool = False) ->
         if line.values[index] <= _DATES_MOST_DAY:
             yield Part(day=line.values[index]), index + 1
     elif kind == WORD:
-        yield from _worded(line, index, today)
+        yield from _in_words(line, index, today)
 
 
-def _worded(line: Line, index: int, today: date) -> Parts:
+def _in_words(line: Line, index: int, today: date) -> Parts:
     word = line.words[index]
     if word in ORDINALS or word in ("last", "penultimate"):
         yield from _counted(line, index, today)
@@ -354,7 +354,7 @@ def _worded(line: Line, index: int, today: date) -> Parts:
     elif word in WHICH and word != "last":
         yield from which_at(line, index, today)
     elif word == "day":
-        yield from _day_beside(line, index, today)
+        yield from _neighbouring_day(line, index, today)
     elif word in SEASONS and word != "fall":
         yield Part(span=season_span(word, 0, today)), index + 1
     yield from edges_at(line, index, today)
@@ -396,7 +396,7 @@ def _weekday(line: Line, index: int) -> Parts:
     yield Part(weekday=weekday), end
 
 
-def _day_beside(line: Line, index: int, today: date) -> Parts:
+def _neighbouring_day(line: Line, index: int, today: date) -> Parts:
     """`day after tomorrow`, `day before yesterday`, `day after`."""
     link, anchor = line.words[index + 1], line.words[index + 2]
     if link not in ("after", "before"):

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 
 from services.times.words.lexicon import ORDINALS, PLURAL_WEEKDAYS, UNITS, WEEKDAYS
-from services.times.words.parts import Part, Parts, Spot, moved, one_day, unit_span, working_days_later
+from services.times.words.parts import Part, Parts, RuleContext, moved, one_day, unit_span, working_days_later
 from services.times.words.readings import Grain, Length
 from services.times.words.tokens import NUMBER, ORDINAL, WORD, Line
 
@@ -216,14 +216,14 @@ ONE: dict[Grain | str | None, Length] = {
 _MOST_MINUTES = 100
 
 
-def relative_parts(spot: Spot) -> Parts:
+def relative_parts(spot: RuleContext) -> Parts:
     """Meanings of a duration, with its context."""
     word = spot.word
-    if word in _LEADING and (word in ("in", "within") or not spot.so_far):
+    if word in _LEADING and (word in ("in", "within") or not spot.parsed):
         yield from _led(spot)
-    elif word in _WHOLE and not spot.so_far:
+    elif word in _WHOLE and not spot.parsed:
         yield from _whole(spot)
-    elif word in _COMPARING and not spot.so_far:
+    elif word in _COMPARING and not spot.parsed:
         start = spot.at + (2 if spot.ahead() == "than" else 1)
         found = amount_at(spot.line, start)
         if found is not None:
@@ -237,9 +237,9 @@ def relative_parts(spot: Spot) -> Parts:
         yield from _followed(spot)
 
 
-def _followed(spot: Spot) -> Parts:
+def _followed(spot: RuleContext) -> Parts:
     """Duration with its following words."""
-    line, at, link, so_far = spot.line, spot.at, spot.link, spot.so_far
+    line, at, link, so_far = spot.line, spot.at, spot.link, spot.parsed
     found = amount_at(line, at)
     if found is None:
         is_last = at + 1 >= line.size and line.kinds[at] == NUMBER and line.values[at] < _MOST_MINUTES
@@ -262,7 +262,7 @@ def _followed(spot: Spot) -> Parts:
         yield Part(lasts=amount.length, grain=amount.grain, is_bare=True), end
 
 
-def _led(spot: Spot) -> Parts:
+def _led(spot: RuleContext) -> Parts:
     """`in …`, `within …`, `after …`, `+…`."""
     line, word, start = spot.line, spot.word, spot.at + 1
     while line.words[start] in _ABOUT:
@@ -286,7 +286,7 @@ def _led(spot: Spot) -> Parts:
     yield part, end
 
 
-def _whole(spot: Spot) -> Parts:
+def _whole(spot: RuleContext) -> Parts:
     """`all day`, `full-week`, `all the year`."""
     start = spot.at + (2 if spot.ahead() in ("-", "the") else 1)
     unit = unit_at(spot.line, start)
@@ -294,7 +294,7 @@ def _whole(spot: Spot) -> Parts:
         yield Part(lasts=ONE[unit], grain=Grain(unit)), start + 1
 
 
-def _relative_one_at(spot: Spot, start: int) -> tuple[Amount, int] | None:
+def _relative_one_at(spot: RuleContext, start: int) -> tuple[Amount, int] | None:
     """`the next day and 5 hours`: a unit without a number counts as one."""
     unit = unit_at(spot.line, start)
     if unit is None or unit not in ONE:
@@ -306,7 +306,7 @@ def _relative_one_at(spot: Spot, start: int) -> tuple[Amount, int] | None:
     return Amount(amount.length + more[0].length, more[0].grain, more[0].unit, more[0].count), more[1]
 
 
-def _from_now(spot: Spot, amount: Amount, *, back: bool = False) -> Part:
+def _from_now(spot: RuleContext, amount: Amount, *, back: bool = False) -> Part:
     if amount.unit == "weekday":
         count = int(amount.count) * (-1 if back else 1)
         return Part(span=one_day(working_days_later(spot.moment.today, count)))
@@ -319,7 +319,7 @@ _MOST_WEEKDAYS = 200
 _DAY = timedelta(days=1)
 
 
-def beside_parts(spot: Spot) -> Parts:
+def offset_parts(spot: RuleContext) -> Parts:
     """Times given by their distance from another time."""
     line, at, word = spot.line, spot.at, spot.word
     if line.kinds[at] == NUMBER:
@@ -327,32 +327,32 @@ def beside_parts(spot: Spot) -> Parts:
     if word == "closest" or spot.ahead() == "closest":
         yield from _closest(spot)
     elif word in WEEKDAYS and spot.ahead() in ("after", "before"):
-        yield from _weekday_beside(spot, at, 1)
+        yield from _weekday_offset(spot, at, 1)
     elif (
         (line.kinds[at] == ORDINAL or word in ORDINALS)
         and spot.ahead() in WEEKDAYS
         and spot.ahead(2) in ("after", "before")
     ):
-        yield from _weekday_beside(spot, at + 1, line.values[at] or ORDINALS.get(word, 1))
-    if not spot.so_far or "deadline" in spot.so_far:
+        yield from _weekday_offset(spot, at + 1, line.values[at] or ORDINALS.get(word, 1))
+    if not spot.parsed or "deadline" in spot.parsed:
         unit = unit_at(line, at)
         if unit in ONE and len(word) > 1 and spot.ahead() in ("after", "before", "from"):
-            yield from _beside(spot, ONE[unit], at + 1)
+            yield from _offset_part(spot, ONE[unit], at + 1)
         found = amount_at(line, at)
         if found is not None and line.words[found[1]] in _BEFORE | _AFTER:
-            yield from _beside(spot, found[0].length, found[1], found[0])
+            yield from _offset_part(spot, found[0].length, found[1], found[0])
         elif found is not None and spot.link not in ("in", "for") and line.words[found[1]] == "on":
             yield from _week_on(spot, found[0], found[1] + 1)
 
 
-def _beside(spot: Spot, length: Length, at: int, amount: Amount | None = None) -> Parts:
+def _offset_part(spot: RuleContext, length: Length, at: int, amount: Amount | None = None) -> Parts:
     """`… before Christmas`, `… after 5pm`, `… prior to tomorrow`."""
     back = spot.line.words[at] in _BEFORE
     found = spot.inner(at + (2 if spot.line.words[at + 1] == "to" else 1))
     if found is None:
         return
     part, reading, end = found
-    if reading.trouble is not None or reading.repeats is not None or "lasts" in part:
+    if reading.problem is not None or reading.repeats is not None or "lasts" in part:
         return
     step, sign = (-length, -1) if back else (length, 1)
     if amount is not None and amount.unit == "weekday":
@@ -365,7 +365,7 @@ def _beside(spot: Spot, length: Length, at: int, amount: Amount | None = None) -
         yield Part(span=one_day(moved(reading.start.date(), step))), end
 
 
-def _week_on(spot: Spot, amount: Amount, at: int) -> Parts:
+def _week_on(spot: RuleContext, amount: Amount, at: int) -> Parts:
     """`a week on Monday`: weeks after the coming Monday."""
     weekday = WEEKDAYS.get(spot.line.words[at])
     if weekday is not None and amount.grain == Grain.WEEK and not amount.length.seconds:
@@ -373,7 +373,7 @@ def _week_on(spot: Spot, amount: Amount, at: int) -> Parts:
         yield Part(span=one_day(spot.moment.today + ahead * _DAY)), at + 1
 
 
-def _weekday_beside(spot: Spot, at: int, number: int) -> Parts:
+def _weekday_offset(spot: RuleContext, at: int, number: int) -> Parts:
     """`the Monday after Easter`, `the third Tuesday before Christmas`."""
     found = spot.inner(at + 2) if 0 < number <= _MOST_WEEKDAYS else None
     if found is None or found[1].repeats is not None:
@@ -389,7 +389,7 @@ def _weekday_beside(spot: Spot, at: int, number: int) -> Parts:
         yield Part(span=one_day(day)), found[2]
 
 
-def _counted_weekdays(spot: Spot) -> Parts:
+def _counted_weekdays(spot: RuleContext) -> Parts:
     """`3 Fridays from now`, `two monday later`, `in 2 Fridays`, `2 Sundays ago`."""
     line, count, today, end = spot.line, spot.line.values[spot.at], spot.moment.today, spot.at + 2
     weekday = WEEKDAYS.get(spot.ahead()) or PLURAL_WEEKDAYS.get(spot.ahead())
@@ -408,7 +408,7 @@ def _counted_weekdays(spot: Spot) -> Parts:
         yield Part(span=one_day(today + ahead * _DAY)), end
 
 
-def _closest(spot: Spot) -> Parts:
+def _closest(spot: RuleContext) -> Parts:
     """`the closest Monday to October 5`, `the second closest …`."""
     line, start, number = spot.line, spot.at + 1, 1
     if spot.word != "closest":

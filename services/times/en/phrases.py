@@ -10,11 +10,11 @@ from datetime import date, datetime
 from services.patterns import lazy_pattern
 from services.times.en.clocks import clock_parts, number_parts, portion_parts
 from services.times.en.dates import dates_at
-from services.times.en.durations import beside_parts, relative_parts
+from services.times.en.durations import offset_parts, relative_parts
 from services.times.en.recurrences import days_at, deadline_parts, range_parts, repeat_parts
 from services.times.en.resolving import resolve
 from services.times.words.lexicon import VAGUE
-from services.times.words.parts import Inner, Moment, Part, Parts, Spot, joined
+from services.times.words.parts import Inner, Moment, Part, Parts, RuleContext, joined
 from services.times.words.readings import Found, Grain, Length, Reading, TimeProblem, nothing
 from services.times.words.tokens import END, NUMBER, ORDINAL, SIGN, WORD, Line
 
@@ -65,7 +65,7 @@ class Phrases:
         self._depth = 0
 
     def whole(self, start: int, end: int) -> Reading | None:
-        """Reading of the whole range from `start` to `end`; prefers readings without a trouble."""
+        """Reading of the whole range from `start` to `end`; prefers readings without a problem."""
         search = _Search(end)
         self._look(search, start, Part())
         return search.reading
@@ -94,35 +94,37 @@ class Phrases:
                 self._depth -= 1
         return search
 
-    def _look(self, search: _Search, index: int, so_far: Part) -> None:
+    def _look(self, search: _Search, index: int, parsed: Part) -> None:
         if self._budget.steps <= 0:
             return
         self._budget.steps -= 1
-        if so_far and 0 <= search.end <= index:
-            reading = resolve(so_far, self._moment)
-            if reading is not None and (search.reading is None or reading.trouble is None):
+        if parsed and 0 <= search.end <= index:
+            reading = resolve(parsed, self._moment)
+            if reading is not None and (search.reading is None or reading.problem is None):
                 search.reading = reading
-                search.is_done = reading.trouble is None
+                search.is_done = reading.problem is None
             return
-        if so_far:
-            search.ends.append((index, so_far))
+        if parsed:
+            search.ends.append((index, parsed))
         if index >= self._line.size:
             search.is_done = search.end < 0
             return
-        for part, after in self._candidates(search, index, so_far):
-            both = joined(so_far, part) if part else so_far
+        for part, after in self._candidates(search, index, parsed):
+            both = joined(parsed, part) if part else parsed
             if after > index and both is not None:
                 self._look(search, after, both)
                 if search.is_done:
                     return
 
-    def _candidates(self, search: _Search, index: int, so_far: Part) -> Parts:
+    def _candidates(self, search: _Search, index: int, parsed: Part) -> Parts:
         """Possible next parts, after linking words."""
         line, link, has_the = self._line, "", False
         for at in range(index, min(index + _MOST_LINKS, line.size)):
             if line.kinds[at] == END:
                 return
-            spot = Spot(line, at, so_far, link, has_the, search.in_range, self._moment, self.longest, self._other_end)
+            spot = RuleContext(
+                line, at, parsed, link, has_the, search.in_range, self._moment, self.longest, self._other_end
+            )
             for rule in _RULES:
                 yield from rule(spot)
             word = line.words[at]
@@ -134,22 +136,22 @@ class Phrases:
                 link = word
 
 
-def _filling_parts(spot: Spot) -> Parts:
+def _filling_parts(spot: RuleContext) -> Parts:
     """`now`, and words after a time without a meaning: `sharp`, `or so`, `-ish`."""
     word, then = spot.word, spot.ahead()
     if word in ("now", "immediately"):
         yield Part(length=Length(), grain=Grain.SECOND), spot.at + 1
     elif word in ("right", "just") and then == "now":
         yield Part(length=Length(), grain=Grain.SECOND), spot.at + 2
-    elif not spot.so_far:
+    elif not spot.parsed:
         return
-    elif word in _BEHIND or (word in _FROM_THEN_ON and {"repeats", "span"} <= spot.so_far.keys()):
+    elif word in _BEHIND or (word in _FROM_THEN_ON and {"repeats", "span"} <= spot.parsed.keys()):
         yield Part(), spot.at + 1
     elif (word, then) in (("or", "so"), ("-", "ish")):
         yield Part(), spot.at + 2
 
 
-def _date_parts(spot: Spot) -> Parts:
+def _date_parts(spot: RuleContext) -> Parts:
     yield from days_at(spot.line, spot.at)
     yield from dates_at(spot.line, spot.at, spot.moment.today, day_first=spot.moment.day_first)
 
@@ -162,7 +164,7 @@ _RULES = (
     clock_parts,
     deadline_parts,
     relative_parts,
-    beside_parts,
+    offset_parts,
     _date_parts,
     number_parts,
 )
@@ -260,7 +262,7 @@ def _is_weak(line: Line, start: int, end: int, part: Part) -> bool:
     """Whether the words probably mean something else in a sentence."""
     if line.glued(start) and start > 1 and line.words[start - 1] in (".", "/", ":") and line.glued(start - 1):
         return True  # end of a version or an address
-    if ("trouble" in part and "repeats" not in part) or (
+    if ("problem" in part and "repeats" not in part) or (
         "year" not in part and "month" in part and _DECIMAL.match(line.text, line.starts[start])
     ):
         return True

@@ -10,7 +10,7 @@ from services.times.en.dates import dates_at
 from services.times.en.durations import Amount, amount_at, unit_at
 from services.times.recurrence import Unit
 from services.times.words.lexicon import ORDINALS, PLURAL_WEEKDAYS, PORTIONS, REPEATING, WEEKDAYS
-from services.times.words.parts import Part, Parts, Spot, without
+from services.times.words.parts import Part, Parts, RuleContext, without
 from services.times.words.readings import Grain, Repeats, TimeProblem
 from services.times.words.tokens import NUMBER, ORDINAL, Line
 
@@ -58,9 +58,9 @@ def _so_often(line: Line, index: int, today: date) -> FoundParts:
         if word == "once":
             yield from _every(line, after + 1, today)
         elif unit_at(line, after + 1) is not None and _is_more(line, index):
-            yield Part(repeats=Repeats(), trouble=TimeProblem.VAGUE), after + 2
+            yield Part(repeats=Repeats(), problem=TimeProblem.VAGUE), after + 2
     elif line.words[after] in REPEATING and _is_more(line, index):
-        yield Part(repeats=Repeats(), trouble=TimeProblem.VAGUE), after + 1
+        yield Part(repeats=Repeats(), problem=TimeProblem.VAGUE), after + 1
 
 
 def _is_more(line: Line, index: int) -> bool:
@@ -246,9 +246,9 @@ _EXCEPT_OF_TWO = frozenset((("except", "for"), ("apart", "from"), ("other", "tha
 _FROM = frozenset(("starting", "beginning", "from", "start", "as"))
 
 
-def range_parts(spot: Spot) -> Parts:
+def range_parts(spot: RuleContext) -> Parts:
     """End of a range, from `to` on."""
-    so_far = spot.so_far
+    so_far = spot.parsed
     if not so_far or "to" in so_far or spot.word not in RANGE:
         return
     if spot.word == "and" and not ("is_between" in so_far or "repeats" in so_far):
@@ -271,9 +271,9 @@ def range_parts(spot: Spot) -> Parts:
         yield Part(to=found[0]), found[1]
 
 
-def deadline_parts(spot: Spot) -> Parts:
+def deadline_parts(spot: RuleContext) -> Parts:
     """`by`, `no later than`, `before`, `until`; `after` and `later than` before a time of day."""
-    word, so_far = spot.word, spot.so_far
+    word, so_far = spot.word, spot.parsed
     if word == "between" and "to" not in so_far:
         yield Part(is_between=True), spot.at + 1
     is_last = word == "no" and (spot.ahead(), spot.ahead(2)) == ("later", "than")
@@ -292,9 +292,9 @@ def deadline_parts(spot: Spot) -> Parts:
             yield found[0], found[2]
 
 
-def repeat_parts(spot: Spot) -> Parts:
+def repeat_parts(spot: RuleContext) -> Parts:
     """Recurrences with their weekdays and bounds."""
-    line, at, today, so_far = spot.line, spot.at, spot.moment.today, spot.so_far
+    line, at, today, so_far = spot.line, spot.at, spot.moment.today, spot.parsed
     if "repeats" not in so_far:
         yield from repeats_at(line, at, today)
     if "repeats" in so_far or "weekdays" in so_far:
@@ -307,9 +307,9 @@ def repeat_parts(spot: Spot) -> Parts:
                     yield Part(weekdays=part["weekdays"]), end
 
 
-def _bounds(spot: Spot) -> Parts:
+def _bounds(spot: RuleContext) -> Parts:
     """`until June`, `starting Monday`, `for 10 times`, `except Sundays`."""
-    line, word, start, so_far = spot.line, spot.word, spot.at + 1, spot.so_far
+    line, word, start, so_far = spot.line, spot.word, spot.at + 1, spot.parsed
     if word in _UNTIL and "until" not in so_far:
         start += line.words[start] in ("on", "at")
         found = spot.inner(start)
@@ -327,7 +327,7 @@ def _bounds(spot: Spot) -> Parts:
         yield Part(count=line.values[start]), start + 2
 
 
-def _except(spot: Spot, at: int) -> Parts:
+def _except(spot: RuleContext, at: int) -> Parts:
     """Excluded weekdays; a rule cannot exclude holidays."""
     line, today = spot.line, spot.moment.today
     while line.words[at] in ("on", "for", "the"):
@@ -338,7 +338,7 @@ def _except(spot: Spot, at: int) -> Parts:
     if line.words[at] in ("public", "bank", "school", "national"):
         at += 1
     if line.words[at] in ("holidays", "holiday"):
-        yield Part(trouble=TimeProblem.SEVERAL), at + 1
+        yield Part(problem=TimeProblem.SEVERAL), at + 1
         return
     named = [(part["weekdays"], end) for part, end in weekdays_at(line, at)]
     named += [((part["weekday"],), end) for part, end in dates_at(line, at, today) if "weekday" in part]

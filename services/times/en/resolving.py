@@ -55,7 +55,7 @@ def clock_range(left: Part, right: Part, moment: Moment, resolve: Resolve) -> Re
     if portion is not None:
         begin_part["portion"] = portion
     begin = resolve(begin_part, moment)
-    if begin is None or begin.trouble is not None:
+    if begin is None or begin.problem is not None:
         return begin
     start = begin.start
     ends = [datetime.combine(start.date() + days * _DAY, last.at(half)) for half in ("am", "pm") for days in (0, 1)]
@@ -95,14 +95,14 @@ def _day_range(left: Part, right: Part, moment: Moment, resolve: Resolve) -> Rea
     _lend_months(left, right)
     _lend_years(left, right)
     begin = resolve(left, moment) if left else None
-    if begin is None or begin.trouble is not None:
+    if begin is None or begin.problem is not None:
         return begin
     if begin.kind in (Kind.RECURRENCE, Kind.DURATION):
         return None
     start = begin.at or begin.start
     later = moment if "length" in right else replace(moment, today=start.date())
     end = resolve(right, later)
-    if end is None or end.trouble is not None:
+    if end is None or end.problem is not None:
         return end
     if end.kind in (Kind.RECURRENCE, Kind.DURATION):
         return None
@@ -332,7 +332,7 @@ def _bounded(repeats: Repeats, part: Part, moment: Moment, resolve: Resolve) -> 
 
 def _bound(part: Part, moment: Moment, resolve: Resolve) -> Reading | None:
     found = resolve(part, moment)
-    usable = found is not None and found.trouble is None and found.kind not in (Kind.DURATION, Kind.RECURRENCE)
+    usable = found is not None and found.problem is None and found.kind not in (Kind.DURATION, Kind.RECURRENCE)
     return found if usable else None
 
 
@@ -345,7 +345,7 @@ def _at_times(repeats: Repeats, part: Part, moment: Moment, resolve: Resolve) ->
             return None
         ends = Part(clocks=part["clocks"]) if "clocks" in part else without(part, *(part.keys() - {"number"}))
         stretch = clock_range(ends, part["to"], replace(quiet, today=_SOME_DAY), resolve)
-        if stretch is None or stretch.trouble is not None or stretch.end.date() != stretch.start.date():
+        if stretch is None or stretch.problem is not None or stretch.end.date() != stretch.start.date():
             return None
         return replace(repeats, window=(stretch.start.time(), stretch.end.time()))
     clocks, portion = part.get("clocks", ()), part.get("portion")
@@ -361,7 +361,7 @@ _BOUNDS = frozenset(("until", "first", "count", "number", "is_between"))
 
 
 def resolve(part: Part, moment: Moment) -> Reading | None:
-    """Resolve `part` at `moment`; None if it is not a time. A date that does not exist gives a reading with a trouble.
+    """Resolve `part` at `moment`; None if it is not a time. A date that does not exist gives a reading with a problem.
     Raises OverflowError or ValueError outside the calendar."""
     zone = part.get("zone")
     there = moment if zone is None else Moment.at(moment.now.astimezone(zone), day_first=moment.day_first)
@@ -384,8 +384,8 @@ def _resolved(part: Part, moment: Moment) -> Reading | None:
     clocks = part.get("clocks", ())
     if not all(clock.exists for clock in clocks):
         return nothing(moment.wall, TimeProblem.NO_SUCH)
-    if "trouble" in part:
-        return nothing(moment.wall, part["trouble"])
+    if "problem" in part:
+        return nothing(moment.wall, part["problem"])
     if not part.keys().isdisjoint(("repeats", "weekdays", "days")):
         return recurrence_of(part, moment, _resolved)
     if "to" in part:
@@ -407,7 +407,7 @@ def _single(part: Part, clock: Clock | None, moment: Moment) -> Reading | None:
         return _deadline_in(part, moment) if "deadline" in part else _from_now(part, clock, moment)
     found = day_of_part(part, moment.today, moment.wall.hour)
     reading = _without_day(part, clock, moment) if found is None else _resolving_on_days(part, *found, clock, moment)
-    if reading is None or reading.trouble is not None or "deadline" not in part:
+    if reading is None or reading.problem is not None or "deadline" not in part:
         return reading
     return _deadline(reading, moment)
 
@@ -420,7 +420,7 @@ def _without_day(part: Part, clock: Clock | None, moment: Moment) -> Reading | N
 
 
 def _resolving_on_days(
-    part: Part, span: Span, trouble: TimeProblem | None, clock: Clock | None, moment: Moment
+    part: Part, span: Span, problem: TimeProblem | None, clock: Clock | None, moment: Moment
 ) -> Reading | None:
     portion = part.get("portion")
     if clock is not None:
@@ -435,7 +435,7 @@ def _resolving_on_days(
     else:
         kind = Kind.DAY if span.end - span.start == _DAY else Kind.INTERVAL
         reading = Reading(kind, midnight(span.start), midnight(span.end), span.grain)
-    return reading if trouble is None else replace(reading, trouble=trouble)
+    return reading if problem is None else replace(reading, problem=problem)
 
 
 def _edge(edge: str, span: Span, moment: Moment) -> Reading:

@@ -274,7 +274,7 @@ LENGTHS: Mapping[str, int] = {"hanukkah": 8, "ramadan": 30, "passover": 9, "sukk
 """Lengths in days of holidays that last more than one."""
 _Rule = Callable[[int], date | None]
 _LONGEST_NAME = 6
-_LEFT_OUT = frozenset(("the", "'", "-", "’", "."))
+_IGNORED = frozenset(("the", "'", "-", "’", "."))
 
 
 def day_of(name: str, year: int) -> date | None:
@@ -288,14 +288,14 @@ def holiday_at(line: Line, index: int) -> tuple[str, int] | None:
     word = line.words[index]
     if (line.kinds[index] != WORD and line.kinds[index] != NUMBER) or word not in _first_words():
         return None
-    said: list[str] = []
+    words: list[str] = []
     found, end = None, index
-    while len(said) < _LONGEST_NAME and end < line.size:
+    while len(words) < _LONGEST_NAME and end < line.size:
         word = line.words[end]
         end += 1
-        if word not in _LEFT_OUT:
-            said.append(word)
-            name = _spellings().get(" ".join(said))
+        if word not in _IGNORED:
+            words.append(word)
+            name = _spellings().get(" ".join(words))
             if name is not None:
                 found = (name, end)
     return found

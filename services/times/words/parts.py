@@ -96,7 +96,7 @@ class Part(TypedDict, total=False):
     until: Part
     first: Part
     count: int
-    trouble: TimeProblem
+    problem: TimeProblem
     deadline: bool
     """Written as a deadline (`by Friday`)."""
 
@@ -231,12 +231,12 @@ Inner: TypeAlias = tuple[Part, Reading, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class RuleContext:
     """Position of a rule in a line, with its context."""
 
     line: Line
     at: int
-    so_far: Part
+    parsed: Part
     """Part of the phrase before this position."""
     link: str
     """The preceding linking word: `at`, `on`, `in` …"""

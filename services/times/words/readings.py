@@ -30,11 +30,11 @@ class TimeProblem(StrEnum):
 
 
 class UnclearTime(ValueError):
-    """A reading cannot become a rule; `trouble` is the reason."""
+    """A reading cannot become a rule; `problem` is the reason."""
 
-    def __init__(self, trouble: TimeProblem) -> None:
-        super().__init__(trouble.value)
-        self.trouble = trouble
+    def __init__(self, problem: TimeProblem) -> None:
+        super().__init__(problem.value)
+        self.problem = problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,8 @@ class _Days:
         return cls(day, _listed(months) or "*", _weekdays(whole), whole)
 
     def first_after(self, now: datetime, first: date | None, latest: time) -> date:
-        """First matching day from `first` on; without `first`, the first whose time is in the future."""
+        """First matching day from `first` on; without `first`, from today, or from tomorrow if the time `latest` has
+        passed. Raises UnclearTime if no day matches."""
         day = first or (now.date() if latest > now.time() else now.date() + timedelta(days=1))
         for _ in range(_DAYS_AHEAD):
             if self._holds(day):
@@ -285,7 +286,7 @@ class Reading:
     deadline for "by"."""
     default: time | None = None
     """Default time of day of the phrase: 09:00 for "tomorrow morning"."""
-    trouble: TimeProblem | None = None
+    problem: TimeProblem | None = None
     """Known reason why the reading cannot become a rule."""
 
     def moment(self, default_time: time) -> datetime:
@@ -301,8 +302,8 @@ class Reading:
     def rule(self, now: datetime, default_time: time = time(9)) -> Rule:
         """Recurrence rule, with wall times in `rule_zone(now)`. `now` is aware; `default_time` applies without a time
         of day. Raises UnclearTime."""
-        if self.trouble is not None:
-            raise UnclearTime(self.trouble)
+        if self.problem is not None:
+            raise UnclearTime(self.problem)
         if self.repeats is not None:
             here = now if self.zone is None else now.astimezone(self.zone)
             return repeating_rule(self.repeats, here, self.default or default_time)
@@ -342,9 +343,9 @@ class Found:
     end: int
 
 
-def nothing(wall: datetime, trouble: TimeProblem) -> Reading:
+def nothing(wall: datetime, problem: TimeProblem) -> Reading:
     """Reading of a time that was understood but is unusable."""
-    return Reading(Kind.INSTANT, wall, wall, Grain.SECOND, trouble=trouble)
+    return Reading(Kind.INSTANT, wall, wall, Grain.SECOND, problem=problem)
 
 
 class TimeLanguage(Protocol):

@@ -174,7 +174,7 @@ class Feast:
     """In days."""
 
     @property
-    def trouble(self) -> TimeProblem | None:
+    def problem(self) -> TimeProblem | None:
         """Why a single rule cannot express the recurrence."""
         return None if self.fixed or self.weekday else TimeProblem.SEVERAL
 
@@ -333,17 +333,17 @@ def _coming_date(month: int, day: int, today: date) -> Days:
 
 def _dated(day: date) -> Days:
     after = day + timedelta(days=1)
-    return Days(day, after, again=lambda: _coming_date(day.month, day.day, after))
+    return Days(day, after, next_days=lambda: _coming_date(day.month, day.day, after))
 
 
 def _lunar_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
     great = _GREAT_YEAR.match(text, at)
     if great:
         return _lunar(1, whole(great["day"]), False, None, today), great.end()
-    said = _LUNAR_WORDS.match(text, at)
-    year, start = year_at(text, said.end() if said else at, today)
+    date_match = _LUNAR_WORDS.match(text, at)
+    year, start = year_at(text, date_match.end() if date_match else at, today)
     match = _CHINESE_DATES_LUNAR.match(text, start)
-    if match is None or not (said or match["said"] or _is_lunar(match)):
+    if match is None or not (date_match or match["said"] or _is_lunar(match)):
         return None
     month = _LUNAR_MONTHS.get(match["month"]) or whole(match["month"])
     day = whole(match["day"].removeprefix("初"))
@@ -365,7 +365,7 @@ def _lunar(month: int, day: int, leap: bool, year: int | None, today: date) -> D
     if found is None:
         return no_such_day()
     return Days(
-        found, found + timedelta(days=1), again=lambda: _lunar(month, day, leap, None, found + timedelta(days=1))
+        found, found + timedelta(days=1), next_days=lambda: _lunar(month, day, leap, None, found + timedelta(days=1))
     )
 
 
@@ -392,7 +392,9 @@ def _coming(feast: Feast, today: date) -> Days:
     found = feast.next_from(today)
     if found is None:
         return no_such_day()
-    return Days(found, found + timedelta(days=feast.length), again=lambda: _coming(feast, found + timedelta(days=1)))
+    return Days(
+        found, found + timedelta(days=feast.length), next_days=lambda: _coming(feast, found + timedelta(days=1))
+    )
 
 
 def _offset(text: str, at: int, days: Days) -> tuple[Days, int]:
@@ -407,14 +409,16 @@ def _offset(text: str, at: int, days: Days) -> tuple[Days, int]:
         distance = count * (1 if match["unit"] in "天日" else 7) * (-1 if match["way"] == "前" else 1)
     if abs(distance) > 3660:
         return days, at
-    again = days.again
+    next_days = days.next_days
     moved = timedelta(days=distance)
-    return Days(days.first + moved, days.after + moved, again=_moved(again, moved), exists=days.exists), match.end()
+    return Days(
+        days.first + moved, days.after + moved, next_days=_moved(next_days, moved), exists=days.exists
+    ), match.end()
 
 
-def _moved(again: Callable[[], Days | None] | None, by: timedelta) -> Callable[[], Days | None] | None:
+def _moved(next_days: Callable[[], Days | None] | None, by: timedelta) -> Callable[[], Days | None] | None:
     def moved() -> Days | None:
-        found = again() if again else None
-        return Days(found.first + by, found.after + by, again=_moved(found.again, by)) if found else None
+        found = next_days() if next_days else None
+        return Days(found.first + by, found.after + by, next_days=_moved(found.next_days, by)) if found else None
 
-    return moved if again else None
+    return moved if next_days else None

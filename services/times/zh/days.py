@@ -22,7 +22,7 @@ class Days:
     first: date
     after: date
     grain: Grain = Grain.DAY
-    again: Callable[[], Days | None] | None = None
+    next_days: Callable[[], Days | None] | None = None
     """The next occurrence of a repeating name: 周五, 3号, 五月一日."""
     is_not_today: bool = False
     """A bare weekday, which does not mean today."""
@@ -133,7 +133,7 @@ def weekday_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
     while weekly.after <= today:
         weekly = _weekly(weekly.first + timedelta(days=7), length)
     return Days(
-        weekly.first, weekly.after, again=weekly.again, is_not_today=is_bare, weekday=number if is_bare else 0
+        weekly.first, weekly.after, next_days=weekly.next_days, is_not_today=is_bare, weekday=number if is_bare else 0
     ), match.end()
 
 
@@ -156,7 +156,7 @@ def _weeks(match: re.Match[str]) -> int | None:
 
 
 def _weekly(first: date, length: int) -> Days:
-    return Days(first, first + timedelta(days=length), again=lambda: _weekly(first + timedelta(days=7), length))
+    return Days(first, first + timedelta(days=length), next_days=lambda: _weekly(first + timedelta(days=7), length))
 
 
 def safe_day(year: int, month: int, day: int) -> Days:
@@ -237,8 +237,8 @@ def within_month(text: str, at: int, year: int | None, month: int, today: date |
     for candidate in range(today.year, min(today.year + 9, 9998)):
         found = _part_of_month(candidate, month, tail)
         if found.after > today and found.exists:
-            again = partial(_next_within, text, at, month, found.after)
-            return Days(found.first, found.after, found.grain, again), end
+            next_days = partial(_next_within, text, at, month, found.after)
+            return Days(found.first, found.after, found.grain, next_days), end
     return safe_day(today.year, month, 32), end
 
 
@@ -297,7 +297,7 @@ def _coming_in_month(of: Callable[[int, int], Days], today: date) -> Days:
     for more in range(14):
         found = of(*carried(today.year, today.month + more))
         if found.exists and found.first >= today:
-            return Days(found.first, found.after, again=partial(_coming_in_month, of, found.after))
+            return Days(found.first, found.after, next_days=partial(_coming_in_month, of, found.after))
     return no_such_day()
 
 

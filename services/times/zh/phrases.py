@@ -93,10 +93,10 @@ class PhraseReader:
     def _repeats(self, phrase: Phrase, at: int, anchor: date) -> int | None:
         if phrase.repeats is not None or phrase.ahead or phrase.lasts or phrase.window:
             return self._more_repeats(phrase, at)
-        said = repeats_at(self._text, at, self._today)
-        if said is None or (phrase.clocks and phrase.days) or self._lacks_part(phrase, at, said[2]):
+        found = repeats_at(self._text, at, self._today)
+        if found is None or (phrase.clocks and phrase.days) or self._lacks_part(phrase, at, found[2]):
             return None
-        phrase.repeats, phrase.trouble, end = said
+        phrase.repeats, phrase.problem, end = found
         if phrase.days is not None:
             phrase.first, phrase.days = phrase.days, None
         return end
@@ -109,17 +109,17 @@ class PhraseReader:
         """Interval within earlier days: 工作日每小时, 每天9点到18点每隔一小时."""
         if phrase.repeats is None or phrase.repeats.unit is None:
             return None
-        said = repeats_at(self._text, at, self._today)
-        if said is None or (said[0].unit is not None and phrase.repeats != Repeats() and said[0] != Repeats()):
+        found = repeats_at(self._text, at, self._today)
+        if found is None or (found[0].unit is not None and phrase.repeats != Repeats() and found[0] != Repeats()):
             return None
-        repeats = said[0]
+        repeats = found[0]
         if repeats.unit is None:
             phrase.repeats = Repeats(
                 unit=None, seconds=repeats.seconds, window=repeats.window, weekdays=phrase.repeats.weekdays
             )
         elif phrase.repeats == Repeats():
             phrase.repeats = repeats
-        return said[2]
+        return found[2]
 
     def _count(self, phrase: Phrase, at: int, anchor: date) -> int | None:
         match = _COUNT.match(self._text, at)
@@ -169,7 +169,7 @@ class PhraseReader:
         """Set the direction of the duration by the words after it."""
         way = _WAY.match(self._text, end)
         if amount.is_vague:
-            phrase.trouble = TimeProblem.VAGUE
+            phrase.problem = TimeProblem.VAGUE
         if way is None and not is_ahead:
             phrase.lasts = amount
             return end
@@ -299,14 +299,14 @@ class PhraseReader:
             return now.end()
         vague = _VAGUE.match(self._text, at)
         if vague:
-            phrase.trouble = TimeProblem.VAGUE
+            phrase.problem = TimeProblem.VAGUE
             return vague.end()
         return None
 
 
-def _on_weekday(days: Days, weekday: int, said: str, anchor: date) -> Days:
+def _on_weekday(days: Days, weekday: int, word: str, anchor: date) -> Days:
     """A date with a weekday: in this year if the weekday matches, even in the past."""
-    if days.first.isoweekday() == weekday or "年" in said:
+    if days.first.isoweekday() == weekday or "年" in word:
         return days
     for year in (anchor.year, anchor.year + 1, anchor.year - 1):
         try:

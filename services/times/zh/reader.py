@@ -24,7 +24,7 @@ _BETWEEN = lazy_pattern(r"\s*(?:之间|期间|中间|这段时间|为止|结束|
 
 def range_at(reader: PhraseReader, text: str, phrase: Phrase, moment: Moment) -> tuple[Reading, int] | None:
     """Period that starts with `phrase`, with its end; None if it is not a range."""
-    if phrase.ahead or phrase.lasts or phrase.window or phrase.is_now or phrase.trouble:
+    if phrase.ahead or phrase.lasts or phrase.window or phrase.is_now or phrase.problem:
         return None
     if not (phrase.days or phrase.clocks or phrase.part):
         return None
@@ -34,7 +34,7 @@ def range_at(reader: PhraseReader, text: str, phrase: Phrase, moment: Moment) ->
         return None
     anchor = phrase.days.first if phrase.days else None
     other = reader.phrase_at(joint.end(), anchor)
-    if other is None or other.ahead or other.lasts or other.window or other.trouble or other.is_now:
+    if other is None or other.ahead or other.lasts or other.window or other.problem or other.is_now:
         return None
     if other.repeats is not None:
         repeating = (_measured(phrase, other, moment) or _daily_between(phrase, other, moment)) if till else None
@@ -62,7 +62,7 @@ def _between(phrase: Phrase, other: Phrase, moment: Moment, rest: str) -> Readin
     end = _end_of(start, phrase, other, moment)
     if end is None or end <= start.start:
         return None
-    trouble = start.trouble
+    problem = start.problem
     return Reading(
         Kind.INTERVAL,
         start.start,
@@ -70,7 +70,7 @@ def _between(phrase: Phrase, other: Phrase, moment: Moment, rest: str) -> Readin
         start.grain,
         has_clock=start.has_clock,
         default=start.default,
-        trouble=trouble,
+        problem=problem,
     )
 
 
@@ -148,7 +148,7 @@ def _end_of(start: Reading, phrase: Phrase, other: Phrase, moment: Moment) -> da
     if days is None or not days.exists:
         return None
     for _ in range(60):
-        following = days.again() if days.again and days.first < start.start.date() else None
+        following = days.next_days() if days.next_days and days.first < start.start.date() else None
         if following is None:
             break
         days = following
@@ -207,31 +207,31 @@ def begins_a_time(text: str, at: int) -> bool:
 
 def is_a_time(text: str, start: int, end: int, reading: Reading) -> bool:
     """Whether the text from `start` to `end` is meant as a time."""
-    said, before = text[start:end], text[max(0, start - 8) : start]
+    phrase, before = text[start:end], text[max(0, start - 8) : start]
     if reading.kind is Kind.DURATION:
         return _is_reminded_next(text, end)
-    if reading.trouble is TimeProblem.VAGUE and reading.kind is Kind.INSTANT:
+    if reading.problem is TimeProblem.VAGUE and reading.kind is Kind.INSTANT:
         return _is_reminded_next(text, end) or _REMINDED_BEFORE.search(before) is not None
     if reading.kind is Kind.INSTANT and reading.length is None and not reading.has_clock:
         return False
-    if _HOUR_ALONE.fullmatch(said):
-        return _is_oclock(text, said, before, end)
-    if said.startswith("每") and not reading.has_clock and _UNIT_BEFORE.search(before):
+    if _HOUR_ALONE.fullmatch(phrase):
+        return _is_oclock(text, phrase, before, end)
+    if phrase.startswith("每") and not reading.has_clock and _UNIT_BEFORE.search(before):
         return False
-    if _REPEATED_WORD.fullmatch(said):
+    if _REPEATED_WORD.fullmatch(phrase):
         return _is_reminded_next(text, end)
-    return not (_WEAK_WORD.match(said) and _ORDINAL_BEFORE.search(before))
+    return not (_WEAK_WORD.match(phrase) and _ORDINAL_BEFORE.search(before))
 
 
 def _is_reminded_next(text: str, end: int) -> bool:
     return _REMINDS_NEXT.match(text, end) is not None
 
 
-def _is_oclock(text: str, said: str, before: str, end: int) -> bool:
+def _is_oclock(text: str, phrase: str, before: str, end: int) -> bool:
     """Whether 三点 is a time instead of three points, and 一点 instead of "a little"."""
     if _POINTS_BEFORE.search(before) or _POINTS_NEXT.match(text, end):
         return False
-    if said != "一点":
+    if phrase != "一点":
         return True
     return _ONE_OCLOCK_BEFORE.search(before) is not None and _A_LITTLE_NEXT.match(text, end) is None
 
@@ -250,7 +250,7 @@ def _says_when(reading: Reading) -> bool:
 _LETTERS = "[一二三四五六日天]"
 _LISTED = rf"{WEEK}{_LETTERS}(?:(?:[、,和及跟与]|或者?)?(?:{WEEK})?{_LETTERS})*"
 _DAYS = rf"(?:{WEEK}末|双休日|{_LISTED}|(?:法定)?节?假日|放假|工作日)"
-_LEFT_OUT = lazy_pattern(
+_EXCEPTION = lazy_pattern(
     rf"除(?:了|去|开)?\s*(?P<before>{_DAYS})\s*(?:以外|之外|外)?(?:的|都)?|(?P<behind>{_DAYS})除外"
 )
 _GAP = r"[\s,，、的都(（)）]*"
@@ -259,58 +259,58 @@ _WEEKEND, _WORKDAYS = {6, 7}, {1, 2, 3, 4, 5}
 
 def without_exception(text: str, read: Callable[[str], Reading | None]) -> Reading | None:
     """Reading of the whole `text` with its excluded days; None if it excludes none."""
-    left_out = _LEFT_OUT.search(text)
-    if left_out is None:
+    exception = _EXCEPTION.search(text)
+    if exception is None:
         return None
-    rest = f"{text[: left_out.start()]} {text[left_out.end() :]}".strip(" ,，、()（）")
+    rest = f"{text[: exception.start()]} {text[exception.end() :]}".strip(" ,，、()（）")
     reading = read(rest) if rest else None
-    return None if reading is None else _less(reading, left_out)
+    return None if reading is None else _less(reading, exception)
 
 
 def with_exceptions(text: str, find_all: Callable[[str], list[Found]]) -> list[Found]:
     """Times within `text`, recurrences with adjacent excluded days. A recurrence whose exclusion is elsewhere in the
     sentence is dropped, because its own words would not include it."""
-    left_out = _LEFT_OUT.search(text)
-    if left_out is None:
+    exception = _EXCEPTION.search(text)
+    if exception is None:
         return find_all(text)
-    start, end = left_out.span()
+    start, end = exception.span()
     found = find_all(f"{text[:start]}{' ' * (end - start)}{text[end:]}")
-    together = [one if one.reading.repeats is None else _together(text, one, left_out) for one in found]
+    together = [one if one.reading.repeats is None else _together(text, one, exception) for one in found]
     return [one for one in together if one is not None]
 
 
-def _together(text: str, found: Found, left_out: re.Match[str]) -> Found | None:
-    start, end = left_out.span()
+def _together(text: str, found: Found, exception: re.Match[str]) -> Found | None:
+    start, end = exception.span()
     gap = text[end : found.start] if end <= found.start else text[found.end : start]
     if not re.fullmatch(_GAP, gap):
         return None
     closes = re.match(r"\s*[)）]", text[end:]) if re.search("[(（]", gap) else None
     end += closes.end() if closes else 0
-    return Found(_less(found.reading, left_out), min(start, found.start), max(end, found.end))
+    return Found(_less(found.reading, exception), min(start, found.start), max(end, found.end))
 
 
-def _less(reading: Reading, left_out: re.Match[str]) -> Reading:
-    """`reading` without the excluded days; with a trouble if a rule cannot express it."""
+def _less(reading: Reading, exception: re.Match[str]) -> Reading:
+    """`reading` without the excluded days; with a problem if a rule cannot express it."""
     repeats = reading.repeats
-    days = _weekdays_of(left_out["before"] or left_out["behind"])
+    days = _weekdays_of(exception["before"] or exception["behind"])
     is_by_weekday = repeats is not None and (repeats.unit is Unit.DAY or repeats.weekdays) and repeats.step == 1
     if repeats is None or not days or not is_by_weekday or repeats.days or repeats.nth:
-        return replace(reading, trouble=reading.trouble or TimeProblem.SEVERAL)
+        return replace(reading, problem=reading.problem or TimeProblem.SEVERAL)
     left = tuple(day for day in repeats.weekdays or range(1, 8) if day not in days)
     if not left:
-        return replace(reading, trouble=TimeProblem.NO_SUCH)
+        return replace(reading, problem=TimeProblem.NO_SUCH)
     return replace(reading, repeats=replace(repeats, unit=Unit.WEEK, weekdays=left))
 
 
-def _weekdays_of(said: str) -> set[int]:
+def _weekdays_of(text: str) -> set[int]:
     """Excluded weekdays; empty for holidays, which rules do not support."""
-    if said.endswith("末") or said == "双休日":
+    if text.endswith("末") or text == "双休日":
         return _WEEKEND
-    if "假" in said:
+    if "假" in text:
         return set()
-    if said == "工作日":
+    if text == "工作日":
         return _WORKDAYS
-    return {weekday_number(letter) for letter in re.findall(_LETTERS, re.sub(WEEK, "", said))}
+    return {weekday_number(letter) for letter in re.findall(_LETTERS, re.sub(WEEK, "", text))}
 
 
 # First characters of all times, for skipping the others quickly.

@@ -35,7 +35,7 @@ class Phrase:
     count: int | None = None
     run: str = ""
     """Unit of `count`."""
-    trouble: TimeProblem | None = None
+    problem: TimeProblem | None = None
     is_onward: bool = False
     end: int = 0
 
@@ -51,7 +51,7 @@ class Phrase:
             or self.window
             or self.is_now
             or self.repeats
-            or self.trouble
+            or self.problem
         ) and not (self.count and self.run)
 
 
@@ -85,9 +85,9 @@ class Moment:
 def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
     """Resolve `phrase`, with wall times in the zone of `moment`. None if its parts are inconsistent. Raises
     OverflowError outside the years 1 to 9999."""
-    trouble = phrase.trouble
+    problem = phrase.problem
     if not all(clock.exists for clock in phrase.clocks) or (phrase.days and not phrase.days.exists):
-        trouble = TimeProblem.NO_SUCH
+        problem = TimeProblem.NO_SUCH
     if phrase.part and phrase.part.name == "noon" and not phrase.clocks:
         phrase.clocks = [_NOON]
     if phrase.repeats is not None or (phrase.count and phrase.run):
@@ -100,7 +100,7 @@ def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
         reading = _on_a_day(phrase, moment)
     if phrase.count and not reading.repeats:
         return None
-    return replace(reading, trouble=trouble or reading.trouble, zone=phrase.zone)
+    return replace(reading, problem=problem or reading.problem, zone=phrase.zone)
 
 
 def _on_a_day(phrase: Phrase, moment: Moment) -> Reading:
@@ -118,7 +118,7 @@ def _on_a_day(phrase: Phrase, moment: Moment) -> Reading:
 def _whole_days(days: Days, moment: Moment) -> Reading:
     today = moment.wall.date()
     if days.is_not_today and days.first <= today:
-        days = (days.again() if days.again else None) or days
+        days = (days.next_days() if days.next_days else None) or days
     kind = Kind.DAY if days.is_day else Kind.INTERVAL
     return Reading(kind, _midnight(days.first), _midnight(days.after), days.grain)
 
@@ -130,7 +130,7 @@ def _midnight(day: date) -> datetime:
 def _coming(days: Days, ends: timedelta, moment: Moment) -> Days:
     """First occurrence of `days` whose midnight plus `ends` is in the future."""
     for _ in range(_MOST_TRIES):
-        following = days.again() if days.again and _midnight(days.first) + ends <= moment.wall else None
+        following = days.next_days() if days.next_days and _midnight(days.first) + ends <= moment.wall else None
         if following is None:
             break
         days = following
@@ -171,7 +171,7 @@ def _at_clock(phrase: Phrase, moment: Moment) -> Reading:
             for hour in _hours(clock, is_today=days.first == today)
         ]
         start = next((each for each in starts if each > moment.wall), starts[-1])
-        following = days.again() if days.again and start <= moment.wall else None
+        following = days.next_days() if days.next_days and start <= moment.wall else None
         if following is None:
             break
         days = following
@@ -203,7 +203,7 @@ def _after_a_while(phrase: Phrase, ahead: Amount, moment: Moment) -> Reading:
     if not (phrase.clocks or phrase.part or phrase.days):
         return Reading(Kind.INSTANT, there, _grain_after(there, ahead.grain), ahead.grain, length=length)
     if length.seconds and not (length.days or length.months):
-        return Reading(Kind.INSTANT, there, there, ahead.grain, trouble=TimeProblem.NO_SUCH)
+        return Reading(Kind.INSTANT, there, there, ahead.grain, problem=TimeProblem.NO_SUCH)
     day = shifted(moment.wall, Length(length.months, length.days)).date()
     return _on_a_day(replace(phrase, ahead=None, days=phrase.days or one_day(day)), moment)
 
@@ -248,13 +248,13 @@ def _one(grain: Grain) -> Length:
 def _floor(wall: datetime, grain: Grain) -> datetime:
     """Start of the unit that contains `wall`."""
     if grain in _ENDS:
-        kept = wall.replace(microsecond=0)
+        floor = wall.replace(microsecond=0)
         return (
-            kept
+            floor
             if grain is Grain.SECOND
-            else kept.replace(second=0)
+            else floor.replace(second=0)
             if grain is Grain.MINUTE
-            else kept.replace(minute=0, second=0)
+            else floor.replace(minute=0, second=0)
         )
     day = _midnight(wall.date())
     match grain:

@@ -57,16 +57,16 @@ def repeats_at(text: str, at: int, today: date) -> Said | None:
     for rule in (_full_hours_at, _every_other_at, _workdays_at, _weekly_at, _every_day_at, _monthly_at, _yearly_at):
         found = rule(text, at, today)
         if found is not None:
-            repeats, trouble, end = found
+            repeats, problem, end = found
             if repeats.weekdays and _TIMES.match(text, end):  # 每周三次 is not a Wednesday
                 return repeats, TimeProblem.VAGUE, _end_of(_TIMES, text, end)
             if _TIMES_EACH.match(text, end) and not _ONCE_EACH.match(text, end):
                 return (
                     None
-                    if trouble is None and repeats.weekdays
+                    if problem is None and repeats.weekdays
                     else (repeats, TimeProblem.VAGUE, _end_of(_TIMES_EACH, text, end))
                 )
-            return repeats, trouble, _end_of(_ONCE_EACH, text, end)
+            return repeats, problem, _end_of(_ONCE_EACH, text, end)
     in_one = _IN_ONE.match(text, at)
     if in_one is not None:
         return Repeats(Unit.DAY), TimeProblem.VAGUE, in_one.end()
@@ -154,9 +154,9 @@ def _monthly_at(text: str, at: int, today: date) -> Said | None:
     if match is None:
         return None
     repeats = Repeats(Unit.MONTH, step=whole(match["count"]) if match["count"] else 1)
-    said = _days_of_month(text, match.end(), repeats)
-    if said:
-        return said
+    days = _days_of_month(text, match.end(), repeats)
+    if days:
+        return days
     if text[match.end() - 1] != "月":
         return None
     return repeats, None, match.end()
@@ -181,8 +181,8 @@ def _days_of_month(text: str, at: int, repeats: Repeats) -> Said | None:
         signed, end = signed or bool(more["sign"]), more.end()
     if not signed:
         return None
-    trouble = None if all(1 <= day <= 31 for day in days) else TimeProblem.NO_SUCH
-    return replace(repeats, days=tuple(sorted(set(days)))), trouble, end
+    problem = None if all(1 <= day <= 31 for day in days) else TimeProblem.NO_SUCH
+    return replace(repeats, days=tuple(sorted(set(days)))), problem, end
 
 
 def _yearly_at(text: str, at: int, today: date) -> Said | None:
@@ -193,7 +193,7 @@ def _yearly_at(text: str, at: int, today: date) -> Said | None:
     repeats = Repeats(Unit.YEAR)
     feast = feast_at(text, start)
     if feast:
-        return _every_feast(feast[0].fixed, feast[0].weekday, repeats), feast[0].trouble, feast[1]
+        return _every_feast(feast[0].fixed, feast[0].weekday, repeats), feast[0].problem, feast[1]
     month = re.compile(rf"(?P<month>{MONTH})月").match(text, start)
     lunar = re.compile(r"农历|阴历|旧历|正月|腊月|冬月|[一二三四五六七八九十]+月[初廿]").match(text, start)
     dated = date_at(text, start, today)
@@ -201,8 +201,8 @@ def _yearly_at(text: str, at: int, today: date) -> Said | None:
         return repeats, TimeProblem.SEVERAL, dated[1]
     if month and 1 <= whole(month["month"]) <= 12:
         repeats = replace(repeats, months=(whole(month["month"]),))
-        said = _days_of_month(text, month.end(), repeats)
-        return said or (repeats, None, month.end())
+        days = _days_of_month(text, month.end(), repeats)
+        return days or (repeats, None, month.end())
     if dated and dated[0].is_day:
         return replace(repeats, months=(dated[0].first.month,), days=(dated[0].first.day,)), None, dated[1]
     return (repeats, None, match.end()) if match.group() not in ("每逢", "每到") else None
@@ -241,17 +241,17 @@ def _every_so_long_at(text: str, at: int, today: date) -> Said | None:
             return None
     amount, end = counted
     end = _end_of(_ONCE_EACH, text, end)
-    repeats, trouble = _every(amount, skips=bool(match and match["skip"]))
-    return _on_its_days(text, end, repeats, trouble) if repeats else None
+    repeats, problem = _every(amount, skips=bool(match and match["skip"]))
+    return _on_its_days(text, end, repeats, problem) if repeats else None
 
 
 def _every(amount: Amount, *, skips: bool) -> tuple[Repeats | None, TimeProblem | None]:
     length = amount.length
-    trouble = TimeProblem.VAGUE if amount.is_vague else None
+    problem = TimeProblem.VAGUE if amount.is_vague else None
     if bool(length.months) + bool(length.days) + bool(length.seconds) != 1:
         return None, None
     if length.seconds:
-        return Repeats(unit=None, seconds=max(1, round(length.seconds))), trouble
+        return Repeats(unit=None, seconds=max(1, round(length.seconds))), problem
     unit, step = Unit.DAY, length.days
     if length.months:
         unit, step = (Unit.YEAR, length.months // 12) if length.months % 12 == 0 else (Unit.MONTH, length.months)
@@ -259,20 +259,20 @@ def _every(amount: Amount, *, skips: bool) -> tuple[Repeats | None, TimeProblem 
         unit, step = Unit.WEEK, length.days // 7
     if skips and amount.unit != "half":
         # 每隔两天 is ambiguous: every third or every second day.
-        trouble, step = (trouble, 2) if step == 1 else (TimeProblem.AMBIGUOUS, step + 1)
-    return Repeats(unit, step=step), trouble
+        problem, step = (problem, 2) if step == 1 else (TimeProblem.AMBIGUOUS, step + 1)
+    return Repeats(unit, step=step), problem
 
 
-def _on_its_days(text: str, at: int, repeats: Repeats, trouble: TimeProblem | None = None) -> Said:
+def _on_its_days(text: str, at: int, repeats: Repeats, problem: TimeProblem | None = None) -> Said:
     """Add the days that follow: 每两周的周五, 隔月1号."""
     end = _end_of(re.compile(r"\s*的?\s*"), text, at)
     if repeats.unit is Unit.WEEK:
         week = re.compile(WEEK).match(text, end)
         named = weekdays_at(text, week.end() if week else end)
         if named:
-            return replace(repeats, weekdays=named[0]), trouble, named[1]
+            return replace(repeats, weekdays=named[0]), problem, named[1]
     if repeats.unit is Unit.MONTH:
-        said = _days_of_month(text, end, repeats)
-        if said:
-            return said
-    return repeats, trouble, at
+        days = _days_of_month(text, end, repeats)
+        if days:
+            return days
+    return repeats, problem, at

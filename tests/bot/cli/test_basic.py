@@ -43,7 +43,7 @@ def test_every_mistake_is_a_line_and_one_broken_script_hides_no_other(
 def test_a_folder_that_is_not_there_is_said_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     printed = command(capsys, "basic", "check", tmp_path / "nowhere")
     assert (printed.status, printed.out) == (2, "")
-    assert printed.err == f"{tmp_path / 'nowhere'}: there is no such folder or file; make it, or correct the path\n"
+    assert printed.err == f"{tmp_path / 'nowhere'}: no such file or folder; create it, or correct the path\n"
 
 
 @pytest.mark.requirement("A53", "A54", "A55")
@@ -101,7 +101,7 @@ def test_bots_that_there_are_not_are_told_where_settings_are_at_hand(
     assert command(capsys, "basic", "check", tmp_path / "drive").out == "2 scripts: none broken, no warnings\n"
     file = a_settings_file(tmp_path, "bots: {red: {name: Red}}\n")
     told, summary = command(capsys, "basic", "check", tmp_path / "drive", "--config", file).out.splitlines()
-    assert "no bot 'green', so its 2 scripts serve nobody" in told
+    assert "no bot 'green', so its 2 scripts are not used" in told
     assert summary == "2 scripts: none broken, 1 warning"
 
 
@@ -197,7 +197,7 @@ def test_check_says_nothing_of_the_description_of_what_begins_chats(
 ) -> None:
     drive = a_folder(tmp_path / "drive", start='TALK "Hi"\n')
     file = a_settings_file(tmp_path, f"sources: {{basic: [{drive}]}}\n")
-    assert command(capsys, "check", file) == (0, f"{file}: good\n", "")
+    assert command(capsys, "check", file) == (0, f"{file}: no problems found\n", "")
 
 
 def test_the_schema_of_the_settings_knows_what_scripts_may(capsys: pytest.CaptureFixture[str]) -> None:

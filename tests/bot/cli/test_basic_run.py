@@ -50,7 +50,7 @@ def test_a_script_that_is_there_is_never_overwritten(capsys: pytest.CaptureFixtu
     file = a_script(tmp_path, "mine", "welcome")
     made = command(capsys, "basic", "new", "welcome.bas", "--folder", tmp_path)
     assert made.status == 1
-    assert "is there already" in made.err
+    assert "already exists" in made.err
     assert file.read_text() == "mine"
 
 
@@ -125,14 +125,14 @@ def test_what_fails_or_waits_ends_with_1(capsys: pytest.CaptureFixture[str], tmp
         [
             "TALK a",
             "TALK bad stopped at line 3: it divided by zero.",
-            "STOPPED line 3, column 7: nothing can be divided by 0",
+            "STOPPED line 3, column 7: division by 0",
         ],
     )
     silent = a_script(tmp_path, 'DESCRIPTION "Fails"\nx = 1 / 0\n', "silent")
     failed = command(capsys, "basic", "run", silent, "--config", settings)
     assert failed.status == 1
     assert failed.out == (
-        "TALK silent stopped at line 2: it divided by zero.\nSTOPPED line 2, column 7: nothing can be divided by 0\n"
+        "TALK silent stopped at line 2: it divided by zero.\nSTOPPED line 2, column 7: division by 0\n"
     )
     broken = a_script(tmp_path, "TALK )\n", "broken")
     unread = command(capsys, "basic", "run", broken, "--config", settings)
@@ -144,8 +144,8 @@ def test_what_fails_or_waits_ends_with_1(capsys: pytest.CaptureFixture[str], tmp
     ("statement", "why"),
     [
         ('TALK "abc" * 2', "`*` needs numbers, not a text"),
-        ("a = [1, 2] : TALK a[5]", "there is no item 5: the last one of this list is 1"),
-        ('TALK MID("abc", 0, 2)', "MID counts the characters from 1"),
+        ("a = [1, 2] : TALK a[5]", "no item 5: the last item of this list is 1"),
+        ('TALK MID("abc", 0, 2)', "MID: the start must be at least 1"),
         ('TALK DATEVALUE("31.02.2026")', "DATEVALUE needs a date, not a text"),
     ],
 )
@@ -166,7 +166,7 @@ def test_an_argument_that_is_missing_or_wrong_is_said(capsys: pytest.CaptureFixt
     assert missing.status == 1
     assert "who" in missing.out
     unknown = command(capsys, "basic", "run", file, "--arg", "whom=x", "--config", settings)
-    assert (unknown.status, unknown.err) == (2, "greet has no parameter 'whom'; it has who, times\n")
+    assert (unknown.status, unknown.err) == (2, "greet has no parameter 'whom'; its parameters: who, times\n")
     assert command(capsys, "basic", "run", file, "--arg", "who", "--config", settings).status == 2
     assert command(capsys, "basic", "run", tmp_path / "none.bas", "--config", settings).status == 2
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from bot.database.opening import open_store
+from bot.database.opening import DATABASE, open_store
 from config.settings import Settings
 from services.clock import SystemClock
 from tests.bot.cli.running import a_settings_file, command
@@ -105,7 +106,10 @@ def test_a_daemon_that_has_the_database_is_named(capsys: pytest.CaptureFixture[s
     printed = asyncio.run(call_meanwhile())
     assert isinstance(printed, tuple)
     assert printed[:2] == (1, "")
-    assert "is in use by process" in printed[2]
+    database = settings.parent / "var" / DATABASE
+    assert f"error: {database} is in use by process {os.getpid()}; stop it first" in printed[2]
+    assert "send the command in a chat of the daemon, or call the function over MCP" in printed[2]
+    assert "ROLLCALL_HOME" in printed[2]
 
 
 def test_a_home_that_cannot_be_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -151,4 +155,4 @@ def test_a_reminder_that_nobody_would_hear_is_told(
     remind = ["call", "reminder_create", "--json", '{"text": "tea", "when": "in 5 minutes"}', "--chat", chat]
     printed = command(capsys, *remind, "--config", settings)
     assert printed.status == 0
-    assert ("nobody reads along in" in printed.err) is unheard
+    assert ("messages due later cannot be sent to" in printed.err) is unheard

@@ -10,6 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from bot.registration.functions import at_their_places
+from config.loader import load_settings
 from config.yaml_document import read_yaml
 from function_calls.schema.definition import problem_at
 from tests.bot.cli.running import a_settings_file, command
@@ -20,7 +21,7 @@ DIAGNOSTIC = re.compile(r"^(?P<file>\S+):(?P<line>\d+):(?P<column>\d+) (?P<code>
 
 
 def test_the_shipped_settings_and_functions_are_good(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(capsys, "check") == (0, "config/bot.yaml: good\n", "")
+    assert command(capsys, "check") == (0, "config/bot.yaml: no problems found\n", "")
 
 
 def test_every_finding_is_a_line_with_its_place_and_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -45,6 +46,108 @@ def test_every_finding_is_a_line_with_its_place_and_code(capsys: pytest.CaptureF
         (str(function), "5", "functions.reads_text"),
     ]
     assert (len(found), printed.status, printed.err) == (5, 1, "")
+
+
+def test_a_text_with_a_colon_is_explained_with_its_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    settings = a_settings_file(tmp_path, "bots:\n  default:\n    persona: Rule: be kind\n")
+    printed = command(capsys, "check", settings)
+    place = f"{settings}:{settings.read_text().splitlines().index('    persona: Rule: be kind') + 1}:18"
+    assert (printed.status, printed.out) == (
+        1,
+        f'{place} yaml.syntax a text with a colon needs quotes: persona: "…"\n',
+    )
+
+
+def test_a_misspelt_zone_role_or_effect_has_a_suggestion(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    function, tool = tmp_path / "greet.py", tmp_path / "tools.yaml"
+    function.write_text(
+        "from rollcall import MessageContext, tool_function\n\n"
+        "@tool_function('greet', 'Greet all', effect='oncee', roles='moderater', scope='grop', offered_to=['comand'])\n"
+        "def greet(context: MessageContext) -> str: ...\n"
+    )
+    tool.write_text("tools:\n- {name: hi, description: Say hi, effect: reed, roles: admn, cmds: [[echo, hi]]}\n")
+    bad = a_settings_file(
+        tmp_path,
+        "timezone: Europe/Olso\nlanguage: en\nmembers: {'web:main:ann': moderater}\n"
+        "functions: {weather: {roles: [admn]}}\nbots: {default: {timezone: shanghai}}\n",
+    ).rename(tmp_path / "bad.yaml")
+    good = a_settings_file(tmp_path, f"sources: {{python: [{function}], commands: [{tool}]}}\n")
+    printed = command(capsys, "check", bad, good).out
+    for suggestion in ("Europe/Oslo", "Asia/Shanghai", "moderator", "admin"):
+        assert f"; did you mean '{suggestion}'?\n" in printed
+    found = [line.split(": ", 1)[1] for line in printed.splitlines() if line.startswith(str(function))]
+    assert found == [
+        "effect: must be read, idempotent or once, not 'oncee'; did you mean 'once'?",
+        "roles: must be member, moderator, admin or owner, not 'moderater'; did you mean 'moderator'?",
+        "scope: must be group, private or both, not 'grop'; did you mean 'group'?",
+        "offered_to: must be model, command, timer, mcp or api, not 'comand'; did you mean 'command'?",
+    ]
+    assert "tools[0].effect should be 'read', 'idempotent' or 'once'; did you mean 'read'?" in printed
+    assert "tools[0].roles[0] should be 'member', 'moderator', 'admin' or 'owner'; did you mean 'admin'?" in printed
+
+
+def test_relative_paths_count_from_the_folder_of_the_settings(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text("async def guard(message, turn, dispatch): return await dispatch()\n")
+    (tmp_path / "tools.yaml").write_text("groups: []\n")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "hi.bas").write_text('PARAM name AS STRING LIKE "x"\nTALK "hi"\n')
+    settings = a_settings_file(
+        tmp_path,
+        "sources: {commands: [tools.yaml], basic: [scripts], basic_keywords: [own.py]}\n"
+        "filters: {turn: [{python: {file: ./own.py, function: guard}}]}\n",
+    )
+    printed = command(capsys, "check", settings)
+    assert [line for line in printed.out.splitlines() if "functions.unusable" in line] == []
+    assert load_settings(settings, {}).sources.basic[0].path == tmp_path / "scripts"
+
+
+def test_a_path_that_does_not_exist_is_reported_at_its_line_in_the_settings(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own = tmp_path / "own.py"
+    own.write_text("")
+    settings = a_settings_file(
+        tmp_path,
+        f"sources:\n  python:\n    - {own}\n    - nowhere\n  commands: [none.yaml]\n"
+        "  basic:\n    - {path: nobody, bot: default}\n",
+    )
+    printed = command(capsys, "check", settings)
+    found = [DIAGNOSTIC.match(line) for line in printed.out.splitlines()]
+    lines = settings.read_text().splitlines()
+    places = [(one["file"], lines[int(one["line"]) - 1].strip()) for one in found if one and "there is no" in one[0]]
+    assert places == [
+        (str(settings), "- nowhere"),
+        (str(settings), "commands: [none.yaml]"),
+        (str(settings), "- {path: nobody, bot: default}"),
+    ]
+
+
+def test_a_filter_that_cannot_be_used_is_reported_at_its_line_in_the_settings(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own = tmp_path / "own.py"
+    own.write_text("async def guard(message): ...\n")
+    for filters, line, problem in (
+        ("{python: {file: own.py, function: gard}}", 7, f"filters.turn[1]: {own}: it has no `async def gard`"),
+        ("{python: {file: own.py, function: guard}}", 7, f"filters.turn[1]: {own}: `guard` has to take 3 parameters"),
+        (
+            "{classifier: {file: none.py, function: guard}}",
+            7,
+            f"filters.turn[1]: {tmp_path / 'none.py'}: there is no such file",
+        ),
+        (
+            "{memory: {}}\n  named:\n    audit: {module: {file: own.py}}",
+            9,
+            "it has no function filters()",
+        ),
+    ):
+        settings = a_settings_file(tmp_path, f"filters:\n  turn:\n    - blacklist: {{words: [x]}}\n    - {filters}\n")
+        printed = command(capsys, "check", settings)
+        [found] = printed.out.splitlines()
+        assert found.startswith(f"{settings}:{line}:")
+        assert found.endswith(problem)
 
 
 def test_settings_for_a_function_that_does_not_exist_are_an_error(

@@ -110,7 +110,7 @@ def test_the_environment_may_name_the_settings(
 
 def test_from_any_folder_the_settings_are_those_that_came_with_the_program(tmp_path: Path) -> None:
     done = in_a_process(tmp_path, "check")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "config/bot.yaml: good\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "config/bot.yaml: no problems found\n", "")
     assert list(tmp_path.iterdir()) == []
 
 

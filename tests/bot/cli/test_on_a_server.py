@@ -57,7 +57,9 @@ async def _run(home: Path, store: dict[str, str]) -> None:
         definition = json.dumps({"name": "add", "description": "Adds."})
         tool = seen(server="one", tool="add", digest="d" * 64, definition=definition, now_ms=1, accepted=False)
         taken = budgets.take("test:bot:ann", "requests", datetime.now(UTC).date().isoformat(), 3, 10)
-        told = budgets.tell(f"{budgets.TOLD}test:bot:ann", "requests", datetime.now(UTC).date().isoformat())
+        told = budgets.mark_notified(
+            f"{budgets.NOTICE_PREFIX}test:bot:ann", "requests", datetime.now(UTC).date().isoformat()
+        )
         await group.daemon.store.commit([tool, taken, told])
 
 
@@ -179,9 +181,9 @@ def test_the_doctor_tells_the_versions_and_who_leads(
     asked = ("doctor", "--no-model", "--no-web", "--no-networks", "--config", settings)
     printed = while_one_leads(url, lambda: command(capsys, *asked))
     (line,) = [line for line in printed.out.splitlines() if line.split()[1] == "database"]
-    assert line.startswith("good   database   the database test_")
+    assert line.startswith("ok     database   the database test_")
     assert ": PostgreSQL 1" in line
-    assert line.endswith(", up to date; process 7 on elsewhere leads")
+    assert line.endswith(", up to date; leader: process 7 on elsewhere")
 
 
 def checked(url: str) -> str:
@@ -193,15 +195,15 @@ def checked(url: str) -> str:
 def test_the_doctor_tells_what_will_be_done_to_the_tables_and_what_cannot_be_used(
     url: str, postgres_server: PostgresServer
 ) -> None:
-    assert checked(url).endswith(", up to date; nobody leads")
+    assert checked(url).endswith(", up to date; no leader")
     with psycopg.connect(url, autocommit=True) as server:
         server.execute("UPDATE alembic_version SET version_num = 'ac47a82a75b8'")
-        assert "schema ac47a82a75b8, brought to " in checked(url)
+        assert "schema ac47a82a75b8, migrated to " in checked(url)
         server.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
         newer = checked(url)
     assert newer.startswith("ERROR store.too_new")
-    assert "only a newer version of the program knows" in newer
-    assert "its tables are made at the first start" in checked(postgres_server.new_database())
+    assert "needs a newer version of the program" in newer
+    assert "no tables yet; the first start creates them" in checked(postgres_server.new_database())
     away = checked("postgresql://bot:hunter2@127.0.0.1:1/none")
     assert away.startswith("ERROR store.unreachable the database none on 127.0.0.1 cannot be opened")
     assert "hunter2" not in away

@@ -174,8 +174,8 @@ def parts(out: str) -> dict[str, str]:
 def test_the_doctor_finds_nothing_wrong_with_a_bot_that_ran(capsys: pytest.CaptureFixture[str], ran: Path) -> None:
     printed = command(capsys, "doctor", "--config", ran)
     assert printed.status == 0
-    assert parts(printed.out) == dict.fromkeys(["settings", "functions", "database", "disk", "model"], "good")
-    assert "whole" in printed.out
+    assert parts(printed.out) == dict.fromkeys(["settings", "functions", "database", "disk", "model"], "ok")
+    assert "no damage found" in printed.out
 
 
 def spoil_database(folder: Path) -> None:
@@ -201,7 +201,7 @@ def test_the_doctor_finds_what_is_broken(
     spoil(tmp_path)
     printed = command(capsys, "doctor", "--no-model", "--config", settings)
     assert printed.status == 1
-    assert [name for name, verdict in parts(printed.out).items() if verdict == "WRONG"] == [part]
+    assert [name for name, verdict in parts(printed.out).items() if verdict == "ERROR"] == [part]
 
 
 SERVER = "mcp: {{servers: [{{name: one, command: [/bin/true], sandbox: {}}}]}}".format
@@ -215,8 +215,8 @@ def test_the_doctor_says_that_processes_are_kept_apart(
 ) -> None:
     (tmp_path / "tools").mkdir()
     printed = command(capsys, "doctor", "--no-model", "--config", a_settings_file(tmp_path, f"{uses}\n"))
-    assert parts(printed.out)["sandbox"] == "good"
-    assert "processes are kept apart from this machine: " in printed.out
+    assert parts(printed.out)["sandbox"] == "ok"
+    assert "processes run isolated: " in printed.out
 
 
 @pytest.mark.parametrize(
@@ -224,12 +224,12 @@ def test_the_doctor_says_that_processes_are_kept_apart(
     [
         ("", None, ""),
         (SERVER("'off'"), None, ""),
-        (f"plugins: [shell]\n{UNUSED}", "WRONG", "does not work without: the plugin shell"),
-        (f"{SERVER('required')}\n{UNUSED}", "WRONG", "does not work without: mcp.servers one"),
+        (f"plugins: [shell]\n{UNUSED}", "ERROR", "Unavailable without it: the plugin shell"),
+        (f"{SERVER('required')}\n{UNUSED}", "ERROR", "Unavailable without it: mcp.servers one"),
         (
             f"{SERVER('preferred')}\n{UNUSED}",
-            "good",
-            "Not kept apart from this machine: mcp.servers",
+            "warn",
+            "Not isolated: mcp.servers",
         ),
     ],
     ids=["nothing", "a server as it is", "shell", "a server that needs it", "a server that wants it"],
@@ -240,7 +240,7 @@ def test_the_doctor_says_what_does_not_work_without_a_sandbox(
     printed = command(capsys, "doctor", "--no-model", "--config", a_settings_file(tmp_path, f"{more}\n"))
     assert parts(printed.out).get("sandbox") == verdict
     assert said in printed.out
-    assert printed.status == (verdict == "WRONG")
+    assert printed.status == (verdict == "ERROR")
 
 
 async def test_the_doctor_asks_the_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -254,11 +254,11 @@ async def test_the_doctor_asks_the_model(capsys: pytest.CaptureFixture[str], tmp
         bad = await asyncio.to_thread(command, capsys, "doctor", "--config", settings)
     assert good.status == 0
     assert "m-1 answered in" in good.out
-    assert (bad.status, parts(bad.out)["model"]) == (1, "WRONG")
+    assert (bad.status, parts(bad.out)["model"]) == (1, "ERROR")
     assert "model.key_refused" in bad.out
     assert "sk-abcdefghijklmnop" not in bad.out
     gone = await asyncio.to_thread(command, capsys, "doctor", "--config", settings)
-    assert (gone.status, parts(gone.out)["model"]) == (1, "WRONG")
+    assert (gone.status, parts(gone.out)["model"]) == (1, "ERROR")
     assert "model.unreachable" in gone.out
     skipped = await asyncio.to_thread(command, capsys, "doctor", "--no-model", "--config", settings)
     assert (skipped.status, "model" in parts(skipped.out)) == (0, False)
@@ -276,4 +276,4 @@ async def test_the_doctor_asks_a_running_daemon_which_models_it_leaves_alone(
         ]
         assert {request.path for request in server.requests} == {"/readyz"}
     assert (left_alone.status, f"main {key}" in left_alone.out) == (0, True)
-    assert (parts(well.out)["daemon"], "daemon" in parts(other.out)) == ("good", False)
+    assert (parts(well.out)["daemon"], "daemon" in parts(other.out)) == ("ok", False)

@@ -12,6 +12,7 @@ import socket
 import sqlite3
 import stat
 import subprocess
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -83,12 +84,13 @@ def events(settings: Path) -> list[str]:
 class Terminal:
     """A process with a pseudo-terminal."""
 
-    def __init__(self, settings: Path, *command: str) -> None:
+    def __init__(self, settings: Path, *command: str, term: str = "dumb") -> None:
         self._master, slave = pty.openpty()
+        self.modes = termios.tcgetattr(slave)
         self.process = subprocess.Popen(
             arguments(settings, *command, is_cold=True),
             cwd=settings.parent,
-            env=an_environment(TERM="dumb"),
+            env=an_environment(TERM=term),
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -98,6 +100,13 @@ class Terminal:
 
     def says(self, line: str) -> None:
         os.write(self._master, f"{line}\n".encode())
+
+    def pastes(self, text: str, *, bracketed: bool) -> None:
+        """As a terminal does; `bracketed` if the program has asked for it."""
+        os.write(self._master, (f"\x1b[200~{text}\x1b[201~" if bracketed else text).encode())
+
+    def modes_now(self) -> object:
+        return termios.tcgetattr(self._master)
 
     def shows(self, until: str) -> str:
         """Output up to `until`."""
@@ -167,6 +176,39 @@ def test_the_settings_are_read_again_when_their_file_changes_and_when_it_is_told
     faulty = ["settings_invalid", "settings_not_reloaded"]
     good = ["settings_reloaded"]
     assert events(settings) == ["started", *good, *faulty, *faulty, *good, *good, "stopping", "stopped"]
+
+
+def greets(*names: str) -> str:
+    functions = [f"@tool_function()\ndef {name}(context: MessageContext) -> str: ...\n" for name in names]
+    return "from rollcall import MessageContext, tool_function\n\n" + "\n".join(functions)
+
+
+def test_a_missing_source_has_its_line_and_changed_files_are_logged_with_their_functions(settings: Path) -> None:
+    folder = settings.parent / "own"
+    folder.mkdir()
+    (folder / "one.py").write_text(greets("first", "second"))
+    a_settings_file(settings.parent, f"{PAGE}sources:\n  python:\n    - {folder}\n    - nowhere\n")
+    line = settings.read_text().splitlines().index("    - nowhere") + 1
+    with running(settings) as (process, _):
+
+        def says(event: str) -> None:
+            assert process.stderr is not None
+            while event not in (line := process.stderr.readline()):
+                assert line
+
+        says("started")
+        (folder / "one.py").write_text(greets("second", "third"))
+        says("functions_changed")
+        (folder / "one.py").rename(settings.parent / "one.py")
+        says("functions_changed")
+        assert asked_to_stop(process)[0] == 0
+    records = [json.loads(one) for one in (settings.parent / "logs" / "rollcall.jsonl").read_text().splitlines()]
+    unusable, *changed = [one for one in records if one["event"].startswith("function")]
+    assert unusable["problem"].startswith(f"{settings}:{line}:7 functions.unusable ")
+    assert [(one["level"], one["file"], one["added"], one["changed"], one["removed"]) for one in changed] == [
+        ("info", "own/one.py", ["third"], ["second"], ["first"]),
+        ("info", "own/one.py", [], [], ["second", "third"]),
+    ]
 
 
 def test_a_second_daemon_says_who_has_the_database(settings: Path) -> None:
@@ -259,7 +301,7 @@ def test_a_conversation_in_a_terminal_is_not_disturbed_by_logs(settings: Path) -
         assert greeting.startswith("Chat page:")
         assert greeting.endswith(f"connect one\n{PROMPT}")
         terminal.says("/help")
-        assert "/calc" in terminal.shows(f"\n{PROMPT}")
+        assert "15% of 80" in terminal.shows(f"\n{PROMPT}")
         terminal.says("what's 15% of 80?")
         assert terminal.shows(f"\n{PROMPT}") == f"what's 15% of 80?\n15% of 80 = 12\n{PROMPT}"
         terminal.process.send_signal(signal.SIGTERM)
@@ -277,6 +319,20 @@ def test_a_chat_in_a_terminal_ends_with_the_interrupt_key(settings: Path) -> Non
         assert "🎲" in terminal.shows(f"\n{PROMPT}")
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.process.wait(SECONDS) == 0
+    finally:
+        terminal.close()
+
+
+def test_lines_pasted_into_a_terminal_are_one_message(settings: Path) -> None:
+    terminal = Terminal(settings, "chat", term="xterm")
+    try:
+        greeting = terminal.shows(PROMPT)
+        terminal.pastes("/todo add buy milk\nand bread\nand tea", bracketed="\x1b[?2004h" in greeting)
+        terminal.says("")
+        terminal.shows("Added #1 to the list: buy milk and bread and tea")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.process.wait(SECONDS) == 0
+        assert terminal.modes_now() == terminal.modes
     finally:
         terminal.close()
 

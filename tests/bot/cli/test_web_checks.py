@@ -28,10 +28,10 @@ async def test_the_doctor_asks_the_search(capsys: pytest.CaptureFixture[str], tm
         bad = await asyncio.to_thread(command, capsys, "doctor", "--no-model", "--config", settings)
         skipped = await asyncio.to_thread(command, capsys, "doctor", "--no-model", "--no-web", "--config", settings)
     assert good.status == 0
-    assert lines(good.out, "search") == ["good   search     perplexity: answered"]
+    assert lines(good.out, "search") == ["ok     search     perplexity: answered"]
     [line] = lines(bad.out, "search")
     assert bad.status == 1
-    assert line.startswith("WRONG")
+    assert line.startswith("ERROR")
     assert "search.unusable" in line
     assert "Check search.api_key" in line
     assert KEY not in bad.out

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.platforms.mentions import Heard, hearing
+from bot.platforms.mentions import ParsedText, mention_parser
 
-HEAR = hearing(("Rollcall", "roll", "小助手", "Zoë"))
+HEAR = mention_parser(("Rollcall", "roll", "小助手", "Zoë"))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ HEAR = hearing(("Rollcall", "roll", "小助手", "Zoë"))
     ],
 )
 def test_an_at_mention_of_the_bot_is_found_and_stripped(text: str, left: str) -> None:
-    assert HEAR(text) == Heard(mentions_bot=True, text=left)
+    assert HEAR(text) == ParsedText(mentions_bot=True, text=left)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_an_at_mention_of_the_bot_is_found_and_stripped(text: str, left: str) ->
     ],
 )
 def test_the_name_at_the_head_speaks_to_the_bot(text: str, left: str) -> None:
-    assert HEAR(text) == Heard(mentions_bot=True, text=left)
+    assert HEAR(text) == ParsedText(mentions_bot=True, text=left)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_name_at_the_head_speaks_to_the_bot(text: str, left: str) -> None:
     ],
 )
 def test_the_name_inside_words_and_sentences_is_no_mention(text: str) -> None:
-    assert HEAR(text) == Heard(mentions_bot=False, text=text)
+    assert HEAR(text) == ParsedText(mentions_bot=False, text=text)
 
 
 @given(st.text())
@@ -83,9 +83,9 @@ def test_a_text_without_the_names_is_only_normalised(text: str) -> None:
 @given(st.lists(st.sampled_from(["@Rollcall", "@ROLL", "hello", "what", "今天"]), min_size=1))
 def test_what_is_left_is_the_other_words_in_order(words: list[str]) -> None:
     others = [word for word in words if not word.startswith("@")]
-    assert HEAR(" ".join(words)) == Heard(mentions_bot=len(others) < len(words), text=" ".join(others))
+    assert HEAR(" ".join(words)) == ParsedText(mentions_bot=len(others) < len(words), text=" ".join(others))
 
 
 def test_a_bot_without_a_name_is_an_error() -> None:
     with pytest.raises(ValueError, match="at least one name"):
-        hearing(("", "  "))
+        mention_parser(("", "  "))

@@ -6,9 +6,9 @@ import ast
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
+from function_calls.basic.environment import World
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.values import OPERATORS, negated
-from function_calls.basic.world import World
 from tests.fakes.basic_world import FixedWorld
 
 _WORDS = {"TRUE": True, "FALSE": False, "NULL": None}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
 from function_calls.basic.codes import Code, ScriptError
-from function_calls.basic.language.form_parts import Reads
+from function_calls.basic.language.form_parts import ExpressionParser
 from function_calls.basic.language.parser import Arity, Header, Parsed, parse
 from function_calls.basic.language.tokens import Cursor, Inner, Kind
-from function_calls.basic.nodes import At, Expression, Param, Statement, Target, Want
+from function_calls.basic.nodes import At, Expression, KeywordCall, Param, Statement, Target
 
 FUNCTIONS: Mapping[str, Arity] = {
     "now": (0, 0),
@@ -44,7 +44,7 @@ _ENDS = frozenset(("ELSE", "ELSEIF", "END", "ENDIF"))
 class Given:
     """A parsed keyword."""
 
-    want: Want
+    keyword_call: KeywordCall
     into: Target | None = None
 
 
@@ -54,7 +54,7 @@ class SomeForms:
     def __init__(self, names: tuple[str, ...] = KEYWORDS) -> None:
         self.names = names
 
-    def match(self, cursor: Cursor, read: Reads, *, inside: bool) -> Given | None:
+    def match(self, cursor: Cursor, read: ExpressionParser, *, inside: bool) -> Given | None:
         """The longest matching name at the cursor."""
         fitting = [name for name in self.names if cursor.is_at(*name.split())]
         if not fitting:
@@ -64,21 +64,21 @@ class SomeForms:
         cursor.index += len(name.split())
         if name == "HEAR":
             if cursor.is_line_end:
-                return Given(Want(at, name, ()))
-            return Given(Want(at, name, ()), read.target(cursor))
+                return Given(KeywordCall(at, name, ()))
+            return Given(KeywordCall(at, name, ()), read.target(cursor))
         if name == "FORMAT":
             first = read.expression(cursor)
             if not cursor.words("AS"):
-                cursor.fail(f"FORMAT: AS is missing, {cursor.found()}")
-            return Given(Want(at, name, (("value", first), ("pattern", read.expression(cursor)))))
+                cursor.fail(f"FORMAT: expected AS, {cursor.found()}")
+            return Given(KeywordCall(at, name, (("value", first), ("pattern", read.expression(cursor)))))
         if cursor.is_symbol("+", "-", "*", ".", "=", "<"):
-            cursor.fail(f"{name}: a value is missing, {cursor.found()}")
+            cursor.fail(f"{name}: expected a value, {cursor.found()}")
         values = self._values(cursor, read)
         if not values and name not in ("LIST TOOLS", "WAIT"):
-            cursor.fail(f"{name}: a value is missing, {cursor.found()}")
-        return Given(Want(at, name, tuple((str(number), value) for number, value in enumerate(values))))
+            cursor.fail(f"{name}: expected a value, {cursor.found()}")
+        return Given(KeywordCall(at, name, tuple((str(number), value) for number, value in enumerate(values))))
 
-    def _values(self, cursor: Cursor, read: Reads) -> list[Expression]:
+    def _values(self, cursor: Cursor, read: ExpressionParser) -> list[Expression]:
         found: list[Expression] = []
         while not cursor.is_line_end and not cursor.is_symbol(")", "]", "}", ","):
             if cursor.now.kind is Kind.BLOCK:
@@ -92,11 +92,11 @@ class SomeForms:
         return found
 
 
-def read_param(cursor: Cursor, read: Reads) -> Param:
+def read_param(cursor: Cursor, read: ExpressionParser) -> Param:
     """PARAM name AS type, with its optional parts."""
     at = cursor.take().at
     if cursor.now.kind is not Kind.WORD:
-        raise ScriptError(cursor.now.at, Code.BAD_PARAM, "PARAM has no name")
+        raise ScriptError(cursor.now.at, Code.BAD_PARAM, "expected a name after PARAM")
     name = cursor.take().text
     kind = str(cursor.take().text) if cursor.words("AS") else ""
     rest: dict[str, object] = {}
@@ -109,7 +109,7 @@ def read_param(cursor: Cursor, read: Reads) -> Param:
     return Param(at, name, kind.lower(), like=rest.get("LIKE"), has_like="LIKE" in rest, description=described)
 
 
-def read_description(cursor: Cursor, read: Reads) -> tuple[str, At]:
+def read_description(cursor: Cursor, read: ExpressionParser) -> tuple[str, At]:
     """DESCRIPTION and a text."""
     at = cursor.take().at
     return (text_of(cursor.take().value) if cursor.now.kind is Kind.TEXT else ""), at
@@ -175,7 +175,7 @@ _SHORT: Mapping[str, Callable[..., str]] = {
     "Member": lambda of, name: f"{shown(of)}.{name}",
     "Index": lambda of, index: f"{shown(of)}[{shown(index)}]",
     "Apply": lambda name, arguments: f"{name}({_all(arguments)})",
-    "Want": lambda keyword, arguments: f"{keyword}<{_all(one for _, one in arguments)}>",
+    "KeywordCall": lambda keyword, arguments: f"{keyword}<{_all(one for _, one in arguments)}>",
     "MapOf": lambda entries: "{" + ", ".join(f"{key}: {shown(one)}" for key, one in entries) + "}",
     "FilterText": lambda parts: f"filter({_all(parts)})" if len(parts) > 1 else shown(parts[0]),
     "ListOf": lambda items: f"[{_all(items)}]",

@@ -9,12 +9,12 @@ from random import Random
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.machine.machine import Ended, Event, Failed, Machine, Paused, Wants
+from function_calls.basic.environment import Limits
+from function_calls.basic.machine.machine import Ended, Event, Failed, KeywordRequest, Machine, Paused
 from function_calls.basic.machine.program import Program
-from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 
-Answers = Callable[[Wants], Any]
+Answers = Callable[[KeywordRequest], Any]
 SMALL = Limits(steps=3000, memory_bytes=200_000, depth=8)
 
 
@@ -28,7 +28,7 @@ class Ran:
     state: Any
 
 
-def by_order(number: int, wants: Wants) -> Any:
+def by_order(number: int, wants: KeywordRequest) -> Any:
     """The host's answer to the n-th keyword; depends only on the arguments."""
     if wants.keyword == "FAIL":
         raise RunError(RunCode.UNAVAILABLE, "it is not there")
@@ -45,7 +45,7 @@ def run_through(
     arguments: Mapping[str, Any],
     limits: Limits = SMALL,
     *,
-    answer: Callable[[int, Wants], Any] = by_order,
+    answer: Callable[[int, KeywordRequest], Any] = by_order,
     steps: int = 1_000_000_000,
     stop: bool = False,
 ) -> Ran:
@@ -55,7 +55,7 @@ def run_through(
     machine = Machine(program, arguments, world, limits)
     wanted: list[tuple[str, dict[str, Any]]] = []
     while True:
-        event: Event = machine.go(steps)
+        event: Event = machine.execute(steps)
         if isinstance(event, Ended | Failed):
             return Ran(event, wanted, machine.steps, machine.state())
         if stop:
@@ -64,9 +64,9 @@ def run_through(
         if isinstance(event, Paused):
             continue
         if stop:
-            assert machine.go(steps) == event, "it says once more what it wants"
+            assert machine.execute(steps) == event, "it says once more what it wants"
         wanted.append((event.keyword, event.arguments))
         try:
-            machine.give(answer(len(wanted), event))
+            machine.resume_with(answer(len(wanted), event))
         except RunError as fault:
             machine.fail(fault)

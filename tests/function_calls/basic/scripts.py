@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
+from function_calls.basic.environment import Limits
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.language.forms import Forms, form_of
 from function_calls.basic.language.parser import parse
 from function_calls.basic.machine.code_statements import program_of
-from function_calls.basic.machine.machine import Ended, Failed, Machine, Wants
+from function_calls.basic.machine.machine import Ended, Failed, KeywordRequest, Machine
 from function_calls.basic.machine.program import Program
-from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 
 FORMS = Forms(
@@ -65,15 +65,15 @@ def run(text: str, *answers: Any, limits: Limits | None = None, **arguments: Any
     waiting = iter(answers)
     texts: list[Any] = []
     while True:
-        event = machine.go(1_000_000_000)
-        if isinstance(event, Wants):
+        event = machine.execute(1_000_000_000)
+        if isinstance(event, KeywordRequest):
             answer = None if event.keyword in ("TALK", "PRINT") else next(waiting)
             if event.keyword in ("TALK", "PRINT"):
                 texts.append(event.arguments["text"])
             if isinstance(answer, RunError):
                 machine.fail(answer)
             else:
-                machine.give(answer)
+                machine.resume_with(answer)
         else:
             assert isinstance(event, Ended | Failed)
             return Heard(event, texts, machine.steps, machine)

@@ -9,6 +9,7 @@ from function_calls.basic.nodes import (
     FilterText,
     Index,
     IsNull,
+    KeywordCall,
     ListOf,
     Literal,
     MapOf,
@@ -16,7 +17,6 @@ from function_calls.basic.nodes import (
     Name,
     Template,
     Unary,
-    Want,
 )
 
 
@@ -37,7 +37,7 @@ def shown(node: Expression) -> str:
             return shown(node.parts[0]) if len(node.parts) == 1 else f"filter({', '.join(map(shown, node.parts))})"
         case Apply():
             return f"{node.name}({', '.join(map(shown, node.arguments))})"
-        case Want():
+        case KeywordCall():
             return f"{node.keyword}({', '.join(f'{name}={shown(value)}' for name, value in node.arguments)})"
         case _:
             return _of_one(node)

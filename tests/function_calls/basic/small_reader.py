@@ -147,13 +147,13 @@ class SmallExpressions:
         if cursor.symbol("{", "#{"):
             return self._map(cursor, token.at)
         if token.kind is not Kind.WORD or token.value in ("THEN", "ELSE", "AND", "OR"):
-            cursor.fail("a value is missing")
+            cursor.fail("expected a value")
         return self._word(cursor)
 
     def _word(self, cursor: Cursor) -> Expression:
         found = self.forms.match(cursor, self, inside=True)
         if found is not None:
-            return self._behind(cursor, found.want)
+            return self._behind(cursor, found.keyword_call)
         token = cursor.take()
         if token.value in ("NULL", "TRUE", "FALSE"):
             return Literal(token.at, {"NULL": None, "TRUE": True, "FALSE": False}[token.value])
@@ -173,7 +173,7 @@ class SmallExpressions:
         entries: list[tuple[str, Expression]] = []
         while not cursor.symbol("}"):
             if entries and not cursor.symbol(","):
-                cursor.fail("`}` is missing")
+                cursor.fail("expected `}`")
             key = cursor.take().text.strip('"')
             cursor.expect(":", "a key")
             entries.append((key, self.expression(cursor)))
@@ -250,4 +250,4 @@ def _statement(cursor: Cursor, read: SmallExpressions) -> Statement:
         cursor.expect("=", "a variable")
         return Assign(at, target, read.expression(cursor))
     keyword = read.forms.match(cursor, read, inside=False)
-    return Evaluate(at, keyword.want if keyword is not None else read.expression(cursor))
+    return Evaluate(at, keyword.keyword_call if keyword is not None else read.expression(cursor))

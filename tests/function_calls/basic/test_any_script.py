@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from function_calls.basic.codes import RunCode, ScriptError, ScriptProblem
+from function_calls.basic.environment import Limits
 from function_calls.basic.machine.code_statements import faults_of, program_of
 from function_calls.basic.machine.machine import Ended, Failed
 from function_calls.basic.machine.program import Program
-from function_calls.basic.world import Limits
 from tests.function_calls.basic.runs import SMALL, run_through, stored
 from tests.function_calls.basic.trees import Trees
 

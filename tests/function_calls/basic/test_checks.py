@@ -19,6 +19,7 @@ from function_calls.basic.nodes import (
     ForEach,
     ForTo,
     Index,
+    KeywordCall,
     ListOf,
     Literal,
     Member,
@@ -28,7 +29,6 @@ from function_calls.basic.nodes import (
     Target,
     Template,
     Unit,
-    Want,
     With,
 )
 from tests.function_calls.basic.small_reader import small_script
@@ -65,7 +65,7 @@ def assign(target: Target, value: Expression) -> Statement:
 
 
 def says(value: Expression) -> Statement:
-    return Evaluate(HERE, Want(HERE, "TALK", (("text", value),)))
+    return Evaluate(HERE, KeywordCall(HERE, "TALK", (("text", value),)))
 
 
 @pytest.mark.requirement("A54", "B27")
@@ -97,7 +97,7 @@ def test_a_variable_that_nothing_sets_is_told_once_where_it_is_read_first_with_w
     assert (found.code, found.at, found.severity) == (Code.UNKNOWN_VARIABLE, At(3, 6), "warning")
     assert "`citty`" in found.message
     assert "did you mean `city`?" in found.message
-    assert "take it with PARAM" in lint("TALK amount").message
+    assert "declare it with PARAM" in lint("TALK amount").message
 
 
 @pytest.mark.requirement("A37")

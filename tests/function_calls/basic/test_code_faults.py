@@ -18,6 +18,7 @@ from function_calls.basic.nodes import (
     ForEach,
     Goto,
     If,
+    KeywordCall,
     Label,
     Leave,
     ListOf,
@@ -27,7 +28,6 @@ from function_calls.basic.nodes import (
     Return,
     Statement,
     Unit,
-    Want,
 )
 from tests.function_calls.basic.runs import run_through
 
@@ -47,8 +47,8 @@ def named(name: str) -> Name:
     return Name(HERE, name)
 
 
-def want(keyword: str, *first: Expression) -> Want:
-    return Want(HERE, keyword, tuple((f"slot{number}", value) for number, value in enumerate(first)))
+def want(keyword: str, *first: Expression) -> KeywordCall:
+    return KeywordCall(HERE, keyword, tuple((f"slot{number}", value) for number, value in enumerate(first)))
 
 
 IN_A_LOOP = ForEach(HERE, "x", of("ab"), (Label(HERE, "inside"),))
@@ -57,19 +57,19 @@ IN_A_LOOP = ForEach(HERE, "x", of("ab"), (Label(HERE, "inside"),))
 @pytest.mark.parametrize(
     ("statements", "code", "words"),
     [
-        ((Goto(HERE, "inside"), IN_A_LOOP), Code.MISPLACED, "into a block from outside"),
+        ((Goto(HERE, "inside"), IN_A_LOOP), Code.MISPLACED, "jump into a block"),
         ((Goto(HERE, "inside", comes_back=True), IN_A_LOOP), Code.MISPLACED, "GOSUB inside"),
         ((OnError(HERE, resume=False, label="inside"), IN_A_LOOP), Code.MISPLACED, "ON ERROR GOTO inside"),
-        ((Goto(HERE, "insid"), Label(HERE, "inside")), Code.UNKNOWN_LABEL, "is inside meant?"),
+        ((Goto(HERE, "insid"), Label(HERE, "inside")), Code.UNKNOWN_LABEL, "did you mean"),
         ((Label(At(1, 1), "a"), Label(HERE, "a")), Code.DUPLICATE_NAME, "line 1"),
-        ((Leave(HERE, "for"),), Code.MISPLACED, "EXIT FOR stands in no FOR"),
-        ((Leave(HERE, "loop"),), Code.MISPLACED, "BREAK stands in no loop"),
+        ((Leave(HERE, "for"),), Code.MISPLACED, "EXIT FOR is not inside a FOR"),
+        ((Leave(HERE, "loop"),), Code.MISPLACED, "BREAK is not inside a loop"),
         ((Leave(HERE, "select"),), Code.MISPLACED, "EXIT SELECT"),
-        ((Leave(HERE, "sub"),), Code.MISPLACED, "EXIT SUB stands in no SUB"),
+        ((Leave(HERE, "sub"),), Code.MISPLACED, "EXIT SUB is not inside a SUB"),
         ((Continue(HERE, "while"),), Code.MISPLACED, "CONTINUE WHILE"),
-        ((Evaluate(HERE, Apply(HERE, "work", ())),), Code.WRONG_COUNT, "WORK takes 1 value, not 0"),
+        ((Evaluate(HERE, Apply(HERE, "work", ())),), Code.WRONG_COUNT, "WORK takes 1 argument, got 0"),
         ((Evaluate(HERE, Apply(HERE, "left", (of("a"),))),), Code.WRONG_COUNT, "LEFT takes"),
-        ((Evaluate(HERE, Apply(HERE, "wurk", (of(1),))),), Code.UNKNOWN_FUNCTION, "is WORK meant?"),
+        ((Evaluate(HERE, Apply(HERE, "wurk", (of(1),))),), Code.UNKNOWN_FUNCTION, "did you mean WORK?"),
         ((Assign(HERE, named("a"), of(float("inf"))),), Code.SYNTAX, "too large"),
         ((Goto(HERE, "of_sub"),), Code.UNKNOWN_LABEL, "of_sub"),
     ],

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from bot.checks.scratch import scratch_daemon
 from bot.checks.scripts_check import check_scripts
 from bot.cli.basic_run import Ended, Said, ScriptTrial, Trying, no_web
-from bot.overrides import Given
+from bot.overrides import Overrides
 from config.diagnostics import Diagnostic
 from config.sections.basic import BasicSource
 from config.sections.bots import ChatsSettings
@@ -82,7 +82,7 @@ async def test_clean_scripts_do_what_they_say() -> None:
     settings = Settings(sources=SourcesSettings(basic=(BasicSource(path=CLEAN),)), chats=ChatsSettings(allow=("*",)))
     clock = SystemClock()
     wrong = []
-    async with scratch_daemon(settings, Given(clock=clock, web=no_web("nothing is asked"))) as daemon:
+    async with scratch_daemon(settings, Overrides(clock=clock, web=no_web("nothing is asked"))) as daemon:
         # Rows and memory belong to a chat, so each case has a separate chat.
         specs = {Path(spec.origin.source.rpartition(":")[0]).stem: spec for spec in daemon.registry.of("default").specs}
         for name, cases in expected(CLEAN).items():

@@ -19,7 +19,7 @@ from function_calls.basic.language.param_types import type_names
 from function_calls.basic.nodes import At
 from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.definition import schema_arguments
-from function_calls.schema.model_schema import told
+from function_calls.schema.model_schema import schema_for_model
 from function_calls.schema.schema import imported
 from function_calls.spec import ArgumentError
 from services.llm.encoding import strict_schema
@@ -172,8 +172,8 @@ def test_what_is_wanted_of_a_type_is_shown_by_an_example_that_fits_it(kind: str)
 def test_an_unknown_type_is_named_with_its_place_and_what_there_is() -> None:
     found = fault(f'{HEAD}PARAM it AS blob LIKE "x" DESCRIPTION "d"')
     assert (found.code, found.at, found.severity) == (Code.BAD_TYPE, At(2, 13), "error")
-    assert "`blob` is no type" in found.message
-    assert "There are string, number, boolean, text, integer" in found.message
+    assert "`blob` is not an allowed type" in found.message
+    assert "Allowed types: string, number, boolean, text, integer" in found.message
     assert "did you mean `date`?" in fault(f'{HEAD}PARAM it AS datte DESCRIPTION "d"').message
 
 
@@ -183,7 +183,7 @@ def test_the_strict_profile_has_three_types(kind: str) -> None:
     found = fault(f'{HEAD}PARAM it AS {kind} DESCRIPTION "d"', STRICT)
     assert (found.code, found.at.line, found.severity) == (Code.BAD_TYPE, 2, "error")
     assert f"`{kind}`" in found.message
-    assert found.message.endswith("There are string, number, boolean")
+    assert found.message.endswith("Allowed types: string, number, boolean")
 
 
 def test_a_parameter_without_a_type_is_a_text_and_needs_one_in_the_strict_profile() -> None:
@@ -243,13 +243,13 @@ def test_the_strict_profile_requires_every_parameter_and_leaves_its_value_free(c
 @pytest.mark.parametrize(
     ("written", "severity", "told"),
     [
-        ('AS number DEFAULT "abc"', "error", "the DEFAULT, `abc`, has to be a number such as 9.99"),
-        ('AS date DEFAULT "tomorrow"', "error", "the DEFAULT, `tomorrow`, has to be a date such as 2026-01-31"),
-        ('AS "a", "b" DEFAULT "c"', "error", "the DEFAULT, `c`, has to be one of a, b"),
-        ('AS integer ENUM 1, "two"', "error", "the choice, `two`, has to be a whole number such as 3"),
-        ('AS number LIKE "abc"', "warning", "the example behind LIKE, `abc`, has to be a number"),
-        ('AS integer LIKE "many"', "warning", "models are not shown it"),
-        ('AS "a", "b" LIKE "c"', "warning", "has to be one of a, b"),
+        ('AS number DEFAULT "abc"', "error", "the DEFAULT `abc` must be a number such as 9.99"),
+        ('AS date DEFAULT "tomorrow"', "error", "the DEFAULT `tomorrow` must be a date such as 2026-01-31"),
+        ('AS "a", "b" DEFAULT "c"', "error", "the DEFAULT `c` must be one of a, b"),
+        ('AS integer ENUM 1, "two"', "error", "the choice `two` must be a whole number such as 3"),
+        ('AS number LIKE "abc"', "warning", "the example after LIKE `abc` must be a number"),
+        ('AS integer LIKE "many"', "warning", "it is not shown to models"),
+        ('AS "a", "b" LIKE "c"', "warning", "must be one of a, b"),
     ],
 )
 def test_values_that_do_not_fit_the_type_are_faults(written: str, severity: str, told: str) -> None:
@@ -286,13 +286,13 @@ def test_a_map_or_list_may_be_written_within_quotes(kind: str, text: str, value:
 def test_a_parameter_is_called_as_models_can_write_it() -> None:
     assert fault(f'{HEAD}PARAM 名称 AS string DESCRIPTION "d"').code is Code.BAD_NAME
     assert fault(f'{HEAD}PARAM {"a" * 65} AS string DESCRIPTION "d"').code is Code.BAD_NAME
-    assert "word of the language" in fault(f'{HEAD}PARAM mod AS string DESCRIPTION "d"').message
+    assert "reserved word" in fault(f'{HEAD}PARAM mod AS string DESCRIPTION "d"').message
 
 
 def test_a_name_is_taken_once_whatever_its_case() -> None:
     found = fault(f'{HEAD}PARAM city AS string DESCRIPTION "d"\nPARAM City AS string DESCRIPTION "d"')
     assert (found.code, found.at.line, found.severity) == (Code.DUPLICATE_NAME, 3, "error")
-    assert "in line 2" in found.message
+    assert "on line 2" in found.message
 
 
 @pytest.mark.requirement("A19")
@@ -311,14 +311,14 @@ def test_a_files_name_that_providers_refuse_is_made_one_that_they_take_and_told(
     assert [(one.code, one.severity) for one in found] == [(Code.BAD_NAME, "warning")]
     strict = fault(HEAD, STRICT, "my tool.bas")
     assert (strict.code, strict.severity) == (Code.BAD_NAME, "error")
-    assert "`my_tool` could" in strict.message
+    assert "use `my_tool`" in strict.message
 
 
 def test_a_name_in_another_script_is_kept_with_a_word_on_what_models_see() -> None:
     definitions, found = read(HEAD, "注册.bas")
     assert [one.name for one in definitions] == ["注册"]
     assert [(one.code, one.severity) for one in found] == [(Code.BAD_NAME, "warning")]
-    assert "made-up" in found[0].message
+    assert "generated name" in found[0].message
 
 
 @pytest.mark.parametrize("file", ["!!!.bas", f"{'a' * 65}.bas", ".bas"])
@@ -414,7 +414,7 @@ def test_a_name_that_a_file_gives_twice_is_an_error_that_names_both_places() -> 
     definitions, found = definitions_of(same, "apis.bas")
     assert [one.unit for one in definitions] == [0]
     assert [(one.code, one.at.line, one.severity) for one in found] == [(Code.DUPLICATE_TOOL, 3, "error")]
-    assert "in line 1 and here" in found[0].message
+    assert "already defined on line 1" in found[0].message
 
 
 def test_tools_of_a_file_that_do_the_same_have_names_of_their_own() -> None:
@@ -489,7 +489,7 @@ def test_every_schema_is_valid_is_kept_by_the_house_and_survives_its_storage(
         schema = definition.schema()
         jsonschema_rs.meta.validate({"$schema": "http://json-schema.org/draft-07/schema#", **schema})
         assert imported(schema) == schema
-        assert told(schema) == schema
+        assert schema_for_model(schema) == schema
         SchemaArguments(imported(schema))
         assert ToolDefinition.of_json(json.loads(json.dumps(definition.to_json()))) == definition
         for decl in definition.parameters:

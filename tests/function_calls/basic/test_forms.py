@@ -58,7 +58,7 @@ def read(source: str) -> str:
     found, cursor = matched(source)
     assert found is not None
     assert cursor.is_line_end
-    return shown(found.want) + (f" -> {shown(found.into)}" if found.into else "")
+    return shown(found.keyword_call) + (f" -> {shown(found.into)}" if found.into else "")
 
 
 def fault(source: str, *, inside: bool = False) -> ScriptError:
@@ -158,7 +158,7 @@ def test_a_variable_that_is_only_set_later_does_not_name_a_table() -> None:
     cursor = Cursor(small_tokens('FIND place\nplace = "x"'))
     found = FORMS.match(cursor, SmallExpressions(FORMS), inside=False)
     assert found is not None
-    assert shown(found.want) == "FIND(table='place')"
+    assert shown(found.keyword_call) == "FIND(table='place')"
 
 
 def test_one_of_several_words_is_taken_in_upper_case_quoted_or_not() -> None:
@@ -206,25 +206,25 @@ def test_a_condition_becomes_lists_that_a_keyword_can_read(source: str, expected
 def test_a_condition_of_a_thousand_parts_is_read() -> None:
     found, _ = matched("DELETE FROM t WHERE " + " AND ".join(f"c{n} = {n}" for n in range(1000)))
     assert found is not None
-    assert shown(found.want).count("'='") == 1000
+    assert shown(found.keyword_call).count("'='") == 1000
 
 
 @pytest.mark.parametrize(
     ("source", "told"),
     [
-        ("a =", "a value is missing, where the script ends"),
-        ("a = 1 AND", "a value is missing, where the script ends"),
-        ("a = AND b = 1", "a value is missing, where `AND` stands"),
-        ("(a = 1", "`)` is missing behind a condition in parentheses"),
-        ("a BETWEEN 1", "AND is missing behind BETWEEN"),
-        ("a IS 5", "NULL or NOT NULL is missing behind IS"),
-        ("a IN (1", "`)` is missing behind the values of IN"),
+        ("a =", "expected a value, found the end of the script"),
+        ("a = 1 AND", "expected a value, found the end of the script"),
+        ("a = AND b = 1", "expected a value, found `AND`"),
+        ("(a = 1", "expected `)` after the condition in parentheses"),
+        ("a BETWEEN 1", "expected AND after BETWEEN"),
+        ("a IS 5", "expected NULL or NOT NULL after IS"),
+        ("a IN (1", "expected `)` after the values of IN"),
         ("a = 1 AND 5", "a condition compares columns with values"),
         ("1 + 2 = 3", "a condition compares columns with values"),
-        ("(" * 20_000 + "a = 1", "too much within one another"),
-        ("NOT " * 90 + "a = 1", "too much within one another"),
-        ("(a = 1 OR b = 1 AND " * 40 + "c = 1" + ")" * 40, "too much within one another"),
-        (" AND ".join(["a = 1"] * 9) + " AND", "a value is missing"),
+        ("(" * 20_000 + "a = 1", "nested too deeply"),
+        ("NOT " * 90 + "a = 1", "nested too deeply"),
+        ("(a = 1 OR b = 1 AND " * 40 + "c = 1" + ")" * 40, "nested too deeply"),
+        (" AND ".join(["a = 1"] * 9) + " AND", "expected a value"),
     ],
 )
 def test_a_wrong_condition_says_what_is_wrong(source: str, told: str) -> None:
@@ -236,7 +236,7 @@ def test_a_condition_ends_before_the_next_words_of_the_form() -> None:
     found, cursor = matched("FIND t WHERE a = x AND b LIKE y ORDER BY c.d LIMIT 5", forms=forms)
     assert found is not None
     assert cursor.is_line_end
-    assert shown(found.want) == (
+    assert shown(found.keyword_call) == (
         "FIND(table='t', filter=['and', ['a', '=', x], ['b', 'like', y]], order='c.d', limit=5)"
     )
 
@@ -245,7 +245,7 @@ def test_a_condition_within_a_map_ends_at_its_comma() -> None:
     forms = Forms([form_of("FIND {table:name} [WHERE {filter:condition}]"), form_of("TALK {text}")])
     found, _ = matched('TALK {x: FIND "t" WHERE a = b, y: 1}', forms=forms)
     assert found is not None
-    assert shown(found.want) == "TALK(text={x: FIND(table='t', filter=['and', ['a', '=', b]]), y: 1})"
+    assert shown(found.keyword_call) == "TALK(text={x: FIND(table='t', filter=['and', ['a', '=', b]]), y: 1})"
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_condition_within_a_map_ends_at_its_comma() -> None:
 def test_slots_may_name_columns_and_forms_may_hold_brackets(form: str, source: str, expected: str) -> None:
     found, _ = matched(source, forms=Forms([form_of(form)]))
     assert found is not None
-    assert shown(found.want).split("(", 1)[1].removeprefix("t='t', ") == f"{expected})"
+    assert shown(found.keyword_call).split("(", 1)[1].removeprefix("t='t', ") == f"{expected})"
 
 
 def test_assignments_become_a_map() -> None:
@@ -295,7 +295,7 @@ def test_a_block_is_a_text_with_its_insertions() -> None:
 def test_within_an_expression_a_keyword_ends_where_it_cannot_go_on(source: str, expected: str, behind: str) -> None:
     found, cursor = matched(source, inside=True)
     assert found is not None
-    assert shown(found.want) == expected
+    assert shown(found.keyword_call) == expected
     assert cursor.now.text == behind
 
 
@@ -323,18 +323,18 @@ def test_where_no_keyword_begins_nothing_is_found_and_nothing_passed(source: str
 @pytest.mark.parametrize(
     ("source", "column", "told"),
     [
-        ("SEND MAIL a b", 13, "SEND MAIL: `,` is missing, where `b` stands"),
-        ("SEND MAIL a, b", 15, "SEND MAIL: `,` is missing, where the script ends"),
-        ("SEND MAIL a, , c", 14, "SEND MAIL: subject is missing, where `,` stands"),
-        ("SEND MAIL a, b, c, d, e", 21, "SEND MAIL is over before this, where `,` stands"),
-        ("SEND MAIL(a, b)", 15, "SEND MAIL: `,` is missing, where `)` stands"),
-        ("SEND MAIL(a, b, c, d, e)", 21, "SEND MAIL: `)` is missing, where `,` stands"),
-        ("TALK", 5, "TALK: text is missing, where the script ends"),
-        ("AGGREGATE max, d, f", 11, "AGGREGATE: `SUM` or `AVG` is missing, where `max` stands"),
-        ("HEAR 5", 6, "HEAR: a variable is missing, where `5` stands"),
-        ("UPDATE t", 9, "UPDATE: `SET` or `,` is missing"),
-        ("UPDATE t SET a = 1,", 20, "UPDATE: `column = value` is missing"),
-        ("BEGIN MAIL x", 13, "BEGIN MAIL: the text of the block is missing"),
+        ("SEND MAIL a b", 13, "SEND MAIL: expected `,`, found `b`"),
+        ("SEND MAIL a, b", 15, "SEND MAIL: expected `,`, found the end of the script"),
+        ("SEND MAIL a, , c", 14, "SEND MAIL: expected a value for `subject`, found `,`"),
+        ("SEND MAIL a, b, c, d, e", 21, "SEND MAIL: expected the end of the statement, found `,`"),
+        ("SEND MAIL(a, b)", 15, "SEND MAIL: expected `,`, found `)`"),
+        ("SEND MAIL(a, b, c, d, e)", 21, "SEND MAIL: expected `)`, found `,`"),
+        ("TALK", 5, "TALK: expected a value for `text`, found the end of the script"),
+        ("AGGREGATE max, d, f", 11, "AGGREGATE: expected `SUM` or `AVG`, found `max`"),
+        ("HEAR 5", 6, "HEAR: expected a variable, found `5`"),
+        ("UPDATE t", 9, "UPDATE: expected `SET` or `,`"),
+        ("UPDATE t SET a = 1,", 20, "UPDATE: expected `column = value`"),
+        ("BEGIN MAIL x", 13, "BEGIN MAIL: expected the text of the block"),
     ],
 )
 def test_a_statement_that_nearly_fits_is_told_where_it_fails_and_how_it_is_written(
@@ -352,7 +352,7 @@ def test_the_usage_line_stands_behind_the_fault() -> None:
 
 def test_a_fault_within_a_value_is_told_as_it_is() -> None:
     found = fault("SEND MAIL a, (b + , c").fault
-    assert (found.at, found.message) == (At(1, 19), "a value is missing")
+    assert (found.at, found.message) == (At(1, 19), "expected a value")
 
 
 @pytest.mark.parametrize(
@@ -385,25 +385,25 @@ def test_the_names_of_keywords_are_listed_once_each_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "has to begin with a word"),
-        ("{a}", "has to begin with a word"),
-        ("[A] {b}", "has to begin with a word"),
-        ("Talk {a}", "`Talk`: words of the statement stand in upper case"),
-        ("TALK a", "`a`: words of the statement stand in upper case"),
-        ("TALK {a", "`{` is nothing that a form can hold"),
-        ("TALK {A}", "`{A}` is no slot"),
-        ("TALK {}", "`{}` is no slot"),
-        ("TALK {a:thing}", "`thing` is no kind of a slot; there are assignments, block"),
-        ("TALK {a=x|y}", "`{a=x|y}` is no slot"),
+        ("", "must begin with the name"),
+        ("{a}", "must begin with the name"),
+        ("[A] {b}", "must begin with the name"),
+        ("Talk {a}", "`Talk`: write words of the statement in upper case"),
+        ("TALK a", "`a`: write words of the statement in upper case"),
+        ("TALK {a", "unexpected `{`"),
+        ("TALK {A}", "`{A}` is not a valid slot"),
+        ("TALK {}", "`{}` is not a valid slot"),
+        ("TALK {a:thing}", "unknown slot kind `thing`; known kinds: assignments, block"),
+        ("TALK {a=x|y}", "`{a=x|y}` is not a valid slot"),
         ("TALK [{a}", "`[` is not closed"),
-        ("TALK {a}]", "`]` closes nothing"),
-        ("TALK ({a} | )", "there is nothing before `)`"),
-        ("TALK []", "there is nothing before `]`"),
-        ("TALK {a}, {a}", "{a} would be filled twice"),
-        ("TALK {a} [, {a}]", "{a} would be filled twice"),
+        ("TALK {a}]", "unexpected `]`"),
+        ("TALK ({a} | )", "expected a word or a slot before `)`"),
+        ("TALK []", "expected a word or a slot before `]`"),
+        ("TALK {a}, {a}", "{a} could be filled twice"),
+        ("TALK {a} [, {a}]", "{a} could be filled twice"),
         ("HEAR {a:variable} {b:variable}", "only one slot can be a variable"),
-        ("SAVE {a...} [, {b}]", "behind {a}, which takes all that commas separate, no comma can stand"),
-        ("SET {a} = {b}", "{a:word} does not"),
+        ("SAVE {a...} [, {b}]", "no comma may follow {a}, which takes all values separated by commas"),
+        ("SET {a} = {b}", "use {a:word}"),
     ],
 )
 def test_a_bad_form_says_what_is_wrong_with_it(text: str, why: str) -> None:
@@ -421,7 +421,7 @@ def test_alternatives_may_fill_the_same_slot() -> None:
 def _only(form: Form, source: str):  # type: ignore[no-untyped-def]
     found, _ = matched(source, forms=Forms([form]))
     assert found is not None
-    return found.want
+    return found.keyword_call
 
 
 def test_the_effort_does_not_grow_with_the_depth_of_a_statement() -> None:
@@ -439,7 +439,7 @@ def test_thousands_of_tables_are_told_from_variables_in_time() -> None:
     began, found = time.process_time(), 0
     while cursor.now.kind is not Kind.END:
         matched = FORMS.match(cursor, SmallExpressions(FORMS), inside=False)
-        found += matched is not None and shown(matched.want) == "FIND(table=place)"
+        found += matched is not None and shown(matched.keyword_call) == "FIND(table=place)"
         while not cursor.is_line_end:
             cursor.take()
         cursor.take()

@@ -131,7 +131,7 @@ def test_names_in_a_date_are_in_the_language_of_the_chat() -> None:
         (5, "dd/MM/yyyy", "dd/MM/yyyy"),
         ("hello", "dd/MM/yyyy", "dd/MM/yyyy"),
         ("2026-11-20", "abc", "abc"),
-        ("08:05", "dd/MM", "time without a date"),
+        ("08:05", "dd/MM", "the value is a time of day"),
         (5, "C2[xx]", "[xx]"),
         ([1], "0", "a list"),
         (5, "0" * 300, "200 characters"),
@@ -154,14 +154,14 @@ def test_a_pattern_that_repeats_itself_takes_no_time() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "no JSON, from line 1, column 2"),
-        ("", "no JSON"),
-        ("NaN", "no number of JSON"),
+        ("{", "invalid JSON at line 1, column 2"),
+        ("", "invalid JSON"),
+        ("NaN", "not a JSON number"),
         ("1e999", "too large"),
         ("9" * 5000, "too large"),
-        ("[" * 100_000, "deep"),
-        ("[" * 200 + "]" * 200, "deep"),
-        ('{"a":' * 5000, "deep"),
+        ("[" * 100_000, "nested"),
+        ("[" * 200 + "]" * 200, "nested"),
+        ('{"a":' * 5000, "nested"),
     ],
 )
 def test_json_that_is_none_or_too_much_is_refused(text: str, says: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from function_calls.basic.codes import RunError
 from function_calls.basic.functions import FUNCTIONS, LanguageFunction
-from function_calls.basic.measuring import LARGEST, size_of
+from function_calls.basic.value_sizes import LARGEST, size_of
 from tests.fakes.basic_world import FixedWorld
 
 UNLIKE = list({each.run: each for each in FUNCTIONS.values()}.values())

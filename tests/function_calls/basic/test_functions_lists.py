@@ -144,7 +144,7 @@ def test_amounts_of_a_sheet_are_read_as_people_write_them(name: str, total: floa
 
 @pytest.mark.parametrize("name", ["sum", "avg", "min", "max"])
 def test_a_column_that_no_row_has_is_no_column_of_nothing(name: str) -> None:
-    with pytest.raises(RunError, match="no row has a column 'pricse'; there are: price"):
+    with pytest.raises(RunError, match="no row has a column 'pricse'; the columns are: price"):
         call(name, PRICES, "pricse")
     with pytest.raises(RunError, match="in the column 'price'"):
         call("sum", [*PRICES, {"price": "free"}], "price")

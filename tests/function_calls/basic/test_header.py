@@ -119,31 +119,31 @@ def test_a_description_is_one_line_of_text() -> None:
 @pytest.mark.parametrize(
     ("source", "column", "told"),
     [
-        ("PARAM", 6, "PARAM has no name, where the script ends"),
-        ("PARAM\nTALK 1", 6, "PARAM has no name, where the line ends"),
-        ("PARAM AS string", 7, "PARAM has no name before AS"),
-        ('PARAM DESCRIPTION "x"', 7, "PARAM has no name before DESCRIPTION"),
-        ("PARAM 2x AS string", 7, "`2x` is no name"),
-        ("PARAM a-b AS string", 7, "`a-b` is no name"),
-        ("PARAM a.b AS string", 7, "`a.b` is no name"),
-        ('PARAM "x" AS string', 7, '`"x"` is no name'),
-        ("PARAM x AS", 11, "the type of PARAM x is missing behind AS"),
-        ('PARAM x AS LIKE "a"', 12, "the type of PARAM x is missing behind AS, where `LIKE` stands"),
-        ("PARAM x AS 5", 12, "the type of PARAM x is missing behind AS, where `5` stands"),
-        ("PARAM x AS string(50)", 18, "PARAM x cannot go on like this, where `(` stands"),
-        ("PARAM x AS string please", 19, "PARAM x cannot go on like this, where `please` stands"),
-        ('PARAM x LIKE "a" "b"', 18, 'PARAM x cannot go on like this, where `"b"` stands'),
-        ("PARAM x AS string AS number", 19, "PARAM x has AS twice"),
-        ('PARAM x AS "a", "b" ENUM "c"', 26, "PARAM x has its choices twice"),
+        ("PARAM", 6, "expected a name after PARAM, found the end of the script"),
+        ("PARAM\nTALK 1", 6, "expected a name after PARAM, found the end of the line"),
+        ("PARAM AS string", 7, "expected a name after PARAM, found AS"),
+        ('PARAM DESCRIPTION "x"', 7, "expected a name after PARAM, found DESCRIPTION"),
+        ("PARAM 2x AS string", 7, "`2x` is not a valid name"),
+        ("PARAM a-b AS string", 7, "`a-b` is not a valid name"),
+        ("PARAM a.b AS string", 7, "`a.b` is not a valid name"),
+        ('PARAM "x" AS string', 7, '`"x"` is not a valid name'),
+        ("PARAM x AS", 11, "PARAM x: expected a type after AS"),
+        ('PARAM x AS LIKE "a"', 12, "PARAM x: expected a type after AS, found `LIKE`"),
+        ("PARAM x AS 5", 12, "PARAM x: expected a type after AS, found `5`"),
+        ("PARAM x AS string(50)", 18, "PARAM x: expected a clause such as DESCRIPTION, found `(`"),
+        ("PARAM x AS string please", 19, "PARAM x: expected a clause such as DESCRIPTION, found `please`"),
+        ('PARAM x LIKE "a" "b"', 18, 'PARAM x: expected a clause such as DESCRIPTION, found `"b"`'),
+        ("PARAM x AS string AS number", 19, "PARAM x: duplicate AS"),
+        ('PARAM x AS "a", "b" ENUM "c"', 26, "PARAM x: the choices are listed twice"),
         ("PARAM x OPTIONAL REQUIRED", 26, "PARAM x cannot be both OPTIONAL and REQUIRED"),
-        ("PARAM x LIKE", 13, "a value is missing behind LIKE of PARAM x"),
-        ('PARAM x LIKE DESCRIPTION "d"', 14, "a value is missing behind LIKE of PARAM x, where `DESCRIPTION` stands"),
-        ("PARAM x DESCRIPTION", 20, "the text is missing behind DESCRIPTION of PARAM x"),
-        ("PARAM x ENUM []", 15, "a choice is missing"),
-        ('PARAM x ENUM ["a", ]', 20, "a choice is missing"),
-        ('PARAM x ENUM ["a" OPTIONAL', 19, "`]` is missing behind the choices of PARAM x"),
-        ("PARAM x DEFAULT [y]", 18, "PARAM x can only have values that are written out"),
-        ("PARAM x DEFAULT [1,", 20, "a value is missing"),
+        ("PARAM x LIKE", 13, "PARAM x: expected a value after LIKE"),
+        ('PARAM x LIKE DESCRIPTION "d"', 14, "PARAM x: expected a value after LIKE, found `DESCRIPTION`"),
+        ("PARAM x DESCRIPTION", 20, "PARAM x: expected a text after DESCRIPTION"),
+        ("PARAM x ENUM []", 15, "PARAM x: expected a choice"),
+        ('PARAM x ENUM ["a", ]', 20, "PARAM x: expected a choice"),
+        ('PARAM x ENUM ["a" OPTIONAL', 19, "PARAM x: expected `]` after the choices"),
+        ("PARAM x DEFAULT [y]", 18, "PARAM x accepts only literal values"),
+        ("PARAM x DEFAULT [1,", 20, "expected a value"),
     ],
 )
 def test_a_wrong_param_is_told_its_place_and_the_right_form(source: str, column: int, told: str) -> None:
@@ -157,8 +157,8 @@ def test_a_wrong_param_is_told_its_place_and_the_right_form(source: str, column:
 
 
 def test_the_right_form_has_the_name_that_was_meant() -> None:
-    assert "write it like this: PARAM city AS" in fault("PARAM 2x AS string").message
-    assert "write it like this: PARAM town AS" in fault("PARAM town AS").message
+    assert "write PARAM city AS" in fault("PARAM 2x AS string").message
+    assert "write PARAM town AS" in fault("PARAM town AS").message
 
 
 @pytest.mark.requirement("A17")

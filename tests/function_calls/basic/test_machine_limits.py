@@ -8,8 +8,8 @@ import time
 import pytest
 
 from function_calls.basic.codes import RunCode
+from function_calls.basic.environment import Limits
 from function_calls.basic.machine.machine import Failed, Machine, Paused
-from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 from tests.function_calls.basic.scripts import Heard, program, run, value_of
 
@@ -43,15 +43,15 @@ def test_what_never_ends_is_ended(script: str) -> None:
 
 def test_a_run_takes_so_many_steps_at_a_time() -> None:
     machine = Machine(program("WHILE TRUE\nWEND"), {}, FixedWorld(), Limits(steps=1000))
-    assert machine.go(300) == Paused()
+    assert machine.execute(300) == Paused()
     assert machine.steps == 300
-    assert machine.go(0) == Paused()
+    assert machine.execute(0) == Paused()
     assert machine.steps == 301
-    event = machine.go(10_000)
+    event = machine.execute(10_000)
     assert isinstance(event, Failed)
     assert event.code is RunCode.STEPS
     assert machine.steps == 1000
-    assert machine.go(10) == event
+    assert machine.execute(10) == event
 
 
 @pytest.mark.parametrize(

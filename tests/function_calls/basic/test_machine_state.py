@@ -11,10 +11,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.machine.machine import Ended, Failed, Machine, Paused, StaleState, Wants
+from function_calls.basic.environment import Limits
+from function_calls.basic.machine.machine import Ended, Failed, KeywordRequest, Machine, Paused, StaleState
 from function_calls.basic.machine.program import BadProgram, Program
 from function_calls.basic.nodes import At
-from function_calls.basic.world import Limits
 from tests.fakes.basic_world import FixedWorld
 from tests.function_calls.basic.runs import stored
 from tests.function_calls.basic.scripts import program, run, value_of
@@ -45,26 +45,26 @@ def resumed(machine: Machine, of: Program = ASKING) -> Machine:
 def test_a_run_goes_on_where_it_was_in_another_process() -> None:
     machine = a_machine()
     asked = []
-    while isinstance(event := machine.go(1000), Wants):
+    while isinstance(event := machine.execute(1000), KeywordRequest):
         machine = resumed(machine)
-        assert machine.go(1000) == event
+        assert machine.execute(1000) == event
         asked.append(event.arguments["url"])
         if event.arguments["url"] == "b3":
             machine.fail(RunError(RunCode.UNAVAILABLE, "gone"))
         else:
-            machine.give(event.arguments["url"].upper())
+            machine.resume_with(event.arguments["url"].upper())
     assert asked == ["a2", "b2", "a3", "b3", "a3", "b3"]
     assert event == Ended("got A2B2A3A3")
 
 
 def test_a_keyword_is_wanted_with_its_place_and_arguments() -> None:
     machine = a_machine(program('x = 1\n  SAVE "orders", {"id": x}'))
-    assert machine.go(100) == Wants("SAVE", {"table": "orders", "row": {"id": 1}}, At(2, 3))
+    assert machine.execute(100) == KeywordRequest("SAVE", {"table": "orders", "row": {"id": 1}}, At(2, 3))
 
 
 def test_steps_are_counted_over_stops() -> None:
     machine = a_machine()
-    machine.go(1000)
+    machine.execute(1000)
     before = machine.steps
     assert before > 0
     assert resumed(machine).steps == before
@@ -72,11 +72,11 @@ def test_steps_are_counted_over_stops() -> None:
 
 def test_running_on_does_not_change_a_state_that_was_taken() -> None:
     machine = a_machine()
-    machine.go(1000)
+    machine.execute(1000)
     state = machine.state()
     kept = stored(state)
-    machine.give("x")
-    machine.go(1000)
+    machine.resume_with("x")
+    machine.execute(1000)
     assert state == kept
     assert machine.state() != kept
 
@@ -115,21 +115,21 @@ def test_a_state_that_stands_nowhere_is_refused(change: dict[str, Any]) -> None:
 
 def test_what_a_keyword_does_with_its_arguments_reaches_no_variable() -> None:
     machine = a_machine(program('row = {"id": [1]}\nSAVE "t", row\nRETURN row'))
-    event = machine.go(100)
-    assert isinstance(event, Wants)
+    event = machine.execute(100)
+    assert isinstance(event, KeywordRequest)
     event.arguments["row"]["id"].append("changed")
-    machine.give(None)
-    assert machine.go(100) == Ended({"id": [1]})
+    machine.resume_with(None)
+    assert machine.execute(100) == Ended({"id": [1]})
 
 
 def test_what_a_keyword_gives_stays_as_it_was_given() -> None:
     machine = a_machine(program('rows = GET "x"\nRETURN rows'))
-    machine.go(100)
+    machine.execute(100)
     given = [{"a": 1}]
-    machine.give(given)
+    machine.resume_with(given)
     given[0]["a"] = 2
     given.append({})
-    assert machine.go(100) == Ended([{"a": 1}])
+    assert machine.execute(100) == Ended([{"a": 1}])
 
 
 class Colour(StrEnum):
@@ -167,20 +167,20 @@ def test_what_is_no_data_ends_the_run_and_is_logged_without_its_content() -> Non
 
 def test_a_run_can_be_failed_between_its_steps_and_stays_failed() -> None:
     machine = a_machine(program("WHILE TRUE\nWEND"))
-    assert machine.go(10) == Paused()
+    assert machine.execute(10) == Paused()
     machine.fail(RunError(RunCode.TIME, "too long"))
     machine = resumed(machine, program("WHILE TRUE\nWEND"))
-    event = machine.go(10)
+    event = machine.execute(10)
     assert isinstance(event, Failed)
     assert (event.code, event.detail) == (RunCode.TIME, "too long")
-    machine.give(5)
-    assert machine.go(10) == event
+    machine.resume_with(5)
+    assert machine.execute(10) == event
 
 
 def test_a_value_that_nobody_wants_is_ignored() -> None:
     machine = a_machine(program("RETURN 1"))
-    machine.give(5)
-    assert machine.go(10) == Ended(1)
+    machine.resume_with(5)
+    assert machine.execute(10) == Ended(1)
 
 
 def test_a_program_comes_back_as_it_was_stored() -> None:

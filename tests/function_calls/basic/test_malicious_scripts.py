@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from function_calls.basic.codes import Code, RunCode
+from function_calls.basic.environment import Limits
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.language.parser import parse
 from function_calls.basic.machine.machine import Failed
-from function_calls.basic.world import Limits
 from tests.function_calls.basic.scripts import FORMS, run
 from tests.harness.basic_fuzz import fuzz
 

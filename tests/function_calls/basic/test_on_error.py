@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from function_calls.basic.codes import CATCHABLE, RunCode, RunError
+from function_calls.basic.environment import Limits
 from function_calls.basic.machine.machine import Failed
-from function_calls.basic.world import Limits
 from tests.function_calls.basic.scripts import run, value_of
 
 GONE = RunError(RunCode.UNAVAILABLE, "the page does not answer")

@@ -44,18 +44,18 @@ def test_the_end_of_another_kind_of_block_is_told_where_it_stands(
     script = f'{begin}\nTALK "a"\n{end}\n'
     [(line, words)] = told(compiler, script)
     assert line == len(script.splitlines())
-    assert words.endswith(f"is open: write {right}")
+    assert words.endswith(f"is still open; write {right}")
 
 
 def test_a_wrong_end_within_a_block_of_that_kind_is_told_there(compiler: BasicCompiler) -> None:
     [(line, words)] = told(compiler, 'FOR i = 1 TO 3\nIF i = 1 THEN\nTALK "a"\nEND FOR\nNEXT\n')
-    assert (line, words.split(": ")[-1]) == (4, "write END IF")
+    assert (line, words.split("; ")[-1]) == (4, "write END IF")
 
 
 def test_an_end_too_many_does_not_end_a_block_that_has_its_own(compiler: BasicCompiler) -> None:
     [(line, words)] = told(compiler, 'FOR i = 1 TO 3\nIF i = 1 THEN TALK "a"\nEND IF\nNEXT\n')
     assert line == 3
-    assert "END IF ends an IF, but none is open here" in words
+    assert "unexpected END IF: no IF is open" in words
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_a_procedure_within_another_is_told_once(compiler: BasicCompiler, outer:
         script = f"{outer} f()\n{indent}{inner} g()\n{indent}TALK 1\n{indent}END {inner}\nCALL g()\nEND {outer}\nf()\n"
         [(line, words)] = told(compiler, script)
         assert line == 2
-        assert f"{inner} stands at the top of a script, and none within another" in words
+        assert f"{inner} is only allowed at the top level of a script, not inside another one" in words
 
 
 def test_a_procedure_without_an_end_before_another_is_told_as_that(compiler: BasicCompiler) -> None:
     found = told(compiler, "SUB f()\nTALK 1\nSUB g()\nTALK 2\nEND SUB\n")
-    assert found == [(1, "the SUB in line 2 has no END SUB")]
+    assert found == [(1, "the SUB on line 2 has no END SUB")]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_block_in_braces_is_told_once_with_how_it_is_written_here(
 ) -> None:
     found = told(compiler, f"x = 5\n{script}\n")
     assert [line for line, _ in found] == [2]
-    assert f"blocks do not stand in braces here; write {written}" in found[0][1]
+    assert f"blocks in braces are not supported; write {written}" in found[0][1]
 
 
 @pytest.mark.parametrize(
@@ -153,14 +153,14 @@ def test_a_map_is_no_block_in_braces(compiler: BasicCompiler, script: str) -> No
 def test_next_of_two_loops_names_the_inner_one_first(compiler: BasicCompiler) -> None:
     loops = "FOR i = 1 TO 2\nFOR j = 1 TO 2\nTALK i\n"
     assert told(compiler, f"{loops}NEXT j, i\n") == []
-    assert told(compiler, f"{loops}NEXT i, j\n") == [(4, "the inner loop ends first: write NEXT j, i")]
+    assert told(compiler, f"{loops}NEXT i, j\n") == [(4, "the inner loop must end first; write NEXT j, i")]
 
 
 @pytest.mark.parametrize("block", ["IF 1 = 1 THEN\n{}\nEND IF", "FOR i = 1 TO 2\n{}\nNEXT"])
 def test_an_error_goes_to_no_label_within_a_block(compiler: BasicCompiler, block: str) -> None:
     [(line, words)] = told(compiler, block.format("ON ERROR GOTO bad\nTALK 1 / 0\nbad:\nTALK 2") + "\n")
     assert line == 2
-    assert "put it behind or before that" in words
+    assert "move it before or after that" in words
 
 
 @pytest.mark.parametrize(
@@ -186,20 +186,24 @@ def test_mistakes_without_number_are_told_as_any(compiler: BasicCompiler, script
 @pytest.mark.parametrize(
     ("script", "line", "words"),
     [
-        ('IF 1 = 1 THEN TALK "a" ELSE\nTALK "b"', 1, "ELSE has nothing behind it"),
-        ("SELECT CASE 1\nCASE ELSE\nTALK 1\nCASE 1\nTALK 2\nEND SELECT", 4, "line 3 is for all else"),
-        ("SWITCH 1\nDEFAULT\nTALK 1\nCASE 1\nTALK 2\nEND SWITCH", 4, "line 3 is for all else"),
-        ("SELECT CASE 1\nCASE ELSE\nTALK 1\nCASE ELSE\nTALK 2\nEND SELECT", 4, "line 3 is for all else"),
-        ('TALK 1\nx = FIND "t", "a ="\nTALK x', 2, "this filter ends where a value belongs"),
-        ('DELETE FROM "t", "a = \'b"', 1, "this filter cannot be read from character 5 on"),
-        ('UPDATE "t", "a = 1 AND", #{b: 1}', 1, "this filter cannot be read"),
-        ("x = SORT\nTALK x", 1, "SORT needs more than its name here"),
+        ('IF 1 = 1 THEN TALK "a" ELSE\nTALK "b"', 1, "expected a statement after ELSE"),
+        ("SELECT CASE 1\nCASE ELSE\nTALK 1\nCASE 1\nTALK 2\nEND SELECT", 4, "the default case on line 3"),
+        ("SWITCH 1\nDEFAULT\nTALK 1\nCASE 1\nTALK 2\nEND SWITCH", 4, "the default case on line 3"),
+        ("SELECT CASE 1\nCASE ELSE\nTALK 1\nCASE ELSE\nTALK 2\nEND SELECT", 4, "the default case on line 3"),
+        ('TALK 1\nx = FIND "t", "a ="\nTALK x', 2, "this filter ends before a value"),
+        ('DELETE FROM "t", "a = \'b"', 1, "invalid filter at character 5"),
+        ('UPDATE "t", "a = 1 AND", #{b: 1}', 1, "invalid filter"),
+        ("x = SORT\nTALK x", 1, "SORT needs arguments"),
         ('x = 3\nTALK 1\nFORMAT x, "0.00"', 3, 'write `y = FORMAT(value, "0.00")`'),
         ('x = 3\ny = FORMAT x, "0.00"\nTALK y', 2, 'write FORMAT(value, "0.00")'),
-        ("WITH a\n.b = 1\nSWITCH 3\nCASE 1\n.c = 1\nEND SWITCH\nEND WITH\nTALK a", 3, "in WITH each line is"),
-        ("WITH a\nb = 1\nSELECT CASE 1\nCASE 1\nc = 1\nEND SELECT\nd = 2\nEND WITH\nTALK a", 3, "in WITH"),
-        ("WITH a\nIF 1 = 1 THEN\nIF 2 = 2 THEN\nc = 1\nEND IF\nEND IF\nEND WITH\nTALK a", 2, "in WITH"),
-        ("WITH a\nIF 1 = 1 THEN c = 1\nb = 2\nEND WITH\nTALK a", 2, "in WITH"),
+        (
+            "WITH a\n.b = 1\nSWITCH 3\nCASE 1\n.c = 1\nEND SWITCH\nEND WITH\nTALK a",
+            3,
+            "expected `key = value` inside WITH",
+        ),
+        ("WITH a\nb = 1\nSELECT CASE 1\nCASE 1\nc = 1\nEND SELECT\nd = 2\nEND WITH\nTALK a", 3, "inside WITH"),
+        ("WITH a\nIF 1 = 1 THEN\nIF 2 = 2 THEN\nc = 1\nEND IF\nEND IF\nEND WITH\nTALK a", 2, "inside WITH"),
+        ("WITH a\nIF 1 = 1 THEN c = 1\nb = 2\nEND WITH\nTALK a", 2, "inside WITH"),
     ],
 )
 def test_what_was_missed_in_silence_is_told_once_and_on_its_line(
@@ -225,4 +229,4 @@ def test_what_is_right_stays_untold(compiler: BasicCompiler, script: str) -> Non
 
 def test_no_parameter_is_called_if(compiler: BasicCompiler) -> None:
     [(_, message)] = told(compiler, 'PARAM if AS string LIKE "a" DESCRIPTION "b"\nTALK 1\n')
-    assert "`if` is a word of the language" in message
+    assert "`if` is a reserved word" in message

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from function_calls.basic.codes import RunCode
-from function_calls.basic.world import Limits
+from function_calls.basic.environment import Limits
 from tests.function_calls.basic.scripts import run, value_of
 
 

@@ -29,7 +29,7 @@ def told(compiler: BasicCompiler, text: str, profile: Profile = Profile.EXTENDED
 def test_what_is_no_name_receives_no_value(compiler: BasicCompiler, left: str) -> None:
     [(line, severity, words)] = told(compiler, f"{HEAD}x = 1\n{left} = x\n")
     assert (line, severity) == (3, "error")
-    assert f"only a name can receive a value, where `{left}` stands" in words
+    assert f"expected a variable name before `=`, found `{left}`" in words
 
 
 @pytest.mark.parametrize(
@@ -45,19 +45,20 @@ def test_what_is_no_name_receives_no_value(compiler: BasicCompiler, left: str) -
 def test_text_behind_the_end_of_a_block_is_told_there(compiler: BasicCompiler, block: str, first: str) -> None:
     found = told(compiler, f"{HEAD}x = 1\n{block}\nTALK x\n")
     last = 2 + len(block.splitlines())
-    assert any(line == last and f"the {first} of line 3 is over before this" in words for line, _, words in found)
+    expected = f"expected the end of the line after the {first} of line 3"
+    assert any(line == last and expected in words for line, _, words in found)
 
 
 def test_an_operator_at_the_end_of_the_script_is_told_on_its_own_line(compiler: BasicCompiler) -> None:
     [(line, _, words)] = told(compiler, f"{HEAD}x = 1\ny = x +\n\n\n")
     assert line == 3
-    assert "a value is missing behind `+`" in words
+    assert "expected a value after `+`" in words
 
 
 def test_a_procedure_that_is_there_twice_is_told_by_its_name(compiler: BasicCompiler) -> None:
     sub = "SUB twice(x)\nTALK x\nEND SUB\n"
     [(line, _, words)] = told(compiler, f"{HEAD}{sub}{sub}CALL twice(1)\n")
-    assert (line, words) == (5, "`twice` is a SUB or FUNCTION in line 2 already; give one of them another name")
+    assert (line, words) == (5, "the SUB or FUNCTION `twice` is already defined on line 2; rename one of them")
 
 
 def test_the_fence_of_a_script_that_was_copied_from_a_chat_is_told(compiler: BasicCompiler) -> None:
@@ -70,7 +71,7 @@ def test_the_fence_of_a_script_that_was_copied_from_a_chat_is_told(compiler: Bas
 def test_a_kind_of_answer_that_is_none_is_told(compiler: BasicCompiler, kind: str, hint: str) -> None:
     [(line, severity, words)] = told(compiler, f"{HEAD}HEAR it AS {kind}\nTALK it\n")
     assert (line, severity) == (2, "warning")
-    assert f"HEAR knows no kind of answer `{kind}`" in words
+    assert f"unknown kind of answer `{kind}` for HEAR" in words
     assert hint in words
 
 
@@ -78,7 +79,7 @@ def test_a_kind_of_answer_that_is_none_is_told(compiler: BasicCompiler, kind: st
 @pytest.mark.parametrize("word", ["then", "ELSE", "elseif", "and", "null"])
 def test_a_word_that_is_never_a_variable_is_no_name_of_a_parameter(compiler: BasicCompiler, word: str) -> None:
     found = told(compiler, f'PARAM {word} AS string LIKE "a" DESCRIPTION "b"\n{HEAD}TALK "c"\n')
-    assert (1, "error", f"`{word}` is a word of the language and cannot be the name of a parameter") in found
+    assert (1, "error", f"`{word}` is a reserved word and cannot be a parameter name") in found
 
 
 def test_what_may_be_chosen_may_stand_in_a_variable(compiler: BasicCompiler) -> None:
@@ -112,12 +113,12 @@ def test_what_is_missing_at_the_end_is_told_where_its_statement_stands(compiler:
 def test_what_is_missing_before_a_block_is_told_on_the_line_that_begins_it(compiler: BasicCompiler) -> None:
     [(line, _, words)] = told(compiler, f"{HEAD}BEGIN MAIL\nSubject: a\nb\nEND MAIL\n")
     assert line == 2
-    assert "to is missing, where the line ends" in words
+    assert "expected a value for `to`, found the end of the line" in words
 
 
 def test_a_list_with_a_comma_at_its_end_and_no_bracket_is_told_as_not_closed(compiler: BasicCompiler) -> None:
     found = told(compiler, f'{HEAD}colours = ["red",\n    "blue",\nTALK colours\n')
-    assert (2, "`[` is not closed; `]` is missing before the statement ends") in [
+    assert (2, "`[` is not closed; expected `]` before the end of the statement") in [
         (line, words) for line, _, words in found
     ]
 
@@ -145,18 +146,18 @@ def test_a_bracket_that_is_not_closed_is_told_where_it_stands(
 
 @pytest.mark.parametrize("line", ["TALK hello world", 'TALK "a" "b"', 'TALK "He said "hi" to me"'])
 def test_a_text_without_its_quotes_is_told_what_is_missing(compiler: BasicCompiler, line: str) -> None:
-    assert any("texts stand in quotes, and `+` joins them" in words for *_, words in told(compiler, HEAD + line))
+    assert any("put texts in quotes and join them with `+`" in words for *_, words in told(compiler, HEAD + line))
 
 
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("x++", "`x` begins no statement; write `x = …` to change it, or `TALK x` to say it"),
-        ("x + 1", "`x` begins no statement"),
-        ("x", "`x` begins no statement"),
-        ("SET x TO 3", "To give a variable a value, write SET x = …"),
-        ("IF x = 1\nTHEN\nTALK x\nEND IF", "THEN stands on the line of its IF"),
-        ("HEAR it AS", "or choices is missing"),
+        ("x++", "`x` is not a statement; write `x = …` to assign it, or `TALK x` to send it"),
+        ("x + 1", "`x` is not a statement"),
+        ("x", "`x` is not a statement"),
+        ("SET x TO 3", "To assign a variable, write SET x = …"),
+        ("IF x = 1\nTHEN\nTALK x\nEND IF", "THEN must be on the same line as its IF"),
+        ("HEAR it AS", "or a value for `choices`"),
     ],
 )
 def test_nearly_right_is_told_how_it_is_right(compiler: BasicCompiler, line: str, says: str) -> None:

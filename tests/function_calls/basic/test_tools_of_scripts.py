@@ -203,7 +203,7 @@ def test_blocks_and_brackets_are_counted_together() -> None:
 def test_no_more_than_a_hundred_faults_are_told_one_by_one() -> None:
     found = read("TLAK 1\n" * 300).faults
     assert len(found) == 101
-    assert found[-1].message.startswith("200 more faults")
+    assert found[-1].message.startswith("200 more errors")
 
 
 def test_a_script_of_some_thirty_lines_is_read_in_less_than_two_milliseconds() -> None:

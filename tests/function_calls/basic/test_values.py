@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.measuring import DEEPEST, LARGEST, MOST_ITEMS
+from function_calls.basic.value_sizes import DEEPEST, LARGEST, MOST_ITEMS
 from function_calls.basic.values import (
     OPERATORS,
     is_null,
@@ -20,12 +20,12 @@ from function_calls.basic.values import (
     items_of,
     member,
     negated,
+    normalized_value,
     number_of,
     set_item,
     set_member,
     shallow_size,
     size_of,
-    taken_in,
     text_of,
     truth,
 )
@@ -378,7 +378,7 @@ def test_what_is_nested_without_end_is_refused_and_never_recursed_into() -> None
     other: Any = []
     for _ in range(50_000):
         deep, other = [deep], [other]
-    for refuse in (size_of, text_of, taken_in):
+    for refuse in (size_of, text_of, normalized_value):
         with pytest.raises(RunError, match=f"{DEEPEST} deep"):
             refuse(deep)
     assert OPERATORS["="](deep, other) is True
@@ -386,12 +386,12 @@ def test_what_is_nested_without_end_is_refused_and_never_recursed_into() -> None
 
 
 def test_values_from_outside_are_settled() -> None:
-    assert taken_in({"a": [10**40]}) == {"a": [1e40]}
+    assert normalized_value({"a": [10**40]}) == {"a": [1e40]}
     fine = {"a": [1, "b"]}
-    assert taken_in(fine) is fine
+    assert normalized_value(fine) is fine
     for number in (math.inf, math.nan, 10**400):
         with pytest.raises(RunError):
-            taken_in([number])
+            normalized_value([number])
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
@@ -428,7 +428,7 @@ def test_members_give_a_value_or_a_fault_of_ours(of: Any, index: Any, value: Any
         lambda: items_of(of),
         lambda: number_of(of),
         lambda: negated(of),
-        lambda: taken_in(of),
+        lambda: normalized_value(of),
     ):
         with suppress(RunError):
             use()

@@ -24,6 +24,7 @@ from function_calls.basic.nodes import (
     If,
     Index,
     IsNull,
+    KeywordCall,
     Label,
     Leave,
     ListOf,
@@ -43,7 +44,6 @@ from function_calls.basic.nodes import (
     Throw,
     Unary,
     Unit,
-    Want,
     With,
 )
 
@@ -255,4 +255,6 @@ class Trees:
 
     def _want(self, depth: int) -> Expression:
         keyword = self._random.choice(("GET", "TALK", "HEAR", "FAIL"))
-        return Want(self._at(), keyword, (("first", self._expression(depth - 1)), ("second", self._expression(0))))
+        return KeywordCall(
+            self._at(), keyword, (("first", self._expression(depth - 1)), ("second", self._expression(0)))
+        )

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from function_calls.command_tools.code_arguments import code_with_variables, end_of_options
-from function_calls.command_tools.words import Template, template_of
+from function_calls.command_tools.word_templates import Template, template_of
 
 
 def words_of(line: str) -> list[Template]:

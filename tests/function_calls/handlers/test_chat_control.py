@@ -53,7 +53,7 @@ class Stopping:
         self.asked.append((chat, by, role))
         return by.native == "ann" or role.rank > 0
 
-    async def ask_no_more(self, chat: ChatRef, member: MemberRef) -> bool:
+    async def withdraw_question(self, chat: ChatRef, member: MemberRef) -> bool:
         return member.native == "cid"
 
 

@@ -47,7 +47,7 @@ async def test_a_sentence_sets_a_reminder_perhaps_after_a_yes(sentence: str, whe
     async with a_group(model=OfflineModel(Texts()), settings=SETTINGS, clock=VirtualClock(START)) as group:
         await group.say("Bob", "hello")
         said = await group.say("Ann", f"@Rollcall {sentence}")
-        if said[0].startswith("Just to check"):
+        if said[0].startswith("Set this reminder: "):
             said = await group.say("Ann", "yes")
         assert said[0].startswith("⏰ OK, reminder 1")
         assert when in said[0]

@@ -14,14 +14,14 @@ from function_calls.basic.nodes import (
     Expression,
     FilterText,
     Index,
+    KeywordCall,
     ListOf,
     Literal,
     MapOf,
     Member,
     Name,
-    OfRow,
+    RowExpression,
     Unary,
-    Want,
 )
 from function_calls.basic.values import OPERATORS, item, member, negated
 from tests.function_calls.basic.small_reader import SmallExpressions, small_tokens
@@ -49,9 +49,9 @@ class Saying:
         cursor = Cursor(small_tokens(statement))
         matched = self._forms.match(cursor, SmallExpressions(self._forms), inside=False)
         assert matched is not None, statement
-        return await self._done(run, matched.want, variables)
+        return await self._done(run, matched.keyword_call, variables)
 
-    async def _done(self, run: ScriptRun, want: Want, variables: Mapping[str, Value]) -> Value:
+    async def _done(self, run: ScriptRun, want: KeywordCall, variables: Mapping[str, Value]) -> Value:
         function = self._functions[want.keyword]
         given = {name: await self._value(run, one, variables) for name, one in want.arguments}
         hints = get_type_hints(function)
@@ -62,8 +62,10 @@ class Saying:
         services |= {name: self._services[hints[name]] for name in keyword_only}
         return await function(run, **given, **services)
 
-    async def _operated(self, run: ScriptRun, node: Unary | Binary | OfRow, variables: Mapping[str, Value]) -> Value:
-        if isinstance(node, OfRow):
+    async def _operated(
+        self, run: ScriptRun, node: Unary | Binary | RowExpression, variables: Mapping[str, Value]
+    ) -> Value:
+        if isinstance(node, RowExpression):
             return ["value", await self._value(run, node.value, variables)]
         if isinstance(node, Unary):
             return negated(await self._value(run, node.operand, variables))
@@ -91,9 +93,9 @@ class Saying:
                 return [await self._value(run, one, variables) for one in items]
             case MapOf(_, entries):
                 return {key: await self._value(run, one, variables) for key, one in entries}
-            case Unary() | Binary() | OfRow():
+            case Unary() | Binary() | RowExpression():
                 return await self._operated(run, expression, variables)
-            case Want():
+            case KeywordCall():
                 return await self._done(run, expression, variables)
             case FilterText(_, parts):
                 return await self._filter(run, parts, variables)

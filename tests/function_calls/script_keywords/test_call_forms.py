@@ -19,7 +19,7 @@ def matched(statement: str, *, inside: bool) -> tuple[str, object, list[object]]
     forms = Forms(map(form_of, declaration.forms))
     found = forms.match(Cursor(small_tokens(statement)), SmallExpressions(forms), inside=inside)
     assert found is not None
-    given = dict(found.want.arguments)
+    given = dict(found.keyword_call.arguments)
     name = given.pop("name")
     assert isinstance(name, Literal)
     values: list[object] = []
@@ -29,7 +29,7 @@ def matched(statement: str, *, inside: bool) -> tuple[str, object, list[object]]
             values += [key for key, _ in one.entries]
         else:
             values += [item.value if isinstance(item, Literal) else type(item).__name__ for item in one.items]
-    return found.want.keyword, name.value, values
+    return found.keyword_call.keyword, name.value, values
 
 
 @pytest.mark.parametrize("inside", [False, True])

@@ -38,9 +38,9 @@ async def fault_of(work: Any) -> RunError:
 async def test_what_is_written_is_read_again_in_this_chat_and_in_no_other(files: Workspaces) -> None:
     run = a_run()
     assert await keywords.write(run, "notes/a.txt", "Hæ\n", workspaces=files) == "notes/a.txt"
-    assert not run.outside
+    assert not run.has_outside_text
     assert await keywords.read(run, "notes/a.txt", workspaces=files) == "Hæ\n"
-    assert run.outside
+    assert run.has_outside_text
     elsewhere = a_run(a_message(chat=OTHERS))
     assert (await fault_of(keywords.read(elsewhere, "notes/a.txt", workspaces=files))).code is RunCode.NO_SUCH_THING
 
@@ -119,7 +119,7 @@ async def test_a_page_is_put_into_a_file(files: Workspaces) -> None:
         assert await keywords.download(run, link, "in/x.csv", workspaces=files, web=a_web()) == "in/x.csv"
         assert await keywords.download(run, server.url("/"), workspaces=files, web=a_web()) == "file.html"
     assert files.of(run.context.chat).read("in/x.csv") == b"a;b\xff"
-    assert run.outside
+    assert run.has_outside_text
 
 
 async def test_what_cannot_be_had_or_may_not_leaves_no_file(files: Workspaces) -> None:

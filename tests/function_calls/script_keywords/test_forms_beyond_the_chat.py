@@ -20,7 +20,7 @@ from function_calls.basic.run.web import WebOfScripts
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.ports import AtHand
+from function_calls.ports import ActiveFunctions
 from function_calls.spec import FunctionResult, Touch
 from services.clock import Clock, VirtualClock
 from services.llm.model import ModelAnswer, Usage
@@ -41,7 +41,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> KeywordTable:
     clock = VirtualClock()
     services: dict[type, Any] = {
         Clock: clock,
-        AtHand: NotAsked(),
+        ActiveFunctions: NotAsked(),
         WebOfScripts: WebOfScripts(WebClient(), BasicWebSettings(), clock),
         ModelOfScripts: ModelOfScripts(NotAsked(), clock),  # type: ignore[arg-type]
         Mailer: Mailer(MailSettings(), clock),
@@ -89,8 +89,8 @@ def test_each_is_written_as_its_documents_say(
     matched = table.forms.match(cursor, SmallExpressions(table.forms), inside=False)
     assert matched is not None
     assert cursor.is_line_end
-    assert matched.want.keyword == keyword
-    read = {name: one.value if isinstance(one, Literal) else ... for name, one in matched.want.arguments}
+    assert matched.keyword_call.keyword == keyword
+    read = {name: one.value if isinstance(one, Literal) else ... for name, one in matched.keyword_call.arguments}
     assert read == given
 
 

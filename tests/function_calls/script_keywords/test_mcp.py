@@ -28,7 +28,7 @@ def a_script(arguments: Value, *, server: Value = "time", tool: Value = "now", g
         except RunError as fault:
             return FunctionResult.fail(ErrorCode.FAILED, f"{fault.code}: {fault.detail}")
         assert not isinstance(value, Asks)
-        return FunctionResult.say(f"{value} outside={run.outside}")
+        return FunctionResult.say(f"{value} outside={run.has_outside_text}")
 
     return Recorder("script", does=does, commands=["script"])
 

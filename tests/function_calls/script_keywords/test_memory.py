@@ -142,20 +142,20 @@ async def test_null_and_forget_take_a_value_away(say: Saying) -> None:
 async def test_what_anybody_may_have_put_counts_as_words_of_others(say: Saying, kind: str) -> None:
     run = a_run()
     assert await say(run, f'GET {kind} MEMORY "k"') is None
-    assert not run.outside
+    assert not run.has_outside_text
     await say(a_run(), f'SET {kind} MEMORY "k", 1')
     await say(run, f'GET {kind} MEMORY "k"')
-    assert run.outside
+    assert run.has_outside_text
 
 
 @pytest.mark.parametrize("was_outside", [False, True])
 async def test_a_members_value_counts_as_words_of_others_when_it_was_made_of_them(
     say: Saying, was_outside: bool
 ) -> None:
-    await say(a_run(outside=was_outside), 'SET USER MEMORY "k", 1')
+    await say(a_run(has_outside_text=was_outside), 'SET USER MEMORY "k", 1')
     run = a_run()
     await say(run, 'GET USER MEMORY "k"')
-    assert run.outside is was_outside
+    assert run.has_outside_text is was_outside
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from function_calls.basic.run.model import MOST_CHARS, MOST_REQUESTS, ModelOfScr
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
 from services.clock import VirtualClock
-from services.llm.model import ModelMessage, Unwritten
+from services.llm.model import ModelMessage, NoTextReason
 from services.refs import ChatRef
 from tests.fakes.builders import a_call
 from tests.fakes.script_runs import a_run
@@ -22,18 +22,18 @@ from tests.fakes.script_runs import a_run
 class Writer:
     """Returns a configured text, and records the requests and their members."""
 
-    def __init__(self, *answers: str | Unwritten) -> None:
+    def __init__(self, *answers: str | NoTextReason) -> None:
         self._answers = list(answers)
         self.asked: list[tuple[MessageContext, Sequence[ModelMessage], float]] = []
 
     async def write(
         self, chat: ChatRef, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
-    ) -> str | Unwritten:
+    ) -> str | NoTextReason:
         raise AssertionError("the chat alone paid")
 
     async def write_for(
         self, context: MessageContext, profile: ChatProfile, messages: Sequence[ModelMessage], timeout_seconds: float
-    ) -> str | Unwritten:
+    ) -> str | NoTextReason:
         self.asked.append((context, messages, timeout_seconds))
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
@@ -44,7 +44,7 @@ async def fault_of(work: Any) -> RunError:
     return caught.value
 
 
-def a_model(*answers: str | Unwritten, clock: VirtualClock | None = None) -> tuple[ModelOfScripts, Writer]:
+def a_model(*answers: str | NoTextReason, clock: VirtualClock | None = None) -> tuple[ModelOfScripts, Writer]:
     writer = Writer(*answers)
     return ModelOfScripts(writer, clock or VirtualClock()), writer
 
@@ -57,7 +57,7 @@ async def test_the_model_is_asked_for_whoever_calls_the_script() -> None:
     assert context is run.context
     assert (system.role, user.role, user.content) == ("system", "user", "Write a haiku")
     assert 0 < seconds < run.call.deadline
-    assert not run.outside
+    assert not run.has_outside_text
 
 
 async def test_what_stands_behind_the_comma_is_data_that_cannot_end_its_fence() -> None:
@@ -80,9 +80,13 @@ async def test_rewriting_gives_the_text_as_data_and_nothing_needs_no_rewriting()
 
 @pytest.mark.parametrize(
     ("why", "word"),
-    [(Unwritten.NO_MODEL, "no language model"), (Unwritten.DOWN, "reached"), (Unwritten.OVER_BUDGET, "used up")],
+    [
+        (NoTextReason.NO_MODEL, "no language model"),
+        (NoTextReason.DOWN, "reached"),
+        (NoTextReason.OVER_BUDGET, "used up"),
+    ],
 )
-async def test_without_an_answer_the_script_hears_why(why: Unwritten, word: str) -> None:
+async def test_without_an_answer_the_script_hears_why(why: NoTextReason, word: str) -> None:
     model, _ = a_model(why)
     fault = await fault_of(keywords.llm(a_run(), "Hello", model=model))
     assert (fault.code, word in fault.detail) == (RunCode.UNAVAILABLE, True)
@@ -129,7 +133,7 @@ async def test_a_text_becomes_the_fields_that_are_wanted(answer: str, found: dic
     model, writer = a_model(answer)
     run = a_run()
     assert await model.extract(run, "Ann, four guests </data>", ["Name", "guests", "note"]) == found
-    assert run.outside
+    assert run.has_outside_text
     system, user = writer.asked[0][1]
     assert '["Name", "guests", "note"]' in system.content
     assert user.content.count("</data>") == 1

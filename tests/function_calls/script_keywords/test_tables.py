@@ -258,10 +258,10 @@ async def test_a_table_belongs_to_its_chat_unless_the_operator_shares_it(say: Sa
 async def test_found_rows_count_as_words_of_others(say: Saying) -> None:
     run = a_run()
     await say(run, 'FIND "people"')
-    assert not run.outside
+    assert not run.has_outside_text
     await fill(say)
     await say(run, 'FIND "people"')
-    assert run.outside
+    assert run.has_outside_text
 
 
 async def test_a_file_beside_the_script_is_a_table_too(say: Saying) -> None:
@@ -270,7 +270,7 @@ async def test_a_file_beside_the_script_is_a_table_too(say: Saying) -> None:
         {"id": "3", "Name": "Zoë", "age": "31"},
         {"id": "1", "Name": "Ann", "age": "31"},
     ]
-    assert not run.outside
+    assert not run.has_outside_text
     assert (await say(run, 'FIND "people.csv" WHERE id = 2'))[0]["Name"] == "Bob"
     assert len(await say(run, 'FIND "people.csv" LIMIT 2')) == 2
     assert len(await say(run, 'FIND "people.csv" LIMIT 10001')) == 3

@@ -48,7 +48,7 @@ async def test_json_becomes_a_value_and_the_run_has_read_from_outside() -> None:
         "sunset": "20:15",
         "list": [1, 2.5, None, True],
     }
-    assert run.outside
+    assert run.has_outside_text
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ async def test_headers_go_with_the_requests_of_their_run_until_they_are_cleared(
         await keywords.get(run, server.url("/"), web=web)
     seen = [(asked.headers.get("x-api-key"), asked.headers["accept"].startswith("text/csv")) for asked in server.asked]
     assert seen == [("secret", True), (None, False), (None, True), (None, False)]
-    assert json.dumps(run.kept)
+    assert json.dumps(run.stored_data)
 
 
 async def test_a_redirect_to_another_host_is_given_no_headers_of_the_script() -> None:
@@ -362,7 +362,7 @@ async def test_what_is_no_header_is_refused_without_telling_its_value(name: str,
     fault = await fault_of(keywords.set_header(run, name, value, web=a_web()))
     assert fault.code is code
     assert "hidd" not in fault.detail
-    assert run.kept == {}
+    assert run.stored_data == {}
 
 
 async def test_headers_have_an_end() -> None:

@@ -97,7 +97,7 @@ class Telling:
         self.touches_of = table.touches_of
         self.seconds_of = script_seconds
 
-    def heard(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
+    def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
         raise ValueError(text)
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:

@@ -280,11 +280,11 @@ async def test_a_script_that_an_edit_broke_serves_on_as_it_was_until_it_is_mende
         storage.write("a.bas", BROKEN)
         snapshot = await world.look()
         assert spec(snapshot, "a") is before
-        assert "until it is mended, as before: a" in faults(snapshot)[0]
+        assert "the previous version stays active: a" in faults(snapshot)[0]
         # It is known after a restart as well.
         again = await world.once()
         assert await digest_of(world, "a", again) == before.origin.version
-        assert "until it is mended, as before: a" in faults(again)[0]
+        assert "the previous version stays active: a" in faults(again)[0]
         storage.write("a.bas", says("second"))
         mended = await world.look()
         assert mended.faults == ()
@@ -396,7 +396,7 @@ async def test_what_served_before_a_new_compiler_serves_on_though_its_file_is_br
         world.compiler.source_bytes += 1
         snapshot = await world.once()
         assert await digest_of(world, "a", snapshot) == digest
-        assert "until it is mended" in faults(snapshot)[0]
+        assert "until it is fixed" in faults(snapshot)[0]
 
 
 @pytest.mark.requirement("A34")
@@ -451,7 +451,7 @@ async def test_somebody_may_want_scripts_to_be_compiled_anew(
             before = {row["tool_name"]: row["compiled_ms"] for row in await world.rows()}
             await world.clock.advance(1)
             await world.store.commit([basic_tools.outdate(bot, tool)])
-            await kept.look()
+            await kept.reload_if_changed()
             await world.published(2 if compiled else 1)
             assert await kept.outdated() == set()
             after = {row["tool_name"]: row["compiled_ms"] for row in await world.rows()}
@@ -527,7 +527,7 @@ async def test_slow_scripts_hold_up_neither_the_others_nor_the_daemon(tmp_path: 
                 await asyncio.to_thread(storage.asked.acquire, timeout=10)
             await world.clock.advance(6)
             snapshot = await world.until("swift")
-            assert "still being read" in faults(snapshot)[0]
+            assert "still being compiled" in faults(snapshot)[0]
             storage.let_go.set()
             assert (await world.until(*slow, "swift")).faults == ()
         finally:

@@ -16,7 +16,7 @@ from config.sections.basic import BasicSettings
 from config.texts import Texts
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.basic.functions import ARITIES
-from function_calls.basic.keyword_modules._rows import MANY, beside
+from function_calls.basic.keyword_modules._rows import MANY, in_thread_if_large
 from function_calls.basic.keywords import Asks, Grants, ScriptRun, Value, basic_keyword
 from function_calls.basic.machine.program import Program
 from function_calls.basic.run.handler import ScriptHandler, script_seconds
@@ -39,15 +39,15 @@ async def say(run: ScriptRun, text: Value) -> None:
 @basic_keyword("ASK {into:variable}", "ASK")
 async def ask(run: ScriptRun) -> Value | Asks:
     """Ask until there is an answer of more than one letter."""
-    run.kept["asked"] = run.kept.get("asked", 0) + 1
+    run.stored_data["asked"] = run.stored_data.get("asked", 0) + 1
     return run.answer if run.answer is not None and len(run.answer) > 1 else Asks("?")
 
 
 @basic_keyword("PEEK")
 async def peek(run: ScriptRun) -> Value:
     """Give what other keywords keep, and read words of others."""
-    run.outside = True
-    return run.kept.get("asked", 0)
+    run.has_outside_text = True
+    return run.stored_data.get("asked", 0)
 
 
 @basic_keyword("BREAK_DOWN {how}")
@@ -142,7 +142,7 @@ async def burn_here(run: ScriptRun) -> None:
 @basic_keyword("BURN_BESIDE")
 async def burn_beside(run: ScriptRun) -> None:
     """Work in a thread."""
-    await beside(run, MANY, burn, 0.04)
+    await in_thread_if_large(run, MANY, burn, 0.04)
 
 
 @basic_keyword("WATCH")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.texts import Texts
-from function_calls.basic.run.heard import ALIASES, KINDS, Heard, NotHeard, chosen, read
+from function_calls.basic.run.answer_parsers import ALIASES, KINDS, Answer, AnswerMismatch, chosen, read
 from function_calls.context import Attachment
 from services.times import Times
 
@@ -22,7 +22,7 @@ PHOTO = Attachment("cat.png", "image/png", "https://example.org/cat.png", 1000)
 
 
 def heard(kind: str, text: str, language: str = "en", attachments: tuple[Attachment, ...] = ()) -> Any:
-    return read(kind, Heard(text, attachments, NOW, TIMES, TEXTS.of(language)))
+    return read(kind, Answer(text, attachments, NOW, TIMES, TEXTS.of(language)))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_what_fits_is_read_in_chinese(kind: str, text: str, value: Any) -> None:
     ],
 )
 def test_what_does_not_fit_is_not_heard(kind: str, text: str) -> None:
-    with pytest.raises(NotHeard):
+    with pytest.raises(AnswerMismatch):
         heard(kind, text)
 
 
@@ -161,7 +161,7 @@ def test_a_file_is_one_that_came_with_the_answer() -> None:
     file = {"name": "cat.png", "type": "image/png", "url": "https://example.org/cat.png", "size": 1000}
     assert heard("file", "here", attachments=(PHOTO,)) == file
     assert heard("image", "here", attachments=(PHOTO,)) == file
-    with pytest.raises(NotHeard):
+    with pytest.raises(AnswerMismatch):
         heard("audio", "here", attachments=(PHOTO,))
 
 
@@ -172,7 +172,7 @@ def test_a_choice_is_said_in_its_words_by_its_number_or_its_beginning(said: str)
 
 @pytest.mark.parametrize("said", ["", "la", "4", "0", "٢x", "Medium"])
 def test_what_is_none_of_the_choices_or_may_be_two_is_not_heard(said: str) -> None:
-    with pytest.raises(NotHeard):
+    with pytest.raises(AnswerMismatch):
         chosen(["Small", "Large", "Lavish"], said)
 
 
@@ -180,7 +180,7 @@ def test_what_is_none_of_the_choices_or_may_be_two_is_not_heard(said: str) -> No
 def test_whatever_is_said_is_a_value_or_is_not_heard(kind: str, text: str, language: str) -> None:
     try:
         value = heard(kind, text, language)
-    except NotHeard:
+    except AnswerMismatch:
         return
     assert isinstance(value, str | int | float | bool | dict)
 

@@ -106,7 +106,7 @@ def test_two_keywords_of_one_name_are_both_named() -> None:
     async def other(run: ScriptRun, loudly: Value) -> None: ...
 
     text = faults_of(shout, other)
-    assert "SHOUT is a keyword of" in text
+    assert "SHOUT is already a keyword of" in text
     assert text.count("test_keyword_table.py:") == 2
 
 
@@ -133,11 +133,11 @@ def test_a_variable_that_receives_the_result_is_no_parameter() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (((), {}), "it has no form"),
-        ((("lower {x}",), {}), "the form `lower {x}` cannot be read"),
+        (((), {}), "no form is given"),
+        ((("lower {x}",), {}), "invalid form `lower {x}`"),
         ((("WORD",), {"effect": "twice"}), "effect must be one of read, idempotent, once, not 'twice'"),
-        ((("WORD",), {"touches": ["everything"]}), "touches must be of"),
-        ((("WORD",), {"touches": ["reaches_out", "stays_here"]}), "does not stay here"),
+        ((("WORD",), {"touches": ["everything"]}), "touches must be among"),
+        ((("WORD",), {"touches": ["reaches_out", "stays_here"]}), "cannot both reach out and stay here"),
     ],
 )
 def test_a_wrong_mark_is_said(options: tuple[tuple[str, ...], dict[str, Any]], problem: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bot.checks.scratch import scratch_daemon
 from bot.cli.basic_run import Ended, Said, ScriptTrial, Trying, no_web
-from bot.overrides import Given
+from bot.overrides import Overrides
 from config.sections.basic import BasicSource
 from config.sections.bots import ChatsSettings
 from config.settings import Settings, SourcesSettings
@@ -31,7 +31,7 @@ async def tried(folder: Path, text: str) -> tuple[list[str], float, float]:
     (folder / "work.bas").write_text(f'DESCRIPTION "Work"\nrows = FIND "big.csv" LIMIT {ROWS}\n{text}\n')
     settings = Settings(sources=SourcesSettings(basic=(BasicSource(path=folder),)), chats=ChatsSettings(allow=("*",)))
     clock = SystemClock()
-    async with scratch_daemon(settings, Given(clock=clock, web=no_web("nothing is asked"))) as daemon:
+    async with scratch_daemon(settings, Overrides(clock=clock, web=no_web("nothing is asked"))) as daemon:
         [spec] = [one for one in daemon.registry.of("default").specs if one.name == "work"]
         trial = ScriptTrial(daemon, clock, Trying(_ANN, "Ann", Role.OWNER, ChatRef("cli", "main", "club")))
         longest, says = [0.0], list[str]()

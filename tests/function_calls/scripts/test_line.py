@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from function_calls.basic.run.driver import Line
+from function_calls.basic.run.driver import RunScheduler
 
 
 async def nothing() -> None:
@@ -12,7 +12,7 @@ async def nothing() -> None:
 
 
 async def test_one_reckons_at_a_time_and_who_has_reckoned_least_comes_next() -> None:
-    line, order, pausing = Line(), list[str](), 0
+    line, order, pausing = RunScheduler(), list[str](), 0
 
     async def pause() -> None:
         nonlocal pausing
@@ -22,7 +22,7 @@ async def test_one_reckons_at_a_time_and_who_has_reckoned_least_comes_next() -> 
         pausing -= 1
 
     async def run(name: str, spent: float) -> None:
-        await line.turn(spent, pause)
+        await line.wait_for_slice(spent, pause)
         order.append(name)
 
     await asyncio.gather(run("first", 9), run("long", 5), run("short", 1), run("middle", 3), run("short too", 1))
@@ -30,13 +30,13 @@ async def test_one_reckons_at_a_time_and_who_has_reckoned_least_comes_next() -> 
 
 
 async def test_who_goes_away_holds_up_nobody() -> None:
-    line, gate, order = Line(), asyncio.Event(), list[str]()
+    line, gate, order = RunScheduler(), asyncio.Event(), list[str]()
 
     async def held() -> None:
         await gate.wait()
 
     async def run(name: str, pause: object = nothing) -> None:
-        await line.turn(0, pause)  # type: ignore[arg-type]  # both take nothing
+        await line.wait_for_slice(0, pause)  # type: ignore[arg-type]  # both take nothing
         order.append(name)
 
     at_the_front = asyncio.create_task(run("front", held))

@@ -94,7 +94,7 @@ async def test_a_broken_change_leaves_what_was_good_until_it_is_mended(tmp_path:
         after = await files.change()
         assert after.specs == before.specs
         [fault] = after.faults
-        assert "until it is mended, as before: one" in fault.message
+        assert "until it is fixed, as before: one" in fault.message
         assert await said_by(after.specs[0]) == "Hi"
         write(tmp_path, "one.py", marked("one", "Mended"))
         mended = await files.change()
@@ -218,8 +218,8 @@ async def test_a_file_that_hangs_holds_nothing_up_and_serves_when_it_has_ended(t
         first = await files.next()
         assert names(first) == ["quick"]
         assert places(first) == ["hangs.py:1"]
-        assert "still being imported after some seconds" in first.faults[0].message
-        assert "a thread cannot be ended" in first.faults[0].message
+        assert "import has not finished after some seconds" in first.faults[0].message
+        assert "a thread cannot be stopped" in first.faults[0].message
         pipe.close()
         second = await files.next()
     assert (names(second), second.faults) == (["late", "quick"], ())

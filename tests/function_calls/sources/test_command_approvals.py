@@ -424,4 +424,4 @@ async def test_a_tool_that_asks_for_each_step_cannot_be_offered_to_the_clock(tmp
     """
     [fault] = await faults_of(tmp_path, tools)
     assert (fault.line, fault.column) == (7, 9)
-    assert "nobody answers by the clock" in fault.message
+    assert "a timer has nobody to ask" in fault.message

@@ -92,7 +92,7 @@ async def test_every_fault_is_told_at_its_place_and_hides_no_good_tool(tmp_path:
         "20:44 commands.unusable retry: a function with effect 'once' is never repeated",
         "20:64 commands.unusable example 'say {what}' has the slot {what}",
         "21:48 commands.bad_parameters",
-        "22:12 commands.duplicate_name 'good' stands in line 2 already",
+        "22:12 commands.duplicate_name 'good' is already defined in line 2",
         "23:14 commands.bad_python ./own.py:one is no mapping",
         "24:5 commands.bad_value tools[12] has to be a mapping",
         "26:26 commands.bad_value groups[0].tools",

@@ -202,7 +202,7 @@ async def test_filters_that_cannot_be_made_take_only_the_functions_along_that_na
 async def test_a_filter_around_requests_cannot_stand_around_runs(tmp_path: Path) -> None:
     write(tmp_path, "own.py", FILTERED.replace('"post_invocation"', '"post_chat"'))
     [fault, _] = (await given_by(tmp_path)).faults
-    assert "'loud' stands around requests to the model" in fault.message
+    assert "'loud' wraps requests to the model" in fault.message
 
 
 async def test_a_module_of_filters_alone_is_no_fault(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import structlog
 
 from bot.daemon import Daemon
 from bot.database.opening import DATABASE, open_store
-from bot.overrides import Given
+from bot.overrides import Overrides
 from bot.web.wiring import ACCOUNT, Web
 from bot.wiring import build_daemon
 from config.loader import load_settings
@@ -109,7 +109,7 @@ class World:
         self._store = MortalStore(await open_store(settings, self._clock))
         ids = Ids(self._clock)
         self._web = await Web.build(settings, self._store, ids, self._clock)
-        given = Given(
+        given = Overrides(
             clock=self._clock,
             rng=Random(1),
             faults=self._faults,
@@ -149,9 +149,9 @@ class World:
         await self._daemon.timers.tick()
         await self._daemon.housekeeping.expire_questions()
         await self._daemon.housekeeping.notice_changes()
-        await self._daemon.schedules.keep_in_step()
-        await self._daemon.script_schedules.keep_in_step()
-        await self._daemon.script_notes.keep_in_step()
+        await self._daemon.schedules.sync()
+        await self._daemon.script_schedules.sync()
+        await self._daemon.script_notes.sync()
 
     async def reload(self) -> None:
         """Reload settings and functions."""
@@ -173,7 +173,7 @@ class World:
             sent_at=self._clock.now(),
             mentions_bot=text.startswith(mention),
         )
-        await self._daemon.intake.deliver(context)
+        await self._daemon.intake.accept(context)
 
     async def die(self) -> None:
         """End the daemon as a crash does: nothing more is written."""

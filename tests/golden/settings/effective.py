@@ -12,6 +12,8 @@ from pydantic import BaseModel, SecretStr
 
 from config.loader import load_settings
 
+_VALID = Path(__file__).parent / "valid"
+"""The folder of the files, which relative paths in them count from."""
 _REFERENCE = re.compile(r"\$\{([A-Z_]+)")
 
 
@@ -52,7 +54,7 @@ def _plain(value: Any, path: str, entries: dict[str, Any]) -> Any:
         case list() | tuple():
             return [_plain(item, f"{path}[]", entries) for item in value]
         case Path():
-            return str(value).replace(str(Path.home()), "~")
+            return str(value).removeprefix(f"{_VALID}/").replace(str(Path.home()), "~")
         case bool() | int() | float() | str() | None:
             return value
     return str(value)

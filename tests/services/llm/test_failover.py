@@ -97,7 +97,7 @@ class World:
         return [len(model.asked) for model in self.models]
 
     def troubles(self) -> list[ModelProblem | None]:
-        return [state.trouble for state in self.failover.states()]
+        return [state.problem for state in self.failover.states()]
 
 
 async def test_the_first_model_answers_while_it_can_and_is_named() -> None:
@@ -201,7 +201,7 @@ async def test_only_one_question_tries_a_model_that_failed() -> None:
 async def test_what_somebody_has_to_mend_is_not_tried_again_soon(error: ModelError) -> None:
     world = World(Model("a", [error]), Model("b", ["Ho"]))
     await world.answer()
-    assert world.troubles() == [error.trouble, None]
+    assert world.troubles() == [error.problem, None]
     await world.passes(599)
     await world.answer()
     assert world.counts()[0] == 1
@@ -224,7 +224,7 @@ async def test_when_all_are_left_alone_the_failure_comes_at_once_and_says_when_t
     world = World(Model("a", [BAD_KEY]), Model("b", [DOWN]))
     for _ in range(3):
         error = await world.error()
-    assert (world.counts(), error.trouble, error.retry_after_seconds) == ([1, 2], ModelProblem.OUTAGE, 15)
+    assert (world.counts(), error.problem, error.retry_after_seconds) == ([1, 2], ModelProblem.OUTAGE, 15)
 
 
 async def test_an_answer_that_cannot_be_used_is_no_reason_to_leave_a_model_alone() -> None:
@@ -280,18 +280,18 @@ def test_a_breaker_never_pauses_longer_than_allowed_and_always_lets_a_trial_thro
             if isinstance(event, int):
                 await clock.advance(event)
                 continue
-            if not breaker.lets_through():
+            if not breaker.allows_request():
                 assert 0 < breaker.seconds_left <= SETTINGS.longest_wait_seconds
                 continue
             trial = breaker.begin()
-            assert not (trial and breaker.lets_through())
+            assert not (trial and breaker.allows_request())
             if event == "answered":
                 breaker.answered()
-                assert breaker.lets_through()
+                assert breaker.allows_request()
             else:
                 breaker.failed(ModelProblem(event), trial=trial)
-                assert not (trial and breaker.lets_through())
+                assert not (trial and breaker.allows_request())
         await clock.advance(SETTINGS.longest_wait_seconds)
-        assert breaker.lets_through()
+        assert breaker.allows_request()
 
     asyncio.run(run())

@@ -19,4 +19,4 @@ def test_an_answer_that_a_model_is_named_for_keeps_all_else() -> None:
     call = ToolCall("c1", "weather", {"city": "Oslo"}, "{}")
     answer = ModelAnswer("Hi.", (call,), "stop", "m-1", "r-1", Usage(1, 2, 3), {"openai": {}}, True, "one")
     assert all(getattr(answer, one.name) != one.default for one in fields(answer))
-    assert answer.given_by("other") == replace(answer, by="other")
+    assert answer.attributed_to("other") == replace(answer, by="other")

@@ -9,7 +9,7 @@ import pytest
 
 from config.texts import Texts
 from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, OfferedFunction, ToolCall
-from services.llm.offline.offline import OfflineModel, spoken_text
+from services.llm.offline.offline import OfflineModel, user_text
 
 TEXT = {"type": "string"}
 
@@ -345,4 +345,4 @@ async def test_it_is_reachable_without_a_network() -> None:
     ],
 )
 def test_a_divider_in_what_was_said_divides_nothing(content: str, said: str) -> None:
-    assert spoken_text([ModelMessage("user", content)]) == said
+    assert user_text([ModelMessage("user", content)]) == said

@@ -74,7 +74,7 @@ async def test_whatever_it_does_wrong_is_an_error_of_a_model(
 ) -> None:
     with pytest.raises(ModelError) as caught:
         await OwnProvider("ours", Provider(returned).call_with_functions).complete(HELLO)
-    assert (caught.value.code, caught.value.trouble) == (code, trouble)
+    assert (caught.value.code, caught.value.problem) == (code, trouble)
 
 
 async def test_a_value_of_the_wrong_type_is_named_with_what_to_return() -> None:

@@ -17,7 +17,7 @@ PUT = {"id": 3, "key": "k", "turn_id": 1, "history_id": 2, "chat": "c", "body": 
 
 
 def begun(**more: object) -> Write:
-    return ledger.begun(key="k", turn_id=1, round_number=4, taint="web", **RUN, **more)  # type: ignore[arg-type]
+    return ledger.started(key="k", turn_id=1, round_number=4, taint="web", **RUN, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -34,16 +34,16 @@ def begun(**more: object) -> Write:
         ),
         (inbox.end(1, "command", "f", 5), {"row_id": 1, "new_reason": "command", "new_detail": "f", "at_ms": 5}),
         (
-            history.heard(id=1, said="t", at_ms=5, reply_to=None, reply_to_name=""),
+            history.add_member_message(id=1, text="t", at_ms=5, reply_to=None, reply_to_name=""),
             {"id": 1, "text": "t", "at_ms": 5},
         ),
         (
-            history.heard(id=1, said="t", at_ms=5, reply_to="r", reply_to_name="R"),
+            history.add_member_message(id=1, text="t", at_ms=5, reply_to="r", reply_to_name="R"),
             {"id": 1, "text": "t", "at_ms": 5, "reply_to": "r", "reply_to_name": "R"},
         ),
-        (history.said(**SAID, reply_to=None), {**SAID, "sender": ""}),
+        (history.add_bot_message(**SAID, reply_to=None), {**SAID, "sender": ""}),
         (
-            history.said(**SAID, reply_to="r", outside=True),
+            history.add_bot_message(**SAID, reply_to="r", outside=True),
             {**SAID, "sender": history.OUTSIDE, "reply_to": "r"},
         ),
         (history.sent(2, "n"), {"row_id": 2, "new_native_id": "n"}),

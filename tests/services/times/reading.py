@@ -57,5 +57,5 @@ def trouble(text: str, now: datetime = NOW) -> TimeProblem | None:
     try:
         rule(text, now)
     except UnclearTime as unclear:
-        return unclear.trouble
+        return unclear.problem
     return None

@@ -337,7 +337,7 @@ def test_a_length_alone_is_a_duration() -> None:
 def test_what_cannot_be_kept_says_why(text: str, trouble: TimeProblem) -> None:
     with pytest.raises(UnclearTime) as refused:
         rule(text)
-    assert refused.value.trouble is trouble
+    assert refused.value.problem is trouble
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_wall_time_that_is_written_out_comes_back(wall: datetime, form: str) -
 @given(text=phrases)
 def test_what_is_found_reads_to_the_same(text: str) -> None:
     for found in English().find_all(text[:300], NOW):
-        if found.reading.trouble is None:
+        if found.reading.problem is None:
             again = English().read(text[found.start : found.end], NOW)
             assert again == found.reading
 

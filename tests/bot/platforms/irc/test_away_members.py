@@ -51,7 +51,7 @@ async def test_who_comes_back_unseen_is_found() -> None:
 async def test_what_is_for_an_account_is_kept_for_a_week_from_when_it_was_said_across_starts() -> None:
     async with a_world(caps=ALL_CAPS) as world:
         six_days_ago = world.clock.now_ms() - 6 * DAY_SECONDS * 1000
-        waiting = asyncio.create_task(world.may_say(ZOE, said_at_ms=six_days_ago))
+        waiting = asyncio.create_task(world.may_say(ZOE, created_ms=six_days_ago))
         await world.server.gets("WHOIS :zoe")
         await world.clock.advance(DAY_SECONDS - 700)
         assert not waiting.done()

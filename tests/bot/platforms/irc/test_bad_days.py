@@ -61,9 +61,9 @@ class World:
         async with asyncio.timeout(10):
             await self.may_say(chat)
 
-    async def may_say(self, chat: ChatRef, private_to: MemberRef | None = None, said_at_ms: int | None = None) -> None:
+    async def may_say(self, chat: ChatRef, private_to: MemberRef | None = None, created_ms: int | None = None) -> None:
         """Wait until delivery may send a message there; the default time of the message is now."""
-        at_ms = self.clock.now_ms() if said_at_ms is None else said_at_ms
+        at_ms = self.clock.now_ms() if created_ms is None else created_ms
         await self.platform.until_reachable(Outgoing(chat, "1:0:0", "Tea.", private_to=private_to), at_ms)
 
     async def passes(self, holds: Callable[[], object], step: float = 0.5) -> None:

@@ -19,7 +19,7 @@ from bot.platforms.irc.text import (
     harmless,
     in_pieces,
     lines_of,
-    plain_lines,
+    sendable_lines,
     without_codes,
     without_spaces,
 )
@@ -127,21 +127,23 @@ def test_a_ctcp_is_told_from_text_and_its_answer_cannot_be_ended_early() -> None
         ("a\r\nb\rc\u2028d", ["a", "b", "c", "d"]),
         ("\x02bold\x02 \x0304red\x03 a\tb \x01ACTION x\x01", ["bold red a    b \ufffdACTION x\ufffd"]),
         ("\\*not bold\\*", ["*not bold*"]),
+        ("这是**重点**内容, 2**3**4", ["这是重点内容, 2**3**4"]),
+        ("| Who | What |\n|:---|---:|\n| Ann | **tea** |", ["| Who | What |", "| Ann | tea |"]),
         ("*unterminated _markdown", ["*unterminated _markdown"]),
     ],
 )  # fmt: skip
 def test_markdown_becomes_plain_lines(markdown: str, lines: list[str]) -> None:
-    assert plain_lines(markdown) == lines
+    assert sendable_lines(markdown) == lines
 
 
 def test_a_links_address_is_always_shown_and_an_images_never_whole() -> None:
-    assert plain_lines("[https://bank.test](https://evil.test)") == ["https://bank.test (https://evil.test)"]
-    assert plain_lines("![x](https://evil.test/?q=SECRET)") == ["x (image at evil.test)"]
+    assert sendable_lines("[https://bank.test](https://evil.test)") == ["https://bank.test (https://evil.test)"]
+    assert sendable_lines("![x](https://evil.test/?q=SECRET)") == ["x (image at evil.test)"]
 
 
 @pytest.mark.parametrize("text", ["**" * 1500, "[" * 3000, "`" * 3000, "*a " * 1000, "![" * 1500, "_a" * 1500 + "_"])
 def test_text_made_to_be_slow_is_not(text: str) -> None:
-    assert plain_lines(text) is not None
+    assert sendable_lines(text) is not None
 
 
 @pytest.mark.parametrize("line", ["/me dances", "!op ann", ".kick", "-v ann", "@all hands", "\\o"])
@@ -158,14 +160,14 @@ def test_what_a_model_may_write_to_reach_everybody_stays_text(data: Callable[[st
     rows = data("G_faults/mention_markdown.jsonl").read_text(encoding="utf-8").splitlines()
     for row in rows:
         text = json.loads(row)["llm_text"]
-        said = " ".join(plain_lines(text))
+        said = " ".join(sendable_lines(text))
         assert said
         assert "SECRET" not in said
 
 
 @given(st.text(max_size=300), st.integers(20, 120), st.integers(20, 120))
 def test_pieces_are_short_enough_and_lose_nothing_but_spaces(text: str, first: int, other: int) -> None:
-    for line in plain_lines(text):
+    for line in sendable_lines(text):
         pieces = list(in_pieces(line, first, other))
         sizes = [len(piece.encode()) for piece in pieces]
         assert sizes[0] <= first
@@ -217,7 +219,7 @@ def test_how_far_messages_came_is_kept_for_a_while() -> None:
     interrupted = Interrupted()
     for number in range(600):
         interrupted.keep(f"{number}", Progress("said", "id"))
-    assert interrupted.of("0").said == ""
-    assert interrupted.of("599").said == "said"
+    assert interrupted.of("0").sent_text == ""
+    assert interrupted.of("599").sent_text == "said"
     interrupted.forget("599")
-    assert interrupted.of("599").said == ""
+    assert interrupted.of("599").sent_text == ""

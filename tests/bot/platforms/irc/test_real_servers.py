@@ -130,7 +130,7 @@ async def test_a_channel_that_takes_no_messages_is_a_refusal_and_so_is_nobody(ki
         ann.send("MODE #family +v Rollcall")
         await ann.settled()
         assert await bot.send("Hello!", "2:0:0")
-        with pytest.raises(SendFailed, match="nobody of that name"):
+        with pytest.raises(SendFailed, match="no user has that name"):
             await bot.send("Hello?", "3:0:0", chat=ChatRef("irc", "test", "~nobody"))
 
 

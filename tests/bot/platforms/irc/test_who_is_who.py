@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bot.platforms.irc.inbound import Inbound
 from bot.platforms.irc.registration import Registration, RegistrationError, joins
 from bot.platforms.irc.session import Receipts
-from bot.platforms.irc.state import Features, State, WantedChannels
+from bot.platforms.irc.state import ConfiguredChannels, Features, State
 from bot.platforms.irc.wire import parse
 from config.sections.irc import IrcSettings
 from function_calls.context import MessageContext
@@ -269,7 +269,7 @@ async def test_no_order_of_lines_breaks_what_follows_them(
 ) -> None:
     state, clock = a_state(caps=caps), VirtualClock()
     inbound, registration, receipts = Inbound("t", ["Rollcall"], clock), Registration(settings()), Receipts(state)
-    channels = WantedChannels(settings(channels=[{"name": "#x"}]).channels, "t", clock.monotonic)
+    channels = ConfiguredChannels(settings(channels=[{"name": "#x"}]).channels, "t", clock.monotonic)
     waiting = [receipts.expect("#x", "hello"), receipts.expect("a", "hello")]
     for tags, source, command, params in lines:
         line = parse(f"{tags}{source}{command} {' '.join(params)}".encode())

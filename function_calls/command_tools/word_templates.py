@@ -17,7 +17,7 @@ from function_calls.command_tools.callables import PythonNames, name_of
 from services.refs import JsonObject
 
 _TOKEN = re.compile(r"\$\$\{|\$\{(?P<name>[^\W\d][\w-]*(?:\.[\w-]+)*)(?P<each>\.\.\.)?\}|\$\{")
-_UNFIT = re.compile("[\0\ud800-\udfff]")
+_UNPRINTABLE = re.compile("[\0\ud800-\udfff]")
 _MOST_CHARS = 100_000
 
 
@@ -25,7 +25,7 @@ class BadTemplate(ValueError):
     """A text with an invalid `${`; the message explains the syntax."""
 
 
-class Misfit(StrEnum):
+class WordProblem(StrEnum):
     """Reasons why a value cannot be inserted into a word. Closed list; each is the end of a key in `texts/`."""
 
     ABSENT = "absent"
@@ -39,7 +39,7 @@ class Misfit(StrEnum):
 class WordError(ValueError):
     """A value that cannot be inserted into the command."""
 
-    def __init__(self, name: str, why: Misfit) -> None:
+    def __init__(self, name: str, why: WordProblem) -> None:
         super().__init__(f"{name}: {why.value}")
         self.name = name
         self.why = why
@@ -110,7 +110,7 @@ def argv_of(words: Sequence[Template], values: Mapping[str, Any], *, options_end
         for filled in _filled(word, values):
             first = word.begins_with
             if first is not None and not after_options and filled.startswith("-"):
-                raise WordError(first.name, Misfit.OPTION)
+                raise WordError(first.name, WordProblem.OPTION)
             argv.append(filled)
     return tuple(argv)
 
@@ -120,12 +120,14 @@ def text_of(template: Template, values: Mapping[str, Any]) -> str:
     return " ".join(_filled(template, values))
 
 
-def told(template: Template, values: Mapping[str, Any]) -> str:
+def display_text(template: Template, values: Mapping[str, Any]) -> str:
     """The text for display: structured values as JSON, absent values as nothing."""
-    return "".join(part if isinstance(part, str) else _told(_looked_up(part, values)) for part in template.parts)
+    return "".join(
+        part if isinstance(part, str) else _display_value(_looked_up(part, values)) for part in template.parts
+    )
 
 
-def holds(name: str, values: Mapping[str, Any]) -> bool:
+def is_truthy(name: str, values: Mapping[str, Any]) -> bool:
     """Whether the variable is set and neither empty, false nor zero."""
     return bool(_looked_up(Variable(name), values))
 
@@ -160,9 +162,11 @@ def _filled(word: Template, values: Mapping[str, Any]) -> Iterable[str]:
     return [_joined(word, values, {each: item}) for item in items]
 
 
-def _joined(word: Template, values: Mapping[str, Any], given: Mapping[Variable, Any]) -> str:
+def _joined(word: Template, values: Mapping[str, Any], each_values: Mapping[Variable, Any]) -> str:
     pieces = [
-        part if isinstance(part, str) else _plain(part, given[part] if part in given else _looked_up(part, values))
+        part
+        if isinstance(part, str)
+        else _plain(part, each_values[part] if part in each_values else _looked_up(part, values))
         for part in word.parts
     ]
     return "".join(pieces)
@@ -183,20 +187,20 @@ def _looked_up(variable: Variable, values: Mapping[str, Any]) -> Any:
 def _plain(variable: Variable, value: Any) -> str:
     """The value as part of a word. Raises WordError."""
     if value is None:
-        raise WordError(variable.name, Misfit.ABSENT)
+        raise WordError(variable.name, WordProblem.ABSENT)
     if isinstance(value, list | tuple):
-        raise WordError(variable.name, Misfit.LIST)
+        raise WordError(variable.name, WordProblem.LIST)
     if not isinstance(value, str | bool | int | float):
-        raise WordError(variable.name, Misfit.STRUCTURED)
-    text = _told(value)
-    if _UNFIT.search(text):
-        raise WordError(variable.name, Misfit.UNFIT)
+        raise WordError(variable.name, WordProblem.STRUCTURED)
+    text = _display_value(value)
+    if _UNPRINTABLE.search(text):
+        raise WordError(variable.name, WordProblem.UNFIT)
     if len(text) > _MOST_CHARS:
-        raise WordError(variable.name, Misfit.TOO_LONG)
+        raise WordError(variable.name, WordProblem.TOO_LONG)
     return text
 
 
-def _told(value: Any) -> str:
+def _display_value(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()

@@ -43,7 +43,7 @@ def size_of(value: JsonValue, most: int = LARGEST) -> int:
     while level:
         depth += 1
         if depth > DEEPEST:
-            raise RunError(RunCode.MEMORY, f"lists and maps stand more than {DEEPEST} deep within one another")
+            raise RunError(RunCode.MEMORY, f"lists and maps are nested more than {DEEPEST} deep")
         below: list[JsonValue] = []
         for container in level:
             total += _items_size(container, below)

@@ -12,7 +12,7 @@ from function_calls.basic.codes import RunCode, RunError
 from services.patterns import lazy_pattern
 
 Form = Literal["date", "time", "both"]
-HINT = "dates are written 2026-11-20 or 2026-11-20 22:15"
+HINT = "write dates as 2026-11-20 or 2026-11-20 22:15"
 _NO_DAY = datetime(1900, 1, 1)  # noqa: DTZ001 - a wall time, as all moments
 _LONGEST = 40
 _CLOCK = (
@@ -79,7 +79,7 @@ def within_calendar(reckon: Callable[[], datetime]) -> datetime:
     try:
         return reckon()
     except (OverflowError, ValueError):
-        raise RunError(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999") from None
+        raise RunError(RunCode.BAD_VALUE, "the date is outside the years 1 to 9999") from None
 
 
 def days_later(moment: Moment, days: float) -> Moment:
@@ -87,7 +87,7 @@ def days_later(moment: Moment, days: float) -> Moment:
     try:
         by = timedelta(seconds=round(days * 86_400))
     except (OverflowError, ValueError):
-        raise RunError(RunCode.BAD_VALUE, "the date would be beyond the years 1 to 9999") from None
+        raise RunError(RunCode.BAD_VALUE, "the date is outside the years 1 to 9999") from None
     return moment.moved(by)
 
 

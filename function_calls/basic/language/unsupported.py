@@ -8,43 +8,43 @@ from types import MappingProxyType
 from function_calls.basic.language.tokens import Cursor, Kind
 
 _NOTHING = ""
-_BY_CLOCK = "SET SCHEDULE runs a script by the clock"
-_FUNCTION = "write a function in Python for it, and CALL that"
-_CATCH = "write ON ERROR RESUME NEXT before it, and IF ERROR THEN behind it"
-_SAY = "to say something, write TALK"
-_FILES = "READ and WRITE are for files, FIND and SAVE for tables"
-_KNOWLEDGE = "READ a file and give its text to LLM, or SET CONTEXT"
-_PERSON = "let the script TALK to whom it concerns, or CREATE TASK"
+_BY_CLOCK = "use SET SCHEDULE to run a script at given times"
+_FUNCTION = "write a Python function and CALL it"
+_CATCH = "write ON ERROR RESUME NEXT before it, and IF ERROR THEN after it"
+_SAY = "use TALK to send a message"
+_FILES = "use READ and WRITE for files, FIND and SAVE for tables"
+_KNOWLEDGE = "READ a file and pass its text to LLM, or use SET CONTEXT"
+_PERSON = "use TALK TO to notify a member, or CREATE TASK"
 _NOT_NEEDED = "delete this line"
-_OTHERS = "TALK TO says something to one member or chat"
-_TABLE = "tables need no making: delete these lines, and SAVE a row"
+_OTHERS = "use TALK TO to send a message to one member or to the chat"
+_TABLE = "tables are created automatically; delete these lines and SAVE a row"
 FOREIGN: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("ON INSERT OF", "ON UPDATE OF", "ON DELETE OF", "ON INSERT", "ON UPDATE"), _BY_CLOCK),
         **dict.fromkeys(("ON EVENT", "ON TIMEOUT", "ON MESSAGE", "ON SCHEDULE", "SCHEDULE IN"), _BY_CLOCK),
         **dict.fromkeys(("ON DELETE", "ON EMAIL", "ON FORM SUBMIT", "ON CHANGE", "WEBHOOK"), _BY_CLOCK),
         **dict.fromkeys(("USE KB", "ADD KB", "CLEAR KB", "THINK KB", "SET KB"), _KNOWLEDGE),
-        **dict.fromkeys(("USE WEBSITE", "ADD WEBSITE"), "GET reads a page"),
-        "USE MODEL": "which model answers stands in the settings",
+        **dict.fromkeys(("USE WEBSITE", "ADD WEBSITE"), "use GET to read a page"),
+        "USE MODEL": "the operator selects the model in the settings",
         **dict.fromkeys(("SEND SMS", "SEND TEMPLATE"), _NOTHING),
         **dict.fromkeys(("SEND MESSAGE", "SEND WHATSAPP", "SEND TO"), _OTHERS),
         **dict.fromkeys(("TABLE", "BEGIN TABLE", "NEW TABLE", "CREATE TABLE"), _TABLE),
-        "ADD SWITCHER": "ADD SUGGESTION offers something to choose",
-        "SET USER": "a script runs for the member who has called it",
-        "UPLOAD": "WRITE keeps a file, SEND FILE sends one",
+        "ADD SWITCHER": "use ADD SUGGESTION to offer choices",
+        "SET USER": "a script runs for the member who called it",
+        "UPLOAD": "use WRITE to create a file, SEND FILE to send one",
         **dict.fromkeys(("COMPRESS", "EXTRACT", "GENERATE PDF", "MERGE PDF", "SCORE LEAD"), _FUNCTION),
         **dict.fromkeys(("QRCODE", "QR CODE", "BARCODE"), _FUNCTION),
         **dict.fromkeys(("RUN PYTHON", "RUN JS", "RUN JAVASCRIPT", "RUN BASH", "SHELL", "EXEC", "SYSTEM"), _FUNCTION),
         **dict.fromkeys(("CREATE SITE", "BOOK", "SOAP"), _FUNCTION),
-        **dict.fromkeys(("DELEGATE", "ADD BOT", "USE BOT"), "CALL runs another script"),
+        **dict.fromkeys(("DELEGATE", "ADD BOT", "USE BOT"), "use CALL to run another script"),
         "BROADCAST": _OTHERS,
         **dict.fromkeys(("TRANSFER", "TRANSFER TO", "TRANSFER CONVERSATION", "ESCALATE"), _PERSON),
         "ADD MEMBER": "members are added in the chat itself",
-        "CREATE DRAFT": "SEND MAIL sends one",
-        "QUERY": "FIND reads the rows of a table",
+        "CREATE DRAFT": "use SEND MAIL to send mail",
+        "QUERY": "use FIND to read the rows of a table",
         **dict.fromkeys(("OPEN", "CLOSE", "LOAD"), _FILES),
         **dict.fromkeys(("POKE", "PEEK", "CLS", "LOCATE", "BEEP", "RESTORE", "DATA"), _NOTHING),
-        **dict.fromkeys(("IMPORT", "INCLUDE", "REQUIRE"), "CALL runs another script or a function"),
+        **dict.fromkeys(("IMPORT", "INCLUDE", "REQUIRE"), "use CALL to run another script or a function"),
         **dict.fromkeys(("TRY", "CATCH", "FINALLY", "EXCEPT", "END TRY"), _CATCH),
         "REPEAT": "write DO … LOOP UNTIL condition",
         "UNTIL": "write DO … LOOP UNTIL condition",
@@ -86,10 +86,10 @@ def foreign_phrase(words: Sequence[str], keywords: Collection[str]) -> str:
     return ""
 
 
-def told_of(phrase: str) -> str:
+def unsupported_message(phrase: str) -> str:
     """Message for a phrase of FOREIGN."""
     instead = FOREIGN[phrase]
-    return f"{phrase} is not supported here{'; ' if instead else ''}{instead}"
+    return f"{phrase} is not supported{'; ' if instead else ''}{instead}"
 
 
 def belongs_to(phrase: str) -> str:

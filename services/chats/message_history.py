@@ -116,7 +116,7 @@ class Excerpt(NamedTuple):
     """There are earlier messages in the period."""
 
 
-class ChatPast:
+class MessageHistory:
     """History of each chat; every call is limited to one chat."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids, *, most_lines: int) -> None:
@@ -128,18 +128,18 @@ class ChatPast:
 
     async def read(self, chat: ChatRef, period: Period, before_native_id: str) -> Excerpt:
         """Messages of `chat` in `period`, before the message with that id."""
-        wanted = self.most_lines if period.count is None else min(period.count, self.most_lines)
+        count = self.most_lines if period.count is None else min(period.count, self.most_lines)
         rows = await self._store.read(
             history.period(
                 chat.key,
                 period.since_ms if period.since_ms is not None else 0,
                 period.until_ms if period.until_ms is not None else _FOREVER,
                 before_native_id,
-                wanted + 1,
+                count + 1,
             )
         )
         # For `last 100` it is obvious that there are more.
-        is_cut = len(rows) > wanted and wanted == self.most_lines and period != Period(count=wanted)
+        is_cut = len(rows) > count and count == self.most_lines and period != Period(count=count)
         lines = [
             ChatLine(
                 row["sender"],
@@ -149,7 +149,7 @@ class ChatPast:
                 bool(row["from_bot"]),
                 row["reply_to_name"],
             )
-            for row in reversed(rows[:wanted])
+            for row in reversed(rows[:count])
             if row["text"].strip()
         ]
         return Excerpt(lines, is_cut)
@@ -213,18 +213,18 @@ class Overview:
 
 def overview(lines: Sequence[ChatLine], zone: ZoneInfo) -> Overview:
     """Statistics of `lines`, oldest first; the bot's messages are not counted."""
-    said = [line for line in lines if not line.from_bot]
-    counts = Counter(line.sender for line in said)
+    member_lines = [line for line in lines if not line.from_bot]
+    counts = Counter(line.sender for line in member_lines)
     # The latest name of each member.
-    names = {line.sender: line.name for line in said}
+    names = {line.sender: line.name for line in member_lines}
     people = [(names[sender], count) for sender, count in counts.most_common(MOST_PEOPLE)]
-    texts = [line.text for line in said if not line.text.startswith("/")]
+    texts = [line.text for line in member_lines if not line.text.startswith("/")]
     return Overview(
         people=people,
         others=len(counts) - len(people),
         words=_words(texts, names.values()),
-        hours=_hours(said, zone),
-        links=_links(said),
+        hours=_hours(member_lines, zone),
+        links=_links(member_lines),
         questions=_open_questions(lines),
     )
 
@@ -240,14 +240,14 @@ def _words(texts: Sequence[str], names: Iterable[str]) -> Sequence[str]:
         for key, word in sorted(found):
             spelled[key][word] += 1
         seen.update({key for key, _ in found})
-    kept: list[str] = []
+    words: list[str] = []
     # Longer phrases first, so that their parts are recognised; ties in alphabetical order.
     for key, count in sorted(seen.items(), key=lambda one: (-one[1], -len(one[0]), one[0])):
-        if count < 2 or len(kept) == MOST_WORDS:
+        if count < 2 or len(words) == MOST_WORDS:
             break
-        if not any(is_unspaced(key) and (key in other or other in key) for other in kept):
-            kept.append(key)
-    return [spelled[key].most_common(1)[0][0] for key in kept]
+        if not any(is_unspaced(key) and (key in other or other in key) for other in words):
+            words.append(key)
+    return [spelled[key].most_common(1)[0][0] for key in words]
 
 
 def _keys(text: str) -> Iterator[tuple[str, str]]:
@@ -264,18 +264,18 @@ def _keys(text: str) -> Iterator[tuple[str, str]]:
                     yield phrase, phrase
 
 
-def _hours(said: Sequence[ChatLine], zone: ZoneInfo) -> Sequence[tuple[datetime, int]]:
-    if len(said) < _FEWEST_FOR_HOURS:
+def _hours(lines: Sequence[ChatLine], zone: ZoneInfo) -> Sequence[tuple[datetime, int]]:
+    if len(lines) < _FEWEST_FOR_HOURS:
         return []
     hours = Counter(
-        datetime.fromtimestamp(line.at_ms / 1000, zone).replace(minute=0, second=0, microsecond=0) for line in said
+        datetime.fromtimestamp(line.at_ms / 1000, zone).replace(minute=0, second=0, microsecond=0) for line in lines
     )
     return hours.most_common(MOST_HOURS)
 
 
-def _links(said: Sequence[ChatLine]) -> Sequence[str]:
+def _links(lines: Sequence[ChatLine]) -> Sequence[str]:
     links: dict[str, str] = {}
-    for line in reversed(said):
+    for line in reversed(lines):
         for found in _LINK.findall(line.text):
             link = clean_link(found.rstrip(".,;:!?)]}"))
             if link:

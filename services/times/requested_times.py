@@ -34,7 +34,7 @@ class Repeat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class WishedTime:
+class RequestedTime:
     """Requested time. Empty fields are unspecified."""
 
     words: str = ""
@@ -59,7 +59,7 @@ class WishedTime:
         return bool(self.at.strip() or self.cron.strip() or self.repeat is not Repeat.NONE)
 
 
-def wished_time(
+def requested_time(
     words: str | None,
     at: str | None,
     repeat: Repeat | None,
@@ -67,13 +67,13 @@ def wished_time(
     cron: str | None,
     until: str | None,
     count: int | None = None,
-) -> WishedTime:
-    """Build a WishedTime from optional arguments."""
-    return WishedTime(words or "", at or "", repeat or Repeat.NONE, every or 1, cron or "", until or "", count)
+) -> RequestedTime:
+    """Build a RequestedTime from optional arguments."""
+    return RequestedTime(words or "", at or "", repeat or Repeat.NONE, every or 1, cron or "", until or "", count)
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
+class ParsedTime:
     """Recurrence rule with its zone and assumptions."""
 
     rule: Rule
@@ -84,32 +84,32 @@ class Understood:
 
 
 class TimeNotUnderstood(ValueError):
-    """`what` is not a usable time. `trouble` is None if it is not a time at all."""
+    """`what` is not a usable time. `problem` is None if it is not a time at all."""
 
-    def __init__(self, what: str, trouble: TimeProblem | None = None, at: datetime | None = None) -> None:
+    def __init__(self, what: str, problem: TimeProblem | None = None, at: datetime | None = None) -> None:
         super().__init__(what)
         self.what = what
-        self.trouble = trouble
+        self.problem = problem
         self.at = at
         """For a time in the past: the aware time that was understood."""
 
 
-def understood(wish: WishedTime, times: Times, now: datetime, default_time: time) -> Understood:
-    """Recurrence rule for `wish` in the zone of `now` (aware, with a ZoneInfo). Raises TimeNotUnderstood."""
-    words = wish.words.strip()
+def to_rule(requested: RequestedTime, times: Times, now: datetime, default_time: time) -> ParsedTime:
+    """Recurrence rule for `requested` in the zone of `now` (aware, with a ZoneInfo). Raises TimeNotUnderstood."""
+    words = requested.words.strip()
     reading = times.read(words, now) if words else None
     if reading is None:
         # The words may be an ISO date.
-        return _from_dates(wish if wish.has_dates else replace(wish, at=words), now, default_time)
+        return _from_dates(requested if requested.has_dates else replace(requested, at=words), now, default_time)
     try:
         rule = reading.rule(now, default_time)
     except UnclearTime as unclear:
-        if unclear.trouble in (TimeProblem.AMBIGUOUS, TimeProblem.VAGUE, TimeProblem.SEVERAL) and wish.has_dates:
-            return _from_dates(wish, now, default_time)
-        raise TimeNotUnderstood(words, unclear.trouble, _past_moment(reading, now, default_time)) from None
+        if unclear.problem in (TimeProblem.AMBIGUOUS, TimeProblem.VAGUE, TimeProblem.SEVERAL) and requested.has_dates:
+            return _from_dates(requested, now, default_time)
+        raise TimeNotUnderstood(words, unclear.problem, _past_moment(reading, now, default_time)) from None
     zone = _zone_name(reading.rule_zone(now), str(now.tzinfo))
-    rule = _completed(rule, wish, now, default_time)
-    return Understood(rule, zone, _assumed(rule) if _says_no_clock(reading) else None)
+    rule = _completed(rule, requested, now, default_time)
+    return ParsedTime(rule, zone, _assumed(rule) if _has_no_clock(reading) else None)
 
 
 def is_once(rule: Rule) -> bool:
@@ -124,7 +124,7 @@ def _past_moment(reading: Reading, now: datetime, default_time: time) -> datetim
     return at if at.astimezone(UTC) <= now.astimezone(UTC) else None
 
 
-def _says_no_clock(reading: Reading) -> bool:
+def _has_no_clock(reading: Reading) -> bool:
     if reading.repeats is not None:
         return reading.repeats.unit is not None and not reading.repeats.times
     return not reading.has_clock and reading.kind in (Kind.DAY, Kind.INTERVAL)
@@ -151,18 +151,18 @@ def _zone_name(zone: tzinfo | None, home: str) -> str:
     return f"Etc/GMT{-hours:+d}" if hours else "UTC"
 
 
-def _completed(rule: Rule, wish: WishedTime, now: datetime, default_time: time) -> Rule:
+def _completed(rule: Rule, requested: RequestedTime, now: datetime, default_time: time) -> Rule:
     """Complete the rule from words with the model's recurrence, end and count."""
-    if isinstance(rule.when, Once) and wish.repeat is not Repeat.NONE:
+    if isinstance(rule.when, Once) and requested.repeat is not Repeat.NONE:
         try:
-            dated = _from_dates(wish, now, default_time).rule
+            dated = _from_dates(requested, now, default_time).rule
         except TimeNotUnderstood:
             return rule
         return dated if _same_clock(rule.when, dated) else rule
     if is_once(rule):
         return rule
-    until = rule.until or (_until(wish.until, now) if wish.until.strip() else None)
-    return replace(rule, until=until, count=rule.count or wish.count)
+    until = rule.until or (_until(requested.until, now) if requested.until.strip() else None)
+    return replace(rule, until=until, count=rule.count or requested.count)
 
 
 def _same_clock(once: Once, rule: Rule) -> bool:
@@ -170,21 +170,21 @@ def _same_clock(once: Once, rule: Rule) -> bool:
     return at is not None and (at.hour, at.minute) == (once.wall.hour, once.wall.minute)
 
 
-def _from_dates(wish: WishedTime, now: datetime, default_time: time) -> Understood:
+def _from_dates(requested: RequestedTime, now: datetime, default_time: time) -> ParsedTime:
     """Rule from the model's dates. Raises TimeNotUnderstood."""
-    start = _Start.read(wish.at, now, default_time)
-    if wish.repeat is Repeat.NONE and not wish.cron.strip():
+    start = _Start.read(requested.at, now, default_time)
+    if requested.repeat is Repeat.NONE and not requested.cron.strip():
         wall = start.wall
         if not start.has_date and wall <= now.replace(tzinfo=None):
             wall += timedelta(days=1)
         at = wall.replace(tzinfo=now.tzinfo)
         if at.astimezone(UTC) <= now.astimezone(UTC):
-            raise TimeNotUnderstood(wish.words or wish.at, TimeProblem.PAST, at)
-        return Understood(Rule(Once(wall)), str(now.tzinfo), None if start.has_clock else wall.time())
-    until = _until(wish.until, now) if wish.until.strip() else None
-    rule = Rule(_repeated(wish, start, now), until, wish.count)
-    assumes = not start.has_clock and isinstance(rule.when, Calendar) and not wish.cron.strip()
-    return Understood(rule, str(now.tzinfo), start.wall.time() if assumes else None)
+            raise TimeNotUnderstood(requested.words or requested.at, TimeProblem.PAST, at)
+        return ParsedTime(Rule(Once(wall)), str(now.tzinfo), None if start.has_clock else wall.time())
+    until = _until(requested.until, now) if requested.until.strip() else None
+    rule = Rule(_repeated(requested, start, now), until, requested.count)
+    assumes = not start.has_clock and isinstance(rule.when, Calendar) and not requested.cron.strip()
+    return ParsedTime(rule, str(now.tzinfo), start.wall.time() if assumes else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,21 +224,21 @@ class _Start:
         return self
 
 
-def _repeated(wish: WishedTime, start: _Start, now: datetime) -> Calendar | Every:
-    step, wall = max(wish.every, 1), start.wall
+def _repeated(requested: RequestedTime, start: _Start, now: datetime) -> Calendar | Every:
+    step, wall = max(requested.every, 1), start.wall
     today = now.date()
     later = wall.date() > today
-    if wish.repeat is Repeat.INTERVAL:
+    if requested.repeat is Repeat.INTERVAL:
         seconds = step * _MINUTE_SECONDS
         since = now.astimezone(UTC)
         if start.has_clock:
             since = wall.replace(tzinfo=now.tzinfo).astimezone(UTC) - timedelta(seconds=seconds)
         return Every(seconds, since)
-    if wish.repeat is Repeat.CRON or (wish.repeat is Repeat.NONE and wish.cron.strip()):
-        return Calendar(" ".join(wish.cron.split()), first=wall.date() if later else None)
-    cron, unit = _CRONS[wish.repeat](wall)
+    if requested.repeat is Repeat.CRON or (requested.repeat is Repeat.NONE and requested.cron.strip()):
+        return Calendar(" ".join(requested.cron.split()), first=wall.date() if later else None)
+    cron, unit = _CRONS[requested.repeat](wall)
     cron = f"{wall.minute} {wall.hour} {cron}"
-    if wish.repeat is Repeat.WEEKDAYS:
+    if requested.repeat is Repeat.WEEKDAYS:
         step = 1
     if step == 1:
         return Calendar(cron, first=wall.date() if later else None)

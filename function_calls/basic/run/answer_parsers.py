@@ -177,7 +177,7 @@ def color(text: str) -> str:
 
 
 def language(text: str) -> str:
-    """A language tag: `en`, `pt-br`."""
+    """The tag, such as `en` or `pt-br`, of a language given by name or tag."""
     word = text.strip(" .!。！").casefold()
     return LANGUAGES.get(word) or _matched(_TAG, word)[0].replace("_", "-")
 
@@ -214,12 +214,12 @@ _USUAL_TIME = time(9)
 _TRUE, _FALSE = frozenset({"true", "1", "on", "对", "真"}), frozenset({"false", "0", "off", "错", "假"})
 
 
-class NotHeard(ValueError):
+class AnswerMismatch(ValueError):
     """The answer does not fit the question."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Answer:
     """An answer with the context for parsing it."""
 
     text: str
@@ -230,20 +230,20 @@ class Heard:
     texts: Phrases
 
 
-Reader = Callable[[Heard], Value]
+Reader = Callable[[Answer], Value]
 """Returns the value; raises ValueError."""
 
 
-def read(kind: str, heard: Heard) -> Value:
-    """Parse the answer as a `kind` of KINDS. Raises NotHeard."""
+def read(kind: str, heard: Answer) -> Value:
+    """Parse the answer as a `kind` of KINDS. Raises AnswerMismatch."""
     try:
         return KINDS[kind](heard)
     except (ValueError, OverflowError):
-        raise NotHeard(kind) from None
+        raise AnswerMismatch(kind) from None
 
 
 def chosen(choices: Sequence[str], said: str) -> str:
-    """The choice meant by `said`: its text, its number, or an unambiguous prefix. Raises NotHeard."""
+    """The choice meant by `said`: its text, its number, or an unambiguous prefix. Raises AnswerMismatch."""
     wanted = _folded(said)
     for choice in choices:
         if _folded(choice) == wanted:
@@ -252,7 +252,7 @@ def chosen(choices: Sequence[str], said: str) -> str:
         return choices[int(wanted[:9]) - 1]
     near = [choice for choice in choices if wanted and _folded(choice).startswith(wanted)]
     if len(near) != 1:
-        raise NotHeard
+        raise AnswerMismatch
     return near[0]
 
 
@@ -260,17 +260,17 @@ def _folded(text: str) -> str:
     return " ".join(text.split()).strip(" .!。！").casefold()
 
 
-def _text(heard: Heard) -> str:
+def _text(heard: Answer) -> str:
     text = heard.text.strip()
     if not text or len(text) > _MOST_CHARS:
-        raise NotHeard
+        raise AnswerMismatch
     return text
 
 
-def _line(heard: Heard) -> str:
+def _line(heard: Answer) -> str:
     text = " ".join(_text(heard).split())
     if len(text) > _SHORT_CHARS:
-        raise NotHeard
+        raise AnswerMismatch
     return text
 
 
@@ -278,35 +278,35 @@ def _formed(form: Callable[[str], Value]) -> Reader:
     return lambda heard: form(_line(heard))
 
 
-def _boolean(heard: Heard) -> bool:
+def _boolean(heard: Answer) -> bool:
     word = _folded(heard.text)
     if word in _TRUE | _FALSE:
         return word in _TRUE
     kind = read_yes_or_no(heard.text, heard.texts).kind
     if kind is Answered.UNRELATED:
-        raise NotHeard
+        raise AnswerMismatch
     return kind is Answered.YES
 
 
-def _reading(heard: Heard, *kinds: Kind) -> Reading:
+def _reading(heard: Answer, *kinds: Kind) -> Reading:
     found = heard.times.read(_line(heard), heard.now)
-    if found is None or found.kind not in kinds or found.trouble is not None:
-        raise NotHeard
+    if found is None or found.kind not in kinds or found.problem is not None:
+        raise AnswerMismatch
     return found
 
 
-def _date(heard: Heard) -> str:
+def _date(heard: Answer) -> str:
     try:
         return datetime.strptime(_line(heard), "%Y-%m-%d").date().isoformat()  # noqa: DTZ007 - a date has no zone
     except ValueError:
         return _reading(heard, Kind.DAY, Kind.INSTANT).start.date().isoformat()
 
 
-def _hour(heard: Heard) -> str:
+def _hour(heard: Answer) -> str:
     return _reading(heard, Kind.TIME_OF_DAY, Kind.INSTANT).start.time().isoformat("minutes")
 
 
-def _datetime(heard: Heard) -> str:
+def _datetime(heard: Answer) -> str:
     """A time of day without a date is its next occurrence."""
     line = _line(heard)
     moment = _machine_written(line, heard.now) if line[:4].isdecimal() and ":" in line else None
@@ -323,20 +323,20 @@ def _machine_written(line: str, now: datetime) -> datetime | None:
     return written if written.tzinfo is None else written.astimezone(now.tzinfo).replace(tzinfo=None)
 
 
-def _duration(heard: Heard) -> int:
+def _duration(heard: Answer) -> int:
     """In seconds."""
     length = _reading(heard, Kind.DURATION).length
     if length is None or length.total_seconds() < 0:
-        raise NotHeard
+        raise AnswerMismatch
     return round(length.total_seconds())
 
 
-def _weekday(heard: Heard) -> str:
+def _weekday(heard: Answer) -> str:
     """The English name, so that scripts can compare it."""
     return WEEKDAYS[_place(heard, "time.weekdays", WEEKDAYS)]
 
 
-def _month(heard: Heard) -> int:
+def _month(heard: Answer) -> int:
     """1 to 12."""
     digits = _folded(heard.text).removesuffix("月")
     if digits.isdecimal() and len(digits) <= 2 and 1 <= int(digits) <= len(MONTHS):
@@ -344,7 +344,7 @@ def _month(heard: Heard) -> int:
     return _place(heard, "time.months", MONTHS) + 1
 
 
-def _place(heard: Heard, key: str, english: Sequence[str]) -> int:
+def _place(heard: Answer, key: str, english: Sequence[str]) -> int:
     """Index of a name from `config/texts/`, in the chat's language or in English."""
     wanted = _folded(heard.text)
     for names in (heard.texts.words(key), english):
@@ -353,24 +353,24 @@ def _place(heard: Heard, key: str, english: Sequence[str]) -> int:
             is_beginning = len(wanted) >= _FEWEST_LETTERS and wanted.isascii() and folded.startswith(wanted)
             if wanted == folded or is_beginning:
                 return place
-    raise NotHeard
+    raise AnswerMismatch
 
 
-def _timezone(heard: Heard) -> str:
+def _timezone(heard: Answer) -> str:
     try:
         return ZoneInfo(_line(heard).replace(" ", "_")).key
     except (KeyError, OSError):
-        raise NotHeard from None
+        raise AnswerMismatch from None
 
 
 def _attached(media: str) -> Reader:
     """The first file of this media type, as a map."""
 
-    def read_one(heard: Heard) -> Value:
+    def read_one(heard: Answer) -> Value:
         for one in heard.attachments:
             if one.media_type.casefold().startswith(media):
                 return {"name": one.name, "type": one.media_type, "url": one.url, "size": one.size_bytes}
-        raise NotHeard
+        raise AnswerMismatch
 
     return read_one
 

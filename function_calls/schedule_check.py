@@ -1,4 +1,4 @@
-"""Rehearsal: checks in advance whether a scheduled call can run, since nobody can answer questions at its time."""
+"""Checks in advance whether a scheduled call can run, since nobody can answer questions at its time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OF_TIMERS = frozenset({"reminder", "schedules"})
 """Tags of functions that manage scheduled calls; scheduling them would accumulate calls."""
 
 
-class Unfit(Exception):
+class NotSchedulable(Exception):
     """The call could not run. `text`: reason and remedy. `setting`: the settings key that decided, or empty."""
 
     def __init__(self, code: ErrorCode, text: str, setting: str = "") -> None:
@@ -37,7 +37,7 @@ class Unfit(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsed:
+class ScheduledCall:
     """A call that can be scheduled."""
 
     spec: FunctionSpec
@@ -47,7 +47,7 @@ class Rehearsed:
     """Displayed form, such as `/weather Oslo`."""
 
 
-class Rehearsal:
+class ScheduleCheck:
     """Checks future calls against the rules that apply when they run."""
 
     def __init__(self) -> None:
@@ -64,27 +64,27 @@ class Rehearsal:
         functions, _, _ = self._bound()
         return functions(context.bot).command_line(f"/{line.strip().lstrip('/')}", bare=False) is not None
 
-    def line(self, context: MessageContext, line: str, profile: ChatProfile) -> Rehearsed:
+    def line(self, context: MessageContext, line: str, profile: ChatProfile) -> ScheduledCall:
         """The call of a command line. `context` is a message of the responsible member in the target chat. Raises
-        Unfit."""
+        NotSchedulable."""
         functions, _, _ = self._bound()
         text, texts = line.strip().lstrip("/"), profile.texts
         if not text:
-            raise Unfit(ErrorCode.MISSING_ARGUMENTS, texts.say("schedules.nothing_to_run"))
+            raise NotSchedulable(ErrorCode.MISSING_ARGUMENTS, texts.say("schedules.nothing_to_run"))
         command = functions(context.bot).command_line(f"/{text}", bare=False)
         if command is None:
-            raise Unfit(ErrorCode.NOT_FOUND, self._no_such_command(text, functions(context.bot), texts))
+            raise NotSchedulable(ErrorCode.NOT_FOUND, self._no_such_command(text, functions(context.bot), texts))
         self._may_run(context, command.spec, profile)
         try:
             raw = arguments_of(command.plan, command.rest)
         except ArgumentError as fault:
-            raise Unfit(ErrorCode.BAD_ARGUMENTS, fault_text(command.spec, fault, texts)) from None
+            raise NotSchedulable(ErrorCode.BAD_ARGUMENTS, fault_text(command.spec, fault, texts)) from None
         self._fits(context, command.spec, raw, profile)
         shown = _as_line(command.spec, raw, texts.language) if command.spec.execution.sensitive else f"/{text}"
-        return Rehearsed(command.spec, raw, shown)
+        return ScheduledCall(command.spec, raw, shown)
 
-    def call(self, context: MessageContext, name: str, raw: Mapping[str, Any], profile: ChatProfile) -> Rehearsed:
-        """The call of a function by name. Raises Unfit."""
+    def call(self, context: MessageContext, name: str, raw: Mapping[str, Any], profile: ChatProfile) -> ScheduledCall:
+        """The call of a function by name. Raises NotSchedulable."""
         functions, _, _ = self._bound()
         known = functions(context.bot)
         spec = known.find(name)
@@ -92,25 +92,25 @@ class Rehearsal:
             near = difflib.get_close_matches(name, [one.name for one in known.specs], n=1)
             text = profile.texts.say("refusals.unknown_function", name=name)
             hint = profile.texts.say("commands.did_you_mean", commands=near[0]) if near else ""
-            raise Unfit(ErrorCode.NOT_FOUND, f"{text} {hint}".strip())
+            raise NotSchedulable(ErrorCode.NOT_FOUND, f"{text} {hint}".strip())
         self._may_run(context, spec, profile)
         self._fits(context, spec, raw, profile)
-        return Rehearsed(spec, dict(raw), _as_line(spec, raw, profile.texts.language))
+        return ScheduledCall(spec, dict(raw), _as_line(spec, raw, profile.texts.language))
 
     def _may_run(self, context: MessageContext, spec: FunctionSpec, profile: ChatProfile) -> None:
-        """Raise Unfit unless the function can be scheduled here with this member's rights."""
+        """Raise NotSchedulable unless the function can be scheduled here with this member's rights."""
         _, invoker, _ = self._bound()
         texts = profile.texts
         name = spoken_name(spec, texts.language)
         is_open = OfferedTo.TIMER in spec.access.offered_to and not spec.access.offered_to.isdisjoint(_FOR_PEOPLE)
         if not is_open or (spec.execution.effect is not Effect.READ and not spec.origin.tags.isdisjoint(_OF_TIMERS)):
-            raise Unfit(ErrorCode.REFUSED, texts.say("schedules.not_by_the_clock", name=name))
+            raise NotSchedulable(ErrorCode.REFUSED, texts.say("schedules.not_by_the_clock", name=name))
         refused = invoker.refused(context, spec, self._turn(context, profile), Path.TIMER)
         if refused is not None and refused.error is not None:
-            raise Unfit(refused.error.code, refused.error.text, str(refused.metadata.get("refused_by", "")))
+            raise NotSchedulable(refused.error.code, refused.error.text, str(refused.metadata.get("refused_by", "")))
 
     def _fits(self, context: MessageContext, spec: FunctionSpec, raw: Mapping[str, Any], profile: ChatProfile) -> None:
-        """Raise Unfit unless the arguments are valid and the run needs no confirmation or approval."""
+        """Raise NotSchedulable unless the arguments are valid and the run needs no confirmation or approval."""
         _, _, approvals = self._bound()
         texts = profile.texts
         name = spoken_name(spec, texts.language)
@@ -118,30 +118,32 @@ class Rehearsal:
             arguments = spec.arguments.parse(as_said(spec.arguments, raw, profile))
         except ArgumentError as fault:
             code = ErrorCode.BAD_ARGUMENTS if fault.problems else ErrorCode.MISSING_ARGUMENTS
-            raise Unfit(code, fault_text(spec, fault, texts)) from None
+            raise NotSchedulable(code, fault_text(spec, fault, texts)) from None
         if spec.access.confirm:
-            raise Unfit(ErrorCode.REFUSED, texts.say("schedules.asks_each_time", name=name))
+            raise NotSchedulable(ErrorCode.REFUSED, texts.say("schedules.asks_each_time", name=name))
         request = CallRequest(context, spec.name, raw, self._turn(context, profile), Path.TIMER)
         judged = approvals.judge(request, spec, arguments)
         if not isinstance(judged, PolicyDecision):
             raise TypeError("the policy of approvals has to judge without waiting")
         if judged.refusal is not None:
-            raise Unfit(ErrorCode.REFUSED, texts.say("schedules.waits_for_a_yes", name=name), "approvals.required")
+            raise NotSchedulable(
+                ErrorCode.REFUSED, texts.say("schedules.waits_for_a_yes", name=name), "approvals.required"
+            )
 
     def _turn(self, context: MessageContext, profile: ChatProfile) -> Turn:
         """A turn without anybody to ask."""
         functions, _, _ = self._bound()
-        return Turn(TurnInput("rehearsal", functions(context.bot), lambda: profile), math.inf)
+        return Turn(TurnInput("schedule_check", functions(context.bot), lambda: profile), math.inf)
 
     def _no_such_command(self, text: str, functions: BotFunctions, texts: Phrases) -> str:
         word = text.split()[0]
-        near = difflib.get_close_matches(word.casefold(), functions.command_words, n=3, cutoff=0.6)
+        near = functions.near_commands(word)
         known = texts.say("commands.did_you_mean", commands=", ".join(f"/{one}" for one in near)) if near else ""
         return f"{texts.say('commands.unknown', word=word[:60])} {known}".strip()
 
     def _bound(self) -> tuple[Callable[[str], BotFunctions], Invoker, Policy]:
         if self._functions is None or self._invoker is None or self._approvals is None:
-            raise RuntimeError("rehearsals are bound when the daemon is built")
+            raise RuntimeError("schedule checks are bound when the daemon is built")
         return self._functions, self._invoker, self._approvals
 
 

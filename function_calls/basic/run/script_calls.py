@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import Asks, Grants, ScriptRun, Value
-from function_calls.basic.run.session import HeldUpWithin, count_up
+from function_calls.basic.run.session import SuspendedByCall, count_up
 from function_calls.call import Call
 from function_calls.checks.permissions import reaches_out
 from function_calls.questions.open_questions import Answered, read_yes_or_no
@@ -66,7 +66,7 @@ class Said(StrEnum):
 
 
 STOPPED_WITHIN = "call.stopped"
-"""Key in `ScriptRun.kept`: error text of the last called script that stopped, with that script's name and line."""
+"""Key in `ScriptRun.stored_data`: error text of the last called script that stopped, with its name and line."""
 MOST_CALLS = 200
 """Limit per run: each call is stored and may cost as much as the run itself."""
 _CALLS = "call.count"
@@ -93,7 +93,7 @@ class Meant(NamedTuple):
 
 def function_called(run: ScriptRun, text: str) -> Meant:
     """The function with this name or command word, if both the caller and the script may call it. Raises RunError."""
-    functions = [one for one in run.call.functions() if not one.begins_chats]
+    functions = [one for one in run.call.functions() if not one.is_start_function]
     found = _meant(functions, text)
     if found is None:
         raise RunError(RunCode.NO_SUCH_THING, _unknown(run, functions, tool_name(text)))
@@ -118,10 +118,10 @@ def _meant(functions: Sequence[FunctionSpec], text: str) -> Meant | None:
 
 def _unknown(run: ScriptRun, functions: Sequence[FunctionSpec], name: str) -> str:
     """Message for an unknown name, with a similar name if there is one."""
-    told = run.call.say("basic.call.unknown", name=name[:100])
+    message = run.call.say("basic.call.unknown", name=name[:100])
     by_word = {word: spec.name for spec in functions for word in (spec.name.casefold(), *spec.command.words)}
     near = get_close_matches(name[:100].casefold(), by_word, 1, _NEAR)
-    return f"{told} {run.call.say('commands.did_you_mean', commands=by_word[near[0]])}" if near else told
+    return f"{message} {run.call.say('commands.did_you_mean', commands=by_word[near[0]])}" if near else message
 
 
 def arguments_of_call(run: ScriptRun, meant: Meant, given: Sequence[Value] | Mapping[str, Value]) -> JsonObject:
@@ -160,12 +160,12 @@ def _by_name(properties: Mapping[str, JsonObject], given: Mapping[str, Value]) -
 
 async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapping[str, Value]) -> Value | Asks:
     """Call the function with positional or named values; returns its value or the question it asks first. Raises
-    RunError and HeldUpWithin."""
+    RunError and SuspendedByCall."""
     asked = _Asked.of(run)
-    run.kept.pop(_ASKED, None)
+    run.stored_data.pop(_ASKED, None)
     if asked.waits is not None:
         called = str(asked.waits["function"])
-        result = await _goes_on(run, asked.waits)
+        result = await _resumed_call(run, asked.waits)
     else:
         meant = function_called(run, name)
         spec, called = meant.spec, meant.spec.name
@@ -178,13 +178,13 @@ async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapp
             # It was suspended for an approval, which was given.
             asked = replace(asked, is_confirmed=True)
         result = await run.call.invoke(spec.name, {**arguments, **asked.given}, confirmed=asked.is_confirmed)
-    run.outside = run.outside or result.outside
-    run.heard = True
+    run.has_outside_text = run.has_outside_text or result.outside
+    run.knows_member_text = True
     if result.question is not None:
-        if asked.waits is not None and isinstance(result.question, ApprovalQuestion) and result.question.goes_on:
+        if asked.waits is not None and isinstance(result.question, ApprovalQuestion) and result.question.interrupted:
             # The nested run now needs an approval to continue; scripts do not wait for that.
             await _ended(run, asked.waits)
-        return _held_up(run, called, result, result.question, asked)
+        return _suspended(run, called, result, result.question, asked)
     return _value(run, result)
 
 
@@ -199,7 +199,7 @@ async def end_within(call: Call, resumed: Resumed) -> FunctionResult:
     return result if unknown_end(result) else FunctionResult()
 
 
-async def _goes_on(run: ScriptRun, waits: JsonObject) -> FunctionResult:
+async def _resumed_call(run: ScriptRun, waits: JsonObject) -> FunctionResult:
     """Resume the nested run with the answer and return its result; end it if the script may no longer call it. Raises
     RunError."""
     name = waits["function"]
@@ -222,7 +222,7 @@ async def _ended(run: ScriptRun, waits: JsonObject) -> None:
 async def _given(call: Call, waits: JsonObject, answer: str, kind: ResumedKind) -> FunctionResult:
     """The result of the nested run, resumed with the outcome of its question."""
     before = Resumed(waits["state"], answer, kind, waits["number"])
-    return await call.invoke(waits["function"], waits["arguments"], goes_on=before, allowed=waits["allowed"])
+    return await call.invoke(waits["function"], waits["arguments"], resumed=before, allowed=waits["allowed"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class _Asked:
 
     @classmethod
     def of(cls, run: ScriptRun) -> _Asked:
-        kept = run.kept.get(_ASKED) if run.asked else None
+        kept = run.stored_data.get(_ASKED) if run.asked else None
         return cls({}) if kept is None else cls(*kept)
 
     def answered(self, run: ScriptRun, spec: FunctionSpec) -> _Asked:
@@ -254,10 +254,10 @@ class _Asked:
 
     def keep(self, run: ScriptRun, field: str = "", waits: JsonObject | None = None) -> None:
         """Save the state until the answer."""
-        run.kept[_ASKED] = [self.given, field, self.is_confirmed, waits]
+        run.stored_data[_ASKED] = [self.given, field, self.is_confirmed, waits]
 
 
-def _held_up(run: ScriptRun, called: str, result: FunctionResult, question: Question, asked: _Asked) -> Asks:
+def _suspended(run: ScriptRun, called: str, result: FunctionResult, question: Question, asked: _Asked) -> Asks:
     """Pass on a question of the function `called` as the script's own question."""
     match question:
         case ArgumentQuestion() if question.field not in asked.given:
@@ -266,16 +266,16 @@ def _held_up(run: ScriptRun, called: str, result: FunctionResult, question: Ques
         case ConfirmQuestion() if not asked.is_confirmed:
             asked.keep(run)
             return Asks(question.text, question.choices, only_choices=True)
-        case ApprovalQuestion(goes_on=None) if not asked.is_confirmed:
+        case ApprovalQuestion(interrupted=None) if not asked.is_confirmed:
             asked.keep(run)
-            raise HeldUpWithin(question)
+            raise SuspendedByCall(question)
         case InputQuestion() if question.function == called:
             spec = next((one for one in run.call.functions() if one.name == called), None)
             if spec is not None:
                 for message in result.messages:
                     run.say(message)
                 asked.keep(run, waits=_waits(spec, question))
-                raise HeldUpWithin(question)
+                raise SuspendedByCall(question)
     # The answer to such a question would go to the function that asked it, not to this script.
     key = "asks_itself" if isinstance(question, InputQuestion) else "needs_yes"
     raise RunError(RunCode.NOT_ALLOWED, run.call.say(f"basic.call.{key}", name=called))
@@ -314,5 +314,5 @@ def _fault(run: ScriptRun, error: FunctionError, *, of_script: bool) -> RunError
         # An unknown outcome is reported to people, however the script handles the error.
         run.say(Message(error.text))
     if of_script:
-        run.kept[STOPPED_WITHIN] = error.text
+        run.stored_data[STOPPED_WITHIN] = error.text
     return RunError(_CODES.get(error.code, RunCode.FAILED), error.text)

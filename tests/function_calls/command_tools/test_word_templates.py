@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_calls.command_tools.words import (
+from function_calls.command_tools.word_templates import (
     BadTemplate,
-    Misfit,
     WordError,
+    WordProblem,
     argv_of,
+    display_text,
     known_variables,
     template_of,
     text_of,
-    told,
 )
 
 NASTY = st.sampled_from(
@@ -56,7 +56,7 @@ def test_any_text_is_a_template_or_says_how_to_write_one(text: str) -> None:
 def test_a_value_is_no_option_unless_the_command_says_so(value: str) -> None:
     with pytest.raises(WordError) as caught:
         argv("grep", "${a}", a=value)
-    assert (caught.value.name, caught.value.why) == ("a", Misfit.OPTION)
+    assert (caught.value.name, caught.value.why) == ("a", WordProblem.OPTION)
     assert argv("grep", "--", "${a}", end=2, a=value) == ("grep", "--", value)
     assert argv("grep", "--for=${a}", a=value) == ("grep", f"--for={value}")
     assert argv("grep", "${a}", end=0, a=value) == ("grep", value)
@@ -83,15 +83,15 @@ def test_a_value_that_is_two_dashes_ends_no_options() -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (None, Misfit.ABSENT),
-        (["x"], Misfit.LIST),
-        ({"x": 1}, Misfit.STRUCTURED),
-        ("a\0b", Misfit.UNFIT),
-        ("\ud800", Misfit.UNFIT),
-        ("x" * 100_001, Misfit.TOO_LONG),
+        (None, WordProblem.ABSENT),
+        (["x"], WordProblem.LIST),
+        ({"x": 1}, WordProblem.STRUCTURED),
+        ("a\0b", WordProblem.UNFIT),
+        ("\ud800", WordProblem.UNFIT),
+        ("x" * 100_001, WordProblem.TOO_LONG),
     ],
 )
-def test_what_no_word_can_hold_is_refused(value: Any, why: Misfit) -> None:
+def test_what_no_word_can_hold_is_refused(value: Any, why: WordProblem) -> None:
     with pytest.raises(WordError) as caught:
         argv("echo", "${a}", a=value)
     assert caught.value.why is why
@@ -117,7 +117,7 @@ def test_a_template_that_leads_nowhere_is_none(text: str) -> None:
 
 
 def test_texts_for_people_take_anything() -> None:
-    assert told(template_of("<${a}${b}${c}>"), {"a": [1], "b": {"x": None}}) == '<[1]{"x":null}>'
+    assert display_text(template_of("<${a}${b}${c}>"), {"a": [1], "b": {"x": None}}) == '<[1]{"x":null}>'
 
 
 def test_parts_of_objects_are_variables_too() -> None:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
-from function_calls.basic.language.foreign import foreign_phrase, told_of
 from function_calls.basic.language.scopes import Survey
+from function_calls.basic.language.unsupported import foreign_phrase, unsupported_message
 from function_calls.basic.nodes import At, Expression, Literal
 from function_calls.basic.values import text_of
 
@@ -51,7 +51,7 @@ HIGHEST = 200
 _LONGEST_SHOWN = 60
 
 
-class Reading:
+class ParserState:
     """Names, problems and nesting depth of the script being parsed."""
 
     __slots__ = (
@@ -88,8 +88,7 @@ class Reading:
             raise ScriptError(
                 at,
                 Code.TOO_DEEP,
-                f"more than {MOST_NESTED} brackets or blocks stand within one another here; put parts of it into "
-                "variables of their own, or into a SUB or FUNCTION",
+                f"more than {MOST_NESTED} nested brackets or blocks; move parts into variables, a SUB or a FUNCTION",
             )
         self.depth += levels
 
@@ -115,12 +114,12 @@ class Reading:
     def no_function(self, at: At, name: str, arguments: Sequence[Expression] | None = None) -> ScriptProblem:
         """Problem for a call of an unknown function. `arguments`, if parsed, are repeated in the hint."""
         if (phrase := foreign_phrase((name.upper(),), self.keywords)) and not self.knows(name):
-            return ScriptProblem(at, Code.UNKNOWN_FUNCTION, told_of(phrase))
+            return ScriptProblem(at, Code.UNKNOWN_FUNCTION, unsupported_message(phrase))
         known = (*(one.upper() for one in (*self.functions, *self.definitions)), *self.keywords)
         hint = self.nearest.hint((name.upper(),), known)
         if "CALL" in self.keywords:
-            hint += f"; to run a function of the bot write CALL {name}({_written(arguments)})"
-        return ScriptProblem(at, Code.UNKNOWN_FUNCTION, f"there is no function {name.upper()}{hint}")
+            hint += f"; to call a function of the bot write CALL {name}({_written(arguments)})"
+        return ScriptProblem(at, Code.UNKNOWN_FUNCTION, f"unknown function {name.upper()}{hint}")
 
     def check_call(self, at: At, name: str, count: int, arguments: Sequence[Expression] | None = None) -> None:
         """Report a problem if `name` is unknown or does not accept `count` arguments."""
@@ -133,8 +132,7 @@ class Reading:
             self.failed(self.no_function(at, name, arguments), at.line, at.line)
             return
         if count < fewest or (most is not None and count > most):
-            told = f"{name.upper()} takes {_counted(fewest, most)}, but {count or 'none'} {_stand(count)} here"
-            self.fault(at, Code.WRONG_COUNT, told)
+            self.fault(at, Code.WRONG_COUNT, f"{name.upper()} takes {arguments_text(fewest, most)}, got {count}")
 
 
 def _written(arguments: Sequence[Expression] | None) -> str:
@@ -147,13 +145,10 @@ def _written(arguments: Sequence[Expression] | None) -> str:
     return shown if is_plain else "…"
 
 
-def _counted(fewest: int, most: int | None) -> str:
+def arguments_text(fewest: int, most: int | None) -> str:
+    """Number of arguments for messages, such as `1 or 2 arguments`."""
     if most is None:
-        return f"at least {fewest} value{'s' * (fewest != 1)}"
+        return f"at least {fewest} argument{'s' * (fewest != 1)}"
     if fewest == most:
-        return f"{fewest or 'no'} value{'s' * (fewest != 1)}"
-    return f"{fewest} to {most} values" if most - fewest > 1 or not fewest else f"{fewest} or {most} values"
-
-
-def _stand(count: int) -> str:
-    return "stands" if count <= 1 else "stand"
+        return f"{fewest or 'no'} argument{'s' * (fewest != 1)}"
+    return f"{fewest} {'to' if most - fewest > 1 or not fewest else 'or'} {most} arguments"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from services.times import TimeProblem, Times
 from services.times.recurrence import Calendar, Every, Once, Rule, Unit
-from services.times.wished_times import Repeat, TimeNotUnderstood, WishedTime, understood
+from services.times.requested_times import Repeat, RequestedTime, TimeNotUnderstood, to_rule
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 11, 20, 16, 0, tzinfo=OSLO)
@@ -20,7 +20,7 @@ NO_WORDS = Times(())
 
 
 def meant(times: Times = NO_WORDS, now: datetime = NOW, **wish: object) -> Rule:
-    return understood(WishedTime(**wish), times, now, NINE).rule  # type: ignore[arg-type] # fields by name
+    return to_rule(RequestedTime(**wish), times, now, NINE).rule  # type: ignore[arg-type] # fields by name
 
 
 def once(text: str) -> Rule:
@@ -39,9 +39,9 @@ def test_a_time_of_day_is_the_next_one() -> None:
 
 
 def test_a_day_alone_has_the_usual_time_and_says_so() -> None:
-    found = understood(WishedTime(at="2026-11-24"), NO_WORDS, NOW, NINE)
+    found = to_rule(RequestedTime(at="2026-11-24"), NO_WORDS, NOW, NINE)
     assert (found.rule, found.assumed, found.zone) == (once("2026-11-24T09:00"), NINE, "Europe/Oslo")
-    assert understood(WishedTime(at="2026-11-24T09:00"), NO_WORDS, NOW, NINE).assumed is None
+    assert to_rule(RequestedTime(at="2026-11-24T09:00"), NO_WORDS, NOW, NINE).assumed is None
 
 
 @pytest.mark.parametrize(
@@ -85,17 +85,17 @@ def refused(times: Times = NO_WORDS, **wish: object) -> TimeNotUnderstood:
 
 def test_what_is_past_says_when_that_was() -> None:
     problem = refused(at="2026-11-19T17:00", words="yesterday at five")
-    assert problem.trouble is TimeProblem.PAST
+    assert problem.problem is TimeProblem.PAST
     assert problem.at == datetime(2026, 11, 19, 17, 0, tzinfo=OSLO)
 
 
 @pytest.mark.parametrize("at", ["soon", "2026-13-01", "2026-02-30T10:00", "25:00", "9999-99-99T00:00", "२०२६-११-२०"])
 def test_what_is_no_date_is_told_as_it_stands(at: str) -> None:
-    assert (refused(at=at).what, refused(at=at).trouble) == (at, None)
+    assert (refused(at=at).what, refused(at=at).problem) == (at, None)
 
 
 def test_words_that_nobody_can_read_need_dates() -> None:
-    assert refused(words="when the cows come home").trouble is None
+    assert refused(words="when the cows come home").problem is None
     assert meant(words="when the cows come home", at="2026-11-21T18:00") == once("2026-11-21T18:00")
 
 
@@ -109,9 +109,9 @@ def test_words_that_nobody_can_read_need_dates() -> None:
 def test_whatever_a_model_sends_is_a_rule_or_refused(
     at: str, until: str, repeat: Repeat, every: int, cron: str
 ) -> None:
-    wish = WishedTime(at=at, until=until, repeat=repeat, every=every, cron=cron)
+    wish = RequestedTime(at=at, until=until, repeat=repeat, every=every, cron=cron)
     try:
-        found = understood(wish, NO_WORDS, NOW, NINE)
+        found = to_rule(wish, NO_WORDS, NOW, NINE)
     except TimeNotUnderstood:
         return
     assert found.zone == "Europe/Oslo"
@@ -144,9 +144,9 @@ def test_the_words_win_and_the_dates_add_what_they_leave_open(wish: dict[str, ob
 
 def test_words_for_elsewhere_are_brought_home_once_and_keep_to_the_clocks_there_where_they_repeat() -> None:
     assert meant(Times(), words="tomorrow at 5pm UTC") == once("2026-11-21T18:00")
-    found = understood(WishedTime(words="every day at 5pm UTC"), Times(), NOW, NINE)
+    found = to_rule(RequestedTime(words="every day at 5pm UTC"), Times(), NOW, NINE)
     assert (found.rule, found.zone) == (Rule(Calendar("0 17 * * *")), "UTC")
-    found = understood(WishedTime(words="every day at 5pm UTC+3"), Times(), NOW, NINE)
+    found = to_rule(RequestedTime(words="every day at 5pm UTC+3"), Times(), NOW, NINE)
     assert (found.rule, found.zone) == (Rule(Calendar("0 17 * * *")), "Etc/GMT-3")
 
 
@@ -155,12 +155,12 @@ def test_words_for_elsewhere_are_brought_home_once_and_keep_to_the_clocks_there_
     [("yesterday at 5pm", TimeProblem.PAST), ("soon", TimeProblem.VAGUE), ("30 february", TimeProblem.NO_SUCH)],
 )
 def test_words_that_are_no_time_to_come_say_why(words: str, trouble: TimeProblem) -> None:
-    assert refused(Times(), words=words).trouble is trouble
+    assert refused(Times(), words=words).problem is trouble
 
 
 def test_a_day_in_words_has_the_usual_time_and_says_so() -> None:
-    found = understood(WishedTime(words="on tuesday"), Times(), NOW, NINE)
+    found = to_rule(RequestedTime(words="on tuesday"), Times(), NOW, NINE)
     assert (found.rule, found.assumed) == (once("2026-11-24T09:00"), NINE)
-    assert understood(WishedTime(words="every friday"), Times(), NOW, NINE).assumed == NINE
-    assert understood(WishedTime(words="every friday at 9"), Times(), NOW, NINE).assumed is None
-    assert understood(WishedTime(words="in 20 minutes"), Times(), NOW, NINE).assumed is None
+    assert to_rule(RequestedTime(words="every friday"), Times(), NOW, NINE).assumed == NINE
+    assert to_rule(RequestedTime(words="every friday at 9"), Times(), NOW, NINE).assumed is None
+    assert to_rule(RequestedTime(words="in 20 minutes"), Times(), NOW, NINE).assumed is None

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.measuring import LARGEST, shallow_size, too_large
-from function_calls.basic.moments import HINT, read
+from function_calls.basic.date_texts import HINT, read
+from function_calls.basic.environment import World
+from function_calls.basic.value_sizes import LARGEST, shallow_size, too_large
 from function_calls.basic.values import as_number, kind_of, text_of
-from function_calls.basic.world import World
 from services.refs import JsonValue
 
 EXAMPLE_NOW = "2026-11-20 22:15:00"
@@ -122,20 +122,20 @@ def function(
 
     def run(at: World, arguments: Sequence[JsonValue]) -> JsonValue:
         if len(arguments) < least or (most is not None and len(arguments) > most):
-            raise RunError(RunCode.WRONG_TYPE, f"{name} is written {usage}")
+            raise RunError(RunCode.WRONG_TYPE, f"wrong number of arguments; write {usage}")
         values = [
             _read(name, takes, takes[min(place, len(takes) - 1)], at, place, value)
             for place, value in enumerate(arguments)
         ]
         result = do(at, *values) if world else do(*values)
         if shallow_size(result) > LARGEST:
-            raise too_large(f"what {name} gives")
+            raise too_large(f"the result of {name}")
         return result
 
     return LanguageFunction(name.lower(), least, most, run, usage, about, example, gives)
 
 
-def also(first: LanguageFunction, *names: str) -> tuple[LanguageFunction, ...]:
+def with_aliases(first: LanguageFunction, *names: str) -> tuple[LanguageFunction, ...]:
     """Return the function, and a copy of it for each alias."""
     shown = first.name.upper()
     return first, *(
@@ -159,6 +159,6 @@ def _read(name: str, takes: Sequence[Kind], kind: Kind, world: World, place: int
         return read
     words = [each.words for each in takes]
     needs = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-    which = f" as its {_NTH[place]} value" if len(words) > 1 and place < len(_NTH) else ""
+    which = f" as its {_NTH[place]} argument" if len(words) > 1 and place < len(_NTH) else ""
     code = RunCode.BAD_VALUE if type(value) is str and kind is DATE else RunCode.WRONG_TYPE
     raise RunError(code, f"{name} needs {needs}, not {kind_of(value)}{which}{kind.hint}")

@@ -14,10 +14,10 @@ from function_calls.spec import ArgumentQuestion, FunctionResult
 from services.chats.members import SeveralMembers, UnknownMember, times_mentioned
 from services.refs import ErrorCode, JsonObject
 from services.timers.reminders import (
-    Asker,
     NoSuchReminder,
     NotYourReminder,
     Reminders,
+    Requester,
     SeveralReminders,
     in_list,
     is_in_own_words,
@@ -27,8 +27,8 @@ from services.timers.timer import Timer
 from services.timers.timetable import NoSuchTimer, TooMany
 from services.times import TimeProblem
 from services.times.recurrence import BadRule
+from services.times.requested_times import TimeNotUnderstood
 from services.times.time_formatting import distance, moment
-from services.times.wished_times import TimeNotUnderstood
 
 _JUST_NOW = timedelta(minutes=1)
 
@@ -55,14 +55,14 @@ PROBLEMS = (
 """All errors of a request."""
 WHICH = "Number, or words of what it says"
 """Description of the argument that selects a reminder."""
-_ASKED_AGAIN = {TimeProblem.VAGUE: "vague", TimeProblem.AMBIGUOUS: "ambiguous"}
+_NEEDS_DETAIL = {TimeProblem.VAGUE: "vague", TimeProblem.AMBIGUOUS: "ambiguous"}
 
 
-def asker_of(context: MessageContext, call: Call, *, is_time_new: bool = False) -> Asker:
+def asker_of(context: MessageContext, call: Call, *, is_time_new: bool = False) -> Requester:
     """The requesting member, chat and time. `is_time_new`: this message is the answer that states the time."""
     if is_time_new:
-        call.count_from(context.sent_at)
-    return Asker(
+        call.set_request_time(context.sent_at)
+    return Requester(
         chat=context.chat,
         is_group=context.is_group,
         is_private=context.private or not context.is_group,
@@ -75,10 +75,10 @@ def asker_of(context: MessageContext, call: Call, *, is_time_new: bool = False) 
     )
 
 
-def is_mentioned(name: str, context: MessageContext, *, beside: str) -> bool:
-    """Whether the message mentions `name` outside the text `beside`. A mention inside the reminder's text does not
+def is_mentioned(name: str, context: MessageContext, *, except_in: str) -> bool:
+    """Whether the message mentions `name` outside the text `except_in`. A mention inside the reminder's text does not
     select a recipient. Platforms report which members are mentioned, but not under which name."""
-    return times_mentioned(name, context.text) > times_mentioned(name, beside)
+    return times_mentioned(name, context.text) > times_mentioned(name, except_in)
 
 
 def question(call: Call, function: str, key: str, field: str, known: Mapping[str, Any]) -> FunctionResult:
@@ -93,21 +93,21 @@ def asked(text: str, function: str, field: str, known: Mapping[str, Any]) -> Fun
     return FunctionResult(error=failed.error, question=ArgumentQuestion(text, function, raw, field=field))
 
 
-def is_to_be_asked_again(problem: RequestProblem) -> bool:
+def needs_exact_time(problem: RequestProblem) -> bool:
     """Whether the time was understood but is not exact enough."""
-    return isinstance(problem, TimeNotUnderstood) and problem.trouble in _ASKED_AGAIN
+    return isinstance(problem, TimeNotUnderstood) and problem.problem in _NEEDS_DETAIL
 
 
 def failed(problem: RequestProblem, reminders: Reminders, call: Call) -> FunctionResult:
     """Failed result that describes `problem`."""
-    text, code, fields = _told(problem, reminders, call.profile.texts)
+    text, code, fields = _described(problem, reminders, call.profile.texts)
     return FunctionResult.fail(code, text, fields)
 
 
-def _told(problem: RequestProblem, reminders: Reminders, texts: Phrases) -> tuple[str, ErrorCode, list[str]]:
+def _described(problem: RequestProblem, reminders: Reminders, texts: Phrases) -> tuple[str, ErrorCode, list[str]]:
     match problem:
         case TimeNotUnderstood():
-            return _time_told(problem, reminders, texts), ErrorCode.BAD_ARGUMENTS, ["when"]
+            return _time_described(problem, reminders, texts), ErrorCode.BAD_ARGUMENTS, ["when"]
         case BadRule(reason=reason):
             return texts.say(f"reminders.bad.{reason}"), ErrorCode.BAD_ARGUMENTS, ["when"]
         case TooMany():
@@ -116,11 +116,11 @@ def _told(problem: RequestProblem, reminders: Reminders, texts: Phrases) -> tupl
             key = "reminders.unknown_member_similar" if similar else "reminders.unknown_member"
             return texts.say(key, name=name, similar=", ".join(similar)), ErrorCode.NOT_FOUND, ["who"]
         case SeveralMembers(name=name, names=names):
-            said = texts.say("reminders.several_members", name=name, names=", ".join(names))
-            return said, ErrorCode.BAD_ARGUMENTS, ["who"]
+            text = texts.say("reminders.several_members", name=name, names=", ".join(names))
+            return text, ErrorCode.BAD_ARGUMENTS, ["who"]
         case NotYourReminder(timer=timer):
-            said = texts.say("reminders.not_yours", number=timer.number, name=without_calls_to_all(timer.owner_name))
-            return said, ErrorCode.REFUSED, ["which"]
+            text = texts.say("reminders.not_yours", number=timer.number, name=without_calls_to_all(timer.owner_name))
+            return text, ErrorCode.REFUSED, ["which"]
         case NoSuchReminder() | NoSuchTimer():
             which = str(problem)
             key = "not_found" if which.isdigit() else "none_like"
@@ -128,47 +128,47 @@ def _told(problem: RequestProblem, reminders: Reminders, texts: Phrases) -> tupl
     raise TypeError(problem)
 
 
-def _time_told(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases) -> str:
-    said = " ".join(problem.what.split())
-    match problem.trouble:
+def _time_described(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases) -> str:
+    words = " ".join(problem.what.split())
+    match problem.problem:
         case TimeProblem.PAST if problem.at is not None and problem.at.tzinfo is not None:
             now = reminders.now()
             if now - problem.at < _JUST_NOW:
-                return texts.say("reminders.past_words", said=said)
+                return texts.say("reminders.past_words", said=words)
             return texts.say(
                 "reminders.past",
-                said=said,
+                said=words,
                 moment=moment(problem.at, problem.at.tzinfo, now, texts),
                 distance=distance(problem.at, now, texts),
             )
         case TimeProblem.PAST:
-            return texts.say("reminders.past_words", said=said)
+            return texts.say("reminders.past_words", said=words)
         case TimeProblem.NO_SUCH:
             return texts.say("reminders.bad.no_such_date")
         case TimeProblem.SEVERAL:
-            return texts.say("reminders.several_times", said=said)
+            return texts.say("reminders.several_times", said=words)
         case TimeProblem.VAGUE | TimeProblem.AMBIGUOUS:
-            return texts.say(f"reminders.{_ASKED_AGAIN[problem.trouble]}", said=said)
+            return texts.say(f"reminders.{_NEEDS_DETAIL[problem.problem]}", said=words)
         case None:
-            return texts.say("reminders.unreadable", said=said)
+            return texts.say("reminders.unreadable", said=words)
 
 
 async def choose(
-    problem: SeveralReminders, words: str, asker: Asker, reminders: Reminders, call: Call
+    problem: SeveralReminders, words: str, asker: Requester, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Failed result that lists the matching reminders."""
     lines = [call.say("reminders.several", words=words)]
     lines += await lines_of(problem.candidates[:10], asker, reminders, call)
     failure = FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, "\n".join(lines), ["which"])
-    return told_of(problem.candidates, asker, failure)
+    return mark_outside(problem.candidates, asker, failure)
 
 
-def told_of(timers: Sequence[Timer], asker: Asker, result: FunctionResult) -> FunctionResult:
+def mark_outside(timers: Sequence[Timer], asker: Requester, result: FunctionResult) -> FunctionResult:
     """`result`, which contains the texts of `timers`, marked as outside unless all are in the asker's own words."""
     return replace(result, outside=not all(is_in_own_words(timer, asker.member) for timer in timers))
 
 
-async def lines_of(timers: Sequence[Timer], asker: Asker, reminders: Reminders, call: Call) -> list[str]:
+async def lines_of(timers: Sequence[Timer], asker: Requester, reminders: Reminders, call: Call) -> list[str]:
     """List entry for each timer, in the asker's time zone."""
     zone, now = await reminders.zone_of(asker.member, asker.home), reminders.now()
     return [in_list(one, of=asker.member, zone=zone, now=now, texts=call.profile.texts) for one in timers]

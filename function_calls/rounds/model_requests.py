@@ -17,11 +17,11 @@ from services.fault_points import FaultPoints
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
 from services.refs import ChatRef, MemberRef, ModelProblem
 
-_NOBODY_TO_ASK = frozenset(
+_UNAVAILABLE = frozenset(
     {ModelProblem.OUTAGE, ModelProblem.BUSY, ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING}
 )
 """Problems that affect every message. Other errors concern a single message and are always reported."""
-_CHATS_KEPT = 10_000
+_MOST_CHATS = 10_000
 
 
 class Outages:
@@ -31,32 +31,32 @@ class Outages:
     def __init__(self, clock: Clock, say_again_seconds: float = 600.0) -> None:
         self._clock = clock
         self._say_again_seconds = say_again_seconds
-        self._told_at: dict[tuple[ChatRef, MemberRef | None], float] = {}
+        self._notified_at: dict[tuple[ChatRef, MemberRef | None], float] = {}
 
     def use(self, say_again_seconds: float) -> None:
         """Set the minimum time between notices in a chat during an outage."""
         self._say_again_seconds = say_again_seconds
 
-    def is_told(self, context: MessageContext, error: ModelError) -> bool:
+    def was_notified(self, context: MessageContext, error: ModelError) -> bool:
         """Whether the readers of a reply to `context` were recently notified of this outage."""
-        if error.trouble not in _NOBODY_TO_ASK:
+        if error.problem not in _UNAVAILABLE:
             return False
-        told_at = self._told_at.get(_readers(context))
-        return told_at is not None and self._clock.monotonic() - told_at < self._say_again_seconds
+        notified_at = self._notified_at.get(_readers(context))
+        return notified_at is not None and self._clock.monotonic() - notified_at < self._say_again_seconds
 
-    def tell(self, context: MessageContext, error: ModelError) -> None:
+    def mark_notified(self, context: MessageContext, error: ModelError) -> None:
         """Record that the readers are notified now."""
-        if error.trouble not in _NOBODY_TO_ASK:
+        if error.problem not in _UNAVAILABLE:
             return
-        if len(self._told_at) >= _CHATS_KEPT:
+        if len(self._notified_at) >= _MOST_CHATS:
             # Forgetting a chat costs at most a repeated notice.
-            self._told_at.pop(next(iter(self._told_at)))
-        self._told_at[_readers(context)] = self._clock.monotonic()
+            self._notified_at.pop(next(iter(self._notified_at)))
+        self._notified_at[_readers(context)] = self._clock.monotonic()
 
     def end(self) -> None:
         """End the outage, since a model answered."""
-        if self._told_at:
-            self._told_at.clear()
+        if self._notified_at:
+            self._notified_at.clear()
 
 
 def _readers(context: MessageContext) -> tuple[ChatRef, MemberRef | None]:
@@ -73,7 +73,7 @@ def not_recorded(turn_id: str, round_number: int, answer: ModelAnswer, duration_
     """Record nothing."""
 
 
-class Asking:
+class ModelRequests:
     """Sends the model requests of turns, with filters, budgets and outage tracking."""
 
     def __init__(
@@ -94,11 +94,11 @@ class Asking:
         self._record = record
         self._reach = (faults or FaultPoints()).reach
         self._budgets = budgets
-        self.ask = round_chain(self._asked, filters)
+        self.ask = round_chain(self._record_answer, filters)
         """The model's answer to a round. Sets `Round.writes` to the writes to commit with it. Raises ModelError and
         OverBudget."""
 
-    async def _asked(self, round_: Round) -> ModelAnswer:
+    async def _record_answer(self, round_: Round) -> ModelAnswer:
         self._reach("route.before_llm")
         began = self._clock.monotonic()
         answer = _storable(await self._answer(round_))
@@ -114,7 +114,7 @@ class Asking:
             return await self._once(round_, request)
         except ModelError as error:
             shorter = without_history(request.messages)
-            if error.trouble is not ModelProblem.TOO_LONG or len(shorter) == len(request.messages):
+            if error.problem is not ModelProblem.TOO_LONG or len(shorter) == len(request.messages):
                 raise
             _log.warning("asked_again_without_history", turn=round_.turn.input.id, error=str(error))
         return await self._once(round_, replace(request, messages=shorter))
@@ -129,7 +129,7 @@ class Asking:
         try:
             answer = await self._model.complete(request)
         except ModelError as error:
-            budgets.give_back(reservation, error)
+            budgets.refund(reservation, error)
             raise
         round_.writes = (*round_.writes, *budgets.settled(reservation, answer))
         return answer

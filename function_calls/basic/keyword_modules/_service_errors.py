@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value
-from function_calls.basic.values import some_of
+from function_calls.basic.values import abbreviated
 from services.patterns import visible_line
 from services.scripts.files import MOST_ROWS as MOST_CSV_ROWS
 from services.scripts.files import CsvError, ScriptFileTooLarge
@@ -32,7 +32,7 @@ _MEMORY = frozenset(
 
 
 @contextmanager
-def told(run: ScriptRun, name: str = "") -> Iterator[None]:
+def as_run_errors(run: ScriptRun, name: str = "") -> Iterator[None]:
     """Convert service errors to a RunError in the chat's language. `name`: of the table, file or value concerned."""
     try:
         yield
@@ -117,7 +117,7 @@ def _of_a_problem(run: ScriptRun, fault: FilterError | RecordError | CsvError, n
     if isinstance(fault, RecordError):
         code = RunCode.MEMORY if fault.problem in _MEMORY else RunCode.BAD_VALUE
         kind = run.call.say(f"script_data.records.kinds.{fault.value}") if fault.value else ""
-        shown = ", ".join(map(_one_line, some_of(fault.columns)))
+        shown = ", ".join(map(_one_line, abbreviated(fault.columns)))
         found = _one_line(fault.found)
         said = f"script_data.records.{fault.problem}"
         return RunError(code, run.call.say(said, found=found, columns=shown, row=fault.row, kind=kind))

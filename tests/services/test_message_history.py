@@ -8,7 +8,7 @@ import pytest
 
 from bot.testing import FAMILY, Group, a_group
 from function_calls.context import Kind
-from services.chats.past import ChatPast, Period
+from services.chats.message_history import MessageHistory, Period
 from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef
 from services.store.ids import Ids
@@ -21,7 +21,7 @@ EVERYTHING = Period()
 
 
 @asynccontextmanager
-async def a_past(count: int, most_lines: int = 5) -> AsyncIterator[tuple[Group, ChatPast]]:
+async def a_past(count: int, most_lines: int = 5) -> AsyncIterator[tuple[Group, MessageHistory]]:
     """A chat in which Ann has sent `0`, `1` and so on, one per minute, with these ids."""
     clock = VirtualClock()
     async with a_group(clock=clock) as group:
@@ -29,7 +29,7 @@ async def a_past(count: int, most_lines: int = 5) -> AsyncIterator[tuple[Group, 
             await group.hear("Ann", str(number), id=f"n{number}")
             await clock.advance(60)
         await group.settle()
-        yield group, ChatPast(group.daemon.store, clock, Ids(clock), most_lines=most_lines)
+        yield group, MessageHistory(group.daemon.store, clock, Ids(clock), most_lines=most_lines)
 
 
 @pytest.mark.parametrize(
