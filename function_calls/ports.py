@@ -175,7 +175,8 @@ class Explanations(Protocol):
     """Outcomes of messages."""
 
     async def last(self, chat: ChatRef, before_native_id: str, count: int) -> Sequence[Explanation]:
-        """Outcomes of the last `count` messages of `chat` before the requesting message, newest first."""
+        """Outcomes of the last `count` messages and failed timer runs visible to everybody in `chat`, without the
+        requesting message; newest first."""
 
     async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
         """Outcome of the message `number` positions before the requesting message; 1 is the last."""

@@ -119,8 +119,8 @@ class StoredChatNotes:
         return [note for note in self._chats.notes(chat) if note.bot == bot]
 
     async def put(self, chat: ChatRef, note: ChatNote, by: MemberRef) -> None:
-        """Add `note`, replacing the note of the same name. Does nothing if it is unchanged. Raises NotesFull if the
-        chat has too many notes."""
+        """Add `note`, replacing the note of the same name. Does nothing if it is unchanged. Raises NotesFull if
+        the bot would have too many notes in the chat, or too many characters in them."""
         before = self._chats.notes(chat)
         if note in before:
             return

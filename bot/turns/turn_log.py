@@ -231,7 +231,8 @@ class StoredExplanations:
         self._store = store
 
     async def last(self, chat: ChatRef, before_native_id: str, count: int) -> Sequence[Explanation]:
-        """The outcomes of the last `count` messages of `chat`, newest first, without the message that asks."""
+        """Outcomes of the last `count` messages and failed timer runs visible to everybody in `chat`, without the
+        requesting message; newest first."""
         return [_explained(row) for row in await self._last(chat, before_native_id, count)]
 
     async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:

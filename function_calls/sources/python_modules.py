@@ -88,7 +88,7 @@ def announced_functions() -> Iterable[EntryPoint]:
 
 
 class _Named:
-    """A module, or a package with all its modules."""
+    """A module, or a package with all its modules except private ones."""
 
     def __init__(self, named: Named, reader: ReadsModules) -> None:
         self._named = named

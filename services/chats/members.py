@@ -81,7 +81,7 @@ def called(
 
 
 def times_mentioned(name: str, text: str) -> int:
-    """How often `text` contains `name` with an @ before it."""
+    """Number of `@name` in `text`, ignoring case; not counted within a longer word, as `@ann` in `@anna`."""
     return len(re.findall(rf"@{re.escape(_folded(name))}(?![a-z0-9_])", " ".join(text.split()).casefold()))
 
 

@@ -327,7 +327,8 @@ def _kind(value: JsonValue) -> str:
 
 
 def _furthest(values: Sequence[JsonValue], side: int) -> JsonValue:
-    """The minimum (side -1) or maximum (1) of the values comparable with the first."""
+    """The minimum (side -1) or maximum (1), as a number if it is numeric; None for no values. A value that cannot be
+    compared with the extreme so far is skipped."""
     found: JsonValue = None
     for value in values:
         if found is None or order(value, found) == side:

@@ -428,7 +428,8 @@ class ScriptLibrary:
         return listed
 
     def _places(self, storage: Storage, listed: Mapping[str, str]) -> dict[str, tuple[ScriptPlace, str]]:
-        """The scripts among the files, except those of unknown bots."""
+        """Place and etag of each script in `listed`, by path. Scripts of unknown bots are left out and recorded as
+        warnings."""
         found: dict[str, tuple[ScriptPlace, str]] = {}
         strangers: dict[str, list[str]] = {}
         for path, etag in listed.items():

@@ -214,7 +214,8 @@ def remove(id: int, *, by_call: str, by_member: str, now_ms: int) -> Write:
 
 
 def fired(id: int, *, passed: int, at_ms: int | None, turn_id: int | None) -> Write:
-    """Count `passed` more occurrences as over. `turn_id` and `at_ms`: of the last, None if it was not dispatched."""
+    """Add `passed` to the number of past occurrences. `turn_id` and `at_ms` belong to the last one; None, if it was not
+    dispatched, leaves the stored values unchanged."""
     return _FIRED.write(row_id=id, passed=passed, at_ms=at_ms, of_turn=turn_id)
 
 

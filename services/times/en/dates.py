@@ -397,7 +397,8 @@ def _weekday(line: Line, index: int) -> Parts:
 
 
 def _neighbouring_day(line: Line, index: int, today: date) -> Parts:
-    """`day after tomorrow`, `day before yesterday`, `day after`."""
+    """`day after tomorrow`, `day before yesterday`; at the end of the line also `day after` and `day before`, relative
+    to today."""
     link, anchor = line.words[index + 1], line.words[index + 2]
     if link not in ("after", "before"):
         return

@@ -300,8 +300,9 @@ class Reading:
         return datetime.combine(moment, self.default or default_time)
 
     def rule(self, now: datetime, default_time: time = time(9)) -> Rule:
-        """Recurrence rule, with wall times in `rule_zone(now)`. `now` is aware; `default_time` applies without a time
-        of day. Raises UnclearTime."""
+        """Rule for the recurrence, or for a single occurrence, with wall times in `rule_zone(now)`. `now` is aware;
+        `default_time` applies without a time of day. Raises UnclearTime for an unusable reading, and for a single time
+        that has passed."""
         if self.problem is not None:
             raise UnclearTime(self.problem)
         if self.repeats is not None:

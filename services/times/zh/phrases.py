@@ -102,7 +102,8 @@ class PhraseReader:
         return end
 
     def _lacks_part(self, phrase: Phrase, at: int, end: int) -> bool:
-        """Whether 每 or 明 lacks its part of the day because an earlier one was parsed."""
+        """Whether the text from `at` to `end` is a word such as 每 or 明, which needs a time of day after it (明早),
+        but the phrase already has one."""
         return bool(phrase.part or phrase.clocks) and self._text[at:end] in _NEEDS_PART
 
     def _more_repeats(self, phrase: Phrase, at: int) -> int | None:
