@@ -19,7 +19,8 @@ class FaultPoints:
 
     @classmethod
     def parse(cls, text: str) -> FaultPoints:
-        """Parse `name:n=action;…` with the action `kill` or the name of an errno. Raises ValueError for other texts."""
+        """Parse `name:n=action;…` with the action `kill` (SIGKILL at the `n`th hit) or the name of an errno (raises
+        that OSError); `n` defaults to 1. Raises ValueError for other texts."""
         armed: dict[str, tuple[int, str]] = {}
         for part in filter(None, (piece.strip() for piece in text.split(";"))):
             place, equals, action = part.partition("=")
