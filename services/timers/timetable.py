@@ -46,7 +46,7 @@ _Writes = Callable[[Row, str], Awaitable[tuple[list[Write], int | None]]]
 
 
 class TooMany(Exception):
-    """The owner has the maximum number of timers, `most`."""
+    """The owner has or would have more than the maximum number of timers of a kind, `most`."""
 
     def __init__(self, most: int) -> None:
         super().__init__(most)
@@ -68,7 +68,7 @@ class Removed(NamedTuple):
 
 
 class Timetable:
-    """Creates, changes, removes and lists timers."""
+    """Creates, changes, removes and lists timers of both kinds."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
         self._store = store
@@ -79,8 +79,9 @@ class Timetable:
         self._expected_ms: int | None = None
 
     async def add(self, drafts: Sequence[Draft], *, call_key: str, most_per_owner: int) -> list[Timer]:
-        """Create all timers in the same order, or none; a repeated call returns those of the first. Raises BadRule with
-        the index of the draft, and TooMany if an owner would have more than `most_per_owner` of a kind in all chats."""
+        """Create all timers in the same order, or none, and return them; a repeated call returns those of the first.
+        Raises BadRule with the index of the draft, and TooMany if an owner would have more than `most_per_owner` of a
+        kind in all chats."""
         known = await self.added_by(call_key)
         if known:
             return known
@@ -151,8 +152,9 @@ class Timetable:
         rule: Rule | None = None,
         zone: str | None = None,
     ) -> Timer:
-        """Change the given values. Another rule or zone restarts the timer: its count is reset, a snoozed occurrence is
-        dropped, and an ended timer becomes active. Raises BadRule and NoSuchTimer."""
+        """Change the given values and return the timer; None does not change a value. Another rule or zone restarts the
+        timer: its count is reset, a snoozed occurrence is dropped, and an ended timer becomes active. Raises BadRule
+        and NoSuchTimer."""
 
         async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
             text = None if arguments is None else json_text(arguments)
@@ -218,7 +220,8 @@ class Timetable:
         return await self._changed(timer, f"resume {call_key}", writes)
 
     async def remove(self, wanted: Sequence[Timer], *, by: MemberRef, call_key: str) -> list[Removed]:
-        """Remove all timers in one commit. An occurrence that is just being dispatched is still sent."""
+        """Remove all timers in one commit; one result for each, in order, also for those removed before. An occurrence
+        that is just being dispatched is still sent."""
         marker, now_ms = f"remove {call_key}", self._clock.now_ms()
         writes: list[Write] = []
         for timer in sorted(wanted, key=lambda one: one.id):
@@ -234,7 +237,7 @@ class Timetable:
         return removed
 
     async def removed_by(self, chat: ChatRef, call_key: str) -> list[Removed]:
-        """Timers that the call removed in the chat, for a repeated call."""
+        """Timers that the call removed in the chat, for a repeated call; empty if there are none."""
         rows = await self._store.read(timers.removed_by_call(chat.key, f"remove {call_key}"))
         return [Removed(timer_of(row), bool(row["being_said"])) for row in rows]
 
@@ -303,7 +306,7 @@ class Timetable:
         return occurrences.add(id=self._ids.next(), timer_id=timer_id, wall=wall, due_ms=due_ms, snoozed=snoozed)
 
     def expect(self, due_ms: int) -> None:
-        """Record that an occurrence with this due time was stored."""
+        """Record that an occurrence with this due time was stored: lowers `soonest_ms` if it is sooner."""
         self.soonest_ms = _sooner(self.soonest_ms, due_ms)
         self._expected_ms = _sooner(self._expected_ms, due_ms)
 
