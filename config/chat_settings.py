@@ -185,7 +185,7 @@ def _functions_on(
 
 
 def _functions(settings: Settings, bot_key: str, entries: _Entries) -> dict[str, ResolvedFunction]:
-    """Settings of all functions in any layer: chat before bot before all chats."""
+    """Settings by name of all functions that any layer mentions: chat before bot before all chats."""
     layers: list[tuple[str, FunctionsSettings]] = [
         *((f"{at}.functions", entry.functions) for at, entry in entries),
         (f"bots.{bot_key}.functions", settings.bots[bot_key].functions),

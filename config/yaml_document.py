@@ -42,7 +42,7 @@ _UNWANTED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 class Places(NamedTuple):
-    """Positions of one entry."""
+    """Positions of one entry: its key and its value."""
 
     key: Position
     """For a list item the item itself."""

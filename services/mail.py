@@ -42,7 +42,7 @@ _PLAIN = SMTP_LINES.clone(cte_type="7bit")
 
 @dataclass(frozen=True, slots=True)
 class MailFile:
-    """Attachment of a letter."""
+    """Attachment of a letter: name, MIME type and bytes."""
 
     name: str
     media_type: str

@@ -113,7 +113,7 @@ def alternatives(options: Sequence[str]) -> tuple[str, ...]:
 
 def chosen(option: str, options: Sequence[str]) -> int | None:
     """Index of the alternative that `option` selects: by number from 1 (`2`, `#2`), text, or unique beginning of the
-    text. None if there is none."""
+    text. None if nothing matches."""
     wanted = " ".join(option.split()).casefold()
     folded = [text.casefold() for text in options]
     if wanted in folded:

@@ -306,7 +306,7 @@ MOST_CHARS = 24_000
 
 
 class NoTextReason(Enum):
-    """Reason why no text was written; see TextRequest."""
+    """Reason why a CallersModel or the bot's model wrote no text."""
 
     NO_MODEL = "no_model"
     DOWN = "down"

@@ -72,7 +72,7 @@ class SharedConnection:
     def __init__(
         self, settings: McpServerSettings, pins: Pins, clock: Clock, opening: Callable[[], Awaitable[Link]]
     ) -> None:
-        """`opening` opens a connection or raises Unreachable."""
+        """`opening` opens a connection or raises Unreachable; it is called again after each loss."""
         self._settings = settings
         self._pins = pins
         self._clock = clock

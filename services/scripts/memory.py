@@ -77,7 +77,7 @@ class ScriptMemory:
         self._clock = clock
 
     async def get(self, owner: Owner, name: str) -> Remembered | None:
-        """The value of this name; None if there is none or it has expired. Raises BadName."""
+        """The value of this name; None if it is missing or expired. Raises BadName."""
         rows = await self._store.read(script_data.get(owner.bot, owner.key, _checked(name), self._clock.now_ms()))
         if not rows:
             return None

@@ -54,7 +54,7 @@ class RecordError(ValueError):
 
 
 class Total(StrEnum):
-    """Aggregate functions."""
+    """Aggregate functions of records."""
 
     SUM = "SUM"
     AVG = "AVG"
@@ -223,7 +223,8 @@ def named_totals(wanted: Mapping[str, JsonValue]) -> dict[str, tuple[Total, str]
 
 
 def _columns(rows: Sequence[JsonValue], across: str, of_across: Callable[[JsonValue], JsonValue]) -> dict[str, None]:
-    """Names of the columns, in order of appearance. Raises RecordError above 200."""
+    """Names of the pivot table's columns (values of `across`) as keys, in order of appearance. Raises RecordError above
+    200."""
     columns: dict[str, None] = {}
     for row in rows:
         columns[as_text(of_across(row))] = None

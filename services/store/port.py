@@ -54,14 +54,14 @@ class Write(NamedTuple):
 
 
 class Query(NamedTuple):
-    """One read: a statement with its values by name."""
+    """A read: a statement with its values by name."""
 
     statement: Statement
     values: Mapping[str, Any]
 
 
 class StoreError(Exception):
-    """Base class of the store's errors, all raised after a unit was rolled back or while none was written."""
+    """Base class of the store's errors; the subclass says what happened to the unit."""
 
 
 class Conflict(StoreError):
@@ -117,7 +117,7 @@ class Store(Protocol):
         BadUnit, StoreClosed, or StoreError if the database cannot be read."""
 
     def health(self) -> StoreHealth:
-        """The current state, without I/O that waits; takes a few microseconds."""
+        """Whether the store can be used now; takes a few microseconds."""
 
     async def check(self) -> None:
         """Maintenance, to be called every few seconds: retry failed steps, adapt to the free disk space, and start the

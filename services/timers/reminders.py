@@ -42,7 +42,7 @@ class Requester:
 
     @property
     def private_to(self) -> MemberRef | None:
-        """The only member who may see the reminder, if it was requested privately in a group."""
+        """The only member who may see the reminder, if it was requested privately in a group; else None."""
         return self.member if self.is_group and self.is_private else None
 
 
@@ -249,11 +249,11 @@ class Reminders:
         return await self._timetable.add(drafts, call_key=call_key, most_per_owner=self.most_per_member)
 
     async def added_by(self, *call_keys: str) -> list[Timer]:
-        """Reminders created by these calls, for a repeated call; empty if there are none."""
+        """Reminders created by these calls, for a repeated call; empty if it is the first."""
         return [timer for key in call_keys for timer in await self._timetable.added_by(key)]
 
     async def removed_by(self, chat: ChatRef, *call_keys: str) -> list[Removed]:
-        """Reminders of the chat removed by these calls, for a repeated call; empty if there are none."""
+        """Reminders of the chat removed by these calls, for a repeated call; empty if it is the first."""
         return [one for key in call_keys for one in await self._timetable.removed_by(chat, key)]
 
     async def of_id(self, timer_id: int) -> Timer | None:
@@ -375,7 +375,8 @@ class Reminders:
         return [timer for timer in timers if may_see(timer, asker) and concerns(timer, asker.member)]
 
     async def _selected(self, asker: Requester, which: str) -> Timer | None:
-        """The reminder selected by `which`, or if empty the last one sent; None if there was none."""
+        """The reminder selected by `which`, or if empty the last one sent; None if there was none. Raises
+        NoSuchReminder and SeveralReminders."""
         lately = await self._recently_sent(asker)
         if not which.strip():
             return lately[0] if lately else None

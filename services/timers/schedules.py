@@ -43,7 +43,7 @@ class UnclearWhen(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A parsed time rule."""
+    """A time rule with its zone, as parsed from words, cron or fields."""
 
     rule: Rule
     zone: str
@@ -320,7 +320,7 @@ class Schedules:
         return await self._timetable.pause(await self._find(chat, number, private_to), call_key=call_key)
 
     async def resume(self, chat: ChatRef, number: int, *, private_to: MemberRef | None, call_key: str) -> Timer:
-        """Resume it with its next occurrence. Raises NoSuchSchedule, and BadRule if there is none."""
+        """Resume it with its next occurrence. Raises NoSuchSchedule, and BadRule if no occurrence is left."""
         return await self._timetable.resume(await self._find(chat, number, private_to), call_key=call_key)
 
     async def remove(

@@ -229,7 +229,7 @@ def decide(
 def next_occurrence(
     rule: Rule, zone: ZoneInfo, after: datetime, done: int, over: Collection[str] = frozenset()
 ) -> OccurrenceTime | None:
-    """The first occurrence of `rule` after `after` that is not in `over`; None if there is none, or if the rule's count
+    """The first occurrence of `rule` after `after` that is not in `over`; None after the last, or if the rule's count
     is reached with `done` past ones."""
     found = next_after(rule, zone, after, done=done)
     while found is not None and (wall := occurrence_text(rule, found)) in over:

@@ -54,11 +54,11 @@ class TooMany(Exception):
 
 
 class NoSuchTimer(LookupError):
-    """The timer was removed meanwhile."""
+    """The timer was removed between reading and changing it."""
 
 
 class Removed(NamedTuple):
-    """Result of a removal."""
+    """Result of removing one timer."""
 
     timer: Timer
     is_being_sent: bool
@@ -207,8 +207,8 @@ class Timetable:
         return await self._changed(timer, f"pause {call_key}", writes)
 
     async def resume(self, timer: Timer, *, call_key: str) -> Timer:
-        """Resume the timer with its rule's next occurrence; those missed meanwhile are skipped. Raises BadRule if there
-        is none, and NoSuchTimer."""
+        """Resume the timer with its rule's next occurrence; those missed meanwhile are skipped. Raises BadRule if no
+        occurrence is left, and NoSuchTimer."""
 
         async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
             if row["state"] != TimerState.PAUSED:
@@ -266,7 +266,8 @@ class Timetable:
                 raise TooMany(most)
 
     async def _changed(self, timer: Timer, marker: str, writes: _Writes) -> Timer:
-        """Commit a change and return the timer; `writes` returns the change of a row, and its new due time."""
+        """Commit a change and return the timer; `writes` returns the change of a row, and its new due time. A repeated
+        call changes nothing. Raises NoSuchTimer, and Conflict after five attempts."""
         for _ in range(_ATTEMPTS):  # the row may change between reading and writing
             row = next(iter(await self._store.read(timers.of_id(timer.id))), None)
             if row is None or row["state"] == TimerState.REMOVED:
@@ -288,7 +289,7 @@ class Timetable:
         return timers.change(row, changed_by=marker, now_ms=self._clock.now_ms(), **values)
 
     async def _next(self, timer_id: int, rule: Rule, zone_name: str, done: int) -> tuple[Write, int]:
-        """The rule's next occurrence that is not over, and its due time. Raises BadRule if there is none."""
+        """The rule's next occurrence that is not over, and its due time. Raises BadRule if no occurrence is left."""
         zone, now = ZoneInfo(zone_name), self._clock.now()
         found: Occurrence | None = check(rule, zone, now)
         over = {row["wall"] for row in await self._store.read(occurrences.over_since(timer_id, ms_of(now)))}

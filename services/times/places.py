@@ -337,7 +337,7 @@ class BadTime(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The same instant in two places."""
+    """The same instant as aware times in two places, as returned by Places.convert."""
 
     source: datetime
     target: datetime
@@ -427,7 +427,7 @@ class Places:
 
     @cached_property
     def _names(self) -> Mapping[str, Mapping[str, str]]:
-        """Maps folded names to zones with display names."""
+        """Map of case-folded names to zone keys with display names."""
         names: dict[str, dict[str, str]] = {}
         for zone, cities, countries in _entries():
             for name in (*cities, *countries):

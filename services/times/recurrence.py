@@ -381,7 +381,7 @@ def check(rule: Rule, zone: ZoneInfo, now: datetime) -> Occurrence:
 
 
 def next_after(rule: Rule, zone: ZoneInfo, after: datetime, *, done: int = 0) -> Occurrence | None:
-    """First occurrence of `rule` after the instant `after`, or None if there is none. `done` is the number of past
+    """First occurrence of `rule` after the instant `after`, or None after the last. `done` is the number of past
     occurrences, for rules with a count."""
     if rule.count is not None and done >= rule.count:
         return None

@@ -75,7 +75,7 @@ class WebError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A parsed URL."""
+    """A parsed and validated URL, as returned by `read_url`."""
 
     scheme: str
     host: str

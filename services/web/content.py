@@ -16,7 +16,7 @@ _MOST_MARKUP = 50_000
 
 
 class _Words(HTMLParser):
-    """Collects the visible text."""
+    """HTML parser that collects the visible text in `parts`, with spaces between blocks."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -140,7 +140,7 @@ class Headlines:
 
 @dataclass(slots=True)
 class _Feed:
-    """State of one feed."""
+    """State of one feed: cached entries, validators, and times of reading and retry."""
 
     settings: FeedSettings
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -25,7 +25,7 @@ SNIPPET_CHARS = 250
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Search result page."""
+    """One page of a search result."""
 
     title: str
     url: str
@@ -44,7 +44,7 @@ class Answer:
 
 
 class Searcher(Protocol):
-    """Search backend."""
+    """Search backend, as WebSearch uses it."""
 
     async def search(self, query: str, count: int, language: str) -> Answer:
         """Search for `query`, with at most `count` pages, preferably in `language`. Raises WebError if the backend

@@ -346,8 +346,8 @@ def _fitting(utterance: Utterance, span: Span) -> _Range | None:
 
 
 def _parted(utterance: Utterance, whole: _Range) -> tuple[_Range | None, _Range | None]:
-    """Split `whole` into the rest and a time at either end, the longer one if both ends have one. The time is None if
-    there is none, the rest if all words are times."""
+    """Split `whole` into the rest and a time at either end, the longer one if both ends have one. The time is None
+    without time words, the rest None if all words are times."""
     words = utterance.words
     first, last = whole
     while first <= last and words[last].is_time:

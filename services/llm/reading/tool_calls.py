@@ -42,7 +42,8 @@ class _Entry(NamedTuple):
 
 def read_calls(message: JsonObject, seed: str) -> Calls:
     """Parse the calls of `message` from `tool_calls`, else `function_call`. Missing ids are derived from `seed`,
-    repeated calls with the same id are dropped. Empty if there are none; never raises."""
+    repeated calls with the same id are dropped. Empty if there are none. Calls with unreadable arguments have a
+    `fault`."""
     entries = [_read_entry(raw) for raw in _raw_entries(message)]
     named = [entry for entry in entries if entry is not None]
     calls: list[ToolCall] = []

@@ -242,7 +242,7 @@ def put(
 
 
 def get(bot: str, owner: str, name: str, now_ms: int) -> Query:
-    """`value` and `from_outside`; no row if there is none or it has expired."""
+    """`value` and `from_outside`; no row if the value is missing or expired."""
     return _GET.query(bot=bot, owner=owner, name=name, now_ms=now_ms)
 
 

@@ -76,7 +76,7 @@ class Disk:
         return size >= _LEAST_BYTES
 
     def release_reserve(self) -> None:
-        """Delete the reserve. Does nothing if there is none or it cannot be deleted."""
+        """Delete the reserve. Does nothing if it is missing or cannot be deleted."""
         with suppress(OSError):
             self._reserve.unlink()
 

@@ -42,7 +42,7 @@ _STALE_SECONDS = 3600.0
 
 
 class Restored(NamedTuple):
-    """Result of a restore."""
+    """Result of restoring a backup."""
 
     replaced: Path | None
     """Path of the previous database; None if there was none."""
@@ -90,7 +90,7 @@ def backups_in(path: Path, folder: Path) -> list[Path]:
 
 
 def newest_good(path: Path, folder: Path) -> Path | None:
-    """The newest undamaged backup of the database `path` in `folder`; None if there is none."""
+    """The newest undamaged backup of the database `path` in `folder`; None without an undamaged backup."""
     return next((backup for backup in backups_in(path, folder) if damage(backup) is None), None)
 
 

@@ -60,7 +60,7 @@ def advance(name: str, value: str, at_ms: int) -> Write:
 
 
 def get(name: str) -> Query:
-    """The `value` stored under `name`; no row if there is none."""
+    """The `value` stored under `name`; no row if the name is unknown."""
     return _GET.query(name=name)
 
 
@@ -82,5 +82,5 @@ def touch(name: str) -> Write:
 
 
 def counters() -> Query:
-    """All counters: `name`, `count`."""
+    """`name` and `count` of all change counters."""
     return _ALL.query()

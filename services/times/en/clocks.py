@@ -287,7 +287,7 @@ _LONGEST_PLACE = 3
 
 
 def zone_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
-    """Time zone that starts at `index`, an offset, abbreviation or place, with its end; None if there is none."""
+    """Time zone that starts at `index`, an offset, abbreviation or place, with its end; None without a zone."""
     if line.words[index] == "(":
         inside = zone_at(line, index + 1)
         return (inside[0], inside[1] + 1) if inside and line.words[inside[1]] == ")" else None

@@ -23,7 +23,7 @@ _NAMED = {"half": Fraction(1, 2), "quarter": Fraction(1, 4)}
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Duration in words."""
+    """Duration as written in English, with its last unit and count."""
 
     length: Length
     grain: Grain
@@ -36,7 +36,7 @@ class Amount:
 
 
 def amount_at(line: Line, index: int) -> tuple[Amount, int] | None:
-    """Longest duration that starts at `index`, with its end; None if there is none."""
+    """Longest duration that starts at `index`, with its end; None without a duration."""
     first = _one_at(line, index)
     if first is None:
         return None
@@ -105,7 +105,7 @@ def _one_at(line: Line, index: int) -> tuple[Amount, int] | None:
 
 
 def count_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
-    """Number at `index`, its end, and whether it is only "a"; None if there is none: 2, 2.5, 1/4, 2 and a half, a
+    """Number at `index`, its end, and whether it is only "a"; None without a number: 2, 2.5, 1/4, 2 and a half, a
     couple of, half an."""
     word, kind = line.words[index], line.kinds[index]
     if kind == NUMBER:

@@ -65,14 +65,14 @@ class Phrases:
         self._depth = 0
 
     def whole(self, start: int, end: int) -> Reading | None:
-        """Reading of the whole range from `start` to `end`; prefers readings without a problem. None if there is none
-        within the step limit."""
+        """Reading of the whole range from `start` to `end`; prefers readings without a problem. None if nothing is
+        found within the step limit."""
         search = _Search(end)
         self._look(search, start, Part())
         return search.reading
 
     def longest(self, start: int) -> Inner | None:
-        """Longest phrase that starts at `start` and can be resolved; None if there is none."""
+        """Longest phrase that starts at `start` and can be resolved; None without a phrase."""
         search = self._deeper(start, in_range=False)
         tried: dict[int, int] = {}
         for reached, part in sorted(search.ends, key=lambda one: -one[0]):
@@ -192,7 +192,7 @@ _ENGLISH_MOST_STEPS = 3000
 
 
 class English:
-    """Parser of English times. With `day_first`, 3/4 is the 3rd of April."""
+    """TimeLanguage for English. With `day_first`, 3/4 is the 3rd of April."""
 
     def __init__(self, *, day_first: bool = False) -> None:
         self._day_first = day_first
@@ -274,7 +274,7 @@ def _is_weak(line: Line, start: int, end: int, part: Part) -> bool:
 
 
 def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
-    """`_is_weak` for a single word after linking words."""
+    """Whether the single word at `index`, after linking words, probably means something else than a time."""
     word, kind = line.words[index], line.kinds[index]
     if kind == ORDINAL or word == "second":
         return not links or (links == ("the",) and not line.words[index].isdigit() and word != "first")

@@ -231,8 +231,8 @@ def _is_a_later_day(span: Span, moment: Moment) -> bool:
 
 
 def _with_clock_of_bounds(part: Part) -> Part:
-    """Copy of `part` with a time of day in its bounds moved to every day (`every day from Monday at 8`); `part` if
-    there is none."""
+    """Copy of `part` with a time of day in its bounds moved to every day (`every day from Monday at 8`); `part` itself
+    if the bounds have no time."""
     for bound, name in ((part.get("first"), "first"), (part.get("until"), "until")):
         if bound is not None and "clocks" in bound and bound.keys() - {"clocks", "portion"}:
             part = part.copy()

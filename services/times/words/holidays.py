@@ -158,7 +158,7 @@ def lunar_date(year: int, month: int, day: int, leap: bool = False) -> date | No
 
 
 def lunar_day_from(today: date, month: int, day: int, leap: bool = False) -> date | None:
-    """Next such day of the lunar calendar, today included; None if there is none within some years. The last lunar
+    """Next such day of the lunar calendar, today included; None without such a day within some years. The last lunar
     months are in the next Gregorian year."""
     for year in range(today.year - 1, today.year + (40 if leap else 6)):
         found = lunar_date(year, month, day, leap)
@@ -178,8 +178,8 @@ def winter_solstice(year: int) -> date:
 
 
 def _term(year: int, in_1900: float, in_2000: float) -> int:
-    """Day of the month on which the sun reaches the same longitude as on `in_1900` or `in_2000`, by its mean motion
-    within the century."""
+    """Day of the month of a solar term: `in_1900` or `in_2000`, its value at the start of the century, advanced by the
+    mean motion of the sun."""
     century, since_then = (2000, in_2000) if year >= 2000 else (1900, in_1900)
     passed = year - century
     leap_days = passed // 4 - (year >= 2100)
@@ -287,8 +287,8 @@ def day_of(name: str, year: int) -> date | None:
 
 
 def holiday_at(line: Line, index: int) -> tuple[str, int] | None:
-    """Longest holiday name that starts at `index`, with its end; None if there is none. The name is the first spelling
-    in the tables."""
+    """Longest holiday name that starts at `index`, with its end; None without a name. The name is the first spelling in
+    the tables."""
     word = line.words[index]
     if (line.kinds[index] != WORD and line.kinds[index] != NUMBER) or word not in _first_words():
         return None
@@ -306,7 +306,7 @@ def holiday_at(line: Line, index: int) -> tuple[str, int] | None:
 
 
 def easter(year: int) -> date:
-    """Western Easter Sunday (Gregorian computus)."""
+    """Western Easter Sunday of `year` (Gregorian computus)."""
     golden, (century, of_century) = year % 19, divmod(year, 100)
     leap_centuries, rest = divmod(century, 4)
     correction = (8 * century + 13) // 25
@@ -319,7 +319,7 @@ def easter(year: int) -> date:
 
 
 def orthodox_easter(year: int) -> date:
-    """Orthodox Easter Sunday as a Gregorian date."""
+    """Orthodox Easter Sunday of `year` as a Gregorian date."""
     moon = (19 * (year % 19) + 15) % 30
     weekday = (2 * (year % 4) + 4 * (year % 7) - moon + 34) % 7
     month, day = divmod(moon + weekday + 114, 31)
@@ -394,7 +394,8 @@ def _before_passover(year: int, days: int) -> date | None:
 
 
 def _remembrance(year: int) -> date | None:
-    """First day of Yom HaShoah: the evening before 27 Nisan, moved away from Sabbaths."""
+    """First day of Yom HaShoah: the evening before 27 Nisan, moved away from Sabbaths. None if Passover is unknown in
+    that year."""
     passover = day_of("passover", year)
     if passover is None:
         return None

@@ -211,7 +211,7 @@ def on_day(day: date, clock: Clock, portion: str | None, moment: Moment) -> date
 
 
 def is_likely(wall: datetime, now: datetime) -> bool:
-    """Whether an unspecified half of the day may mean `wall`: from 7 to 23 o'clock, or at most three hours after
+    """Whether an unspecified half of the day may mean `wall`: from 7:00 to 22:59, or at most three hours after
     `now`."""
     return wall.hour in WAKING_HOURS or wall - now <= _SOON
 
@@ -253,11 +253,11 @@ class RuleContext:
 
     @property
     def word(self) -> str:
-        """The current word."""
+        """The lower-case word at this position."""
         return self.line.words[self.at]
 
     def ahead(self, count: int = 1) -> str:
-        """The word `count` items ahead."""
+        """The lower-case word `count` items ahead; empty at the end of the line."""
         return self.line.words[self.at + count]
 
 

@@ -320,12 +320,13 @@ class Reading:
         return Rule(Once(wall.replace(microsecond=0)))
 
     def rule_zone(self, now: datetime) -> tzinfo | None:
-        """Zone for `rule(now)`: for a recurrence the zone named in the phrase, else that of `now`."""
+        """Zone for `rule(now)`: for a recurrence the zone named in the phrase, else that of `now`. None only if `now`
+        is naive."""
         return self.zone if self.repeats is not None and self.zone is not None else now.tzinfo
 
     def _coming_moment(self, now: datetime, default_time: time) -> datetime:
         """`moment`, or for a period that has begun a later time in it: the default time today, or the next full hour.
-        Raises UnclearTime (PAST) if there is none."""
+        Raises UnclearTime (PAST) if no time is left."""
         wall, here = self.moment(default_time), now.replace(tzinfo=None)
         if wall.replace(tzinfo=now.tzinfo).astimezone(UTC) > now:
             return wall

@@ -92,7 +92,7 @@ class Clock:
 
 
 def part_at(text: str, at: int, *, short: bool) -> tuple[DayPart, int] | None:
-    """Part of the day at `at` with its end; None if there is none. `short` permits single characters."""
+    """Part of the day at `at` with its end; None without a part. `short` permits single characters."""
     match = PART.match(text, at)
     if match is None or (match["short"] and (not short or match["short"] == "早晚")):
         return None
@@ -100,7 +100,7 @@ def part_at(text: str, at: int, *, short: bool) -> tuple[DayPart, int] | None:
 
 
 def clock_at(text: str, at: int, part: DayPart | None) -> tuple[Clock, int] | None:
-    """Time of day at `at`, interpreted within `part`, with its end; None if there is none. The time may be invalid."""
+    """Time of day at `at`, interpreted within `part`, with its end; None without a time. The time may be invalid."""
     midnight = _MIDNIGHT.match(text, at)
     if midnight and (part is None or part.name in ("evening", "night")):
         return clock_at(text, midnight.end(), _PART_NAMED["半夜"]) or (Clock(24), midnight.end())
@@ -251,7 +251,7 @@ _MOST_PARTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Duration in words."""
+    """Duration as written in Chinese, with its last unit and count."""
 
     length: Length
     grain: Grain
@@ -264,7 +264,7 @@ class Amount:
 
 
 def amount_at(text: str, at: int) -> tuple[Amount, int] | None:
-    """Longest duration at `at` of a normalized text, with its end; None if there is none."""
+    """Longest duration at `at` of a normalized text, with its end; None without a duration."""
     first = _one_at(text, at)
     if first is None:
         return None

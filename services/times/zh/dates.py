@@ -256,7 +256,7 @@ _PATTERN = _pattern()
 
 
 def feast_at(text: str, at: int) -> tuple[Feast, int] | None:
-    """Holiday at `at` of a normalized text, with its end; None if there is none."""
+    """Holiday at `at` of a normalized text, with its end; None without a holiday."""
     match = _PATTERN.match(text, at)
     if match is None:
         return None

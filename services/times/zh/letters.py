@@ -150,7 +150,7 @@ _NAMED = lazy_pattern(
 
 
 def zone_at(text: str, at: int) -> tuple[tzinfo, int] | None:
-    """Time zone at `at` of a normalized text, with its end; None if there is none or this machine does not know it."""
+    """Time zone at `at` of a normalized text, with its end; None without a zone known to this machine."""
     match = _NAMED.match(text, at)
     if match is None:
         return None

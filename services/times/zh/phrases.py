@@ -55,7 +55,7 @@ class PhraseReader:
         self._today = now.date()
 
     def phrase_at(self, at: int, anchor: date | None = None) -> Phrase | None:
-        """Longest phrase at `at` as unresolved parts; None if there is none. Dates are relative to `anchor`, else to
+        """Longest phrase at `at` as unresolved parts; None without a time. Dates are relative to `anchor`, else to
         today."""
         phrase = Phrase(end=at)
         start = _LEAD.match(self._text, at)

@@ -322,7 +322,7 @@ _STARTS = lazy_pattern(
 
 
 class Chinese:
-    """Parser of Chinese times."""
+    """TimeLanguage for Chinese, simplified or traditional."""
 
     def speaks(self, text: str) -> bool:
         """Whether `text` contains Chinese or full-width characters."""
@@ -357,7 +357,7 @@ def _whole(formed: str, now: datetime) -> Reading | None:
 
 
 def _reading_at(text: str, at: int, now: datetime) -> tuple[Reading, int] | None:
-    """Reading at `at` of a normalized text, with its end; None if there is none or it is outside the calendar."""
+    """Reading at `at` of a normalized text, with its end; None without a time, or outside the calendar."""
     try:
         reader = PhraseReader(text, now)
         phrase = reader.phrase_at(at)

@@ -41,7 +41,7 @@ class Phrase:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no time was parsed."""
+        """Whether no part that makes a time was parsed; a zone or a count alone is no time."""
         return not (
             self.days
             or self.part

@@ -53,7 +53,7 @@ _MORE_DAYS = lazy_pattern(rf"\s*(?:(?P<to>至|到|-|~)|[、,和及跟与])\s*(?P
 
 
 def repeats_at(text: str, at: int, today: date) -> Said | None:
-    """Recurrence at `at` of a normalized text, without times of day, end and count; None if there is none."""
+    """Recurrence at `at` of a normalized text, without times of day, end and count; None without a recurrence."""
     for rule in (_full_hours_at, _every_other_at, _workdays_at, _weekly_at, _every_day_at, _monthly_at, _yearly_at):
         found = rule(text, at, today)
         if found is not None:
