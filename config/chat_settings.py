@@ -41,7 +41,7 @@ class ResolvedFunction:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedChat:
-    """Effective settings of one chat."""
+    """Effective settings of one chat, as returned by `chat_settings`."""
 
     key: str
     """`platform:account:native`."""

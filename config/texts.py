@@ -180,7 +180,7 @@ class Phrases:
 
     @property
     def templates(self) -> Mapping[str, str]:
-        """All templates by key, for checks."""
+        """All texts by key, with unfilled placeholders, for checks."""
         return self._templates
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 
 
 class FaultPoints:
-    """Armed points, from a text such as `tool.after_intent:3=kill;reply.before_outbox:1=ENOSPC`."""
+    """Named points that are armed to kill the process or raise an OSError at their nth hit, from a text such as
+    `tool.after_intent:3=kill;reply.before_outbox:1=ENOSPC`."""
 
     def __init__(self, armed: Mapping[str, tuple[int, str]] | None = None) -> None:
         self._armed = dict(armed or {})

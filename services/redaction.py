@@ -54,7 +54,7 @@ _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}")
 
 
 class Redactor:
-    """Replaces secrets in texts and in JSON values."""
+    """Callable that replaces secrets in texts and in JSON values: known ones and those that look like secrets."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         """`secrets`: values to hide; those with fewer than six characters are ignored, because they could be words."""

@@ -147,7 +147,7 @@ def logarithm(number: Number, base: Number | None = None) -> Number:
 
 
 def exponential(number: Number) -> Number:
-    """e to the power of `number`. Raises TooLarge."""
+    """e to the power of `number`. Rounded to fifty digits. Raises TooLarge."""
     return _rounded(lambda: _decimal(number.value).exp())
 
 

@@ -24,7 +24,7 @@ from services.web.content import one_line
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A period of the history; unlimited by default."""
+    """A period of the history by times, number of messages or both; unlimited by default."""
 
     since_ms: int | None = None
     """Milliseconds since 1970 UTC, inclusive."""

@@ -55,7 +55,7 @@ class NoSuchTodo(LookupError):
 
 
 class SeveralTodos(LookupError):
-    """More than one entry matches; see `candidates`."""
+    """More than one entry has such a text: `candidates`."""
 
     def __init__(self, candidates: Sequence[Todo]) -> None:
         super().__init__(len(candidates))

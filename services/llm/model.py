@@ -97,7 +97,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """Call requested by a model, parsed without guessing."""
+    """Call requested by a model, decoded without repairing it."""
 
     id: str
     name: str

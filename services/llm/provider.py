@@ -19,7 +19,7 @@ _PROBE_SECONDS = 20.0
 
 
 class Provider:
-    """Client of one server; connects on first use."""
+    """HTTP client of one model server; connects on first use."""
 
     def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
         self._endpoint = endpoint

@@ -28,7 +28,7 @@ Schemas = Mapping[str, JsonObject]
 
 
 class UnreadableCalls(Exception):
-    """The text contains calls that cannot be parsed."""
+    """The text contains calls that cannot be parsed, with the reason as `fault`."""
 
     def __init__(self, fault: ErrorCode, name: str = "") -> None:
         super().__init__(fault.value)
@@ -276,7 +276,7 @@ class _Element:
 
     @property
     def text(self) -> str:
-        """Text content without layout white space."""
+        """Text content without layout white space around it; CDATA is kept as it is."""
         if self.children:
             return "".join(text for text, _ in self.pieces).strip()
         pieces = list(self.pieces)

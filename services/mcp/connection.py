@@ -71,7 +71,7 @@ class Found:
         self._note(problem)
 
     def listing(self) -> Listing:
-        """Everything collected so far."""
+        """The tools and problems collected so far."""
         return Listing(tuple(self._tools.values()), tuple(self._problems), tuple(self._details), self._is_whole)
 
     def _take(self, tool: object) -> None:

@@ -36,10 +36,10 @@ class Link(Protocol):
         """Close the connection."""
 
     async def list_tools(self) -> Listing:
-        """List all tools. Raises ServerError."""
+        """List all tools of the server. Raises ServerError."""
 
     async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
-        """Call a tool. Raises ServerError."""
+        """Call a tool and return its result; `on_progress` is awaited for each progress report. Raises ServerError."""
 
 
 class RateLimiter:

@@ -42,7 +42,7 @@ class Opening:
     process."""
 
     def __init__(self, settings: McpServerSettings, clock: Clock, start: Start) -> None:
-        """`start` prepares the server's program."""
+        """`start` returns the program to start for a server without a `url`."""
         self._settings = settings
         self._clock = clock
         self._start = start

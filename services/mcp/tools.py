@@ -132,7 +132,7 @@ class Pin:
 
 
 def pin_of(row: Mapping[str, Any]) -> Pin:
-    """Read a pin from a row of `mcp_pins`."""
+    """Convert a row of `mcp_pins` to a Pin."""
     definitions = json.loads(row["definition"])
     seen, was = _definition(definitions.get("seen")), _definition(definitions.get("accepted"))
     if row["accepted"] is not None and row["accepted"] == row["digest"]:

@@ -41,7 +41,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Program with its arguments and environment."""
+    """Program to run, with its arguments, input, environment, and the files and network it may use."""
 
     argv: tuple[str, ...]
     """Arguments, starting with the program as an absolute path or as a name in fixed folders. Not interpreted by a
@@ -140,7 +140,7 @@ class Running:
         return await asyncio.shield(self._dead)
 
     def close(self) -> None:
-        """Stop reading and close the pipes."""
+        """Stop reading and writing, and close the pipes; does not kill the process."""
         for reader in self._readers:
             reader.close()
         if self._writer is not None and not self._written.is_closed:

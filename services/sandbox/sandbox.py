@@ -159,7 +159,7 @@ _SIGNALS = range(1, 65)
 
 
 class Isolation(StrEnum):
-    """Isolation that a process needs."""
+    """Whether a process must, should or need not run in a sandbox."""
 
     REQUIRED = "required"  # do not run without a sandbox
     PREFERRED = "preferred"  # run without a sandbox if it is unavailable

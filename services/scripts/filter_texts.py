@@ -175,7 +175,7 @@ def read_operand(text: str) -> Operand:
 
 
 class _Reader:
-    """Recursive descent parser; everything before `_at` is parsed."""
+    """Recursive descent parser of one filter text; everything before `_at` is parsed. Its methods raise FilterError."""
 
     def __init__(self, text: str, marks: Marks = NO_MARKS) -> None:
         self._text = text

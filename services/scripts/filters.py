@@ -161,7 +161,7 @@ def joined(connective: Literal["and", "or"], conditions: Sequence[Condition]) ->
 
 
 def count_of(condition: Condition) -> int:
-    """Number of comparisons in it."""
+    """Number of comparisons in a condition, nested ones included."""
     if isinstance(condition, Comparison):
         return 1
     if isinstance(condition, Not):
@@ -354,7 +354,7 @@ def _place_of(piece: str, text: str, start: int, end: int) -> int:
 
 
 def _piece(text: str) -> re.Pattern[str]:
-    """A piece without repetitions as a regular expression."""
+    """Regular expression for a piece of a LIKE pattern without `%` and `*`; `_` matches any character."""
     return re.compile("".join("." if one == "_" else re.escape(one) for one in text), re.DOTALL)
 
 

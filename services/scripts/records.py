@@ -37,7 +37,7 @@ class RecordProblem(StrEnum):
 
 
 class RecordError(ValueError):
-    """The operation is not possible with this list."""
+    """The operation is not possible with these records; `found` is the name or text at fault."""
 
     def __init__(
         self, problem: RecordProblem, found: str = "", *, columns: Sequence[str] = (), row: int = 0, value: str = ""

@@ -25,7 +25,7 @@ class NotKeepable(ValueError):
 
 
 class TooLarge(ValueError):
-    """The value is larger than the limit, `most_bytes`."""
+    """The value as JSON is larger than the limit, `most_bytes`."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(most_bytes)

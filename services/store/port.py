@@ -93,7 +93,7 @@ class StoreClosed(StoreError):
 
 
 class StoreHealth(NamedTuple):
-    """Whether the store can be used."""
+    """Whether the store can be used, as returned by Store.health."""
 
     problem: str | None
     """Why nothing can be written now; None if writing works."""

@@ -59,7 +59,7 @@ class OperatorConnection:
         self._connection.close()
 
     def rows(self, query: Query) -> list[Mapping[str, Any]]:
-        """The rows of `query`. Raises ReaderError."""
+        """The committed rows of `query`, as mappings by column name. Raises ReaderError."""
         compiled = self._compiler.compiled(query.statement)
         return self._connection.rows(compiled.sql, compiled.bind(query.values))
 

@@ -25,7 +25,7 @@ from services.times.time_formatting import clock, distance, in_words, moment
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """The member who makes a request, and where."""
+    """The member who makes a request, in which chat, when, and with which role."""
 
     chat: ChatRef
     is_group: bool
@@ -114,7 +114,7 @@ class NoSuchReminder(LookupError):
 
 
 class SeveralReminders(LookupError):
-    """More than one reminder matches; see `candidates`."""
+    """More than one reminder matches: `candidates`."""
 
     def __init__(self, candidates: Sequence[Timer]) -> None:
         super().__init__(len(candidates))

@@ -90,7 +90,7 @@ def once_at(wall: str, zone: str) -> When:
 
 
 class WhenReader:
-    """Parses times in words to rules."""
+    """Parses times in words or cron expressions to a When."""
 
     def __init__(self, times: Times, usual_time: time = _NINE) -> None:
         """`usual_time`: the default time of day."""
@@ -316,17 +316,18 @@ class Schedules:
         return [await self._listed(timer) for timer in found]
 
     async def pause(self, chat: ChatRef, number: int, *, private_to: MemberRef | None, call_key: str) -> Timer:
-        """Pause it until it is resumed. Raises NoSuchSchedule."""
+        """Pause the schedule with that number until it is resumed, and return it. Raises NoSuchSchedule."""
         return await self._timetable.pause(await self._find(chat, number, private_to), call_key=call_key)
 
     async def resume(self, chat: ChatRef, number: int, *, private_to: MemberRef | None, call_key: str) -> Timer:
-        """Resume it with its next occurrence. Raises NoSuchSchedule, and BadRule if no occurrence is left."""
+        """Resume the schedule with that number, with its next occurrence, and return it. Raises NoSuchSchedule, and
+        BadRule if no occurrence is left."""
         return await self._timetable.resume(await self._find(chat, number, private_to), call_key=call_key)
 
     async def remove(
         self, chat: ChatRef, number: int, *, by: MemberRef, private_to: MemberRef | None, call_key: str
     ) -> Timer:
-        """Remove it; returns its previous state. Raises NoSuchSchedule and SetElsewhere."""
+        """Remove the schedule with that number; returns its previous state. Raises NoSuchSchedule and SetElsewhere."""
         for removed in await self._timetable.removed_by(chat, call_key):
             return removed.timer
         timer = await self._find(chat, number, private_to)
@@ -377,7 +378,7 @@ class Schedules:
         return done
 
     async def declared(self, origin: str) -> Sequence[str]:
-        """The names of the schedules of `origin`."""
+        """The names of all schedules of `origin`, including ended ones."""
         return list(await self._declared(origin))
 
     async def declare(self, origin: str, name: str, schedule: DeclaredSchedule | None) -> Timer | None:

@@ -323,7 +323,7 @@ class Place:
 
 
 class UnknownPlace(LookupError):
-    """Unknown place name; `similar` are known names."""
+    """No place has this name; `similar` are known names close to it."""
 
     def __init__(self, name: str, similar: Sequence[str]) -> None:
         super().__init__(name)

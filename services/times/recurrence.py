@@ -132,7 +132,7 @@ FARTHEST_YEARS = 100
 
 
 class Unit(StrEnum):
-    """Unit of a calendar step."""
+    """Unit of the step of a calendar rule."""
 
     DAY = "day"
     WEEK = "week"
@@ -203,7 +203,7 @@ def _between(
 
 
 def _walls(rule: Calendar, walls: CronWalls, after: datetime) -> Iterator[datetime]:
-    """Wall times of `rule` after the naive `after`."""
+    """Naive wall times of `rule` after `after`, for at most 100 years, on days that its step permits."""
     cursor = after
     if rule.first is not None and cursor.date() < rule.first:
         cursor = datetime.combine(rule.first, time()) - SECOND

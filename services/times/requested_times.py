@@ -21,7 +21,7 @@ _MINUTE_SECONDS = 60
 
 
 class Repeat(StrEnum):
-    """Recurrence in a model's fields."""
+    """Kind of recurrence in a model's fields."""
 
     NONE = "none"
     DAILY = "daily"
@@ -35,7 +35,7 @@ class Repeat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestedTime:
-    """Requested time. Empty fields are unspecified."""
+    """Time as requested in words, in a model's fields, or both. Empty fields are unspecified."""
 
     words: str = ""
     at: str = ""

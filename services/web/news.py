@@ -129,7 +129,7 @@ class StaleFeed:
 
 @dataclass(frozen=True, slots=True)
 class Headlines:
-    """News items with the feeds that failed."""
+    """Result of `News.latest`: items, and the feeds that failed."""
 
     items: Sequence[NewsItem]
     """Newest first; items without a date last."""
@@ -167,7 +167,7 @@ class News:
 
     @property
     def usual_count(self) -> int:
-        """Default number of items; 0 without feeds."""
+        """Default number of items from the settings; 0 without feeds."""
         return self._settings.items if self._feeds else 0
 
     def is_configured(self, _bot: str) -> bool:

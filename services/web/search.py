@@ -279,5 +279,5 @@ def _referred_to(text: str, sources: Sequence[Hit]) -> Sequence[Hit]:
 
 
 def _unnumbered(sources: Sequence[Hit]) -> Iterator[Hit]:
-    """Pages of a text without references: numbers removed."""
+    """Pages with a URL, for a text without references: their numbers are set to 0."""
     return (replace(hit, number=0) for hit in sources if hit.url)

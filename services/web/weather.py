@@ -21,7 +21,7 @@ DAYS_AHEAD = 7
 
 
 class Sky(StrEnum):
-    """Groups of WMO weather codes."""
+    """Weather conditions, as groups of WMO weather codes."""
 
     CLEAR = "clear"
     PARTLY_CLOUDY = "partly_cloudy"

@@ -64,7 +64,7 @@ class Slot:
 
 
 def slots_of(parameters: JsonObject) -> dict[str, Slot]:
-    """Slots of a function by parameter name."""
+    """Slots of a function by parameter name, from the JSON Schema of its parameters."""
     required = set(parameters.get("required", ()))
     properties: Mapping[str, JsonObject] = parameters.get("properties", {})
     return {name: _slot(name, schema, required=name in required) for name, schema in properties.items()}
@@ -239,7 +239,7 @@ class FunctionFacts:
 
 
 class Lexicon:
-    """Word usage across all functions of an offer."""
+    """Word usage across all functions of an offer, for the weights of words, and the facts of each function."""
 
     def __init__(self, functions: Sequence[OfferedFunction]) -> None:
         self._count = len(functions)

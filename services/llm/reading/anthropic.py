@@ -117,7 +117,7 @@ class _Collected:
             self.head["usage"] = {**(before if isinstance(before, dict) else {}), **usage}
 
     def as_message(self) -> JsonObject:
-        """The message as sent without streaming."""
+        """The message in the form that the API returns without streaming."""
         return {**self.head, "content": [block.as_json() for _, block in sorted(self.blocks.items())]}
 
 

@@ -201,7 +201,7 @@ class _Collected:
                 last[name] = value
 
     def as_completion(self) -> JsonObject:
-        """The completion as sent without streaming."""
+        """The completion in the form that the API returns without streaming."""
         message: JsonObject = {name: "".join(parts) for name, parts in self.texts.items()}
         message.update(self.fields)
         if self.details:

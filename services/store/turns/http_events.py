@@ -98,7 +98,7 @@ def find(chat: str, native_id: str, viewer: Viewer) -> Query:
 
 
 def event_of(row: Row) -> Event:
-    """The Event in a row of these queries."""
+    """Convert a row of `after`, `newest` or `find` to an Event."""
     return Event(row["id"], row["body"])
 
 

@@ -45,7 +45,7 @@ Index(
 
 
 class Event(NamedTuple):
-    """Identity and sender of an event."""
+    """Identity and sender of a received event; `key` is the same for a redelivery."""
 
     key: str
     chat: str
@@ -218,7 +218,7 @@ def waiting() -> Query:
 
 
 def retried() -> Query:
-    """Unclaimed retries: `id`, `body`, `question_id`."""
+    """Turns to be retried that no process has claimed, oldest first: `id`, `body`, `question_id`."""
     return _RETRIED.query()
 
 

@@ -30,7 +30,7 @@ class Unreachable(StoreError):
 
 
 class Held(NamedTuple):
-    """Another process is the leader."""
+    """The lease as held by another process, the leader."""
 
     holder: str
     left_ms: int

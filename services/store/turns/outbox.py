@@ -136,12 +136,12 @@ def drop_unsent(id: int, problem: str) -> Write:
 
 
 def retried() -> Query:
-    """Unclaimed retries, all columns, in order."""
+    """Messages to be retried that no process has claimed, all columns, in order."""
     return _RETRIED.query()
 
 
 def keys(turn_id: int) -> Query:
-    """The `key` of each message of that turn."""
+    """The `key` of each message that the turn put into the outbox."""
     return _KEYS.query(first_key=f"{turn_id}:", after_keys=f"{turn_id};")
 
 

@@ -95,5 +95,5 @@ def get(chat: str, member: str, now_ms: int) -> Query:
 
 
 def forget_member_state(now_ms: int) -> Write:
-    """Delete a batch of expired states."""
+    """Delete a batch of members' states that have expired."""
     return _FORGET_MEMBER_STATE.write(now_ms=now_ms)

@@ -288,7 +288,7 @@ def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
 
 
 def _exists(text: str) -> bool:
-    """Whether the date, such as `2026-11-20`, exists."""
+    """Whether the calendar has the ISO date `text`, such as `2026-11-20`."""
     try:
         date.fromisoformat(text)
     except ValueError:

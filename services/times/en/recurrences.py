@@ -331,8 +331,8 @@ def _bounds(spot: RuleContext) -> Parts:
 
 
 def _except(spot: RuleContext, at: int) -> Parts:
-    """Part for the weekdays excluded from a recurrence; holidays give the problem SEVERAL, because a rule cannot
-    exclude them."""
+    """Part for the weekdays excluded from a recurrence, which are named at `at`; holidays give the problem SEVERAL,
+    because a rule cannot exclude them."""
     line, today = spot.line, spot.moment.today
     while line.words[at] in ("on", "for", "the"):
         at += 1

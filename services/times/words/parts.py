@@ -102,7 +102,7 @@ class Part(TypedDict, total=False):
 
 
 def without(part: Part, *names: str) -> Part:
-    """Copy of `part` without `names`."""
+    """Copy of `part` without the keys `names`; missing ones are ignored."""
     left = part.copy()
     for name in names:
         left.pop(name, None)  # type: ignore[misc]  # no key is required
@@ -157,7 +157,7 @@ class Moment:
 
 
 def midnight(day: date) -> datetime:
-    """Naive start of a day."""
+    """Naive datetime of the start of `day`."""
     return datetime(day.year, day.month, day.day)  # noqa: DTZ001 - wall times have no zone
 
 
@@ -285,7 +285,7 @@ def weekend_span(which: int, today: date) -> Span:
 
 
 def one_day(day: date) -> Span:
-    """Span of a single day."""
+    """Span of the single day `day`."""
     return Span(day, day + _DAY, Grain.DAY)
 
 

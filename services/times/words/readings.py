@@ -16,7 +16,7 @@ _DAYS_AHEAD = 366 * 9
 
 
 class TimeProblem(StrEnum):
-    """Reason why a time cannot become a rule."""
+    """Reason why a time in words cannot become a rule."""
 
     PAST = "past"
     NO_SUCH = "no_such"
@@ -220,7 +220,7 @@ class Grain(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """Duration: calendar months and days, and elapsed seconds."""
+    """Length of time: calendar months and days, and elapsed seconds; may be negative."""
 
     months: int = 0
     days: int = 0

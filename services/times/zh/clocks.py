@@ -23,7 +23,7 @@ class DayPart:
 
     @property
     def default(self) -> time:
-        """The usual hour as a time."""
+        """The usual hour of an event in this part of the day."""
         return time(self.usual % 24)
 
 
@@ -83,7 +83,7 @@ class Clock:
     """Whether the time is valid."""
 
     def seconds(self, hour: int | None = None) -> int:
-        """Seconds since midnight, optionally at a different `hour`."""
+        """Seconds since midnight of its day, with `hour` instead of its own hour if given; may exceed a day."""
         return (self.hour if hour is None else hour) * 3600 + self.minute * 60 + self.second
 
     def as_time(self) -> time:
