@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from config.chat_settings import is_allowed, matches
-from config.diagnostics import Code, Diagnostics, Position, did_you_mean
+from config.diagnostics import Code, Diagnostic, Diagnostics, Position, did_you_mean
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
 from config.wording import diagnostic_of, dotted
@@ -302,10 +304,11 @@ def check_settings(path: Path, environment: Mapping[str, str]) -> tuple[Settings
         elif not document.faults:
             document.add_diagnostic(Position(1, 1), Code.NOT_A_MAPPING, "is empty")
         return None, document.faults.in_order()
+    own = frozenset(document.value)
     document.value = {**ENVIRONMENT_DEFAULTS, **document.value}
     fill_references(document, environment)
     check_consistency(document)
-    settings = _validated(document, _folder_of(path))
+    settings = _validated(document, _folder_of(path), own)
     if settings is not None:
         warn_of_surprises(settings, document)
     diagnostics = _without_misreadings(document.faults).in_order()
@@ -317,16 +320,34 @@ def _folder_of(path: Path) -> Path:
     return path.absolute().parent
 
 
-def _validated(document: YamlDocument, folder: Path) -> Settings | None:
+def _validated(document: YamlDocument, folder: Path, own: Collection[str]) -> Settings | None:
+    """The settings; None after adding a diagnostic for each error. `own`: the sections that the file has; an error in
+    another one names the environment variable that it comes from."""
     try:
         return Settings.model_validate(document.value, context=folder)
     except ValidationError as error:
         document.faults.extend(
-            diagnostic_of(document, details)
+            _with_variable(diagnostic_of(document, details), details["loc"], own)
             for details in error.errors(include_url=False)
             if not document.is_unknown(details["loc"])
         )
         return None
+
+
+def _with_variable(found: Diagnostic, location: Sequence[int | str], own: Collection[str]) -> Diagnostic:
+    """`found`, with the environment variable that the value comes from if the file does not have it."""
+    if not location or location[0] in own:
+        return found
+    value: Any = ENVIRONMENT_DEFAULTS
+    try:
+        for step in location:
+            value = value[step]
+    except (LookupError, TypeError):
+        return found
+    variable = re.match(r"\$\{(\w+)", value) if isinstance(value, str) else None
+    if variable is None:
+        return found
+    return replace(found, message=f"{found.message}; it comes from the environment variable {variable[1]}")
 
 
 def _without_misreadings(faults: Diagnostics) -> Diagnostics:

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urljoin
 
 import orjson
 from pydantic import PydanticUserError, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from services.refs import JsonObject
 
@@ -476,11 +478,20 @@ _LATE = re.compile(r"https?://json-schema\.org/draft/20(19-09|20-12)/schema#?")
 _TO_THE_LATEST = re.compile(r"https?://json-schema\.org/draft/2020-12/schema(#.*)?")
 
 
+class _SchemaOfTypes(GenerateJsonSchema):
+    """pydantic's JSON Schema, with a decimal number as a number only, since models and members write it so."""
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        described = super().decimal_schema(schema)
+        number: JsonSchemaValue = described.get("anyOf", [described])[0]
+        return number
+
+
 def schema_of(arguments: Any) -> JsonObject:
     """Schema of a pydantic model or a dataclass, in the form for models. Raises UnusableSchema for recursive types and
     for types without a JSON form."""
     try:
-        generated = TypeAdapter(arguments).json_schema()
+        generated = TypeAdapter(arguments).json_schema(schema_generator=_SchemaOfTypes)
     except PydanticUserError as error:
         raise UnusableSchema(f"{arguments!r} cannot be described to a model: {error.message}") from None
     schema = cleaned(generated)

@@ -262,6 +262,7 @@ _LEADING = frozenset(listed("the a an my our that some between among 在 从"))
 _OPEN = frozenset(listed("the a an my our your this that"))
 """Words that cannot end a value: the text continues outside the slot."""
 _BEFORE_TIMES = frozenset(listed("at on by in for around"))
+_BEFORE_AMOUNTS = frozenset(listed("in a an half"))
 _Range = tuple[int, int]
 """First and last word of an inclusive range."""
 
@@ -339,10 +340,15 @@ def _is_bare_number(utterance: Utterance, whole: _Range) -> bool:
 
 
 def _fitting(utterance: Utterance, span: Span) -> _Range | None:
-    """Range from the first to the last word that looks like a value; drops prepositions around it. None if no word
-    does."""
+    """Range from the first to the last word that looks like a value, or None; drops prepositions around it, but not the
+    words of an amount of time: `in an hour`."""
     fitting = [at for at in range(span.first, span.last + 1) if fits(utterance.words[at], span.slot)]
-    return (fitting[0], fitting[-1]) if fitting else None
+    if not fitting:
+        return None
+    first = fitting[0]
+    while span.slot.kind is SlotKind.TIME and first and utterance.words[first - 1].text in _BEFORE_AMOUNTS:
+        first -= 1
+    return first, fitting[-1]
 
 
 def _parted(utterance: Utterance, whole: _Range) -> tuple[_Range | None, _Range | None]:
