@@ -127,7 +127,8 @@ class _Request:
 
 
 class Failover:
-    """ChatModel that tries `models` in order. `ModelAnswer.by` names the model that answered."""
+    """ChatModel that tries `models` in order, skipping those that its circuit breakers have paused after failures.
+    `ModelAnswer.by` names the model that answered."""
 
     name = "failover"
 

@@ -237,7 +237,7 @@ def answer_to_json(answer: ModelAnswer) -> JsonObject:
 
 
 def answer_from_json(data: JsonObject) -> ModelAnswer:
-    """Deserialize an answer from `answer_to_json`. Raises KeyError for a missing field."""
+    """Deserialize an answer from `answer_to_json`. Raises KeyError for a missing field except `by`."""
     return ModelAnswer(
         text=data["text"],
         calls=tuple(call_from_json(call) for call in data["calls"]),
@@ -264,7 +264,8 @@ def call_to_json(call: ToolCall) -> JsonObject:
 
 
 def call_from_json(data: JsonObject) -> ToolCall:
-    """Deserialize a call from `call_to_json`. Raises KeyError for a missing field."""
+    """Deserialize a call from `call_to_json`. Raises KeyError for a missing field, and ValueError for an unknown
+    fault."""
     fault = data["fault"]
     return ToolCall(
         id=data["id"],
@@ -289,7 +290,7 @@ def message_to_json(message: ModelMessage) -> JsonObject:
 
 
 def message_from_json(data: JsonObject) -> ModelMessage:
-    """Deserialize a message from `message_to_json`. Raises KeyError for a missing field."""
+    """Deserialize a message from `message_to_json`. Raises KeyError for a missing field except `by`."""
     return ModelMessage(
         role=data["role"],
         content=data["content"],

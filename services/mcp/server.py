@@ -68,7 +68,7 @@ class McpServer:
 
     async def run(self) -> None:
         """Maintain the connection until cancelled: open it to list unknown tools, reopen it after a loss, and close it
-        when idle."""
+        when idle. Ends with `refuse` and a closed connection."""
         self._connection.allow()
         try:
             with self._pins.watched(self._settings.name, self._pins_changed), suppress(Superseded):

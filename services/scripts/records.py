@@ -183,8 +183,9 @@ def grouped(
 
 def pivoted(rows: Sequence[JsonValue], down: str, across: str, field: str, how: Total) -> list[JsonObject]:
     """Pivot table: one map for each value of the field `down`, with a column for each value of `across` that has the
-    aggregate of `field`; if empty, 0 for a sum or count, else NULL. Without `across` the only column is `field`. Every
-    map also has the value as `row_header`. Raises RecordError as `grouped` does, and above 200 columns."""
+    aggregate of `field`; without values it is 0 for a sum, average or count, else NULL. Without `across` the only
+    column is `field`. Every map also has the value as `row_header`. Raises RecordError as `grouped` does, and above 200
+    columns."""
     of_across = field_getter(across) if across else None
     columns = list(_columns(rows, across, of_across)) if of_across else [field]
     groups = grouped(rows, [down], {})
@@ -239,7 +240,7 @@ def _check_cells(count: int) -> None:
 
 
 class _Growing:
-    """Rows of a result, with a check of the limits."""
+    """Rows of a result, limited to 50,000 rows and 100,000 cells."""
 
     def __init__(self) -> None:
         self.rows: list[JsonObject] = []

@@ -249,11 +249,11 @@ class Reminders:
         return await self._timetable.add(drafts, call_key=call_key, most_per_owner=self.most_per_member)
 
     async def added_by(self, *call_keys: str) -> list[Timer]:
-        """Reminders created by these calls, for a repeated call; empty if it is the first."""
+        """Reminders created by these calls, for a repeated call; empty for a first call."""
         return [timer for key in call_keys for timer in await self._timetable.added_by(key)]
 
     async def removed_by(self, chat: ChatRef, *call_keys: str) -> list[Removed]:
-        """Reminders of the chat removed by these calls, for a repeated call; empty if it is the first."""
+        """Reminders of the chat removed by these calls, for a repeated call; empty for a first call."""
         return [one for key in call_keys for one in await self._timetable.removed_by(chat, key)]
 
     async def of_id(self, timer_id: int) -> Timer | None:

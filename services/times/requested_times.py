@@ -221,7 +221,8 @@ class _Start:
         return start.within_reach(text)
 
     def within_reach(self, text: str) -> _Start:
-        """Return self. Raises TimeNotUnderstood near the ends of the calendar, where date arithmetic would overflow."""
+        """Return self. Raises TimeNotUnderstood for a year outside 1000 to 9000, where date arithmetic would
+        overflow."""
         if not 1000 <= self.wall.year <= 9000:
             raise TimeNotUnderstood(text)
         return self

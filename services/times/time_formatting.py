@@ -219,7 +219,7 @@ def _days_of(fields: Sequence[str]) -> _Days:
 
 
 def _period(calendar: Calendar, days: _Days, texts: Phrases) -> str:
-    """Describe the days of the rule and its step. Raises _NotInWords."""
+    """Describe the days of the rule and its step. Raises _NotInWords for combinations without a phrase."""
     match days:
         case _Days(None, None, None, None):
             return _every("day", Unit.DAY, calendar, texts)

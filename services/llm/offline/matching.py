@@ -328,7 +328,8 @@ def _raw_texts(
 
 
 def _end_before_a_time(utterance: Utterance, span: Span, spans: Sequence[Span]) -> int:
-    """Last word of a text, without the preposition of a directly following time: `pizza at` before `7pm`."""
+    """Index of the last word of a text, without the preposition of a directly following time: `pizza at` before
+    `7pm`."""
     is_followed = any(one.slot.kind is SlotKind.TIME and one.first == span.last + 1 for one in spans)
     loses_one = is_followed and span.last > span.first and utterance.words[span.last].text in _BEFORE_TIMES
     return span.last - loses_one

@@ -146,8 +146,8 @@ def _sample(slot: Slot) -> str:
 
 
 def _in_words(matches: Sequence[Match], phrases: Phrases) -> str:
-    """Suggest functions that score at least NAME_THRESHOLD, by their commands; without suggestions explain how to
-    connect a model."""
+    """Text that suggests functions that score at least NAME_THRESHOLD, have commands and are set up, by their commands;
+    without suggestions explain how to connect a model."""
     guesses = [
         match.function.commands
         for match in matches

@@ -239,7 +239,8 @@ def _of_tags(source: str, notation: Notation, schema: JsonObject) -> JsonObject 
 
 
 def _stated(schema: JsonObject | None, is_text: str | None) -> JsonObject:
-    """Schema of a value; a value marked as not text is parsed as JSON types."""
+    """Schema for parsing a value: `schema`, empty if unknown; for a value marked as no text any JSON type but
+    string."""
     if is_text == "false":
         return {"type": ["integer", "number", "boolean", "null", "object", "array"]}
     return schema or {}

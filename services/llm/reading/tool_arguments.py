@@ -48,8 +48,8 @@ def read_arguments(value: JsonValue) -> tuple[Reading, ...]:
 
 
 def loads_unique(text: str) -> JsonValue:
-    """Decode JSON without loss. Raises ValueError for duplicate keys and integers beyond 64 bits, and RecursionError
-    for excessive nesting."""
+    """Decode JSON without loss. Raises ValueError for invalid JSON, duplicate keys and integers beyond 64 bits, and
+    RecursionError for excessive nesting."""
     return _EXACT.decode(text)
 
 

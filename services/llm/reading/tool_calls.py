@@ -94,7 +94,8 @@ def _read_entry(raw: JsonValue) -> _Entry | None:
 
 
 def _calls_of(entry: _Entry) -> Iterable[ToolCall]:
-    """Calls of an entry: several if the server or the model combined them."""
+    """Calls of an entry: several, with numbered ids, if the server or the model combined them. Unreadable arguments
+    give a call with a fault."""
     name = plain_name(entry.name)
     readings = read_arguments(entry.arguments)
     if name == _PARALLEL and len(readings) == 1:

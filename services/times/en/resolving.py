@@ -304,7 +304,7 @@ def _yearly(repeats: Repeats, holiday: str, moment: Moment) -> Repeats | None:
 
 
 def _within(repeats: Repeats, span: Span, moment: Moment) -> Repeats | None:
-    """`repeats` limited to a period (`every day next week`); None for a single other day."""
+    """`repeats` limited to a period (`every day next week`); None for a single day other than today."""
     if span.end - span.start == _DAY:
         return repeats if span.start == moment.today else None
     return replace(repeats, first=max(span.start, moment.today), until=midnight(span.end) - _MINUTE)
