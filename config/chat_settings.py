@@ -214,8 +214,8 @@ def _function(entries: Sequence[tuple[str, FunctionSettings]]) -> ResolvedFuncti
 
 
 def _entries(settings: Settings, chat_key: str) -> _Entries:
-    """Entries of `chats.settings` that match the chat, most specific first: the exact key, then fewer `*` and longer
-    patterns."""
+    """Entries of `chats.settings` that match the chat, most specific first: the exact key, then patterns with more
+    characters other than `*`."""
     fitting = [pattern for pattern in settings.chats.settings if matches(pattern, chat_key)]
     fitting.sort(key=lambda pattern: (pattern != chat_key, pattern.count("*") - len(pattern)))
     return [(f"chats.settings.{pattern}", settings.chats.settings[pattern]) for pattern in fitting]

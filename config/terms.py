@@ -124,7 +124,7 @@ def is_timezone(text: str) -> bool:
 
 
 def host_and_port(text: str) -> tuple[str, int | None] | None:
-    """Host and port of `host` or `host:port`, the host in lower case and an IPv6 address in brackets; The port is None
+    """Host and port of `host` or `host:port`, the host in lower case and an IPv6 address in brackets; the port is None
     if missing. None for any other text."""
     found = _AUTHORITY.fullmatch(text.lower()) if text.isascii() else None
     if found is None:

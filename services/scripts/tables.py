@@ -42,7 +42,7 @@ class TableLimits:
 
 
 class TableFull(Exception):
-    """A table would exceed its rows or bytes, or there would be too many tables."""
+    """A table would exceed its rows or bytes, or there would be too many tables. `of` is the limit."""
 
     def __init__(self, of: Overflow) -> None:
         super().__init__(of)
