@@ -28,7 +28,8 @@ _UNIQUE: tuple[tuple[Location, str], ...] = (
 
 
 def check_consistency(document: YamlDocument) -> None:
-    """Add errors to `document` for settings that contradict each other."""
+    """Add errors to `document` for settings that contradict each other or name unknown bots, models or chats. Needs no
+    valid document."""
     _ambiguous_keys(document)
     _duplicate_names(document)
     _unknown_bots(document)
@@ -285,7 +286,8 @@ class SettingsInvalid(Exception):
 
 
 def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
-    """Load the settings in the file `path`, with references filled from `environment`. Raises SettingsInvalid."""
+    """Load the settings in the file `path`, with references filled from `environment`. Raises SettingsInvalid with all
+    findings if there is an error; warnings are dropped."""
     settings, diagnostics = check_settings(path, environment)
     if settings is None:
         raise SettingsInvalid(diagnostics)
@@ -293,7 +295,8 @@ def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
 
 
 def check_settings(path: Path, environment: Mapping[str, str]) -> tuple[Settings | None, Diagnostics]:
-    """The settings in the file `path`, or None if it has errors; and all errors and warnings."""
+    """The settings in the file `path`, or None if it has errors; and all errors and warnings, sorted. Raises nothing
+    for an unreadable file."""
     document = read_yaml_file(path)
     if not isinstance(document.value, dict):
         if document.value is not None:
@@ -348,7 +351,8 @@ def _with_variable(found: Diagnostic, location: Sequence[int | str], own: Collec
 
 
 def _without_misreadings(faults: Diagnostics) -> Diagnostics:
-    """Report only a wrong version: other findings may be valid in the release that the file is for."""
+    """Only the fault of a wrong version if there is one, else all faults: other findings may be valid in the release
+    that the file is for."""
     return Diagnostics(fault for fault in faults if fault.code == Code.WRONG_VERSION) or faults
 
 
@@ -379,8 +383,8 @@ def usable_part(path: Path, environment: Mapping[str, str]) -> Settings | None:
 
 
 def _take_out(rest: dict[str, Any], place: Sequence[int | str]) -> None:
-    """Delete the value at `place`, or the nearest existing container. A list is deleted as a whole, because deleting an
-    item would shift the positions after it."""
+    """Delete the value at `place` from `rest`, or the nearest existing container. A list is deleted as a whole, because
+    deleting an item would shift the positions after it."""
     held, key = rest, place[0]
     inner: Any = rest
     for one in place:

@@ -95,7 +95,7 @@ def _program(path: str, *options: str, most_operands: int | None = None) -> Prog
 
 
 def shipped_programs() -> dict[str, ProgramSettings]:
-    """Programs that only read files, with their options that keep this property."""
+    """Programs by name that only read files, with their options that keep this property."""
     return {
         "ls": _program(
             "/usr/bin/ls", "-a", "-A", "-l", "-h", "-1", "-t", "-r", "-S", "-R", "-F", "-d", "-s", "--all", "--reverse"

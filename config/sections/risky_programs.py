@@ -233,7 +233,8 @@ def runs_others(program: str) -> bool:
 
 
 def words_of(program: str) -> Program | None:
-    """How a program with that file name parses its arguments; None if none of them is known to be code."""
+    """How a program with that file name parses its arguments; None if it is not listed, or listed without arguments
+    that are code."""
     return next((found for name in _names(program) if (found := _PROGRAMS.get(name)) is not None), None)
 
 

@@ -18,7 +18,7 @@ _LINES = 1000
 
 @dataclass(frozen=True, slots=True)
 class KnownMember:
-    """A member known in a chat."""
+    """A member known in a chat, by identity and name."""
 
     ref: MemberRef
     name: str
@@ -35,7 +35,7 @@ class UnknownMember(LookupError):
 
 
 class SeveralMembers(LookupError):
-    """More than one member has that name."""
+    """More than one member has that name: `names` are their full names."""
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
         super().__init__(name)

@@ -46,14 +46,14 @@ except OSError as error:
 
 
 def by_prlimit(argv: Sequence[str], limits: Limits) -> list[str]:
-    """`argv` started by prlimit(1) inside the sandbox, where the process limit counts only the sandbox."""
+    """Arguments that start `argv` by prlimit(1) inside the sandbox, where the process limit counts only the sandbox."""
     values = {**_values(limits), "NPROC": limits.processes}
     return [PRLIMIT, *(f"--{name.lower()}={value}" for name, value in values.items()), "--", *argv]
 
 
 def by_python(argv: Sequence[str], limits: Limits) -> list[str]:
-    """`argv` started by a minimal Python without a sandbox. No process limit: the kernel would count all processes of
-    the user."""
+    """Arguments that start `argv` by a minimal Python that sets the limits, without a sandbox. No process limit: the
+    kernel would count all processes of the user."""
     named = " ".join(f"{name}={value}" for name, value in _values(limits).items())
     return [sys.executable, "-I", "-S", "-c", _SET_AND_BECOME, named, *argv]
 
@@ -159,7 +159,7 @@ _SIGNALS = range(1, 65)
 
 
 class Isolation(StrEnum):
-    """Isolation that a process needs."""
+    """Whether a process must, should or need not run in a sandbox."""
 
     REQUIRED = "required"  # do not run without a sandbox
     PREFERRED = "preferred"  # run without a sandbox if it is unavailable
@@ -209,7 +209,7 @@ class Sandbox:
 
     @property
     def settings(self) -> SandboxSettings:
-        """The current settings."""
+        """The settings last passed to `use`, or the initial ones."""
         return self._settings
 
     async def run(
@@ -220,8 +220,8 @@ class Sandbox:
         on_output: OnOutput | None = None,
     ) -> Finished:
         """Run `command` and return its result. A timeout or a cancelled caller kills it with its children. `on_output`
-        receives the kept output of both streams as it arrives and must not raise. Raises NotIsolated if isolation is
-        required but unavailable, and CannotStart."""
+        receives the kept output of both streams as it arrives and must not raise. `limits` are capped by the settings.
+        Raises NotIsolated if isolation is required but unavailable, and CannotStart."""
         async with self._places:
             settings = self._settings
             limits = _capped(limits, settings)
@@ -297,7 +297,8 @@ class Sandbox:
         )
 
     async def _bubblewrap(self, isolation: Isolation, settings: SandboxSettings) -> _Bubblewrap:
-        """Bubblewrap for the process; its path is None to run without isolation. Raises NotIsolated."""
+        """Bubblewrap for the process; its path is None to run without isolation. Raises NotIsolated if isolation is
+        required but unavailable; logs a warning, once, if it is only preferred."""
         required = Isolation.REQUIRED in (isolation, Isolation(settings.isolation))
         if isolation is Isolation.OFF and not required:
             return _Bubblewrap(None)
@@ -318,7 +319,8 @@ class Sandbox:
             return self._found
 
     async def _probe(self) -> _Bubblewrap:
-        """Test bubblewrap by running it: it may be installed but forbidden."""
+        """Find bubblewrap and test it by running `true`, first with the options of version 0.8: it may be installed but
+        forbidden."""
         found = shutil.which("bwrap", path=PATH)
         if found is None:
             return _Bubblewrap(None, problem=f"there is no bwrap in {PATH}: install the package bubblewrap")
@@ -338,7 +340,7 @@ class Sandbox:
 
 
 def _capped(limits: Limits, most: SandboxSettings) -> Limits:
-    """`limits`, capped by the settings."""
+    """Each of `limits`, or the limit in the settings if that is lower."""
     return Limits(
         timeout_seconds=min(limits.timeout_seconds, most.timeout_seconds),
         output_bytes=min(limits.output_bytes, most.output_kilobytes * 1000),
@@ -350,7 +352,8 @@ def _capped(limits: Limits, most: SandboxSettings) -> Limits:
 
 
 def _check(command: Command) -> None:
-    """Raises CannotStart for commands that the kernel or bubblewrap would reject."""
+    """Raises CannotStart for an empty command, NUL characters, and folders or readable paths that are relative or
+    missing."""
     if not command.argv:
         raise CannotStart("there is no program")
     if any("\0" in one for one in (*command.argv, *command.env, *command.env.values())):
@@ -363,10 +366,11 @@ def _check(command: Command) -> None:
 
 
 def _environment(command: Command, home: str) -> dict[str, str]:
-    """Complete environment of the process."""
+    """Complete environment of the process: PATH, LANG, HOME and TMPDIR (both `home`), overridden by the command's."""
     return {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, "TMPDIR": home, **command.env}
 
 
 def _unwrapped(code: int) -> int:
-    """Convert bubblewrap's exit code, which is 128 plus the number for a signal, as in shells."""
+    """Convert bubblewrap's exit code: 128 plus a signal number, as in shells, becomes the negative number; others are
+    unchanged."""
     return 128 - code if code - 128 in _SIGNALS else code

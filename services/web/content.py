@@ -16,7 +16,7 @@ _MOST_MARKUP = 50_000
 
 
 class _Words(HTMLParser):
-    """Collects the visible text."""
+    """HTML parser that collects the visible text in `parts`, with spaces between blocks."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -41,8 +41,8 @@ class _Words(HTMLParser):
 
 
 def text_of_html(markup: str, most_chars: int) -> str:
-    """Visible text of `markup` on one line, cut after a word to at most `most_chars` characters. Plain text is returned
-    unchanged."""
+    """Visible text of `markup` on one line, cut after a word to at most `most_chars` characters. Scripts, styles and
+    markup after 50,000 characters are left out."""
     words = _Words()
     words.feed(markup[:_MOST_MARKUP])
     words.close()
@@ -50,13 +50,14 @@ def text_of_html(markup: str, most_chars: int) -> str:
 
 
 def one_line(text: str, most_chars: int) -> str:
-    """`text` on one line without control characters, cut after a word to at most `most_chars` characters."""
+    """`text` on one line without control characters, cut like `shortened`."""
     spaced = "".join(sign if sign.isprintable() else " " for sign in text)
     return shortened(_SPACE.sub(" ", spaced).strip(), most_chars)
 
 
 def shortened(text: str, most_chars: int) -> str:
-    """Cut `text` after a word to at most `most_chars` characters; a cut text ends with an ellipsis."""
+    """Cut `text` to at most `most_chars` characters, after a word unless that would lose more than half; a cut text
+    ends with an ellipsis."""
     if len(text) <= most_chars:
         return text
     cut = text[: most_chars - 1]
@@ -87,5 +88,5 @@ def media_type_in(url: str) -> str:
 
 
 def data_url(content: bytes, media_type: str) -> str:
-    """Encode `content` as a `data:` URL."""
+    """Encode `content` as a base64 `data:` URL."""
     return f"data:{media_type};base64,{base64.b64encode(content).decode('ascii')}"

@@ -34,7 +34,8 @@ def _anybody(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WebLimits:
-    """Limits of one exchange, redirects included."""
+    """Limits of one exchange, redirects included: whole time, time to connect, decompressed bytes of the body, and
+    number of redirects."""
 
     timeout_seconds: float = 15.0
     connect_timeout_seconds: float = 5.0
@@ -55,7 +56,7 @@ class WebAnswer:
     """Validator for a conditional request, as is `etag`: an unchanged resource raises a WebError with status 304."""
 
     def json(self) -> JsonValue:
-        """Parse the body as JSON. Raises WebError."""
+        """Parse the body as JSON. Raises WebError (failed) if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError as error:
@@ -64,7 +65,7 @@ class WebAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """Request to one hop of a redirect chain."""
+    """Request to one hop of a redirect chain: HTTP method, target, headers by lower-case name, and body."""
 
     method: str
     target: Target
@@ -122,18 +123,20 @@ class WebClient:
     async def get(
         self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> WebAnswer:
-        """GET `url` with `query` added. Raises WebError."""
+        """GET `url` with `query` added. Raises WebError, also for a status other than 2xx."""
         return await self._exchange("GET", _with_query(url, query), headers, b"")
 
     async def get_json(
         self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> JsonValue:
-        """GET `url` and parse the response as JSON. Raises WebError."""
+        """GET `url` and parse the response as JSON. Raises WebError, also for a status other than 2xx or a body that is
+        not JSON."""
         wanted = {"accept": "application/json", **(headers or {})}
         return (await self.get(url, query=query, headers=wanted)).json()
 
     async def post_json(self, url: str, body: JsonValue, *, headers: Mapping[str, str] | None = None) -> JsonValue:
-        """POST `body` as JSON and parse the response as JSON. Raises WebError."""
+        """POST `body` as JSON and parse the response as JSON. Raises WebError, also for a status other than 2xx or a
+        body that is not JSON."""
         sent = {"accept": "application/json", "content-type": "application/json", **(headers or {})}
         encoded = json.dumps(body, ensure_ascii=False).encode()
         return (await self._exchange("POST", url, sent, encoded)).json()
@@ -148,8 +151,9 @@ class WebClient:
         may_ask: MayAsk = _anybody,
         limits: WebLimits | None = None,
     ) -> WebAnswer:
-        """Send any request. `may_ask` checks the host of each hop; `limits` replace the client's. Raises WebError, with
-        `is_unknown` if the request may have taken effect."""
+        """Send any request. `may_ask` checks the host of each hop; `limits` replace the client's. Raises WebError for a
+        refused address, a failure, a timeout and a status other than 2xx, with `is_unknown` if the request may have
+        taken effect."""
         return await self._exchange(method, url, headers, body, may_ask, limits)
 
     async def close(self) -> None:
@@ -178,14 +182,15 @@ class WebClient:
             raise WebError(ErrorCode.TRANSIENT, slow, is_unknown=True) from error
 
     def _permitted(self, url: str, may_ask: MayAsk) -> Target:
-        """Parse `url`. Raises WebError if its host is not permitted."""
+        """Parse `url`. Raises WebError if the URL is invalid or `may_ask` rejects its host, which is then its
+        `barred`."""
         target = self._target(url)
         if not may_ask(target.host):
             raise WebError(ErrorCode.REFUSED, f"{target.host} may not be asked", barred=target.host)
         return target
 
     def _target(self, url: str) -> Target:
-        """Parse `url`; only the private origin may have a local name."""
+        """Parse and validate `url`. Raises WebError; only the private origin may have a local name."""
         if self._private_origin:
             target = read_url(url, local_names=True)
             if self._is_own(target):
@@ -217,7 +222,8 @@ class WebClient:
         raise WebError(ErrorCode.FAILED, f"{host} redirects more than {most} times", is_unknown=is_done)
 
     async def _send(self, request: _Request, limits: WebLimits) -> httpx2.Response:
-        """Response headers from the first checked address that accepts a connection."""
+        """Response headers from the first checked address that accepts a connection. Raises WebError if the host is
+        refused, no address accepts a connection, or the connection breaks."""
         import httpx2  # deferred: the import takes 100 ms
 
         if self._transport is None:
@@ -269,7 +275,8 @@ class WebClient:
 
 
 class _Body:
-    """Response body, limited to `most` bytes after decompression."""
+    """Response body, limited to `most` bytes after decompression of gzip. Raises WebError for another encoding, a
+    longer body and damaged data."""
 
     def __init__(self, target: Target, encoding: str, most: int) -> None:
         self._host = target.host

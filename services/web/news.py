@@ -30,7 +30,7 @@ _ROOT_WITHIN = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Item of a feed."""
+    """Item of a feed in plain text."""
 
     title: str
     link: str
@@ -41,7 +41,7 @@ class Entry:
 
 
 class NoFeed(ValueError):
-    """The bytes are not a feed."""
+    """The bytes are not RSS or Atom, or cannot be parsed."""
 
 
 def read_feed(body: bytes, content_type: str) -> list[Entry]:
@@ -73,7 +73,8 @@ def _entry(one: Mapping[str, Any]) -> Entry:
 
 
 def _plain(one: Mapping[str, Any], key: str, most_chars: int) -> str:
-    """Text of a field; a field declared as plain text may contain `<b>` literally."""
+    """Plain text of a field, cut to `most_chars` characters; a field declared as plain text may contain `<b>`
+    literally."""
     is_markup = one.get(f"{key}_detail", {}).get("type") != "text/plain"
     return (text_of_html if is_markup else one_line)(_text(one, key)[:_LONGEST_TEXT], most_chars)
 
@@ -106,7 +107,7 @@ _WORDS = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class NewsItem:
-    """News item."""
+    """News item of one feed, as `News.latest` returns it."""
 
     title: str
     source: str
@@ -120,7 +121,7 @@ class NewsItem:
 
 @dataclass(frozen=True, slots=True)
 class StaleFeed:
-    """A feed that failed to update; its cached entries are used."""
+    """A feed that failed to update; its cached entries, `age_seconds` old, are used."""
 
     name: str
     age_seconds: float
@@ -128,7 +129,7 @@ class StaleFeed:
 
 @dataclass(frozen=True, slots=True)
 class Headlines:
-    """News items with the feeds that failed."""
+    """Result of `News.latest`: items, and the feeds that failed."""
 
     items: Sequence[NewsItem]
     """Newest first; items without a date last."""
@@ -139,7 +140,7 @@ class Headlines:
 
 @dataclass(slots=True)
 class _Feed:
-    """State of one feed."""
+    """State of one feed: cached entries, validators, and times of reading and retry."""
 
     settings: FeedSettings
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -155,7 +156,7 @@ class _Feed:
 
 
 class News:
-    """Reads the configured feeds. A failing feed does not affect the others."""
+    """Reads the configured feeds, each at most once per `cache_seconds`. A failing feed does not affect the others."""
 
     def __init__(self, settings: NewsSettings, http: WebClient, clock: Clock, threads: Threads | None = None) -> None:
         self._settings = settings
@@ -166,7 +167,7 @@ class News:
 
     @property
     def usual_count(self) -> int:
-        """Default number of items; 0 without feeds."""
+        """Default number of items from the settings; 0 without feeds."""
         return self._settings.items if self._feeds else 0
 
     def is_configured(self, _bot: str) -> bool:
@@ -180,7 +181,7 @@ class News:
 
     async def latest(self, topic: str, count: int, language: str) -> Headlines:
         """At most `count` items for a chat in `language`. `topic` is a feed's topic or name, else words that an item
-        must contain; empty for all items."""
+        must contain; empty for all items. Failed feeds are listed in the result; nothing is raised for them."""
         feeds = self._for_language(language)
         wanted = topic.strip().casefold()
         fitting = [feed for feed in feeds if wanted in _called(feed.settings)]
@@ -205,7 +206,7 @@ class News:
         await self._http.close()
 
     async def problems(self) -> dict[str, str]:
-        """Error message of each feed that cannot be read, by name; for operators."""
+        """Error message of each feed that cannot be read, by feed name, for operators; empty if all can be read."""
         await asyncio.gather(*(self._refresh(feed) for feed in self._feeds))
         return {feed.settings.name: feed.problem for feed in self._feeds if feed.problem}
 
@@ -218,7 +219,8 @@ class News:
         return fitting or self._feeds
 
     async def _refresh(self, feed: _Feed) -> None:
-        """Request the feed unless its cache is fresh; concurrent callers wait for the same request."""
+        """Request the feed unless its cache is fresh or it failed less than a minute ago; a failure is logged and
+        stored in `problem`; concurrent callers wait for the same request."""
         async with feed.lock:
             if self._clock.monotonic() < feed.next_at:
                 return
@@ -248,7 +250,7 @@ class News:
 
 
 def _called(feed: FeedSettings) -> list[str]:
-    """Names by which people ask for the feed."""
+    """The feed's name and topics, case-folded: names by which people ask for it."""
     return [word.casefold() for word in (feed.name, *feed.topics)]
 
 
