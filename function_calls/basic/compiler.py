@@ -467,7 +467,8 @@ class BasicCompiler:
         return _result(tools, found, file)
 
     def _text(self, content: bytes) -> str:
-        """The decoded source. Raises ScriptError."""
+        """Decode the source as UTF-8, without a byte order mark. Raises ScriptError if it is larger than `source_bytes`
+        or not valid UTF-8."""
         if len(content) > self.source_bytes:
             message = f"the script has {len(content):,} bytes, more than the limit of {self.source_bytes:,}; split it"
             raise ScriptError(_FIRST, Code.TOO_LONG, message)

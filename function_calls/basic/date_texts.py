@@ -68,7 +68,7 @@ def read(text: str, zone: Callable[[], tzinfo | None]) -> Moment | None:
 
 
 def read_plain(text: str) -> Moment | None:
-    """Like `read`, but only for dates as NOW and TODAY format them."""
+    """Like `read`, but only for dates as NOW and TODAY format them; None for other texts."""
     if not 10 <= len(text) <= 19 or text[4] != "-" or not _PLAIN.fullmatch(text):
         return None
     return read(text, lambda: None)

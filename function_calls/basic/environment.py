@@ -83,7 +83,8 @@ class LastError(NamedTuple):
     message: str = ""
 
     def read(self, name: str) -> bool | int | str:
-        """The value of a field: a value of ERROR_NAMES."""
+        """The value of a variable of ERROR_NAMES: the number for `err`, the text for `error_message`, otherwise whether
+        there was an error."""
         if name == "err":
             return self.number
         return self.message if name == "error_message" else bool(self.number)

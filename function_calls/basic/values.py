@@ -80,7 +80,8 @@ def text_of(value: JsonValue) -> str:
 
 
 def as_number(value: JsonValue) -> int | float | None:
-    """The number, or the number a text spells (`12`, ` -3.5 `, `1,234.56`, `1e3`); TRUE is 1. None for other values."""
+    """The number, or the number a text spells (`12`, ` -3.5 `, `1,234.56`, `1e3`); TRUE is 1. None for other values.
+    Raises RunError for numbers that are too large."""
     kind = type(value)
     if kind is int or kind is float:
         return normalized_number(value)
@@ -257,7 +258,8 @@ def is_like(value: JsonValue, pattern: JsonValue) -> bool:
 
 
 def _same_inside(left: JsonValue, right: JsonValue) -> bool:
-    """Compare without recursion up to the first difference, since lists may be deeply nested."""
+    """Whether two values are equal. Compares without recursion up to the first difference, since lists may be deeply
+    nested. Raises RunError if they are too large."""
     pairs = [(left, right)]
     looked_at = 0
     while pairs:
@@ -280,7 +282,7 @@ def _same_inside(left: JsonValue, right: JsonValue) -> bool:
 
 
 def _fits(text: str, pattern: str) -> bool:
-    """Match with a bit set of all reachable positions in the pattern."""
+    """Whether the whole text matches the LIKE pattern. Keeps a bit set of all reachable positions in the pattern."""
     stays, any_one, of = 0, 0, dict[str, int]()
     place = 0
     for character in pattern:
@@ -402,7 +404,8 @@ def _whole_quotient(left: int | float, right: int | float) -> int | float:
 
 
 def _remainder(left: int | float, right: int | float) -> int | float:
-    """With the sign of the left side, as in traditional BASIC."""
+    """Remainder of the division, with the sign of the left side, as in traditional BASIC. Raises RunError if `right` is
+    0."""
     _refuse_zero(right)
     if type(left) is int and type(right) is int:
         return left - right * _cut(left, right)
@@ -551,7 +554,7 @@ def items_of(value: JsonValue) -> list[Any]:
 
 
 def _key_like(of: JsonObject, name: str) -> str | None:
-    """The key equal to the name, ignoring case."""
+    """The key equal to the name, if possible exactly, otherwise ignoring case; None if there is no such key."""
     if name in of:
         return name
     wanted = name.lower()

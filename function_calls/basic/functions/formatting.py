@@ -330,7 +330,8 @@ def _named(exact: Decimal, number: int | float, found: re.Match[str], language: 
 
 
 def _place(written: str | None, language: str) -> _Place:
-    """The region in brackets, or the default of the language."""
+    """Number format of the region in brackets, or the default of the language. Raises RunError for an unknown
+    region."""
     if not written:
         return _PLACES.get(_short(language), _PLACES["en"])
     key = written.lower().replace("_", "-")

@@ -123,7 +123,8 @@ async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Sched
 
 
 def _arguments(run: ScriptRun, name: str, given: Value) -> Mapping[str, Value]:
-    """Arguments of the scheduled tool. Raises RunError."""
+    """Arguments of the scheduled tool by name, from a single map (without NULL) or from values in the order of its
+    parameters. Raises RunError for an unknown tool or arguments that do not match."""
     values = given if isinstance(given, list) else []
     if len(values) == 1 and isinstance(values[0], Mapping):
         return {key: value for key, value in values[0].items() if value is not None}
@@ -166,7 +167,8 @@ def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When
 
 
 def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
-    """Parse a time. Raises UnclearWhen."""
+    """Parse a schedule such as `every day at 7:30` or a cron expression; a cron field for seconds is dropped. Raises
+    UnclearWhen."""
     words = " ".join(text.split())
     hours = _FROM_TO.fullmatch(words)
     if hours is not None:

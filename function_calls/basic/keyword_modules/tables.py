@@ -320,7 +320,7 @@ def _first(value: Value) -> Value:
 
 
 def _columns(fields: JsonObject) -> JsonObject:
-    """Values without a name are stored in columns named by position."""
+    """Rename fields without a name, `#1`, to columns named by position, `column1`; other fields are unchanged."""
     return {f"column{name[1:]}" if name.startswith("#") else name: value for name, value in fields.items()}
 
 

@@ -165,7 +165,8 @@ async def input_line(run: ScriptRun, prompt: Value = None) -> Value | Asks:
 
 
 def _parsed_answer(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock, times: Times) -> Value | Asks:
-    """The parsed answer, or the question again."""
+    """The parsed answer of the member, or the question again if it does not match. Raises RunError if it has been asked
+    again too often."""
     texts, said = run.call.profile.texts, run.answer or ""
     kind = ALIASES.get(kind, kind)
     heard = Answer(said, run.context.attachments, clock.now().astimezone(run.call.profile.timezone), times, texts)
@@ -193,7 +194,8 @@ def _texts(run: ScriptRun, choices: Value) -> list[str]:
 
 
 def _buttons(run: ScriptRun, kind: str, choices: Sequence[str]) -> tuple[Choice, ...]:
-    """Buttons for the answer."""
+    """Buttons for the answer: one for each choice up to a maximum, Yes and No for the kind `boolean`, otherwise
+    none."""
     if choices:
         return tuple(Choice(one[:_LABEL_CHARS], one) for one in choices[:_MOST_BUTTONS])
     if ALIASES.get(kind.casefold(), kind.casefold()) != "boolean":

@@ -332,7 +332,7 @@ class Blocks:
                 self._reading.fault(token.at, Code.SYNTAX, message)
 
     def while_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse WHILE … WEND."""
+        """Parse WHILE … WEND and append the loop to `into`. Raises ScriptError, or TooManyBlocks."""
         token = cursor.take()
         condition = self.header(cursor, lambda: self._read.expression(cursor)) or Literal(token.at, None)
         cursor.words("DO")

@@ -171,7 +171,8 @@ class WordValues:
         return Unary(at, "not", operand)
 
     def _new(self, cursor: Cursor, following: Token) -> Expression | None:
-        """Parse `NEW OBJECT` or `CREATE ARRAY`."""
+        """Parse `NEW OBJECT` or `CREATE ARRAY`, with optional arguments that are ignored, to an empty value. Returns
+        None, without consuming tokens, if `following` is another word."""
         made = _EMPTY.get(following.value) if following.kind is Kind.WORD else None
         if made is None:
             return None
@@ -193,7 +194,8 @@ class WordValues:
         return Apply(following.at, following.text.lower(), ())
 
     def _error(self, cursor: Cursor, following: Token) -> Expression | None:
-        """Parse `ERROR MESSAGE`, the text of the last error."""
+        """Parse `ERROR MESSAGE`, the text of the last error. Returns None, without consuming tokens, if `following` is
+        not MESSAGE."""
         if following.kind is not Kind.WORD or following.value != "MESSAGE":
             return None
         at = cursor.take().at
@@ -346,7 +348,7 @@ class Expressions:
         self._brackets = {"(": self._group, "[": self._list, "{": self._map, "#{": self._map}
 
     def expression(self, cursor: Cursor) -> Expression:
-        """Parse the longest expression at the cursor."""
+        """Parse the longest expression at the cursor. Raises ScriptError if it is invalid or too deeply nested."""
         reading = self._reading
         reading.enter(cursor.now.at)
         try:
@@ -365,7 +367,8 @@ class Expressions:
         return found
 
     def target(self, cursor: Cursor) -> Target:
-        """Parse an assignment target: a variable, member or item; `a(1)` is `a[1]`."""
+        """Parse an assignment target: a variable, member or item; `a(1)` is `a[1]`. Raises ScriptError if it does not
+        begin with a word, is too long, or an index is invalid."""
         token = cursor.now
         if token.kind is not Kind.WORD:
             cursor.fail(f"expected a variable name, {cursor.found()}")
@@ -388,7 +391,8 @@ class Expressions:
         return found
 
     def text(self, token: Token) -> Expression:
-        """Convert a TEXT or BLOCK token to a Literal, or to a Template if it contains `${…}`."""
+        """Convert a TEXT or BLOCK token to a Literal, or to a Template if it contains `${…}`. Raises ScriptError if
+        such a part is empty, invalid, or more than one value."""
         parts = cast("tuple[Part, ...]", token.value)
         if len(parts) == 1 and isinstance(parts[0], str):
             return Literal(token.at, parts[0])
@@ -418,7 +422,8 @@ class Expressions:
     # Operators
 
     def _climb(self, cursor: Cursor, least: int) -> Expression:
-        """Precedence climbing: parse operators whose precedence is at least `least`."""
+        """Precedence climbing: parse operators whose precedence is at least `least`. Raises ScriptError if the
+        expression is invalid or its tree is higher than HIGHEST."""
         left = self._operand(cursor)
         while True:
             token = cursor.now
@@ -559,7 +564,8 @@ class Expressions:
         return MapOf(at, tuple(found))
 
     def items(self, cursor: Cursor, closer: str) -> tuple[Expression, ...]:
-        """Parse arguments or index values in brackets."""
+        """Parse arguments or index values up to the bracket `closer`. Raises ScriptError if one is invalid, or if there
+        is none before `]`."""
         at, height = cursor.now.at, 0
         found: list[Expression] = []
         for item in items(cursor, self.expression, closer):

@@ -83,7 +83,7 @@ class Flow:
         into.append(Return(token.at, None if is_over(cursor) else self._read.expression(cursor)))
 
     def stop(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse END or STOP."""
+        """Parse END or STOP and append it to `into`. Raises ScriptError if another word follows on the line."""
         token = cursor.take()
         if not is_over(cursor):
             cursor.fail(

@@ -161,7 +161,7 @@ def linked(parts: Sequence[Part], after: Node = None) -> Node:
 
 
 def slots_of(parts: Sequence[Part]) -> Iterator[Slot]:
-    """All slots, in order."""
+    """Yield all slots in order, including those in optional parts and in all branches of alternatives."""
     for part in parts:
         if isinstance(part, Slot):
             yield part
@@ -187,7 +187,7 @@ def words_of(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def required_of(parts: Sequence[Part]) -> frozenset[str]:
-    """Slots that every statement fills."""
+    """Names of the slots that every statement fills: not in an optional part, and in all branches of an alternative."""
     required: frozenset[str] = frozenset()
     for part in parts:
         if isinstance(part, Slot):

@@ -53,7 +53,7 @@ _COMMA, _EQUALS = ",", "="
 
 @lru_cache(maxsize=512)  # the compiler and each reload parse the same forms
 def form_of(text: str) -> Form:
-    """Parse a form. Raises BadForm."""
+    """Parse and cache a form. Raises BadForm if its syntax is invalid or a slot could be filled twice."""
     lead, parts = _Reader(text).whole()
     node = linked(parts)
     slots = tuple(slots_of(parts))
@@ -441,7 +441,7 @@ def _is_before(after: Node, kind: SlotKind) -> bool:
 
 
 def _called(slot: Slot) -> str:
-    """Description of the missing slot for messages."""
+    """Description of the missing slot for error messages, such as `a variable` or a list of the allowed words."""
     match slot.kind:
         case SlotKind.ONE_OF:
             few = abbreviated(slot.words)

@@ -306,7 +306,7 @@ class _Units:
         self._body: list[Statement] = []
 
     def read(self, cursor: Cursor) -> None:
-        """Parse all tools. Raises TooManyBlocks."""
+        """Parse all tools to the end of the script. Raises TooManyBlocks; other errors are reported."""
         blocks = self._statements.blocks
         while True:
             found = blocks.body(cursor)

@@ -186,7 +186,8 @@ class Calls:
         self._words = words
 
     def call(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse CALL of a SUB, a FUNCTION or a built-in; returns False for the keyword CALL."""
+        """Parse CALL of a SUB, a FUNCTION or a built-in; returns False, without consuming tokens, for the keyword CALL.
+        Raises ScriptError if the name is unknown and there is no keyword CALL."""
         token, named = cursor.now, cursor.ahead()
         if named.kind is not Kind.WORD or not self._reading.knows(named.text.lower()):
             if named.kind is Kind.WORD and "CALL" not in self._words.first:
@@ -213,7 +214,8 @@ class Calls:
         return False
 
     def called(self, cursor: Cursor) -> Expression:
-        """Parse `name(…)`, `name a, b` or `name`."""
+        """Parse the call `name(…)`, `name a, b` or `name`. Raises ScriptError if a value or the number of arguments is
+        invalid."""
         token, following = cursor.now, cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "(":
             return self._read.expression(cursor)
@@ -295,7 +297,7 @@ class StatementErrors:
         )
 
     def more(self, cursor: Cursor, first: Token) -> NoReturn:
-        """Raise ScriptError for tokens after a complete statement."""
+        """Raise ScriptError for tokens after a complete statement, with a hint at the probable mistake."""
         token = cursor.now
         if first.value in OVER_LINES and first.at.line < token.at.line:
             message = f"expected the end of the line after the {first.value} of line {first.at.line}, {cursor.found()}"
@@ -527,7 +529,8 @@ class Statements:
             self._errors.unknown(cursor, token, following, self._language)
 
     def _match(self, cursor: Cursor) -> MatchedForm | None:
-        """Match the keyword at the cursor. On failure, a foreign statement with the same words is reported as such."""
+        """Match the keyword at the cursor; None if no form begins here. Raises ScriptError; a foreign statement with
+        the same words is reported as such."""
         begin = cursor.index
         try:
             return self._forms.match(cursor, self._read, inside=False)
@@ -564,7 +567,7 @@ class Statements:
         return not (token.value in self._words.names or self._reading.knows(name))
 
     def _clear_error(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse CLEAR ERROR."""
+        """Parse CLEAR ERROR as `err = 0`. Returns False, without consuming tokens, for other statements."""
         if not cursor.is_at("CLEAR", "ERROR"):
             return False
         token = cursor.now
@@ -573,7 +576,8 @@ class Statements:
         return True
 
     def _err_clear(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse ERR.CLEAR(); the parentheses are optional."""
+        """Parse ERR.CLEAR(); the parentheses are optional. Returns False, without consuming tokens, for other
+        statements or if `err` is a variable of the script."""
         token, member, opener = cursor.now, cursor.ahead(2), cursor.ahead(3)
         is_clear = _is_member(cursor.ahead()) and member.value == "CLEAR" and opener.text == "("
         if not is_clear or "err" in self._reading.variables:

@@ -206,7 +206,8 @@ class Outcomes:
         )
 
     async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
-        """State of a script with errors: its previous tools stay active."""
+        """State of a script with errors: its previous tools stay active, recompiled from the stored text if only
+        `outdated` rows remain. The outcome's rows store the findings."""
         place = one.place
         if not known.tools and outdated:
             earlier = await self._recovered(one, outdated)
@@ -315,7 +316,8 @@ class ScriptLibrary:
 
     @property
     def faults(self) -> Iterator[Diagnostic]:
-        """Diagnostics of everything that cannot be used."""
+        """Diagnostics of everything that cannot be used: the storage, scripts of unknown bots, script errors, and
+        scripts that are still being compiled."""
         yield from self._problems
         yield from self._strangers
         for path in self._order:
@@ -367,7 +369,7 @@ class ScriptLibrary:
         return writes
 
     def _restored(self, place: ScriptPlace, rows: Sequence[StoredTool]) -> KnownScript:
-        """Restore one file. Raises InvalidRow."""
+        """Restore one file from its stored rows and claim its tool names. Raises InvalidRow if a row is invalid."""
         tools = tuple(tool_from_row(row, place) for row in rows if row.definition)
         file = tools[0].file if tools else self._storage().place(place.path)
         for tool in tools:
@@ -453,7 +455,8 @@ class ScriptLibrary:
         return path not in self._scripts or self._scripts[path].etag != etag
 
     async def _drop(self, gone: Collection[str]) -> None:
-        """Remove deleted files."""
+        """Remove deleted files: frees their tool names, records the change, and deactivates their tools in the
+        store."""
         files: list[Files] = []
         rows: list[Write] = []
         for path in gone:
@@ -535,7 +538,7 @@ class ScriptLibrary:
             return Compiled(place, etag, place.path, findings=(found,), is_unread=True)
 
     async def _is_done_soon(self, tasks: Collection[asyncio.Task[Any]], seconds: float) -> bool:
-        """Whether all tasks complete within `seconds`."""
+        """Whether all tasks complete within `seconds`. Tasks are not cancelled on timeout."""
         if not tasks:
             return True
         whole = asyncio.create_task(asyncio.wait(tasks))
@@ -548,7 +551,7 @@ class ScriptLibrary:
             timer.cancel()
 
     def _is_over(self, path: str, task: asyncio.Task[Compiled]) -> None:
-        """Callback of a background compilation."""
+        """Callback of a background compilation: starts to process its result, unless it was cancelled or replaced."""
         if task.cancelled() or self._running.get(path, ("", None))[1] is not task:
             return
         settling = asyncio.create_task(self._settle(path, task))

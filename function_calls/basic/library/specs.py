@@ -109,7 +109,7 @@ class LazyArguments:
             raise ArgumentError(named, fault.missing) from None
 
     def said(self, raw: Mapping[str, Any], profile: ChatProfile) -> Mapping[str, Any]:
-        """See `ReadsPeople`."""
+        """Arguments with dates and numbers parsed from natural language; see `ReadsPeople`."""
         return parse_natural_language(raw, self._parameters, self._reads, profile)
 
     def dump(self, arguments: Any) -> JsonObject:
@@ -118,7 +118,8 @@ class LazyArguments:
 
 
 def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Runs) -> FunctionSpec:
-    """Build the FunctionSpec of a tool. Raises DefinitionError."""
+    """Build the FunctionSpec of a tool; tools that begin conversations are not callable. Raises DefinitionError if the
+    definition is invalid."""
     definition = tool.definition
     parameters = definition.schema()
     is_session = bool(definition.metadata.get(START_FUNCTION))

@@ -123,7 +123,7 @@ class ExpressionCode:
         self._found.faults.append(ScriptProblem(at, code, message))
 
     def expression(self, node: Expression) -> None:
-        """Emit code that pushes the expression's value."""
+        """Emit code that pushes the expression's value. Uses a work list instead of recursion."""
         work: list[Task] = [node]
         while work:
             task = work.pop()

@@ -351,7 +351,8 @@ class Machine:
         return self._run.memory.held
 
     def state(self) -> JsonObject:
-        """The run as plain data for `resumed`; a snapshot, unaffected by further execution."""
+        """The run as plain data for `resumed`: program digest, steps, memory, error, global variables and stack frames.
+        A snapshot, unaffected by further execution."""
         run = self._run
         return {
             "program": self._program.digest,

@@ -227,7 +227,8 @@ class Driver:
         return str(self._script.stored_data.get(STOPPED_WITHIN, ""))
 
     def state(self) -> JsonObject:
-        """State for resuming the run after a question or approval."""
+        """State for resuming the run after a question or approval: the machine's state without session variables, the
+        script's stored data and flags, and the CPU seconds used."""
         script = self._script
         return {
             "machine": without_session_variables(self._machine.state(), self._settings_gave),

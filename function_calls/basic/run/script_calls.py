@@ -153,7 +153,7 @@ def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value] |
 
 
 def _by_name(properties: Mapping[str, JsonObject], given: Mapping[str, Value]) -> JsonObject:
-    """`given` with its keys mapped to parameter names, ignoring case."""
+    """`given` with its keys mapped to parameter names, ignoring case. Keys of no parameter are unchanged."""
     folded = {name.casefold(): name for name in properties}
     return {name if name in properties else folded.get(name.casefold(), name): one for name, one in given.items()}
 
@@ -258,7 +258,8 @@ class _Asked:
 
 
 def _suspended(run: ScriptRun, called: str, result: FunctionResult, question: Question, asked: _Asked) -> Asks:
-    """Pass on a question of the function `called` as the script's own question."""
+    """Pass on a question of the function `called` as the script's own question. Raises SuspendedByCall for approvals
+    and for questions that the function itself resumes, and RunError for questions that cannot be passed on."""
     match question:
         case ArgumentQuestion() if question.field not in asked.given:
             asked.keep(run, question.field)

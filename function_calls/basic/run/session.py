@@ -26,7 +26,8 @@ MEMBER_VARIABLES = frozenset(
 
 
 def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str, Value]:
-    """Variables for caller and chat, by lower-case name."""
+    """Variables for caller, chat and bot by lower-case name, such as `username`, `role`, `chat` and `language`; those
+    that networks do not reveal, such as `mobile`, are empty texts."""
     sender, profile = context.sender, call.profile
     member, chat = sender.ref.key, context.chat.key
     found: dict[str, Value] = {
@@ -51,7 +52,8 @@ def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str
 def variables_of(
     session: Mapping[str, Value], parameters: Mapping[str, Value], arguments: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """All variables: arguments override parameters of the settings, which override session variables."""
+    """All variables by lower-case name: arguments override parameters of the settings, which override session
+    variables."""
     given = {**parameters, **arguments}
     return {**session, **{name.casefold(): value for name, value in given.items()}}
 
@@ -80,7 +82,8 @@ def without_session_variables(state: JsonObject, given: Mapping[str, Value]) -> 
 
 
 def with_session_variables(state: JsonObject, given: Mapping[str, Value]) -> JsonObject:
-    """The state with current values of the variables that `without_given` removed."""
+    """The state with current values of the variables that `without_session_variables` removed; NULL for those that no
+    longer exist."""
     names: list[str] = state.get("given", [])
     return {**state, "top": {**state["top"], **{name: given.get(name) for name in names}}}
 
