@@ -141,7 +141,8 @@ def without_words(context: MessageContext) -> MessageContext:
 
 
 def context_to_json(context: MessageContext) -> JsonObject:
-    """`context` as plain data, without fields that have their usual value."""
+    """`context` as plain data for `context_from_json`, without fields that have their usual value; `at` is a Unix
+    timestamp."""
     sender, quoted = context.sender, context.reply_to
     data: JsonObject = {
         "chat": context.chat[:3],
@@ -168,7 +169,7 @@ def context_to_json(context: MessageContext) -> JsonObject:
 
 
 def context_from_json(data: JsonObject) -> MessageContext:
-    """Restore the context that `context_to_json` serialized."""
+    """Restore the context that `context_to_json` serialized; missing fields get their usual value. Times are in UTC."""
     chat = ChatRef(*data["chat"])
     platform, account, native, name, role = data["sender"]
     key_kind, revision = data.get("key", (Kind.MESSAGE, ""))

@@ -79,7 +79,7 @@ def _result(spec: FunctionSpec) -> JsonObject:
 
 
 def _with_metadata(spec: FunctionSpec, **schemas: JsonObject) -> JsonObject:
-    """Definition of the function with its metadata. Metadata cannot override the definition."""
+    """Definition of the function: `name`, `description`, `schemas` and its metadata, which cannot override them."""
     defined = {"name": spec.name, "description": spec.description, **schemas}
     return {**defined, **spec.origin.metadata, **defined}
 
@@ -96,7 +96,7 @@ class ForeignDefinition:
 
     @property
     def result_schema(self) -> JsonObject | None:
-        """MCP's `outputSchema`, or None."""
+        """A copy of MCP's `outputSchema`, or None without one."""
         schema = self.metadata.get("outputSchema")
         return dict(schema) if isinstance(schema, Mapping) else None
 

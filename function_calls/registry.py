@@ -401,7 +401,8 @@ class FunctionRegistry:
         return self._rebuild()
 
     def _rebuild(self) -> Sequence[Diagnostic]:
-        """Assign each name to the first definition that uses it."""
+        """Assign each name to the first definition that uses it. Returns diagnostics of the definitions left out, and
+        as warnings of default commands that were dropped because of a clash."""
         names = NameIndex()
         specs: list[FunctionSpec] = []
         groups: list[ToolGroup] = []

@@ -175,7 +175,7 @@ async def lines_of(timers: Sequence[Timer], asker: Requester, reminders: Reminde
 
 
 def data_of(timer: Timer) -> JsonObject:
-    """Data of a timer for models."""
+    """Data of a timer for models: `reminder` (its number), `text`, `next` (ISO 8601 or None), `zone`, `by`."""
     return {
         "reminder": timer.number,
         "text": timer.title,

@@ -60,7 +60,7 @@ class ScheduleCheck:
         self._functions, self._invoker, self._approvals = functions, invoker, approvals
 
     def is_command(self, context: MessageContext, line: str) -> bool:
-        """Whether `line` starts with a known command."""
+        """Whether `line`, with or without a slash, starts with a known command of the bot."""
         functions, _, _ = self._bound()
         return functions(context.bot).command_line(f"/{line.strip().lstrip('/')}", bare=False) is not None
 
@@ -110,7 +110,8 @@ class ScheduleCheck:
             raise NotSchedulable(refused.error.code, refused.error.text, str(refused.metadata.get("refused_by", "")))
 
     def _fits(self, context: MessageContext, spec: FunctionSpec, raw: Mapping[str, Any], profile: ChatProfile) -> None:
-        """Raise NotSchedulable unless the arguments are valid and the run needs no confirmation or approval."""
+        """Raise NotSchedulable unless the arguments are valid and the run needs no confirmation or approval. Raises
+        TypeError if the approval policy would have to wait."""
         _, _, approvals = self._bound()
         texts = profile.texts
         name = spoken_name(spec, texts.language)

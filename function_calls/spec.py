@@ -95,7 +95,7 @@ class Choice:
     """The button stays after a press and works independently of others; a press is a message, not an answer."""
 
     def to_json(self) -> list[str | bool]:
-        """Plain data from which `Choice(*…)` restores it."""
+        """Plain data from which `Choice(*…)` restores it: label, value, and True if it stays."""
         return [self.label, self.value, True] if self.stays else [self.label, self.value]
 
 
@@ -304,7 +304,7 @@ class FunctionResult:
         the answer and `resume`, which is plain data. `only_choices`: a message that is none of `choices` is not an
         answer, and the question stays open; a no may include its reason. `passes_on`: key of the nested run that asked
         this question; pass the answer to it with `call.invoke(resumed=…)`. `takes_files`: a file without text is an
-        answer, with an empty text."""
+        answer, with an empty text. Raises ValueError for `only_choices` without `choices`."""
         if only_choices and not choices:
             raise ValueError("a question with only_choices offers some")
         # The invoker fills in the function and its arguments.

@@ -71,7 +71,8 @@ def parameters_for(tool: CommandTool, names: PythonNames) -> tuple[JsonObject, A
 
 
 def _from_sample(name: str, written: Mapping[str, Any]) -> Any:
-    """Parameters from a sample call or from an OpenAI definition."""
+    """Parameters from a sample call or from an OpenAI definition, as JSON Schema. Raises BadParameters if the name is
+    not `name`, or `parameters` is not a mapping."""
     sample = written
     if written.get("type") == "function" and isinstance(written.get("function"), Mapping):
         sample = written["function"]
@@ -86,7 +87,8 @@ def _from_sample(name: str, written: Mapping[str, Any]) -> Any:
 
 
 def _schema_of(value: Any) -> JsonObject:
-    """Schema inferred from the sample `value`: every part is required, and shown to models as an example."""
+    """Schema inferred from the sample `value`: every part is required, and shown to models as an example. Raises
+    BadParameters for a part of no known type, such as None."""
     if isinstance(value, Mapping):
         properties = {str(name): _schema_of(one) for name, one in value.items()}
         return {"type": "object", "properties": properties, "required": list(properties)}
@@ -460,7 +462,8 @@ class _Builder:
         return text.replace(sample, "{schema}")
 
     def _options(self) -> dict[str, Any]:
-        """Options of functions in general, unchanged."""
+        """Options of functions in general, unchanged, with `touches`, `effect`, the approval, and a default for
+        `timeout_seconds` from the number of steps."""
         tool = self._tool
         written = tool.model_dump(mode="python", exclude=set(OWN_KEYS), exclude_none=True, exclude_defaults=True)
         options: dict[str, Any] = {"touches": self._touches(), **written, "effect": tool.effect}

@@ -99,7 +99,8 @@ def name_of(reference: object) -> str:
 
 
 async def called(function: Callable[..., Any], threads: Threads, *arguments: Any) -> Any:
-    """Result of `function`: awaited if it is async, otherwise run in a thread because it may block."""
+    """Result of `function`: awaited if it is async, otherwise run in a thread because it may block. Exceptions of the
+    function pass."""
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
     value = function(*arguments) if is_async else await threads.run(function, *arguments)
     return await value if inspect.isawaitable(value) else value

@@ -68,7 +68,8 @@ async def step_texts(
 
 
 def words_for(step: StepFacts, output: Any, failure: StepFailure | None = None, reason: str = "") -> dict[str, Any]:
-    """Variables for texts, in addition to arguments and `env`."""
+    """Variables for texts, in addition to arguments and `env`: `step`, `command`, `reason`, `output`, `error`,
+    `stdout`, `stderr`, `exit_code`. The last three are empty texts for an output that is not of a command."""
     ran = failure.output if failure is not None else output
     facts: dict[str, Any] = {"step": step.number, "command": shown(step), "reason": reason}
     facts["output"] = text_for(ran)

@@ -122,7 +122,8 @@ def as_input(outputs: Sequence[JsonValue | Output]) -> Any:
 
 
 def _read(value: Any) -> Any:
-    """Convert a callable's return value to an output or a StepFailure, with the same short forms as in handlers."""
+    """Convert a callable's return value to an output or a StepFailure, with the same short forms as in handlers. Raises
+    TypeError if it asks a question."""
     if isinstance(value, Mapping) and value.get("status") in ("success", "error") and "msg" in value:
         if value["status"] == "error":
             return StepFailure(FunctionResult.fail(ErrorCode.FAILED, str(value["msg"])))
@@ -408,7 +409,8 @@ class Run:
         return await self._continue()
 
     async def _begin(self) -> None:
-        """Run `env`, then `setup`; each runs once per request."""
+        """Run `env`, then `setup`; each runs once per request. Raises HookBroken for an `env` that is not a mapping,
+        and ToolError for more than `max_steps` steps."""
         env = self._tool.env
         if callable(env):
             env_values = await self._hook(env, self._run.request)
@@ -428,7 +430,7 @@ class Run:
             raise ToolError("@command_tools.too_many_steps", ErrorCode.REFUSED)
 
     def _restore(self, state: JsonObject) -> None:
-        """Restore the state from before the question."""
+        """Restore the state from before the question. If the tool has changed since, its current steps are used."""
         self._run.env = state["env"]
         self._run.outputs = outputs_from_json(state["outputs"])
         self._texts = texts_from_json(state["said"])
@@ -479,7 +481,8 @@ class Run:
         return output
 
     async def _permission(self, index: int, facts: StepFacts) -> FunctionResult | None:
-        """None if the step may run, otherwise the approval question. Raises Rejected."""
+        """None if the step may run, otherwise the approval question. Raises Rejected if `approved` returns False, and
+        HookBroken if it returns no bool or None."""
         if index == self._allowed_at:
             return None
         allowed: object = None
@@ -497,7 +500,8 @@ class Run:
         return asked
 
     def _state(self, index: int) -> JsonObject:
-        """State to continue with after the answer. Raises StateNotStorable."""
+        """State to continue with after the answer: digest of the tool, `env`, steps, outputs, texts and the index of
+        the step. Raises StateNotStorable."""
         state = {
             "tool": self._tool.digest,
             "env": storable_outputs(self._run.env),
@@ -534,7 +538,7 @@ class Run:
         return failed(failure, own, self._run.outputs, self._texts)
 
     async def _own_texts(self, ending: Ending, values: Mapping[str, Any], arguments: list[Any]) -> StepTexts:
-        """The tool's custom texts for this ending."""
+        """The tool's custom texts for this ending. Raises HookBroken for values of a wrong type."""
         try:
             return await step_texts(self._tool.wording(ending), values, self._hook, arguments)
         except TypeError as error:
@@ -577,7 +581,8 @@ class CommandToolHandler:
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def handle(self, context: MessageContext, values: RequestValues, call: Call) -> FunctionResult:
-        """Result of the run, or the question before its next step."""
+        """Result of the run, or the question before its next step. The tool's clean-up runs unless the run waits for an
+        answer. Raises RuntimeError without a spec, and the exceptions of the run."""
         if self.spec is None:
             raise RuntimeError(f"the tool {self.tool.name} runs before it has a spec")
         run = Run(self.tool, self.machine, self.spec, context, values, call)

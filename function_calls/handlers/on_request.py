@@ -154,7 +154,8 @@ async def _deactivate_all(context: MessageContext, active: ActiveFunctions, call
 
 
 def _listed(names: Sequence[str], call: Call) -> FunctionResult:
-    """List of active and of available functions."""
+    """List of active and of available functions as text, at most _LISTED available ones; complete in the data, as
+    `at_hand` and `on_request`."""
     activatable = call.on_request()
     known = {one.name: one for one in activatable}
     here = [_line(known[name], call) if name in known else call.say("tools.gone", name=name) for name in names]

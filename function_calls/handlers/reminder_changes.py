@@ -203,7 +203,7 @@ def _failed_change(
 
 
 def _raw(args: ChangeArguments, timer: Timer) -> dict[str, Any]:
-    """Raw arguments for exactly this reminder."""
+    """Raw arguments for exactly this reminder: those given, with its number as `which`."""
     return {**args.model_dump(mode="json", exclude_defaults=True), "which": str(timer.number)}
 
 

@@ -357,7 +357,8 @@ def _for_whom(
 
 
 async def _set(asker: Requester, items: Sequence[_Asked], reminders: Reminders, call: Call) -> FunctionResult:
-    """Create all reminders, or none, and report their times."""
+    """Create all reminders, or none, and report their times. Problems become failed results, or a question if an exact
+    time is needed."""
     plans: list[Plan] = []
     for one in items:
         try:
@@ -393,7 +394,7 @@ def _result_texts(
 
 
 def _raw(items: Sequence[ReminderItem]) -> dict[str, Any]:
-    """The items as raw arguments."""
+    """The items as raw arguments: those of the first, with the others as `more`."""
     first, *more = (one.model_dump(mode="json", exclude_defaults=True, exclude={"more"}) for one in items)
     return {**first, **({"more": more} if more else {})}
 

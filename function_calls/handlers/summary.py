@@ -199,7 +199,8 @@ def _clock(at_ms: int, call: Call) -> str:
 
 
 def _counted(lines: Sequence[ChatLine], call: Call, why: NoTextReason) -> str:
-    """Statistics for a summary without a model."""
+    """Statistics for a summary without a model: people, frequent words, busy hours, questions and links; ends with the
+    reason, unless no model is configured."""
     seen = overview(lines, call.profile.timezone)
     parts: list[str] = []
     if seen.people:

@@ -80,7 +80,8 @@ def described(schema: Mapping[str, Any], characters: int) -> JsonObject:
 
 
 def _described(node: Any, characters: int, at: tuple[str, ...], *, names: bool = False) -> Any:
-    """`names`: the keys of `node` are names instead of schema keywords."""
+    """Copy of a schema with cleaned texts, descriptions of at most `characters`. `names`: the keys of `node` are names
+    instead of schema keywords. Raises UnseenIn for invisible characters in keys and in values that restrict arguments."""
     if isinstance(node, list):
         return [_described(one, characters, at) for one in node]
     if isinstance(node, str):

@@ -152,7 +152,8 @@ def _info(module: ModuleType, found: _Found) -> ModuleInfo:
 
 
 def _definitions(tools: Callable[..., object], what: str, found: _Found, info: ModuleInfo, find: FindModule) -> None:
-    """Add the definitions that `tools` returns."""
+    """Add the definitions that `tools` returns to `found`. Invalid definitions and exceptions of `tools` become
+    diagnostics."""
     found.says_something = True
     try:
         _require_no_parameters(tools, what)

@@ -238,7 +238,7 @@ class Edition:
         return next((name for name in names if name != importer and self._file_of(name) is not None), "")
 
     def _file_of(self, name: str) -> tuple[Path, bool] | None:
-        """File of the module with that full name, and whether it is a package."""
+        """File of the module with that full name, and whether it is a package; None if there is no such file."""
         if name in self._modules:
             return self._modules[name]
         parent, _, last = name.rpartition(".")

@@ -100,7 +100,8 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
 
 
 async def _unbound(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
-    """Placeholder handler of a cached spec, which must not hold the services of a particular daemon."""
+    """Placeholder handler of a cached spec, which must not hold the services of a particular daemon. Raises
+    NotImplementedError."""
     raise NotImplementedError
 
 
@@ -211,7 +212,8 @@ def _is_usable(kind: Any) -> bool:
 
 
 def _bound(signature: _Signature, services: Services, where: str) -> Mapping[str, Any]:
-    """Services by the name of their parameter."""
+    """Services by the name of their parameter, without `call`. Raises DefinitionError, located at `where`, if one is
+    missing."""
     others = {name: kind for name, kind in signature.services.items() if kind is not Call}
     bound, missing = bound_services(others, services)
     if missing:

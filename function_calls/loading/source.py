@@ -227,7 +227,7 @@ def _outcome(task: asyncio.Task[Reading], work: Work) -> Reading:
 
 
 def _abandon(unit: _Unit) -> None:
-    """Abandon the running read."""
+    """Cancel the running read and free its thread; does nothing if none is running."""
     if unit.running is not None and unit.work is not None:
         task, work = unit.running, unit.work
         unit.running = unit.work = None

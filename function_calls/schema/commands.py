@@ -57,7 +57,8 @@ class CommandPlan:
 
 
 def plan_for(spec: FunctionSpec) -> CommandPlan:
-    """Plan for the parameters of `spec`."""
+    """Plan for the parameters of `spec`: required ones first, and only those of `positional` by position if it is set.
+    A single parameter may take the rest of the line."""
     properties: Mapping[str, JsonObject] = spec.parameters["properties"]
     required = spec.parameters["required"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
@@ -118,7 +119,8 @@ def _names_parameters(plan: CommandPlan, line: str) -> bool:
 
 
 def _named(tokens: Sequence[Token], schemas: Mapping[str, JsonObject]) -> dict[str, Any]:
-    """Arguments of the form `key=value`."""
+    """Arguments of the form `key=value`, by name; those of array type as lists. Raises ArgumentError for a name used
+    twice."""
     arguments: dict[str, Any] = {}
     for token in tokens:
         schema = schemas[token.key]

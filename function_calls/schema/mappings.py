@@ -136,7 +136,8 @@ def specs_returned_by(
 
 
 def _spec_of(one: object, place: str, nameless: str, find: FindModule) -> FunctionSpec:
-    """Spec of a definition. Raises DefinitionError."""
+    """Spec of a definition, a mapping or a FunctionSpec. Raises DefinitionError for anything else, misspelt options or
+    invalid values; `nameless` names a definition without a name."""
     if isinstance(one, FunctionSpec):
         return one if one.origin.source else replace(one, origin=replace(one.origin, source=place))
     if not isinstance(one, Mapping):

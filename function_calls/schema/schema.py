@@ -212,7 +212,8 @@ def cleaned(
     """`schema` with references inlined, titles dropped and foreign type names mapped. Recursive references stay a
     `$ref` into `$defs`. `drops_null`: an optional value is absent rather than null, so `X or null` becomes X, and a
     null default is dropped. `refs_alone`: only annotations next to a `$ref` are kept, as up to draft 7. `draft`:
-    meta-schema of the schema's draft; references to it are kept."""
+    meta-schema of the schema's draft; references to it are kept. Raises UnusableSchema if it is nested too deep, or is
+    no object."""
     try:
         references = References(schema, alone=refs_alone, draft=draft)
         result = _Cleaning(schema, references, drops_null=drops_null, refs_alone=refs_alone).whole()
@@ -293,7 +294,7 @@ class _Cleaning:
         return _without_null(result) if self._drops_null else result
 
     def _value(self, key: str, value: Any, place: _Place) -> Any:
-        """Clean the schemas in the value of `key`; other values stay unchanged."""
+        """Clean the schemas in the value of `key`; other values stay unchanged. Raises UnusableSchema."""
         if key in NAMED and isinstance(value, Mapping):
             return {name: one if isinstance(one, list) else self._clean(one, place) for name, one in value.items()}
         if key in MANY and isinstance(value, list):
@@ -335,7 +336,8 @@ class _Cleaning:
 
 
 def _both(target: JsonObject, siblings: JsonObject) -> JsonObject:
-    """Combine the target of a reference with the keywords next to it."""
+    """Combine the target of a reference with the keywords next to it: merged if they only annotate or add limits,
+    otherwise with the target in `allOf`."""
     if siblings.get("type") == target.get("type"):
         siblings = {key: value for key, value in siblings.items() if key != "type"}
     decides = siblings.keys() & VALIDITY
@@ -541,7 +543,8 @@ def _states(schema: JsonObject, drafts: re.Pattern[str]) -> bool:
 
 
 def _completed(schema: JsonObject) -> JsonObject:
-    """`schema` with a fixed key order and the keys that every exporter relies on."""
+    """`schema` with the keys that every exporter relies on, `type`, `properties` and `required`, in this order before
+    the others. Raises UnusableSchema if one of them is of a wrong type."""
     properties, required = schema.get("properties") or {}, schema.get("required") or []
     if not isinstance(properties, Mapping):
         raise UnusableSchema(f"properties must be an object, not {properties!r}")

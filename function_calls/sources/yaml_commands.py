@@ -233,5 +233,5 @@ def _listed(path: Path) -> Iterator[tuple[Path, str, Storage, str]]:
 
 
 def _etags(files: Mapping[Path, str] | Sequence[Path]) -> dict[Path, str]:
-    """Current etags of the Python files; empty for deleted ones."""
+    """Current etags of the Python files by path; empty for deleted ones."""
     return {file: next(iter(LocalFile(file).list().values()), "") for file in files}
