@@ -159,7 +159,8 @@ class Daemon:
         await self.store.close()
 
     def ticker(self) -> Ticker:
-        """The periodic tasks of the daemon."""
+        """A ticker with the periodic tasks of the daemon, not yet started: deletion, backups, checks, timers, schedules
+        and notes."""
         ticker = Ticker()
         ticker.every(_FORGET_SECONDS, "delete old rows", self.housekeeping.forget, first_seconds=_FIRST_FORGET_SECONDS)
         ticker.every(_BACKUPS_SECONDS, "back up", self.backups.keep_up, first_seconds=_FIRST_BACKUP_SECONDS)

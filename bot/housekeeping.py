@@ -200,7 +200,8 @@ class Housekeeping:
         return first_id_at(before_ms) if newest is None else newest + 1
 
     async def expire_questions(self) -> None:
-        """Close expired questions, resume the runs that asked them, and send notices on approvals that nobody gave."""
+        """Close expired questions, resume the runs that asked them, and send notices on approvals that nobody gave.
+        Raises StoreError."""
         writes, approvals = self._questions.expire()
         if writes:
             notices = [await self._not_allowed(one, others_wait=len(approvals) > 1) for one in approvals]
@@ -211,7 +212,8 @@ class Housekeeping:
             await self._expiry.end(unanswered)
 
     async def _not_allowed(self, question: OpenQuestion, *, others_wait: bool) -> tuple[Write, OutboundMessage]:
-        """The notice that an approval was not given in time; it disables the choices of the question."""
+        """The write and the notice that an approval was not given in time, which disables the choices of the question.
+        Raises ValueError for a question that is no approval."""
         terms = question.terms
         if terms is None:
             raise ValueError("only a question for a yes has been waited for by a chat")

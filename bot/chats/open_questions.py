@@ -150,12 +150,13 @@ class OpenQuestions:
         return bool(rows) and rows[0]["answered_by"] == turn_id
 
     async def find(self, store: Store, id_: int) -> OpenQuestion | None:
-        """The question with that id, open or not."""
+        """The question with that id, open or not; None if there is no such question. Raises StoreError."""
         rows = await store.read(pending.find(id_))
         return open_from_json(id_, orjson.loads(rows[0]["body"])) if rows else None
 
     def claim_own(self, chat: str, member: str) -> Asked | None:
-        """Claim the member's question, so that no other message answers it."""
+        """Claim and return the member's question, so that no other message answers it; None without an open
+        question."""
         return self._waiting.pop((chat, member), None)
 
     def reopen(self, chat: str, member: str, claimed: Asked | None) -> None:

@@ -218,7 +218,7 @@ _STAYS_OFF = "was not contacted: network access needs --network"
 
 
 def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `rollcall basic run`."""
+    """Add the command `rollcall basic run`, with its options, to `commands`."""
     parser = commands.add_parser(
         "run",
         help="run a script without a chat",
@@ -286,7 +286,8 @@ async def _run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 async def _tried(trial: ScriptTrial, spec: FunctionSpec, options: argparse.Namespace) -> FunctionResult:
-    """The result of the run; its events are printed."""
+    """Run the function and return its result; its messages and answers are printed. Questions are answered from
+    `--answer`, then from the terminal."""
     answers: Iterator[str] = iter(options.answer)
 
     async def next_answer() -> str | None:

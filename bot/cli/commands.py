@@ -48,7 +48,7 @@ class _Command(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the command line."""
+    """The parser of the command line, with a subparser for each of COMMANDS, which imports its module on use."""
     root = argparse.ArgumentParser(
         prog="rollcall",
         description="A bot for group chats. Exit codes: 0 success, 1 findings or a failure, 2 wrong usage.",

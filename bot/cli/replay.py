@@ -272,7 +272,8 @@ class Replay:
         self._chats = Chats(settings, texts)
 
     async def run(self, case: Case) -> JsonObject:
-        """The result line of `case`. Raises BadCase."""
+        """The result line of `case`: `id`, `calls`, `reply`, `reason`, `error`, `model_exhausted` if the model had no
+        more answers, and `ok` if it is as expected. Raises BadCase for invalid functions."""
         clock = InstantClock()
         model, recorder = WrittenModel(case, clock), Recorder()
         try:
@@ -296,7 +297,8 @@ class Replay:
     async def _with_recorders(
         self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
     ) -> TurnOutcome:
-        """Run with the functions that the case defines, without the daemon's policies."""
+        """Run with the functions that the case defines, without the daemon's policies. Raises DefinitionError if one of
+        them is invalid."""
         invoker = Invoker(Policies(Open(), Open(), Open()), Deadlines(clock), clock, filters=[recorder])
         settings = _of_case(self._settings, case).router
         llm = FunctionCallLLM(_asked(model, clock), invoker, settings, clock, tool_choice=case.settings.tool_choice)

@@ -16,7 +16,7 @@ _NATIVE_PROTOCOLS = frozenset({"openai", "anthropic", "function"})
 
 
 async def self_check(settings: Settings, document: YamlDocument | None = None) -> dict[str, list[Diagnostic]]:
-    """Diagnostics by check, all empty if good. `document`: the settings file, for places."""
+    """Diagnostics by description of the check, all empty if good. `document`: the settings file, for places."""
     found = await check_functions(settings, document)
 
     def of(*codes: Code | Unfit) -> list[Diagnostic]:

@@ -189,7 +189,8 @@ def _stands_by(held: Held) -> None:
 async def _lead(
     settings: Settings, file: SettingsFile, redact: Redactor, lead: Leadership, stop: Stop, *, console: bool, page: bool
 ) -> None:
-    """Build everything, and run until stopped. `lead` has begun."""
+    """Build everything, run until stopped, and close the store. `lead` has begun. `console` and `page` select the
+    platforms."""
     faults, watcher, clock = _faults(), Watcher(), SystemClock()
     store = await open_store(settings, clock, stop.on_broken, lead.guard)
     try:
@@ -324,7 +325,7 @@ def _faults() -> FaultPoints:
 
 
 def _greeting(settings: Settings, public: str, address: str, owner_link: str) -> Sequence[str]:
-    """Lines for the operator at the start."""
+    """Lines for the operator at the start: URLs, owner link, data folder, model, and a warning if no chat is served."""
     model = next((one for one in settings.answering_models if one.usable), None)
     return [
         f"Chat page:   {public}",

@@ -245,7 +245,7 @@ def due_from_json(data: JsonObject) -> Due | None:
 
 
 def outgoing_from_json(key: str, data: JsonObject) -> Outgoing:
-    """The message written by `outgoing_to_json`."""
+    """The message written by `outgoing_to_json`; `key` is its idempotency key, and absent fields get their defaults."""
     return Outgoing(
         chat=ChatRef.parse(data["chat"]),
         key=key,

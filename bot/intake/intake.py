@@ -95,7 +95,7 @@ class QuestionLookup:
 
     def question(self, context: MessageContext, pointed: QuotedQuestion | None) -> OpenQuestion | None:
         """The open question that the message may answer: the one it points to, exclusively; else the sender's own; else
-        an unambiguous approval question. `pointed`: the question whose message it quotes."""
+        an unambiguous approval question; else None. `pointed`: the question whose message it quotes."""
         if not self._questions.any_waiting:
             return None
         chat = context.chat
@@ -180,7 +180,8 @@ class PendingChanges:
 
     @asynccontextmanager
     async def change(self, message: MessageId) -> AsyncIterator[None]:
-        """Serialise changes of `message`, which is neither accepted nor queued during a change."""
+        """Context manager that serialises changes of `message`, which is neither accepted nor queued during a change.
+        Waits for a change in progress."""
         await self.wait_unchanged(message)
         done = self._changing[message] = asyncio.Event()
         try:
@@ -418,7 +419,8 @@ class Intake:
         raise QueueFull(decision.detail)
 
     async def _queued(self, job: Job, decision: GateDecision, also: Sequence[Write]) -> Accepted:
-        """Commit a message and, if it starts a turn, queue it."""
+        """Commit a message and, if it starts a turn, queue it. Returns DUPLICATE, without queueing, if the message is
+        already stored, else NEW. The slot in the engine is released in any case."""
         context = job.context
         message = (context.chat.key, context.key.native_id)
         if decision.starts_turn:

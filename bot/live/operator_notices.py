@@ -120,7 +120,7 @@ class OperatorNotices:
             self._task = asyncio.get_running_loop().create_task(self._notify())
 
     async def close(self) -> None:
-        """Stop reporting."""
+        """Stop reporting: cancel the tasks and wait for their end. Pending notices are not sent."""
         for task in (self._task, self._later):
             if task is not None:
                 task.cancel()

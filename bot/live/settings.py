@@ -250,7 +250,8 @@ class Reload:
         return self._live.replacement(self._read())
 
     def _rejected(self, faults: Sequence[Diagnostic], *, is_asked_for: bool) -> bool:
-        """Log and keep the problems; the current settings stay."""
+        """Log and keep the problems; the current settings stay. Returns False. Repeated problems are logged only if
+        `is_asked_for`."""
         if is_asked_for or tuple(faults) != self.faults:
             _log.error("settings_invalid", faults=[str(one) for one in faults])
             _log.error("settings_not_reloaded", kept="the current settings")

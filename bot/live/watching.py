@@ -204,7 +204,8 @@ class Watcher:
         self._watching.add_done_callback(self._ended)
 
     async def of(self, *paths: Path) -> AsyncGenerator[None, None]:
-        """See `Changes`."""
+        """Yield once at the start, and after each change of `paths`, until closed; see `Changes`. Several changes may
+        be one item."""
         asked = _Asked(paths)
         self._asked.append(asked)
         try:
@@ -231,7 +232,7 @@ class Watcher:
         self._look.set()
 
     async def close(self) -> None:
-        """Stop watching and end all subscriptions."""
+        """Stop watching and end all subscriptions, whose iterators finish."""
         self._is_closed = True
         if self._watching is not None:
             self._watching.cancel()

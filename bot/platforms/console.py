@@ -98,7 +98,8 @@ class Console:
 
     @contextmanager
     def _restored_terminal(self) -> Iterator[None]:
-        """Restore the terminal's modes at the end: the thread may still be inside readline, which has changed them."""
+        """Context manager that restores the terminal's modes at the end: the thread may still be inside readline, which
+        has changed them. Does nothing without a line editor."""
         if not self._has_editor:
             yield
             return

@@ -170,7 +170,7 @@ class ScriptRuns:
         return read_heard(kind, Answer(text, (), now, self._times, profile.texts))
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
-        """See `Runs`."""
+        """The handler that runs `tool` with the rights of `source`; see `Runs`."""
         return ScriptHandler(
             tool.definition,
             load,
@@ -216,7 +216,7 @@ def compiler_of(settings: BasicSettings, spellings: Mapping[str, Mapping[str, Li
 def script_services_of(
     settings: Settings, services: Mapping[type, object], store: Store, ids: Ids
 ) -> dict[type, object]:
-    """The services of scripts by type, built from `services`."""
+    """The services of scripts by type, such as web, mail, tables and files, built from `services`."""
     clock = cast(Clock, services[Clock])
     web = WebOfScripts(cast(WebClient, services[WebClient]), settings.basic.web, clock)
     model = ModelOfScripts(cast(ChatWriter, services[ChatWriter]), clock)

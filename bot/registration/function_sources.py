@@ -67,7 +67,7 @@ class FunctionSources:
 
     @property
     def faults(self) -> tuple[Diagnostic, ...]:
-        """Current problems, source by source."""
+        """Current problems, source by source, then rejected definitions."""
         found: list[Diagnostic] = []
         for name in self._running:
             found += self._unusable.get(name, ())

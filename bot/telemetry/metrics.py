@@ -73,7 +73,7 @@ class Metrics:
         return generate_latest(registry)
 
     def collect(self) -> Iterator[Metric]:
-        """The metric families; called by prometheus_client."""
+        """Yield the metric families with their current values; called by prometheus_client."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         calls = CounterMetricFamily("rollcall_calls", "Runs of functions", labels=["function", "outcome"])

@@ -116,7 +116,8 @@ class DueQueue:
         self.waiting += 1
 
     def take(self, kind: str) -> tuple[Line, int] | None:
-        """Take the first id of that kind from the next ready chat; None if no chat is ready."""
+        """Take the first id of that kind from the next ready chat, which stays busy until it is released; None if no
+        chat is ready. Returns the id with its line."""
         now = self._clock.monotonic()
         while self._later and self._later[0][0] <= now:
             self._free(heapq.heappop(self._later)[2])

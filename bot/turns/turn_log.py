@@ -205,7 +205,7 @@ class StoreTurnLog:
 
     @property
     def results(self) -> Mapping[str, StoredRun]:
-        """The turn's runs known to this process and earlier ones, by run key."""
+        """The turn's runs known to this process and earlier ones, by run key; a view, which later runs change."""
         return self._runs
 
     def rest(self) -> list[Write]:

@@ -173,7 +173,7 @@ class WebServer:
         return address
 
     async def run(self) -> None:
-        """Return when the server has stopped. Cancellation stops it first."""
+        """Return when the server has stopped. Cancellation stops it first. Raises RuntimeError before `start`."""
         if self._serving is None:
             raise RuntimeError("start() comes before run()")
         try:

@@ -149,11 +149,11 @@ class PageMembers:
         return self._signer.sign("cookie", member)
 
     def member_of_cookie(self, request: Request) -> str | None:
-        """The member in the request's cookie."""
+        """The member id in the request's cookie; None without a validly signed one."""
         return self._signer.read("cookie", request.cookies.get(COOKIE, ""))
 
     def member_of_token(self, request: Request) -> str | None:
-        """The member in the request's token."""
+        """The member id in the request's token, from the header or the query; None without a validly signed one."""
         token = request.headers.get(TOKEN_HEADER) or request.query_params.get(TOKEN_QUERY, "")
         return self._signer.read("token", token)
 
@@ -309,7 +309,8 @@ class ChatPage:
 
     async def _join(self, request: Request) -> Response:
         """An id and a token: those of the request's token (to change the name), of the cookie, or new ones. `fresh`
-        creates a separate member for a tab."""
+        creates a separate member for a tab. Raises RequestError for an invalid or reserved name, and 429 for too many
+        new members."""
         wanted = read_body(_NewMember, await body_of(request))
         self._members.check_name("name", wanted.name)
         member = self._members.member_of_token(request)

@@ -81,7 +81,7 @@ def described(schema: Mapping[str, Any], characters: int) -> JsonObject:
 
 def _described(node: Any, characters: int, at: tuple[str, ...], *, names: bool = False) -> Any:
     """Copy of a schema with cleaned texts, descriptions of at most `characters`. `names`: the keys of `node` are names
-    instead of schema keywords. Raises UnseenIn for invisible characters in keys and in values that restrict arguments."""
+    instead of schema keywords. Raises UnseenIn for invisible characters in keys and in values that validate."""
     if isinstance(node, list):
         return [_described(one, characters, at) for one in node]
     if isinstance(node, str):

@@ -209,7 +209,7 @@ class Listeners:
         return listener
 
     def remove(self, listener: Listener) -> None:
-        """Remove a listener."""
+        """Remove a listener; it must have been added."""
         if not listener.is_superseded:
             self._forget(listener)
         in_chat = self._by_chat[listener.chat]
@@ -442,7 +442,7 @@ class ChatNames:
         return f"{name} ({number})"
 
     async def _holders_of(self, chat: str) -> dict[str, str]:
-        """Member ids by the skeleton of their names."""
+        """Member ids by the skeleton of their names; cached, and read from the chat's newest events if necessary."""
         holders = self._holders.get(chat)
         if holders is not None and len(holders) <= _NAMES_PER_CHAT:
             return holders

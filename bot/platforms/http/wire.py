@@ -38,7 +38,7 @@ class RequestError(Exception):
         self.retry_after_seconds = retry_after_seconds
 
     def as_json(self) -> JsonObject:
-        """The body of the response."""
+        """The body of the response: `error` with `code`, `message`, and `field` if it is known."""
         body = {"code": self.code, "message": self.message}
         return {"error": body | ({"field": self.field} if self.field else {})}
 

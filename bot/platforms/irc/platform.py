@@ -198,7 +198,8 @@ class Sending:
         return await session.who_has(nick) == ""
 
     async def _target(self, session: Session, outgoing: Outgoing) -> str:
-        """The target of the lines. Raises SendFailed."""
+        """The target of the lines: the channel's name, or the current nick of the member. Raises SendFailed if the bot
+        is not in the channel or the member is not there; retryable if that may change soon."""
         channel = channel_of(session, outgoing.chat.native)
         if channel and outgoing.private_to is None:
             if session.is_in(channel):
@@ -385,7 +386,7 @@ class IrcPlatform:
             return None
 
     async def close(self) -> None:
-        """Send QUIT and close the connection. Idempotent."""
+        """Send QUIT, close the connection and stop reconnecting. Idempotent."""
         linking, self._linking = self._linking, None
         if linking is None:
             return

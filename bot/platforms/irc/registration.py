@@ -192,7 +192,7 @@ class Registration:
         self._sasl = Sasl(settings.sasl, secrets.token_urlsafe(24))
 
     def begin(self) -> list[bytes]:
-        """The first lines."""
+        """The first lines: CAP LS, PASS if a password is set, NICK and USER."""
         password = self._settings.password.get_secret_value()
         return [
             encode("CAP", "LS", "302"),
@@ -202,7 +202,8 @@ class Registration:
         ]
 
     def take(self, line: Line) -> list[bytes]:
-        """The lines that answer `line`. Raises RegistrationError."""
+        """The lines that answer `line`, perhaps none; sets `is_done` at the end. Raises RegistrationError if the server
+        rejects the bot."""
         match line.command:
             case "CAP":
                 return self._cap(line)

@@ -80,7 +80,8 @@ class Receipts:
         self._waiting.pop(sent.token, None)
 
     def follow(self, line: Line) -> None:
-        """Process an answer in `line`."""
+        """Complete the waiting message that `line` answers: by its label if the server supports labels, else the oldest
+        that fits. Ignores other lines."""
         if self.uses_labels:
             self._labelled(line)
         elif line.command == "PONG":
@@ -267,7 +268,8 @@ class Session:
         return await self.who_has(nick) or ""
 
     async def who_has(self, nick: str) -> str | None:
-        """As `account_of`, but None if there is no user."""
+        """As `account_of`, but None if there is no user, if the session is not ready, or for an invalid nick. Raises
+        TimeoutError also if too many requests are pending."""
         folded = self.state.features.fold(nick)
         if not self.is_ready or not one_word(nick):
             return None

@@ -58,7 +58,7 @@ class Features:
 
     @property
     def prefixes(self) -> Mapping[str, str]:
-        """Member modes by nick prefix, highest first: `@` is `o`."""
+        """Member modes by nick prefix, highest first: `@` is `o`. Empty if the server's PREFIX is malformed."""
         modes, closed, signs = self._tokens.get("PREFIX", "(ov)@+").lstrip("(").partition(")")
         return dict(zip(signs, modes, strict=False)) if closed else {}
 
@@ -92,7 +92,7 @@ class Features:
 
     @property
     def joins_at_once(self) -> int:
-        """Channels per JOIN."""
+        """Maximum number of channels per JOIN: the server's TARGMAX, at most 20; 1 if it does not name one."""
         for target in self._tokens.get("TARGMAX", "").upper().split(","):
             command, colon, most = target.partition(":")
             if command == "JOIN" and colon:
@@ -178,7 +178,7 @@ class State:
         }
 
     def follow(self, line: Line) -> None:
-        """Update the state from `line`."""
+        """Update the state from `line`, including the activity of its sender. Unknown commands are ignored."""
         step = self._follow.get(line.command)
         if step is not None:
             step(line)

@@ -244,7 +244,8 @@ class Connection:
             self._writer.write(b"".join(lines))
 
     async def keep_alive(self) -> None:
-        """Ping a silent server; abort the connection if it does not answer."""
+        """Ping a server that is silent for `ping_seconds`; abort the connection and return if it does not answer within
+        `answer_seconds`."""
         while True:
             chunks = self._chunks
             await self._clock.sleep(self._settings.ping_seconds)
@@ -264,7 +265,7 @@ class Connection:
         self._writer.transport.abort()
 
     async def close(self, goodbye: str, deadlines: Deadlines) -> None:
-        """Send QUIT and close, within two seconds."""
+        """Send QUIT and close, within two seconds. Errors of the connection are ignored."""
         self.write(encode("QUIT", goodbye))
         with suppress(OSError, TimeoutError):
             self._writer.close()
