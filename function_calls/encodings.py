@@ -51,7 +51,7 @@ def openai_tool(spec: FunctionSpec) -> JsonObject:
 
 
 def anthropic_tool(spec: FunctionSpec) -> JsonObject:
-    """`{name, description, input_schema}`."""
+    """Definition in Anthropic's format: `{name, description, input_schema}` with the metadata of the spec."""
     return _with_metadata(spec, input_schema=spec.parameters)
 
 

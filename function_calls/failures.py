@@ -29,7 +29,7 @@ class Refusal(NamedTuple):
 
 
 def switched_on(profile: ChatProfile) -> Refusal | None:
-    """Refusal if a model may call no functions at all in the chat."""
+    """Refusal if a model may call no functions at all in the chat, else None."""
     if profile.functions_on:
         return None
     return Refusal("refusals.functions_off", setting=profile.layers.get("functions_on", ""))

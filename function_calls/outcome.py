@@ -148,7 +148,8 @@ def outcome_of(
     asked: tuple[str, ...],
     path: Path = Path.COMMAND,
 ) -> TurnOutcome:
-    """Outcome of a turn that consists of one run."""
+    """Outcome of a turn that consists of one run: suspended by its question, failed with the reason for its error, or
+    sent with `reason`; a run without a message or effect falls back to chat. A question in `asked` is not repeated."""
     question = result.question
     if question is not None and not is_repeated(question, asked):
         return suspended(turn, spec, result, question, path, asked)

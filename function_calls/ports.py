@@ -84,10 +84,11 @@ class OwnSettings(Protocol):
         """All changeable settings with their current values in `chat`."""
 
     async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> IgnoredReason | None:
-        """Set `name` to `value` in `chat`. Returns the reason if that is not possible."""
+        """Set `name` to `value` in `chat`. Returns None, or the reason if that is not possible."""
 
     async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> IgnoredReason | None:
-        """Reset `name` to the value of the operator's settings. Returns the reason if the chat may not change it."""
+        """Reset `name` to the value of the operator's settings. Returns None, or the reason if the chat may not change
+        it."""
 
 
 class ActiveFunctions(Protocol):

@@ -104,7 +104,7 @@ class ActivationIndex:
         self._activators = {name: frozenset(by) for name, by in activators.items()}
 
     def find(self, word: str) -> Activatable | None:
-        """Function or group of that name, matched without regard to case."""
+        """Function or group of that name, matched without regard to case; None if unknown."""
         return self.activatable.get(word) or self._by_word.get(word.casefold())
 
     def is_active(self, spec: FunctionSpec, active: Collection[str]) -> bool:
@@ -220,18 +220,19 @@ class BotFunctions:
         self._offers_for: dict[tuple[Hashable, int], tuple[Mapping[str, object], Offer]] = {}
 
     def find(self, name: str) -> FunctionSpec | None:
-        """Function of that name, or offered under that name."""
+        """Function of that name, or offered under that name; None if unknown."""
         found = self._by_name.get(name) or self._by_offered_name.get(name)
         return FIND_FUNCTIONS if found is None and name == FIND_FUNCTIONS.name else found
 
     def by_tag(self, tag: str) -> list[FunctionSpec]:
-        """Functions with `tag`."""
+        """Functions with `tag`, in order; empty if there are none."""
         return [spec for spec in self.specs if tag in spec.origin.tags]
 
     def command_line(self, text: str, *, bare: bool) -> CommandLine | None:
-        """Command at the start of `text`: `/word …`, and also `word …` if `bare`. Case is ignored; two-word commands
-        take precedence; invisible characters never form a command. Bare words count as speech if the function sends
-        data out, or if it changes something or controls the queue and text follows a single command word."""
+        """Command at the start of `text`: `/word …`, and also `word …` if `bare`; None if there is none. Case is
+        ignored; two-word commands take precedence; invisible characters never form a command. Bare words count as
+        speech if the function sends data out, or if it changes something or controls the queue and text follows a
+        single command word."""
         is_bare = not text.startswith("/")
         if is_bare and not bare:
             return None

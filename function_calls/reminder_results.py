@@ -99,7 +99,7 @@ def needs_exact_time(problem: RequestProblem) -> bool:
 
 
 def failed(problem: RequestProblem, reminders: Reminders, call: Call) -> FunctionResult:
-    """Failed result that describes `problem`."""
+    """Failed result that describes `problem`, with its error code and the arguments concerned."""
     text, code, fields = _described(problem, reminders, call.profile.texts)
     return FunctionResult.fail(code, text, fields)
 

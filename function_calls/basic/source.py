@@ -85,7 +85,8 @@ class BasicScripts:
             await library.finish()
 
     async def _begin(self, publish: Publish) -> None:
-        """Create the libraries and restore their stored tools."""
+        """Create the libraries and restore their stored tools. If the store fails, the error is logged and the scripts
+        are compiled again."""
         digest = await self._threads.run(self._compiler.digest)
         compiling = Compiling(self._compiler, digest)
         programs = Programs(self._work, self._stored_tools, self._compiler, self._threads)

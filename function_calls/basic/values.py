@@ -196,7 +196,8 @@ _TRUTHS = {"true": True, "false": False}
 
 def same(left: JsonValue, right: JsonValue) -> bool:
     """`left = right`. Texts are compared exactly. A number and a numeric text are compared as numbers, TRUE and FALSE
-    also with the texts `true` and `false`. NULL equals the empty text and the empty list."""
+    also with the texts `true` and `false`. NULL equals the empty text and the empty list. Raises RunError if the values
+    are too large."""
     if type(left) is str and type(right) is str:
         return left == right
     if is_null(left) or is_null(right):
@@ -248,8 +249,9 @@ def finder(value: JsonValue, group: list[Any]) -> Callable[[JsonValue], bool]:
 
 
 def is_like(value: JsonValue, pattern: JsonValue) -> bool:
-    """`value LIKE pattern`: `*` and `%` match any characters, `?` and `_` match one; case-insensitive. NULL matches
-    only `*`. Time is bounded by the product of both lengths for every pattern. Raises RunError."""
+    """Whether `value LIKE pattern`: `*` and `%` match any characters, `?` and `_` match one; case-insensitive. NULL
+    matches only `*`. Time is bounded by the product of both lengths for every pattern. Raises RunError for lists, maps,
+    a pattern that is not a text, and a too long one."""
     if type(pattern) is not str or type(value) in (list, dict):
         raise RunError(RunCode.WRONG_TYPE, f"LIKE needs a text and a pattern, not {kind_of(value)}")
     if len(pattern) > _LONGEST_PATTERN:

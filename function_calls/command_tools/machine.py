@@ -45,7 +45,7 @@ class Tail:
         self._pieces: deque[bytes] = deque(maxlen=_TAIL_PIECES)
 
     def add(self, data: bytes) -> None:
-        """Append output."""
+        """Append output; of a long piece only the end is kept."""
         self._pieces.append(data[-4 * _LINE_CHARS :])
 
     @property

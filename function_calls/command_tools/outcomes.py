@@ -148,7 +148,8 @@ def _facts(
     *,
     has_last: bool = False,
 ) -> JsonObject | None:
-    """Data for the model: output of the last step if it ran, outputs of earlier steps, and the tool's custom texts."""
+    """Data for the model: output of the last step if it ran, outputs of earlier steps as `earlier`, and the tool's
+    custom texts as `message`; None if there are none."""
     model_text = "\n".join(one.model for one in texts if one.model)
     facts: JsonObject = {"message": model_text} if model_text else {}
     if has_last or last is not None:

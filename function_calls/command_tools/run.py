@@ -68,7 +68,8 @@ class StepRunner:
         self._name = name
 
     async def run(self, step: Step, facts: StepFacts, run: ToolRun, stdin: str) -> Any:
-        """Output of the step, or its StepFailure. Raises the exceptions of `hook`."""
+        """Output of the step, or its StepFailure, also for a ToolError of its function. Raises the exceptions of
+        `hook`."""
         if step.function is None:
             return await self._command(step, facts.argv, stdin, run.folder)
         try:
@@ -344,7 +345,8 @@ class Run:
         return {**self._run.request.arguments, **self._run.env}
 
     async def result(self) -> FunctionResult:
-        """Result for the handler; expected failures are results too."""
+        """Result for the handler; expected failures, such as invalid words, a broken hook or a missing program, are
+        failed results too."""
         texts = self._call.profile.texts
         try:
             return await self._all()
@@ -410,7 +412,7 @@ class Run:
 
     async def _begin(self) -> None:
         """Run `env`, then `setup`; each runs once per request. Raises HookBroken for an `env` that is not a mapping,
-        and ToolError for more than `max_steps` steps."""
+        BadReference for an invalid added step, and ToolError for more than `max_steps` steps."""
         env = self._tool.env
         if callable(env):
             env_values = await self._hook(env, self._run.request)

@@ -71,18 +71,19 @@ class Template:
 
     @property
     def begins_with(self) -> Variable | None:
-        """The variable at the beginning of the text, if any."""
+        """The variable at the beginning of the text; None if it begins otherwise."""
         first = self.parts[0] if self.parts else ""
         return first if isinstance(first, Variable) else None
 
     @property
     def each(self) -> Variable | None:
-        """The variable that expands into a word per value, if any."""
+        """The variable that expands into a word per value; None if there is none."""
         return next((one for one in self.variables if one.is_each), None)
 
 
 def template_of(text: str) -> Template:
-    """Parse `text`. `$${` is a literal `${`. Raises BadTemplate."""
+    """Parse `text`. `$${` is a literal `${`. Raises BadTemplate for other uses of `${`, and for more than one variable
+    with `...`."""
     parts: list[str | Variable] = []
     end = 0
     for found in _TOKEN.finditer(text):

@@ -68,7 +68,7 @@ class ChangeArguments(BaseModel):
 
     @property
     def time(self) -> RequestedTime:
-        """The new time."""
+        """The requested new time, not yet parsed."""
         return requested_time(self.when, self.start, self.repeat, self.every, self.cron, self.end)
 
 

@@ -197,7 +197,7 @@ class ReminderItem(BaseModel):
 
     @property
     def time(self) -> RequestedTime:
-        """Its time."""
+        """The requested time of the reminder, not yet parsed."""
         return requested_time(self.when, self.start, self.repeat, self.every, self.cron, self.end, self.count)
 
 
@@ -213,7 +213,7 @@ class CreateArguments(ReminderItem):
 
     @property
     def items(self) -> list[ReminderItem]:
-        """All requested reminders."""
+        """All requested reminders: this one and `more`."""
         return [self, *(self.more or ())]
 
 

@@ -137,7 +137,7 @@ class _Found:
         self.add_problem(where if ":" in where else self.place, f"{what} cannot be asked: {error_text(error)}")
 
     def reading(self) -> Reading:
-        """The collected definitions."""
+        """The collected definitions and problems as a Reading."""
         return Reading(tuple(self.specs), tuple(self.faults), frozenset(self.broken), self.is_whole)
 
 

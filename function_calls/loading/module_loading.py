@@ -283,7 +283,7 @@ class Edition:
         return importlib.import_module(self._private_name(name, self._own, package) or name)
 
     def free(self) -> None:
-        """Unload the modules."""
+        """Unload the modules: remove them from `sys.modules`, and their edition from the finder."""
         self._is_free = True
         self._finder.editions.pop(self.name, None)
         for name in [one for one in list(sys.modules) if one == self.name or one.startswith(f"{self.name}.")]:
@@ -324,7 +324,8 @@ def is_of_an_edition(module: str) -> bool:
 
 
 def imported(file: Path) -> ModuleType:
-    """Import `file` permanently. Raises DefinitionError on failure."""
+    """Import `file` permanently and return the module. Raises DefinitionError if there is no such file, or the import
+    fails."""
     units = units_at(file)
     if len(units) != 1:
         raise DefinitionError(str(file), ["there is no such file"])

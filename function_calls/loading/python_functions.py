@@ -126,7 +126,7 @@ class _Signature:
         self.runs = runs
 
     def given(self, context: MessageContext, arguments: Any) -> tuple[Any, ...]:
-        """Positional arguments of a run."""
+        """Positional arguments of a run: the context, then the model, or the fields that are single parameters."""
         if self.names is None:
             return (context, arguments)
         return (context, *(getattr(arguments, name) for name in self.names))

@@ -166,7 +166,7 @@ class Readings:
         return not unit.is_late
 
     def keep_only(self, keys: Iterable[Hashable]) -> None:
-        """Drop all units except `keys`."""
+        """Drop all units except `keys`: their reads are cancelled and their modules released."""
         for key in self._units.keys() - set(keys):
             _abandon(self._units[key])
             _free(self._units.pop(key))

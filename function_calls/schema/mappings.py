@@ -82,7 +82,7 @@ class ModuleInfo:
     tags: frozenset[str] = frozenset()
 
     def lend(self, spec: FunctionSpec) -> FunctionSpec:
-        """`spec` with the defaults applied."""
+        """`spec` with the module's description and tags where it has none."""
         description, tags = spec.description or self.description, spec.origin.tags or self.tags
         if description == spec.description and tags == spec.origin.tags:
             return spec

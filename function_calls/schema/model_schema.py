@@ -48,7 +48,8 @@ class _SchemaConversion:
         self._left = _MOST_EXPANDED
 
     def converted(self, node: Any, around: frozenset[str] = frozenset()) -> Any:
-        """Convert `node`, which is inside the definitions `around`."""
+        """Convert `node`, which is inside the definitions `around`, for models: references are expanded, and tuples
+        become arrays. Returns other values than dicts unchanged."""
         if not isinstance(node, dict):
             return node
         if "$ref" in node:

@@ -158,7 +158,8 @@ def _date(world: World, *values: JsonValue) -> JsonValue:
 
 
 def _from_parts(year: int, month: int, day: int) -> str:
-    """Months and days past the end carry over into the next year or month, as in the classic DATESERIAL."""
+    """Date as a text. Months and days past the end carry over into the next year or month, as in the classic
+    DATESERIAL. Raises RunError outside the calendar."""
     months = year * 12 + month - 1
     first = within_calendar(lambda: datetime(months // 12, months % 12 + 1, 1))  # noqa: DTZ001 - a local time
     return str(Moment(within_calendar(lambda: first + timedelta(days=day - 1)), "date"))

@@ -443,8 +443,8 @@ def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
 
 
 def _text(text: str, pattern: str) -> str:
-    """`@` is the whole text; in patterns with `@@` each `@` is one character. Without `@`: `!` and `>` are the text in
-    upper case, `<` and `&` in lower case."""
+    """Format a text: `@` is the whole text; in patterns with `@@` each `@` is one character. Without `@`: `!` and `>`
+    are the text in upper case, `<` and `&` in lower case. Raises RunError if the result is too long."""
     if "@@" in pattern:
         characters = iter(text)
         return "".join(next(characters, "") if mark == "@" else mark for mark in pattern) + "".join(characters)

@@ -159,7 +159,7 @@ def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> No
 
 
 def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When:
-    """Parse a time. Raises RunError."""
+    """Parse the schedule `text` in the chat's time zone. Raises RunError if it is not understood."""
     try:
         return _read(text, schedules.reader, clock.now(), run.call.profile.timezone.key)
     except UnclearWhen:

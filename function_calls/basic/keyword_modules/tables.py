@@ -269,7 +269,7 @@ async def new_array(run: ScriptRun) -> Value:
 
 def _given_rows(run: ScriptRun, fields: Value) -> tuple[list[JsonObject], bool]:
     """The rows given to a statement, and whether they were a list: a map or a list of maps; an id and a map; or values
-    by column name."""
+    by column name. Raises RunError for other values."""
     values = list(fields.values()) if isinstance(fields, dict) else []
     if len(values) == 1 and isinstance(values[0], dict | list):
         return _maps(run, values[0]), isinstance(values[0], list)
@@ -338,7 +338,7 @@ def _maps(run: ScriptRun, data: Value) -> list[JsonObject]:
 
 def _together(run: ScriptRun, left: Value, right: Value) -> Value:
     """Merge two maps, with the fields of the second taking precedence; a list merged with a map is its first row. Two
-    lists are concatenated without duplicates."""
+    lists are concatenated without duplicates. Raises RunError for other values."""
     if isinstance(left, dict) or isinstance(right, dict):
         one, other = _first(left) or {}, _first(right) or {}
         if not isinstance(one, dict) or not isinstance(other, dict):

@@ -119,7 +119,8 @@ class WordValues:
         return Name(token.at, name)
 
     def _call(self, cursor: Cursor, token: Token) -> Expression:
-        """Parse `name(…)`: a call, or an index if the name is a variable and not a function."""
+        """Parse `name(…)`: a call, or an index if the name is a variable and not a function. Raises ScriptError if the
+        arguments are invalid."""
         cursor.index += 1
         name = token.text.lower()
         arguments = self._read.items(cursor, ")")
@@ -360,7 +361,7 @@ class Expressions:
         return found
 
     def operand(self, cursor: Cursor) -> Expression:
-        """Parse an operand: the expression up to the first operator."""
+        """Parse an operand: the expression up to the first operator. Raises ScriptError."""
         with self._reading.deeper(cursor.now.at):
             found = self._climb(cursor, _CLOSEST)
         self.highest = max(self.highest, self.height)
@@ -416,7 +417,7 @@ class Expressions:
         return Template(token.at, tuple(found))
 
     def compared(self, cursor: Cursor) -> Expression:
-        """Parse an expression of operators that bind tighter than NOT."""
+        """Parse an expression of operators that bind tighter than NOT. Raises ScriptError."""
         return self._climb(cursor, _COMPARISON)
 
     # Operators

@@ -78,7 +78,7 @@ class Flow:
         into.append(Continue(token.at, cast("OneOf['for', 'do', 'while', 'loop']", word.lower() or "loop")))
 
     def return_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse RETURN [value]."""
+        """Parse RETURN [value] and append it to `into`."""
         token = cursor.take()
         into.append(Return(token.at, None if is_over(cursor) else self._read.expression(cursor)))
 
@@ -94,13 +94,13 @@ class Flow:
         into.append(Stop(token.at))
 
     def goto(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse GOTO or GOSUB."""
+        """Parse GOTO or GOSUB and append it to `into`; the jump is registered."""
         token = cursor.take()
         label = self.label(cursor, str(token.value))
         into.append(Goto(token.at, label, token.value == "GOSUB"))
 
     def label(self, cursor: Cursor, what: str) -> str:
-        """Parse the label after `what`, and register the jump."""
+        """Parse the label after `what`, and register the jump. Raises ScriptError if there is no label."""
         token = cursor.now
         name = label_name(cursor)
         self._labels.add_jump(
@@ -133,7 +133,7 @@ class Flow:
         into.append(Throw(token.at, self._read.expression(cursor)))
 
     def assert_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse ASSERT condition [, message]."""
+        """Parse ASSERT condition [, message] and append it to `into`."""
         token = cursor.take()
         condition = self._read.expression(cursor)
         into.append(Assert(token.at, condition, self._read.expression(cursor) if cursor.symbol(",") else None))

@@ -268,7 +268,7 @@ class MatchedForm(Protocol):
 
     @property
     def into(self) -> Target | None:
-        """Target that receives the result, if the form has one."""
+        """Target that receives the result; None if the form has none."""
 
 
 class KeywordForms(Protocol):

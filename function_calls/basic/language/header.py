@@ -170,7 +170,7 @@ class _ParamReader:
 
     def _value(self, behind: str, *ends: str) -> _Written:
         """Parse a value of the header: text, number, boolean, list, map, or unquoted words up to the next clause or one
-        of `ends`."""
+        of `ends`. Raises if there is no value after the word `behind`, or it is not constant."""
         cursor, token = self.cursor, self.cursor.now
         if token.kind is Kind.TEXT:
             self._check_quotes(token, behind)

@@ -155,7 +155,7 @@ def _up_to(last: re.Pattern[str], text: str, position: int) -> Raw | None:
 
 
 def _line(text: str, position: int) -> Raw:
-    """Rest of the line, stripped."""
+    """Rest of the line from `position`, stripped, with its offsets."""
     end = text.find("\n", position)
     rest = text[position : len(text) if end < 0 else end].rstrip()
     words = rest.lstrip()

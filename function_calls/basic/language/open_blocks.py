@@ -41,7 +41,7 @@ class Labels:
         self._jumps: list[_Jump] = []
 
     def define(self, at: At, name: str, path: Path) -> None:
-        """Register a label."""
+        """Register a label of the block `path`. A second definition is reported as DUPLICATE_NAME."""
         first = self._places.setdefault(name, _Place(at, path))
         if first.at != at:
             message = f"the label {name} is already defined on line {first.at.line}; rename one of them"

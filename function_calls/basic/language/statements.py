@@ -67,7 +67,7 @@ class Assignments:
         return is_assignment(cursor.tokens, cursor.index)
 
     def simple(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse `name = value`."""
+        """Parse `name = value` and append the assignment to `into`."""
         token = cursor.take()
         cursor.index += 1
         into.append(Assign(token.at, Name(token.at, token.text.lower()), self._value(cursor, token.at, token.text)))
@@ -85,7 +85,7 @@ class Assignments:
         into.append(Assign(at or first.at, target, value))
 
     def let(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse LET target = value."""
+        """Parse LET target = value and append the assignment to `into`. Raises ScriptError for anything else."""
         token = cursor.take()
         if cursor.now.kind is not Kind.WORD or not self.is_here(cursor):
             cursor.fail(f"expected `name = value` after LET, {cursor.found()}")
@@ -451,7 +451,7 @@ class Statements:
 
     @property
     def read(self) -> Expressions:
-        """The expression parser."""
+        """The parser of expressions."""
         return self._read
 
     def one(self, cursor: Cursor, into: list[Statement], is_inline: bool = False) -> None:
@@ -504,7 +504,8 @@ class Statements:
         return token.text.lower() in self._reading.variables and self.assignments.is_here(cursor)
 
     def _other(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> None:
-        """Parse a statement that does not begin with a word of the language: label, assignment, call or keyword."""
+        """Parse a statement that does not begin with a word of the language: label, assignment, call or keyword. Raises
+        ScriptError if it is none of these."""
         name = token.text.lower()
         if following.kind is Kind.LINE and following.text.startswith(":") and self._is_label(token):
             cursor.index += 1
@@ -542,7 +543,8 @@ class Statements:
             raise
 
     def _number(self, cursor: Cursor, into: list[Statement], is_inline: bool) -> None:
-        """Parse a line number and the statement after it. In a one-line IF the number is a jump target."""
+        """Parse a line number and the statement after it. In a one-line IF the number is a jump target. Raises
+        ScriptError if it is not a whole number."""
         token = cursor.now
         if not isinstance(token.value, int):
             cursor.fail(f"`{token.text}` is not a line number; line numbers are whole numbers")

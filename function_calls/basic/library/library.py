@@ -91,7 +91,7 @@ class ChangeLog:
         self._paths: dict[Change, list[str]] = {}
 
     def note(self, happened: Change, path: str) -> None:
-        """Record a change."""
+        """Record that the script at `path` changed."""
         self._paths.setdefault(happened, []).append(path)
 
     def log(self) -> None:

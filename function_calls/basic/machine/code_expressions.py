@@ -72,7 +72,7 @@ class Assembly:
         self._statements.append((start, len(self._code), loops))
 
     def procedure(self, name: str, parameters: tuple[str, ...]) -> Procedure:
-        """The finished procedure."""
+        """The finished procedure, with all jump targets resolved to positions."""
         code: tuple[Instruction, ...] = tuple((operation, _settled(operand)) for operation, operand in self._code)
         return Procedure(name, parameters, code, tuple(self._places), tuple(self._statements))
 
@@ -119,7 +119,7 @@ class ExpressionCode:
         self._found = found
 
     def fault(self, at: At, code: Code, message: str) -> None:
-        """Record a problem."""
+        """Record a problem; compilation continues."""
         self._found.faults.append(ScriptProblem(at, code, message))
 
     def expression(self, node: Expression) -> None:

@@ -165,7 +165,8 @@ def _or(run: RunState, frame: Frame, target: JsonValue) -> None:
 
 
 def _each(run: RunState, frame: Frame, _: JsonValue) -> None:
-    """Iterates over the list's current value, even if the variable changes later."""
+    """Begin FOR EACH over the list's current value, even if the variable changes later. Raises RunError if it is not
+    iterable."""
     of = frame.stack[-1]
     items = items_of(of)
     frame.stack.pop()
@@ -260,7 +261,8 @@ def _assert(run: RunState, frame: Frame, _: JsonValue) -> None:
 
 
 def _want(run: RunState, frame: Frame, _: JsonValue) -> Event:
-    """Suspend at this instruction, with the arguments on the stack, until the keyword has a value."""
+    """Suspend at this instruction, with the arguments on the stack, until the keyword has a value. Raises RunError if
+    the run needs too much memory."""
     run.memory.check_stop(run.count())
     frame.position -= 1
     return wanted(frame)
@@ -484,8 +486,8 @@ class Machine:
             memory.made_inside(result)
 
     def _recovered(self, fault: RunError) -> bool:
-        """Continue as ON ERROR says, if it applies. ON ERROR in a SUB or FUNCTION is local to that call; without it,
-        the handler of the nearest caller applies."""
+        """Continue as ON ERROR says; returns False if it does not apply. ON ERROR in a SUB or FUNCTION is local to that
+        call; without it, the handler of the nearest caller applies."""
         run = self._run
         if fault.code not in CATCHABLE:
             return False

@@ -170,7 +170,8 @@ class Memory:
                 raise RunError(RunCode.STEPS, "the text is too long to search in this many items")
 
     def ordered(self, values: Sequence[JsonValue]) -> None:
-        """Charge for sorting all items of the lists in `values`, at any depth: n·log n steps for n items."""
+        """Charge for sorting all items of the lists in `values`, at any depth: n·log n steps for n items. Raises
+        RunError for values that are too large."""
         count = sum(size_of(one, self._limit) >> _BYTES_OF_ITEM for one in values if type(one) in (list, dict))
         self.work += count * count.bit_length() >> _ITEMS_ORDERED
 
@@ -283,7 +284,7 @@ Stack = list[JsonValue]
 
 def _parts(run: RunState, stack: Stack, kinds: JsonValue) -> None:
     """Replace stack values by the list of their filter parts. Kinds: `a` is author text, `v` a value, `p` a variable
-    followed by its stored parts."""
+    followed by its stored parts. Raises RunError if the filter is too long."""
     count = len(kinds) + kinds.count("p")
     given = iter(stack[len(stack) - count :])
     parts: list[JsonValue] = []

@@ -67,7 +67,7 @@ class ObservedVariables(dict[str, JsonValue]):
         self._notice = notice
 
     def get(self, name: str, default: JsonValue = None) -> JsonValue:
-        """Like `dict.get`."""
+        """Like `dict.get`; calls `notice` first if `name` is one of `names`."""
         if name in self._names:
             self._notice()
         return super().get(name, default)
