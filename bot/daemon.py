@@ -58,7 +58,7 @@ class Closable(Protocol):
     """A service that holds resources."""
 
     async def close(self) -> None:
-        """Release them."""
+        """Release the resources."""
 
 
 @dataclass(frozen=True, slots=True)

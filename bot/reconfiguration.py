@@ -110,7 +110,8 @@ def turns_live(
     turns: Turns,
     summaries: Summaries,
 ) -> None:
-    """Router, filters and summaries. Filters around runs apply to running turns too; everything else to new turns."""
+    """Register the live settings of the router, filters and summaries. Filters around runs apply to running turns too;
+    everything else to new turns."""
 
     def prepare(fresh: Settings) -> Use:
         filters = filters_of(fresh)
@@ -156,7 +157,7 @@ def models_live(
 def sources_live(
     live: LiveSettings, functions: FunctionSources, configured_sources: Callable[[Settings], list[ConfiguredSource]]
 ) -> None:
-    """Function sources."""
+    """Register the live settings of function sources; only changed sources restart."""
     live.register(
         *SECTIONS, prepare=lambda fresh: partial(functions.use, configured_sources(fresh)), depends_on=made_of
     )

@@ -129,7 +129,7 @@ def show_dead_letters(metrics: Metrics, dead: DeadLetters) -> None:
 
 
 def show_store(metrics: Metrics, store: Store) -> None:
-    """Metrics on whether the database is writable, and when its last full check passed."""
+    """Register metrics on whether the database is writable, and when its last full check passed."""
     metrics.gauge("rollcall_store_usable", "1: the database can be written", lambda: store.health().problem is None)
     metrics.gauge(
         "rollcall_store_checked_timestamp_seconds",
@@ -158,26 +158,26 @@ def show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
 
 
 def show_faults(metrics: Metrics, functions: FunctionSources, reload: Reload) -> None:
-    """Metrics on errors in function files and the settings file."""
+    """Register metrics on errors in function files and the settings file."""
     metrics.gauge("rollcall_functions_unusable", "Problems in function files", lambda: len(functions.faults))
     metrics.gauge("rollcall_settings_faulty", "Problems in the settings file", lambda: len(reload.faults))
 
 
 def show_backups(metrics: Metrics, backups: Backups) -> None:
-    """Metric on the age of the newest backup, if backups are scheduled."""
+    """Register a metric on the age of the newest backup, if backups are scheduled."""
     if backups.are_scheduled:
         metrics.gauge("rollcall_backup_age_seconds", "Time since the newest backup", backups.age_seconds)
 
 
 def show_timers(metrics: Metrics, timers: Timers) -> None:
-    """Metrics on due timers and their outcomes."""
+    """Register metrics on due timers and their outcomes."""
     metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
     metrics.gauge("rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding)
     metrics.counter("rollcall_timers_fired", "Due timer occurrences", "outcome", lambda: timers.outcomes)
 
 
 def show_shadow(metrics: Metrics, shadow: Shadow) -> None:
-    """Metrics on requests that the shadow model did not get."""
+    """Register metrics on requests that the shadow model did not get."""
     dropped = shadow.dropped
     metrics.counter("rollcall_shadow_dropped", "Requests that the shadow model did not get", "reason", lambda: dropped)
 

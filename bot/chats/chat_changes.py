@@ -52,7 +52,7 @@ class StoredOwnSettings:
         return None
 
     async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> IgnoredReason | None:
-        """Reset `name` to the value of the settings file. Returns the reason if the chat may not change it."""
+        """Reset `name` to the value of the settings file. Returns None, or the reason if the chat may not change it."""
         if name not in self._chats.changeable:
             return "not_changeable"
         await self._change(chat, name, None, by, chat_settings.clear(chat.key, name))

@@ -168,7 +168,8 @@ class ScriptNotes:
         self._seen: tuple[frozenset[tuple[str, str]], dict[str, BotFunctions]] = frozenset(), {}
 
     async def sync(self) -> None:
-        """Check the notes, if they or the functions of their bots have changed since the last check."""
+        """Remove the notes of scripts that no longer exist or no longer set notes. Does nothing if the notes and the
+        functions of their bots are unchanged since the last check."""
         scripts = frozenset((note.bot, note.script) for notes in self._chats.all_notes.values() for note in notes)
         now = {bot: self._functions(bot) for bot, _ in scripts}
         if self._seen[0].issuperset(scripts) and all(self._seen[1].get(bot) is one for bot, one in now.items()):

@@ -74,7 +74,7 @@ class Chats:
         self._resolved.clear()
 
     def use(self, settings: Settings) -> None:
-        """Apply new settings."""
+        """Apply new settings; the cached settings of chats are dropped."""
         self._settings = settings
         self._resolved.clear()
 

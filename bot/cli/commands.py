@@ -61,7 +61,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the parsed command; returns the exit status."""
+    """Run the parsed command; returns the exit status: the command's, 130 if interrupted, 0 if the reader has closed
+    the pipe."""
     # Imported here, since help needs no log. `run` and `chat` configure more.
     from bot.telemetry.logs import set_up_logs_of_a_command
 

@@ -39,7 +39,7 @@ _NEEDS_A_WORD = (PinState.WAITING, PinState.CHANGED)
 
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `list`, `accept` and `forget` to `rollcall mcp`."""
+    """Add the commands `list`, `accept` and `forget`, with their options, to `rollcall mcp`."""
     listing = subcommands.add_parser("list", help="list the tools of all servers with their state")
     listing.add_argument("server", nargs="?", help="only this server")
     listing.add_argument("--full", action="store_true", help="with full descriptions and schemas")

@@ -114,7 +114,7 @@ def on_database(
 
 
 def chat_ref(text: str) -> ChatRef:
-    """Parse a chat. Raises ArgumentTypeError."""
+    """Parse a chat, `platform:account:chat`. Raises ArgumentTypeError for other texts."""
     try:
         return ChatRef.parse(text)
     except ValueError:
@@ -122,7 +122,7 @@ def chat_ref(text: str) -> ChatRef:
 
 
 def member_ref(text: str) -> MemberRef:
-    """Parse a member. Raises ArgumentTypeError."""
+    """Parse a member, `platform:account:member`. Raises ArgumentTypeError for other texts."""
     try:
         return MemberRef.parse(text)
     except ValueError:

@@ -307,7 +307,8 @@ class Replay:
     async def _with_own_functions(
         self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
     ) -> TurnOutcome:
-        """Run with the daemon's functions and router, on a temporary database."""
+        """Run with the daemon's functions and router, on a temporary database without network access. Raises
+        DefinitionError."""
         given = Overrides(
             clock=clock,
             rng=Random(1),  # noqa: S311 - the same random numbers each time

@@ -69,7 +69,8 @@ class Due(NamedTuple):
 
 
 def addressed_to(message: Message, here: ChatRef) -> tuple[ChatRef, MemberRef | None]:
-    """The chat that `message` goes to, and the member if it is private."""
+    """The chat that `message` goes to, and the member if it is private, else None. `here`: the chat of messages without
+    a chat."""
     if isinstance(message.to, ChatRef):
         return message.to, None
     return here, message.to

@@ -215,7 +215,8 @@ class ApprovalOutcomes:
         return replace(decision, notice_text=text, closes=closes)
 
     async def _by_code(self, context: MessageContext) -> tuple[Row | None, OpenQuestion | None]:
-        """The newest question with a code in the message, if its sender could see that question."""
+        """The newest question with a code in the message, as its row and parsed, if its sender could see that question;
+        else two None."""
         for code in codes_in(context.text):
             if not code.isalnum():
                 continue

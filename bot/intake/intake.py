@@ -201,7 +201,7 @@ class PendingChanges:
         return self._early.get(message, "") is None
 
     def edited(self, message: MessageId) -> str | None:
-        """The new text, if an edit came before the message."""
+        """The new text, if an edit came before the message, else None."""
         return self._early.get(message)
 
     def forget_early(self, message: MessageId) -> None:
@@ -473,7 +473,8 @@ class Intake:
         return True
 
     async def _pointed(self, context: MessageContext, quoted: str) -> QuotedQuestion | None:
-        """The question whose message this one quotes, answers by button or reacts to; None if that is no question."""
+        """The question whose message this one quotes, answers by button or reacts to; None if that is no question.
+        Raises StoreError."""
         chat = context.chat.key
         if self._chats.of(context.chat).allowed_by is None:
             return None

@@ -199,7 +199,7 @@ class Watcher:
         self._is_closed = False
 
     def start(self) -> None:
-        """Start watching."""
+        """Start watching in the background."""
         self._watching = asyncio.create_task(self._watch(), name="watcher")
         self._watching.add_done_callback(self._ended)
 

@@ -61,7 +61,8 @@ class McpCaller:
 
 
 def program(client: McpClientSettings, chats: Chats) -> McpCaller:
-    """The caller described by an entry of the settings."""
+    """The caller described by an entry of the settings. Its own chat is used unless the entry names a chat; `role_now`
+    reads the current role from `chats`."""
     caller = Caller(
         member=MemberRef(PLATFORM, ACCOUNT, client.name),
         name=client.name,

@@ -213,7 +213,7 @@ _DECLINED = -1
 
 
 def lends_its_model(context: Context) -> bool:
-    """Whether the client supports sampling."""
+    """Whether the client supports sampling, and a request can reach it now."""
     capabilities = context.session.client_capabilities
     if capabilities is None or capabilities.sampling is None:
         return False

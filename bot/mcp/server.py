@@ -79,7 +79,7 @@ class ProgressLevels:
         return EmptyResult()
 
     def forget(self, session_id: str) -> None:
-        """Forget the session."""
+        """Forget the level of the session; unknown ones are ignored."""
         self._levels.pop(session_id, None)
 
     async def notify(self, context: Context, function: str, step: int, text: str) -> None:

@@ -165,7 +165,7 @@ class ScriptRuns:
         self.seconds_of = script_seconds
 
     def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
-        """See `ReadsSaid`."""
+        """The value of `text` as a kind of answer, such as `date`, in the chat's time zone; see `NaturalLanguageParser`."""
         now = self._clock.now().astimezone(profile.timezone)
         return read_heard(kind, Answer(text, (), now, self._times, profile.texts))
 

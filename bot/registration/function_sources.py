@@ -126,13 +126,13 @@ class FunctionSources:
         self._note(faults)
 
     def revive(self) -> None:
-        """Restart the sources that crashed."""
+        """Restart the sources that crashed; the others are unchanged."""
         for name in list(self._broken):
             running = self._running[name] = _Running(self._running[name].configured)
             self._begin(running)
 
     async def close(self) -> None:
-        """Stop all sources."""
+        """Stop all sources and wait for their end."""
         for running in self._running.values():
             self._end(running)
         if self._ended:

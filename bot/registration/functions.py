@@ -176,7 +176,8 @@ def made_of(settings: Settings) -> object:
 
 def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | ConfiguredSource]:
     """The function sources of the settings. A ConfiguredSource restarts only when its inputs change, any other source
-    when any value of `made_of` does. `changes` reports edited files."""
+    when any value of `made_of` does. `changes` reports edited files. Raises DefinitionError for keywords that cannot be
+    used."""
     built_in = PythonFunctions("built in", built_in_modules(), services)
     # A model would call it for every unknown fact, always in vain. The command explains which setting is missing.
     withheld = {"search"} if settings.search.kind == "none" else set()

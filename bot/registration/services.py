@@ -121,7 +121,7 @@ class EngineActions:
         self._engine: EmbeddedEngine | None = None
 
     def bind(self, engine: EmbeddedEngine) -> None:
-        """Set the engine."""
+        """Set the engine, which is built after its users."""
         self._engine = engine
 
     async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:

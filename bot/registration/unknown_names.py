@@ -72,7 +72,7 @@ class UnknownNames:
             self._waiting = asyncio.get_running_loop().create_task(self._check_when_all_published())
 
     async def close(self) -> None:
-        """Stop checking."""
+        """Stop checking, and wait for the end of a check."""
         self._has_started = False
         if self._waiting is not None:
             self._waiting.cancel()

@@ -109,7 +109,7 @@ class ShadowRecords:
         self._redact = redact
 
     def record(self, comparison: Comparison) -> None:
-        """Log one comparison."""
+        """Log one comparison with the current time."""
         self._log.append(self._line(comparison, self._clock.now_ms()))
 
     def _line(self, comparison: Comparison, at_ms: int) -> JsonObject:

@@ -313,7 +313,8 @@ class TimerReview:
         return moved
 
     async def _moved(self, row: Row, now: datetime, turned_back: bool) -> list[Write]:
-        """Writes that move the row's occurrence; nearly always empty."""
+        """Writes that move the row's occurrence after a change of the clock or the zone; nearly always empty.
+        `turned_back`: the clock was set back, so intervals restart from now."""
         zone = self._zone(row["zone"])
         if row["snoozed"] or zone is None:
             return []

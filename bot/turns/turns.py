@@ -104,7 +104,7 @@ class TypingIndicator:
         self.show(text)
 
     def show(self, text: str) -> None:
-        """Show `text` now."""
+        """Show `text` in the chat now; an empty text ends the display."""
         self._is_shown = bool(text)
         self._indicators.show(self._chat, text)
 

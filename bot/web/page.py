@@ -103,7 +103,7 @@ class Owners:
         self._members = {members.owner_of(row) for row in await self._store.read(members.owners())}
 
     def role(self, member: str) -> Role:
-        """Owner or member."""
+        """OWNER if the member has opened an owner link, else MEMBER."""
         return Role.OWNER if member in self._members else Role.MEMBER
 
     async def redeem(self, token: str, member: str) -> bool:

@@ -161,7 +161,7 @@ class Web:
         return address.url
 
     async def owner_link(self, store: Store, clock: Clock, address: str) -> str:
-        """A new one-time link that makes its holder owner."""
+        """URL of a new one-time link that makes its holder owner. Raises StoreError."""
         link = await OwnerLink.make(store, clock)
         return link.url(address)
 
@@ -174,7 +174,7 @@ class Web:
             await self.programs.closed()
 
     async def _serve_programs(self, daemon: Daemon) -> McpHttp | None:
-        """The MCP server, if the settings enable it."""
+        """Start the MCP server and return it; None if the settings do not enable it."""
         if not self._settings.mcp.serve.enabled:
             return None
         # Imported here: the SDK takes half a second to import, and most daemons do not use it.

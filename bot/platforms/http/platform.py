@@ -147,7 +147,7 @@ class Listener:
         self._is_over = False
 
     def wake(self) -> None:
-        """Wake the reader."""
+        """Wake the reader, who waits for events."""
         self._happened.set()
 
     def dismiss(self) -> None:
@@ -223,7 +223,7 @@ class Listeners:
             listener.wake()
 
     def wake_all(self) -> None:
-        """Wake all listeners."""
+        """Wake all listeners of all chats."""
         for chat in list(self._by_chat):
             self.wake(chat)
 
@@ -299,7 +299,7 @@ class ChatFeed:
         return [http_events.event_of(row) for row in reversed(await self._store.read(query))]
 
     async def find(self, chat: str, native_id: str, viewer: Viewer) -> Event | None:
-        """The event with this native id, if it is stored and visible to `viewer`. Raises StoreError."""
+        """The event with this native id; None if it is not stored or not visible to `viewer`. Raises StoreError."""
         rows = await self._store.read(http_events.find(self._key(chat), native_id, viewer))
         return http_events.event_of(rows[0]) if rows else None
 

@@ -65,7 +65,7 @@ class Inbound:
         self._ahead = server_time - self._connected_at if server_time else timedelta()
 
     def known(self, native_id: str) -> Known | None:
-        """The message with that id, if it is a recent one."""
+        """The message with that id if it is a recent one, else None."""
         return self._known.get(native_id)
 
     def remember_own(self, native_id: str, nick: str, text: str) -> None:

@@ -372,7 +372,7 @@ class IrcPlatform:
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
         """The member's role from the channel's current modes. In a private chat the other side is a member, if the
-        server confirms their account."""
+        server confirms their account. None if the role is unknown."""
         session = self._session
         if session is None or not session.is_ready:
             return None

@@ -390,7 +390,7 @@ class Absent:
         self._wake(identity)
 
     def reset(self) -> None:
-        """Check all awaited users again."""
+        """Forget who was seen lately, and check all awaited users again."""
         self._seen_at.clear()
         for identity in list(self._awaited):
             self._wake(identity)
@@ -398,7 +398,8 @@ class Absent:
     async def until_there(
         self, identity: str, is_there: Callable[[], Awaitable[bool]], age_seconds: float = 0.0
     ) -> None:
-        """Wait until `identity` is online, or the message has been kept for its maximum time."""
+        """Wait until `identity` is online, or the message, already `age_seconds` old, has been kept for its maximum
+        time. Raises the exceptions of `is_there`."""
         limit_seconds = NICK_QUEUE_SECONDS if identity.startswith(BY_NICK) else QUEUE_SECONDS
         last_at = self._clock.monotonic() + limit_seconds - age_seconds
         is_logged = False

@@ -120,7 +120,7 @@ class Interrupted:
         return self._progress.get(key, NOTHING)
 
     def keep(self, key: str, progress: Progress) -> None:
-        """Record that another line arrived."""
+        """Record the progress of the message `key`. The oldest entry is dropped above _MOST_INTERRUPTED."""
         self._progress[key] = progress
         self._progress.move_to_end(key)
         if len(self._progress) > _MOST_INTERRUPTED:

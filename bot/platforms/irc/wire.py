@@ -260,7 +260,7 @@ class Connection:
                 return
 
     def abort(self, why: str) -> None:
-        """Abort without QUIT."""
+        """Abort the connection without QUIT; `why` is the text of the ConnectionLost that readers get."""
         self._broken = self._broken or why
         self._writer.transport.abort()
 
