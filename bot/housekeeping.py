@@ -225,7 +225,7 @@ class Housekeeping:
         return self._notices.notice(asker.chat, text, asker.sender.ref if asker.private else None, closes=closes)
 
     async def notice_changes(self) -> None:
-        """Reload what another process has changed."""
+        """Reload what another process has changed, by the change counters in the store. Raises StoreError."""
         counters = {row["name"]: row["count"] for row in await self._store.read(changes.counters())}
         if any(counters.get(name) != self._counters.get(name) for name in _OF_CHATS):
             await self._chats.load(self._store)

@@ -223,7 +223,7 @@ class Base:
 
 
 def base_of(settings: Settings, store: Store, ids: Ids, texts: Texts, overrides: Overrides) -> Base:
-    """The base parts, on `store` and with the overrides in `overrides`."""
+    """Build the base parts, on `store` and with `overrides`; nothing is loaded yet."""
     return Base(
         settings=settings,
         overrides=overrides,
@@ -264,7 +264,7 @@ class Consent:
 
 
 def consent_of(base: Base) -> Consent:
-    """Without stored questions and grants, which are loaded at the start."""
+    """Build the questions, grants and approvals, without stored ones, which are loaded at the start."""
     settings, store, clock = base.settings, base.store, base.clock
     questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
     grants = Grants(store, clock, base.ids)

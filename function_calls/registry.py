@@ -432,7 +432,7 @@ class FunctionRegistry:
         return left_out
 
     def of(self, bot: str) -> BotFunctions:
-        """Snapshot for a bot: its own and the shared functions."""
+        """Snapshot for a bot: its own and the shared functions. Cached until the functions change."""
         functions = self._bots.get(bot)
         if functions is None:
             functions = BotFunctions(

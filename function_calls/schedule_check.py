@@ -84,7 +84,8 @@ class ScheduleCheck:
         return ScheduledCall(command.spec, raw, shown)
 
     def call(self, context: MessageContext, name: str, raw: Mapping[str, Any], profile: ChatProfile) -> ScheduledCall:
-        """The call of a function by name. Raises NotSchedulable."""
+        """The call of a function by name. Raises NotSchedulable if it is unknown, not permitted, has invalid arguments,
+        or needs a confirmation or approval."""
         functions, _, _ = self._bound()
         known = functions(context.bot)
         spec = known.find(name)

@@ -51,7 +51,7 @@ class OpenQuestions:
         return self._approvals_expire_seconds if is_approval else self._expires_seconds
 
     async def load(self, store: Store) -> None:
-        """Load the questions that were open when the daemon stopped."""
+        """Load the questions that were open when the daemon stopped, with their remaining time. Raises StoreError."""
         for row in await store.read(pending.open_questions()):
             question = open_from_json(row["id"], orjson.loads(row["body"]))
             # A row has no member if a newer question must not close it.
@@ -188,7 +188,8 @@ class OpenQuestions:
         return [pending.reopen(claimed[0].id, turn_id)]
 
     def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
-        """Writes that store the question; call `open` once they are durable."""
+        """Writes that store the question, and replace an older one of the member unless it is an approval; call `open`
+        once they are durable."""
         now_ms, shared = self._clock.now_ms(), pending.shared_placeholder(id_)
         is_approval = question.terms is not None
         older = None if is_approval else self._waiting.get((chat, member))
@@ -250,7 +251,8 @@ class OpenQuestions:
             self._unanswered.append(question)
 
     def _keep(self, chat: str, member: str, question: OpenQuestion, seconds: float) -> None:
-        """Keep `question` open for `seconds` from now."""
+        """Keep `question` open for `seconds` from now. It replaces the member's older question, unless it is an
+        approval."""
         until = self._clock.monotonic() + seconds
         if question.terms is None:
             older = self._waiting.get((chat, member))

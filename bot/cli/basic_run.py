@@ -127,7 +127,8 @@ class ScriptTrial:
         yield Ended(result)
 
     async def _goes_on(self, question: Question, kind: Answered, value: str, context: MessageContext) -> FunctionResult:
-        """Result of the run that the question interrupted, with the answer."""
+        """Result of the run that the question interrupted, resumed with the answer; without a saved run it starts
+        again, or is dropped after a no."""
         before = question.saved_run
         says_no = kind in (Answered.NO, Answered.CANCELLED)
         if before is None:

@@ -53,7 +53,7 @@ def positive_count(text: str) -> int:
 
 
 def positive_hours(text: str) -> float:
-    """Parse a positive number of hours. Raises ArgumentTypeError."""
+    """Parse a number of hours above 0. Raises ArgumentTypeError for other texts, and above _MOST_HOURS."""
     try:
         hours = float(text)
     except ValueError:

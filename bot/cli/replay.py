@@ -175,7 +175,7 @@ def id_in(line: bytes) -> Any:
 
 
 def read_case(line: bytes) -> Case:
-    """The case in `line`. Raises BadCase with all problems."""
+    """Parse a case from a line of JSON. Raises BadCase with all problems."""
     try:
         return Case.model_validate(orjson.loads(line))
     except orjson.JSONDecodeError as error:
@@ -469,7 +469,8 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _replayed(lines: Sequence[bytes], settings: Settings, out: TextIO) -> int:
-    """Number of cases in `lines` that ended as expected."""
+    """Replay the cases in `lines`, and write a line of JSON with each result to `out`. Returns the number that ended as
+    expected."""
     replay = Replay(settings, Texts())
     good = 0
     for line in lines:

@@ -306,7 +306,7 @@ def _irc(settings: Settings, store: Store, clock: SystemClock) -> list[ChatPlatf
 
 
 async def _listening(settings: Settings, daemon: Daemon, web: Web) -> str:
-    """Start the web server; returns its URL. Raises CannotStart."""
+    """Start the web server; returns its URL. Raises CannotStart if the port cannot be opened."""
     where = settings.platforms.web
     try:
         return await web.start(daemon)

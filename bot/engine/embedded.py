@@ -227,7 +227,7 @@ class EmbeddedEngine:
         self._running[chat] = (job, asyncio.get_running_loop().create_task(self._guarded(job)))
 
     def _turn_ended(self, chat: ChatRef) -> None:
-        """Remove the ended turn of `chat` and start the next one."""
+        """Remove the ended turn of `chat`, and start waiting turns, among them its next one."""
         del self._running[chat]
         if self._queues.get(chat):
             self._ready.append(chat)

@@ -270,7 +270,8 @@ class Watcher:
                 one.is_watched.set()
 
     def _take(self, asked: Sequence[_Asked], seen: Sequence[Places]) -> None:
-        """Notify the subscriptions whose state has changed."""
+        """Store what was seen of each subscription, and notify those whose state has changed. Logs a warning if there
+        are too many folders."""
         for one, places in zip(asked, seen, strict=True):
             if one.places is not None and one.places.state != places.state:
                 one.is_touched.set()

@@ -134,7 +134,8 @@ def _choices(choices: Sequence[Choice], texts: Phrases) -> str:
 
 
 def _notes(called: Called, chat: ChatRef, texts: Phrases) -> list[ContentBlock]:
-    """Notes on messages that did not reach others."""
+    """Text blocks on messages that did not reach other chats, or will not when they are due; empty if there are
+    none."""
     notes = [
         texts.say("mcp.unsent", to=(message.to or chat).key, text=message.text or message.attachments[0].name)
         for message in called.unsent

@@ -67,7 +67,8 @@ class WaitingCalls:
 
     @contextmanager
     def one_more(self, caller: McpCaller) -> Iterator[bool]:
-        """Count one waiting call; yields False if the limit is reached."""
+        """Context manager that counts one waiting call; yields False, without counting, if the limit in total or of the
+        member is reached."""
         member = caller.caller.member
         if len(self) >= MOST_WAITING or self._of[member] >= _MOST_OF_ONE:
             _log.warning("too_many_questions_wait", member=member.key, waiting=len(self))
@@ -256,7 +257,8 @@ class StreamSampling:
         self._requests_left = MOST_REQUESTS
 
     async def write(self, request: TextRequest) -> WrittenText | NoTextReason:
-        """The text, or why it is missing (NoTextReason)."""
+        """The text from the client's model, or why it is missing: OVER_BUDGET after too many requests, DOWN without an
+        answer."""
         if self._requests_left <= 0:
             return NoTextReason.OVER_BUDGET
         self._requests_left -= 1

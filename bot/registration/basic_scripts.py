@@ -165,7 +165,7 @@ class ScriptRuns:
         self.seconds_of = script_seconds
 
     def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
-        """The value of `text` as a kind of answer, such as `date`, in the chat's time zone; see `NaturalLanguageParser`."""
+        """The value of `text` as a kind of answer, such as `date`, in the chat's time zone. Raises ValueError."""
         now = self._clock.now().astimezone(profile.timezone)
         return read_heard(kind, Answer(text, (), now, self._times, profile.texts))
 
@@ -233,7 +233,7 @@ def script_services_of(
 
 
 def script_services_live(live: LiveSettings, services: Mapping[type, object]) -> None:
-    """Register web access, files and mail of scripts for new settings."""
+    """Register the live settings of web access, files and mail of scripts."""
     files = cast(LocalScriptFiles, services[ScriptFiles])
     web, mailer = cast(WebOfScripts, services[WebOfScripts]), cast(Mailer, services[Mailer])
 

@@ -129,7 +129,8 @@ class EngineActions:
         return self._engine is not None and self._engine.stop(chat, by, role)
 
     async def withdraw_question(self, chat: ChatRef, member: MemberRef) -> bool:
-        """Close the member's open question; whether there was one. Raises StoreError."""
+        """Close the member's open question; returns False without one. The question stays open if the store fails.
+        Raises StoreError."""
         claimed = self._questions.claim_own(chat.key, member.key)
         if claimed is None:
             return False
@@ -202,7 +203,8 @@ class TextModels:
         self._clock = clock
 
     async def ask(self, context: MessageContext, call: Call, request: TextRequest) -> WrittenText | NoTextReason:
-        """The text, or why it is missing (NoTextReason)."""
+        """The text of the caller's model, or of the bot's, or why it is missing: TOO_LONG, DOWN without time, or the
+        reason of the model."""
         if sum(len(one.content) for one in request.messages) > MOST_CHARS:
             return NoTextReason.TOO_LONG
         seconds = min(request.timeout_seconds, call.deadline - self._clock.monotonic() - _MARGIN_SECONDS)

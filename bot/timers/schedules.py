@@ -143,7 +143,8 @@ class SchedulePlans:
         return when
 
     def _read(self, when: WhenSettings, zone: str) -> When:
-        """The rule in the form that the entry uses. Raises UnclearWhen."""
+        """The rule of the schedule, from the one field that the entry uses. Raises UnclearWhen for words that are not
+        understood."""
         now = self._clock.now()
         if when.cron is not None:
             return by_cron(when.cron, zone)

@@ -164,7 +164,7 @@ class DueQueue:
             self._free(chat)
 
     def clear(self) -> None:
-        """Forget all queued ids; taken ones stay taken."""
+        """Forget all queued and postponed ids and failures; taken ones stay taken."""
         for ids in self._lines.values():
             self._known.difference_update(ids)
         self._known.difference_update(one for _, _, _, one in self._aside)
@@ -422,7 +422,8 @@ class Timers:
         await self._set_soonest(-1)
 
     async def tick(self) -> None:
-        """Fire what has become due; called once a second."""
+        """Fire what has become due; called once a second. If the clock was turned back, all occurrences are read again.
+        Raises StoreError."""
         if self._guard.look() < _TURNED_BACK_SECONDS:
             self._queue.clear()
             self._timetable.begin_look()
@@ -448,7 +449,7 @@ class Timers:
             await asyncio.wait(self._tasks)
 
     async def _look(self, now_ms: int) -> None:
-        """Queue the due occurrences, unless the clock is in doubt."""
+        """Queue the due occurrences, unless the clock is in doubt or too many are queued. Raises StoreError."""
         if self._guard.in_doubt:
             (row,) = await self._store.read(due.overdue(now_ms, self._settings.hold_over + 1))
             if self._guard.holds(row["count"]):

@@ -80,7 +80,8 @@ def web_app(
 
 
 def _probe_routes(probes: Probes, metrics_token: SecretStr | None) -> list[Route]:
-    """`metrics_token`: token required for metrics; None for none."""
+    """Routes of /healthz, /readyz and /metrics. `metrics_token`: token required for metrics, which are answered with
+    401 otherwise; None for none."""
 
     async def healthz(_request: Request) -> Response:
         return _health_response(probes.alive())

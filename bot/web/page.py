@@ -233,7 +233,7 @@ class Allowance:
         self._at = clock.monotonic()
 
     def take(self) -> bool:
-        """Whether one more is permitted now."""
+        """Whether one more is permitted now; if so, it is counted (a token bucket)."""
         now = self._clock.monotonic()
         self._left = min(self._burst, self._left + (now - self._at) / self._seconds_each)
         self._at = now

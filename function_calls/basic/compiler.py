@@ -346,7 +346,8 @@ class _Use:
         return [getattr(node, name) for name in _PARTS[type(node)]]
 
     def _indexes(self, target: Target) -> list[object]:
-        """Expressions read to locate the target: `list[i] = 1` reads `i`."""
+        """Expressions read to locate the target: `list[i] = 1` reads `i`. A variable at its root is added to
+        `written`."""
         read: list[object] = []
         of: object = target
         while isinstance(of, Member | Index):

@@ -50,7 +50,8 @@ class PythonNames:
         return found
 
     def function(self, reference: object, takes: int) -> Callable[..., Any]:
-        """Callable for `reference`, which must accept `takes` arguments. Raises BadReference."""
+        """Callable for `reference`. Raises BadReference if it is not found, not callable, or does not accept `takes`
+        arguments."""
         found = self.find(reference)
         if not callable(found):
             raise BadReference(f"{name_of(reference)} cannot be called")

@@ -275,7 +275,7 @@ def _restored_step(data: Mapping[str, Any], names: PythonNames) -> Step:
 
 
 def _reference_to(reference: object, function: Callable[..., Any]) -> str:
-    """Reference to the function that works after a restart, or empty."""
+    """Reference to the function that works after a restart; empty if there is none, as for a lambda."""
     if isinstance(reference, str):
         return reference
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<")

@@ -174,7 +174,7 @@ def _joined(word: Template, values: Mapping[str, Any], each_values: Mapping[Vari
 
 
 def _looked_up(variable: Variable, values: Mapping[str, Any]) -> Any:
-    """Value of the variable, or None."""
+    """Value of the variable: by its whole name, else by its dotted path; None if it is absent."""
     if variable.name in values:
         return values[variable.name]
     found: Any = values
@@ -186,7 +186,7 @@ def _looked_up(variable: Variable, values: Mapping[str, Any]) -> Any:
 
 
 def _plain(variable: Variable, value: Any) -> str:
-    """The value as part of a word. Raises WordError."""
+    """The value as part of a word. Raises WordError if it is absent, a list or map, unprintable or too long."""
     if value is None:
         raise WordError(variable.name, WordProblem.ABSENT)
     if isinstance(value, list | tuple):

@@ -192,7 +192,8 @@ def _data(one: Activatable) -> JsonObject:
 
 
 def _detail(name: str, names: Sequence[str], call: Call) -> FunctionResult:
-    """A function with its schema, or a group with its functions."""
+    """A function with its schema, or a group with its functions and whether it is active; a failed result (NOT_FOUND)
+    for an unknown name."""
     key = name.lstrip("@＠/").casefold()
     group = next((one for one in call.on_request() if one.is_group and one.name.casefold() == key), None)
     if group is not None:

@@ -71,7 +71,7 @@ async def remind(context: MessageContext, args: RemindArguments, *, reminders: R
 
 
 def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ...]:
-    """Buttons to snooze or complete the reminder."""
+    """Buttons to snooze the reminder for the default time, an hour or until tomorrow, or to complete it."""
     minutes = round(reminders.snooze_for.total_seconds() / 60)
     return (
         Choice(amount(minutes * 60, call.profile.texts), f"/snooze {timer.number} {minutes} minutes"),

@@ -161,7 +161,7 @@ def _within_tokens(lines: Sequence[ChatLine], tokens: int) -> Sequence[ChatLine]
 
 
 def _about(lines: Sequence[ChatLine], topic: str) -> Sequence[ChatLine]:
-    """Lines that contain a word of `topic`."""
+    """Lines that contain `topic` or a word of it; all lines if it is empty."""
     topic_terms = set(terms(topic))
     if not topic.strip():
         return lines

@@ -213,7 +213,7 @@ class Edition:
         return any(_etag(file) != etag for file, etag in list(self._helpers_seen.items()))
 
     def module_spec(self, name: str) -> ModuleSpec | None:
-        """Import spec of the module with that full name, or None."""
+        """Import spec of the module with that full name; None if the edition has no such file."""
         if name == self.name:
             return ModuleSpec(name, None, is_package=True)
         found = self._file_of(name)

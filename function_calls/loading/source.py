@@ -151,7 +151,8 @@ class Readings:
                 reported_at = self._clock.monotonic()
 
     async def _read(self, key: Hashable, work: Work, patience: float) -> bool:
-        """Start reading a unit. Returns whether it finished within `patience` seconds."""
+        """Start reading a unit, and cancel its previous read. Returns whether it finished within `patience` seconds; if
+        not, it continues in the background."""
         unit = self._units.setdefault(key, _Unit())
         _abandon(unit)
         task = asyncio.create_task(self._threads.run(work.read))

@@ -265,7 +265,7 @@ def _is_free_text(schema: JsonObject) -> bool:
 
 
 def _joined(words: Sequence[Token], line: str) -> str:
-    """The words with their original white space."""
+    """The words with their original white space from `line`; a single space where there was none."""
     if len(words) == 1:
         return words[0].text
     joined = line[words[0].start : words[0].end]

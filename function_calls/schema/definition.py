@@ -160,7 +160,7 @@ def _tags(value: Any) -> frozenset[str]:
 
 
 def _one_of(known: Iterable[_Choice]) -> Callable[[Any], _Choice]:
-    """Parser of a value from the closed list `known`."""
+    """Parser of a value from the closed list `known`. It raises ValueError, with a suggestion, for other values."""
     choices = {str(one): one for one in known}
 
     def read(value: Any) -> _Choice:

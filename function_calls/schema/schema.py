@@ -403,7 +403,8 @@ def everywhere(schema: JsonObject, change: Callable[[JsonObject], None]) -> None
 
 
 def normalize(node: JsonObject) -> None:
-    """Repair a schema in place; valid parts stay unchanged."""
+    """Repair a schema in place: single `examples`, duplicates, patterns, misplaced `required` and limits of draft 4.
+    Valid parts stay unchanged."""
     if "examples" in node and not isinstance(node["examples"], list):
         node["examples"] = [node["examples"]]
     for listed in ("required", "enum"):

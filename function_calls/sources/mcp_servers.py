@@ -104,7 +104,7 @@ class McpFunctions:
                 await looking_after
 
     async def _publish_news(self, publish: Publish, looking_after: asyncio.Task[None]) -> None:
-        """Publish changes until cancelled or until `looking_after` ends."""
+        """Publish changes until cancelled or until `looking_after` ends; raises its exception."""
         published: Snapshot | None = None
         while not looking_after.done():
             self._news.clear()

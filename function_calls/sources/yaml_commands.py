@@ -120,7 +120,7 @@ class _Reading:
         self._lines: dict[str, int] = {}
 
     def file(self, etag: str) -> _File:
-        """Content of the file. Broken entries keep their previous definition."""
+        """Tools, groups and problems of the file with this `etag`. Broken entries keep their previous definition."""
         found = _File(etag)
         for index, value in enumerate(self._list("tools", found)):
             entry = Entry(self._document, ("tools", index))

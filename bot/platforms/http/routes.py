@@ -213,7 +213,7 @@ def json_response(value: JsonValue, status: int = 200) -> Response:
 
 
 async def answer_refusal(_request: Request, refusal: Exception) -> Response:
-    """Exception handler that answers a RequestError."""
+    """Exception handler that answers a RequestError with its status and headers; re-raises other exceptions."""
     if not isinstance(refusal, RequestError):
         raise refusal
     response = json_response(refusal.as_json(), refusal.status)

@@ -137,7 +137,8 @@ def member_message_body(context: MessageContext, shown: str) -> str:
 
 
 def message_body(outgoing: Outgoing, at: str) -> str:
-    """The event of a message of the bot, as JSON."""
+    """The event of a message of the bot, as JSON: `type`, `id`, `at`, `text`, `reply_to`, `mentions`, `choices`,
+    `private_to`, and optionally `closes` and `format`."""
     more: JsonObject = {"closes": list(outgoing.closes)} if outgoing.closes else {}
     if outgoing.markdown:
         more["format"] = "markdown"

@@ -140,7 +140,7 @@ class Inbound:
     def _came_or_went(
         self, kind: Kind, line: Line, nick: str, names: Sequence[str], state: State
     ) -> list[MessageContext]:
-        """One event for each of the bot's channels among `names`."""
+        """One event of `kind` for each of the channels in `names`."""
         native_id = line.tags.get("msgid") or self.own_id()
         chats = (ChatRef("irc", self._account, state.features.fold(name)) for name in names)
         return [

@@ -268,7 +268,8 @@ class Courtesies:
         session.if_there_is_room(encode("NOTICE", line.nick, ctcp_answer(request.command, text)))
 
     def typing(self, session: Session, target: str, *, is_on: bool) -> None:
-        """Send a typing notification for `target`, if the server relays it."""
+        """Send a typing notification for `target`, if the server relays it. At most one per _TYPING_SECONDS, and
+        dropped if the rate limit has no room."""
         if "message-tags" not in session.state.caps:
             return
         now = self._clock.monotonic()
@@ -488,7 +489,7 @@ class IrcPlatform:
             connection.abort("")
 
     async def _take(self, line: Line, session: Session) -> None:
-        """Queue the events in `line`; blocks while the queue is full."""
+        """Queue the events in `line`, and record who is there; blocks while the queue is full."""
         if session.is_ready and self._presence is not None:
             self._presence.note()
         if line.command == "001":

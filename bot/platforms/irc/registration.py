@@ -42,7 +42,8 @@ class Sasl:
         return self._scram is None or self._scram.is_server_proved
 
     def answer(self, piece: str) -> list[bytes]:
-        """The lines that answer `AUTHENTICATE <piece>`. Raises NoProof."""
+        """The lines that answer `AUTHENTICATE <piece>`; empty until the last piece. Raises NoProof for a challenge that
+        is too long or invalid."""
         self._received += "" if piece == "+" else piece
         if len(self._received) > _MOST_CHARS:
             raise NoProof("the server says too much")

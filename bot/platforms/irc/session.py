@@ -344,7 +344,8 @@ class Session:
             self._is_something_there.clear()
 
     async def _upkeep(self) -> None:
-        """Periodically request missing channels and the configured nick."""
+        """Periodically request missing channels and the configured nick. Aborts the connection, and returns, if the
+        registration takes too long."""
         while True:
             await self._clock.sleep(_UPKEEP_SECONDS)
             now = self._clock.monotonic()

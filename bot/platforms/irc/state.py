@@ -458,7 +458,8 @@ class ConfiguredChannels:
         return [(one.name, one.key) for one in due]
 
     def follow(self, line: Line, state: State) -> None:
-        """Process an answer in `line` about these channels, after `state` has."""
+        """Process an answer in `line` about these channels, after `state` has: joins, kicks, invitations, which are
+        followed at once, and refusals."""
         match line.command:
             case "JOIN" if state.is_me(line.nick):
                 self._joined(line.param(0), state)
@@ -515,7 +516,7 @@ class ConfiguredChannels:
         self._pause(channel, "the bot was kicked")
 
     def _pause(self, channel: _ConfiguredChannel, problem: str) -> None:
-        """Request the channel again after a growing pause."""
+        """Record the problem, and request the channel again after a pause that grows with each refusal."""
         channel.problem = problem
         channel.refusals += 1
         seconds = _PAUSES.wait_after(channel.refusals)

@@ -106,7 +106,8 @@ class LineSplitter:
         """Number of discarded lines."""
 
     def feed(self, data: bytes) -> Sequence[bytes]:
-        """The complete lines, without line ends and empty lines."""
+        """Add received bytes; returns the complete lines, without line ends and empty lines. Lines above the limit are
+        skipped and counted."""
         *whole, rest = (self._rest + data).split(b"\n")
         lines: list[bytes] = []
         for line in whole:
@@ -203,7 +204,8 @@ class Connection:
 
     @classmethod
     async def open(cls, settings: IrcSettings, clock: Clock, deadlines: Deadlines) -> Connection:
-        """A connection to the server in `settings`. Raises ConnectionLost."""
+        """A connection to the server in `settings`. Raises ConnectionLost if it cannot be opened within
+        CONNECT_SECONDS, or the certificate is not accepted."""
         deadline = clock.monotonic() + CONNECT_SECONDS
         try:
             context = _tls(settings) if settings.tls else None
@@ -274,7 +276,8 @@ class Connection:
 
 
 def _tls(settings: IrcSettings) -> ssl.SSLContext:
-    """The TLS context. Raises OSError for files that cannot be used."""
+    """The TLS context with the configured CA file and client certificate; `tls_verify` off disables all checks. Raises
+    OSError for files that cannot be used."""
     context = ssl.create_default_context(cafile=str(settings.ca_file) if settings.ca_file else None)
     if not settings.tls_verify:
         context.check_hostname = False

@@ -136,7 +136,7 @@ def function(
 
 
 def with_aliases(first: LanguageFunction, *names: str) -> tuple[LanguageFunction, ...]:
-    """Return the function, and a copy of it for each alias."""
+    """Return the function, and a copy of it for each alias; the copies are documented as `The same as …`."""
     shown = first.name.upper()
     return first, *(
         LanguageFunction(

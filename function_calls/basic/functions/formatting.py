@@ -179,7 +179,7 @@ def _runs(word: str) -> list[_Piece]:
 
 
 def _with_minutes(pieces: list[_Piece]) -> list[_Piece]:
-    """Resolve each `m` and `M` to month or minute."""
+    """Resolve each `m` and `M` to month or minute, by the fields before and after it. Returns a new list."""
     named = [place for place, piece in enumerate(pieces) if piece.name]
     decided = list(pieces)
     for order, place in enumerate(named):

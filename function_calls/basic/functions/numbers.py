@@ -47,7 +47,7 @@ def _val(text: str) -> JsonValue:
 
 
 def _of_reals(name: str, reckon: Callable[..., float]) -> Callable[..., JsonValue]:
-    """Wrap a function of `math`; its errors become RunError (BAD_VALUE)."""
+    """Wrap a function of `math`; overflow and undefined arguments become RunError (BAD_VALUE), which names `name`."""
 
     def run(*numbers: int | float) -> JsonValue:
         try:

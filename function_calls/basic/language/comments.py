@@ -147,7 +147,7 @@ def forbidden(character: str) -> str:
 
 
 def out_of_place(character: str) -> str:
-    """Message for a character that has no meaning outside of quotes."""
+    """Error message for a character that has no meaning outside of quotes, with a hint at its replacement."""
     if character in MEANT:
         return f"unexpected character `{character}`; write `{MEANT[character]}`"
     digit = unicodedata.digit(character, None) if len(character) == 1 else None

@@ -247,7 +247,8 @@ def items(cursor: Cursor, read: Read, closer: str, *, may_end_in_comma: bool = F
 
 
 def entries(cursor: Cursor, read: Read) -> Iterator[tuple[str, Expression]]:
-    """Parse the entries of the map at the cursor. Raises ScriptError."""
+    """Yield the name and value of each entry of the map at the cursor, to its `}`. Raises ScriptError if an entry is
+    invalid."""
     opener = cursor.take()
     while not cursor.is_symbol("}"):
         name = key(cursor)

@@ -67,7 +67,8 @@ class Flow:
         into.append(Leave(token.at, "loop"))
 
     def continue_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse CONTINUE [FOR | DO | WHILE]."""
+        """Parse CONTINUE [FOR | DO | WHILE] and append it to `into`. Outside of such a loop it is reported as
+        MISPLACED."""
         token = cursor.take()
         word = ""
         if cursor.now.kind is Kind.WORD and cursor.now.value in _AGAIN:

@@ -148,7 +148,8 @@ def usages_of(forms: Sequence[Form], most: int) -> str:
 
 
 def linked(parts: Sequence[Part], after: Node = None) -> Node:
-    """Link `parts` into a graph that ends in `after`."""
+    """Link `parts` into a graph that ends in `after`, and return its first node; optional parts and alternatives are
+    forks."""
     node = after
     for part in reversed(parts):
         if isinstance(part, Maybe):
@@ -173,7 +174,7 @@ def slots_of(parts: Sequence[Part]) -> Iterator[Slot]:
 
 
 def words_of(parts: Sequence[Part]) -> Iterator[str]:
-    """All words that may occur in a statement."""
+    """Yield all words that may occur in a statement, including those of slots and of all alternatives."""
     for part in parts:
         if isinstance(part, Exactly) and part.is_word:
             yield part.text

@@ -98,7 +98,8 @@ class _Reader:
         self._read = read
 
     def whole(self) -> Expression | _Bare:
-        """Parse the condition, or a value without a comparison."""
+        """Parse the condition, or a value without a comparison. Raises ScriptError, for example for a missing
+        parenthesis."""
         groups = [_Group(self._cursor.now.at)]
         while True:
             self._open(groups)

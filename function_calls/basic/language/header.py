@@ -220,7 +220,7 @@ class _ParamReader:
 
 
 def _plain(found: Sequence[Token], raw: str) -> JsonValue:
-    """Value of an unquoted token sequence."""
+    """Value of unquoted tokens: a number, perhaps with a sign, a constant such as TRUE, or else the text `raw`."""
     first, last = found[0], found[-1]
     if len(found) == 1 and first.kind is Kind.NUMBER:
         return first.value
@@ -232,7 +232,7 @@ def _plain(found: Sequence[Token], raw: str) -> JsonValue:
 
 
 def _described(cursor: Cursor) -> str:
-    """Parse the text of a DESCRIPTION; whitespace is collapsed."""
+    """Parse the text of a DESCRIPTION, quoted or to the end of the line; whitespace is collapsed."""
     if cursor.now.kind in (Kind.TEXT, Kind.BLOCK):
         text = _joined_texts(cursor)
     else:

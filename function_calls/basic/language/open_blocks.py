@@ -177,7 +177,8 @@ class OpenBlocks:
 
     @contextmanager
     def block(self, kind: str, token: Token, variable: str = "") -> Iterator[Opened]:
-        """Context manager for a block that begins with `token`. Raises TooManyBlocks."""
+        """Context manager for a block that begins with `token`; it is on the stack until the end. Raises TooManyBlocks,
+        after reporting it, for too many nested blocks."""
         try:
             self._reading.enter(token.at)
         except ScriptError as error:

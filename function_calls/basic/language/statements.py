@@ -92,7 +92,7 @@ class Assignments:
         self.assign(cursor, into, token.at)
 
     def const(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse CONST with one or more names, which become ordinary variables."""
+        """Parse CONST with one or more names, which become ordinary variables. Raises ScriptError for anything else."""
         token = cursor.take()
         while True:
             if cursor.now.kind is not Kind.WORD or cursor.ahead().text != "=":
@@ -110,7 +110,7 @@ class Assignments:
         return True
 
     def dim(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse DIM or REDIM of one or more variables."""
+        """Parse DIM or REDIM of one or more variables. Raises ScriptError for REDIM PRESERVE."""
         token = cursor.take()
         if token.value == "REDIM" and cursor.is_at("PRESERVE"):
             cursor.fail("REDIM PRESERVE is not needed: lists grow automatically; write PUSH list, value")

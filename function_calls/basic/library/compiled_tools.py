@@ -191,7 +191,7 @@ class LibraryTool:
         return self.place.bot, self.definition.name
 
     def facts(self) -> str:
-        """Metadata of the program as stored in the database, in JSON."""
+        """Metadata of the program as stored in the database, in JSON: `digest`, `keywords`, `calls`, `checksum`."""
         return _text(
             {
                 "digest": self.digest,
@@ -207,7 +207,7 @@ class LibraryTool:
 
 
 def tool_of(compiled: CompiledTool, place: ScriptPlace, file: str, content_hash: str, program: bytes) -> LibraryTool:
-    """Create the tool of a compilation; `program` is the serialized program."""
+    """Create the tool of a compilation; `program` is the serialized program, whose checksum is stored with the tool."""
     return LibraryTool(
         definition=compiled.definition,
         place=place,

@@ -95,7 +95,7 @@ class ChangeLog:
         self._paths.setdefault(happened, []).append(path)
 
     def log(self) -> None:
-        """Log the recorded changes, if any."""
+        """Log the recorded changes, if any, in one entry, and forget them."""
         if not self._paths:
             return
         message: dict[str, object] = {}
@@ -569,7 +569,7 @@ class ScriptLibrary:
         self._tell()
 
     async def _taken(self, compiled: Sequence[Compiled]) -> tuple[list[Files], list[Write]]:
-        """Activate compiled scripts. Returns the files and rows to write."""
+        """Activate compiled scripts and record the changes. Returns the files and rows to write."""
         files: list[Files] = []
         rows: list[Write] = []
         for one in compiled:

@@ -95,7 +95,8 @@ class LazyArguments:
         self._made: SchemaArguments | None = None
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
-        """Validate arguments and fill in defaults. Raises ArgumentError."""
+        """Validate arguments and fill in defaults. Raises ArgumentError, whose schemas name the natural-language kind
+        of a parameter."""
         if self._made is None:
             self._made = SchemaArguments(self._schema)
         try:

@@ -148,7 +148,7 @@ class ExpressionCode:
         return (Emit(at, self._scope.load(name), name),)
 
     def parts(self, at: At, parts: Iterable[Expression]) -> None:
-        """Emit code that pushes the parts of a text."""
+        """Emit code that pushes the list of filter parts of a text, each marked as author text, variable or value."""
         kinds = ""
         for part in parts:
             self.expression(part)
@@ -166,7 +166,8 @@ class ExpressionCode:
         return isinstance(node, Name) and node.name in self._scope.followed and self._scope.has(node.name)
 
     def _filter_text(self, node: FilterText) -> Iterable[Task]:
-        """Recursion is bounded by the parser's limit on nested keywords."""
+        """Tasks that push a filter: from several parts, from an id, or from a single value. Recursion is bounded by the
+        parser's limit on nested keywords."""
         whole = node.parts[0]
         if len(node.parts) > 1:
             self.parts(node.at, node.parts)

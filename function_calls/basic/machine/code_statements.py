@@ -208,7 +208,7 @@ class BlockCode:
         self._body = body
 
     def if_(self, node: If) -> None:
-        """The first branch whose condition is true, else the ELSE branch."""
+        """Emit code that runs the first branch whose condition is true, else the ELSE branch."""
         end = JumpTarget()
         for condition, body in node.branches:
             other = JumpTarget()
@@ -488,7 +488,8 @@ class StatementCode:
         self._store(node.target)
 
     def _entries(self, node: With, depth: int) -> None:
-        """Set members of the map on the stack."""
+        """Emit code that sets members of the map on the stack. More than _DEEPEST nested WITH blocks are recorded as
+        TOO_DEEP."""
         if depth >= _DEEPEST:
             self._values.fault(node.at, Code.TOO_DEEP, f"more than {_DEEPEST} nested WITH blocks")
             return

@@ -476,7 +476,7 @@ class Machine:
             memory.work = 0
 
     def _made(self, result: JsonValue, left: JsonValue, right: JsonValue) -> None:
-        """Account for a text or list that an operator created."""
+        """Account for a text or list that an operator created. Raises RunError if memory is exceeded."""
         memory = self._run.memory
         if type(result) is str:
             memory.made(result)

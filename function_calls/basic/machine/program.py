@@ -86,7 +86,7 @@ class Program:
 
     @classmethod
     def of_json(cls, data: JsonObject) -> Program:
-        """The program that `to_json` serialized. Raises BadProgram."""
+        """The program that `to_json` serialized. Raises BadProgram for another version or other data."""
         try:
             if data["version"] != VERSION:
                 raise BadProgram(f"the program has version {data['version']!r}, not {VERSION}")

@@ -369,7 +369,8 @@ def _timezone(heard: Answer) -> str:
 
 
 def _attached(media: str) -> Reader:
-    """The first file of this media type, as a map."""
+    """Reader of the first file of this media type, as a map with `name`, `type`, `url` and `size` (bytes). It raises
+    AnswerMismatch without such a file."""
 
     def read_one(heard: Answer) -> Value:
         for one in heard.attachments:

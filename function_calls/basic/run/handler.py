@@ -232,7 +232,8 @@ class ScriptHandler:
     def _suspended(
         self, question: ApprovalQuestion, state: JsonObject, messages: tuple[Message, ...], arguments: Any, call: Call
     ) -> FunctionResult:
-        """The question for the approval that the run needs to continue."""
+        """The question for the approval that the run needs to continue, with its state; a failed result if the state is
+        too large."""
         if is_too_much(state):
             text = call.say("questions.cannot_go_on", name=plain_name(self._definition.name))
             return replace(FunctionResult.fail(ErrorCode.FAILED, text), messages=(*messages, Message(text)))

@@ -179,7 +179,8 @@ class OutputBuffer:
         self.messages: list[Message] = []
 
     def say(self, message: Message) -> None:
-        """Add a message. Raises RunError over a limit."""
+        """Add a message. Raises RunError (OUTPUT) above the limit of characters, or of messages that are not plain
+        text."""
         chars = self.chars + len(message.text)
         if chars > self._most_chars:
             raise RunError(RunCode.OUTPUT, f"more than {self._most_chars} characters of messages")
@@ -205,7 +206,7 @@ class OutputBuffer:
 
 
 def joined_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """`messages`, with long sequences of plain messages joined."""
+    """`messages`, with more than _MOST_IN_A_ROW consecutive plain messages joined to one, by newlines."""
     found: list[Message] = []
     row: list[Message] = []
     for message in [*messages, None]:

@@ -219,7 +219,7 @@ class WebOfScripts:
         return min(self._settings.timeout_seconds, left)
 
     def _body(self, run: ScriptRun, data: Value) -> _Body:
-        """Raises RunError if the data cannot be sent."""
+        """Encode the body of a request. Raises RunError if the data cannot be encoded or is too large."""
         try:
             body = _encoded(data, _headers(run).get("content-type", ""))
         except ValueError:
@@ -256,7 +256,8 @@ def _set_headers(run: ScriptRun) -> Mapping[str, str]:
 
 
 def _encoded(data: Value, media_type: str) -> _Body:
-    """Raises ValueError for data that cannot be encoded."""
+    """Body and media type of `data`: text, JSON, or a form if `media_type` says so; empty for NULL. Raises ValueError
+    for data that cannot be encoded."""
     if data is None:
         return _Body()
     if isinstance(data, str):
@@ -278,7 +279,8 @@ def _is_json(text: str) -> bool:
 
 
 def _fault(run: ScriptRun, error: WebError, url: str, setting: str, *, is_change: bool) -> RunError:
-    """`error` as a runtime error of the script."""
+    """`error` as a runtime error of the script, to be raised: UNKNOWN_OUTCOME, NOT_ALLOWED or UNAVAILABLE. It names
+    only the host of the URL."""
     if is_change and error.is_unknown:
         return RunError(RunCode.UNKNOWN_OUTCOME, str(error))
     host = error.barred or _host(run, url)
