@@ -103,8 +103,8 @@ class Daemon:
     services: Sequence[Closable]
 
     async def start(self) -> None:
-        """Load the stored state and resume what an earlier process left unfinished. Raises DefinitionError for
-        functions given in code that cannot be used."""
+        """Load the stored state and resume what an earlier process left unfinished. Raises StoreError, and
+        DefinitionError for functions given in code that cannot be used."""
         newest = [row["id"] for row in await self.store.read(newest_ids()) if row["id"] is not None]
         self.ids.advance_past(max(newest, default=0))
         await self.functions.start()

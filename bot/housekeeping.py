@@ -176,7 +176,7 @@ class Housekeeping:
 
     async def _repeat(self, batch: Write) -> None:
         """Commit `batch` until it is not full. Pause between batches for as long as a batch takes, and checkpoint the
-        write-ahead log in another thread, because a commit that has to do it is slow."""
+        write-ahead log in another thread, because a commit that has to do it is slow. Raises StoreError."""
         count, rows = 0, BATCH_ROWS
         while rows == BATCH_ROWS:
             began = self._clock.monotonic()
@@ -192,7 +192,7 @@ class Housekeeping:
 
     async def _oldest_id(self) -> int:
         """The id before which rows are old enough. Ids contain their time. If the clock was ahead once, later ids are
-        ahead too, because ids only rise; then the age comes from the inbox."""
+        ahead too, because ids only rise; then the age comes from the inbox. Raises StoreError."""
         now_ms = self._clock.now_ms()
         before_ms = now_ms - self._days * _DAY_MS
         ahead = await self._store.read(inbox.newest_received(first_id_at(now_ms + _DAY_MS), before_ms))

@@ -243,6 +243,6 @@ class Call:
         return self._runs.would_ask(self._request, spec)
 
     async def status(self, text: str) -> None:
-        """Show a progress text in the chat; never stored in history."""
+        """Show a progress text in the chat; never stored in history. Ignored in a run that only cleans up."""
         if self.key not in self._turn.memory.ending:
             await self._turn.input.status(text)

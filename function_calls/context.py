@@ -37,8 +37,9 @@ class MessageKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key as one string, unique over all platforms. It starts with the native id: most networks count upwards,
-        so keys of the same time are adjacent in an index, regardless of the chat."""
+        """The key as one string, unique over all platforms; kind and revision are left out for plain messages. It
+        starts with the native id: most networks count upwards, so keys of the same time are adjacent in an index,
+        regardless of the chat."""
         chat, native_id, kind, revision = self
         if kind is Kind.MESSAGE:
             return f"{native_id}\n{chat.platform}:{chat.account}:{chat.native}"

@@ -131,7 +131,7 @@ def inventory(specs: Sequence[FunctionSpec]) -> str:
 
 
 def who_may(spec: FunctionSpec) -> str:
-    """Roles that may call the function, as text."""
+    """Roles that may call the function, as text: `everybody`, or their names separated by commas."""
     if spec.access.roles == frozenset(Role):
         return "everybody"
     return ", ".join(role.value for role in Role if role in spec.access.roles)

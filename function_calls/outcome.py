@@ -66,7 +66,8 @@ def sent(
 
 
 def asking_messages(result: FunctionResult, texts: Phrases) -> tuple[Message, ...]:
-    """Messages of a result that asks a question: the run's messages so far, then the question."""
+    """Messages of a result that asks a question: the run's messages so far, then the question; only the former without
+    a question."""
     question = result.question
     if question is None:
         return result.messages

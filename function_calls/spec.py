@@ -248,8 +248,9 @@ class FunctionResult:
         return tuple(file for message in self.messages for file in message.attachments)
 
     def for_model(self, *, said: bool = False, before: Sequence[str] = ()) -> JsonObject:
-        """Data for the model: data and texts, or the error with its code, fields and data. `said`: the chat has seen
-        the texts, so the model need not repeat them. `before`: texts that the run sent to the chat earlier."""
+        """Data for the model: data and texts, the error with its code, fields and data, or the question as `asked`.
+        `said`: the chat has seen the texts, so the model need not repeat them. `before`: texts that the run sent to the
+        chat earlier."""
         if self.error is not None:
             data: JsonObject = {"error": self.error.code.value, "message": self.error.text}
             if self.error.fields:
@@ -278,7 +279,7 @@ class FunctionResult:
         return (Message(self.error.text),)
 
     def from_nested(self) -> FunctionResult:
-        """The result as the calling function receives it, with its question marked as nested."""
+        """The result as the calling function receives it, with its question, if any, marked as nested."""
         if self.question is None or self.question.nested:
             return self
         return replace(self, question=replace(self.question, nested=True))
@@ -326,7 +327,7 @@ class FunctionResult:
         return cls(error=FunctionError(code, text, tuple(fields)))
 
     def with_error_text(self, text: str) -> FunctionResult:
-        """The same error with another text."""
+        """The same result with another text of its error; unchanged if it has no error."""
         if self.error is None:
             return self
         return replace(self, error=replace(self.error, text=text))

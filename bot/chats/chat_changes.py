@@ -59,7 +59,8 @@ class StoredOwnSettings:
         return None
 
     async def _change(self, chat: ChatRef, name: str, value: str | None, by: MemberRef, write: Write) -> None:
-        """Commit the change with an audit entry. An unchanged value adds none, so that a run can be repeated."""
+        """Commit the change with an audit entry. An unchanged value adds none, so that a run can be repeated. Raises
+        StoreError."""
         before = self._chats.own(chat).get(name)
         if before == value:
             return

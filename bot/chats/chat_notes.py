@@ -205,7 +205,7 @@ class StartScripts:
         """By chat and bot: the turn that runs the start script."""
 
     async def load(self) -> None:
-        """Load the chats where the start script has run."""
+        """Load the chats where the start script has run. Raises StoreError."""
         self._started = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.started())}
         self.warn_of_changes()
 
@@ -286,7 +286,8 @@ class StartScripts:
 
 
 def with_start_messages(start: TurnOutcome | None, outcome: TurnOutcome) -> TurnOutcome:
-    """`outcome` of the first message, behind the messages of the start script; at most one question."""
+    """`outcome` of the first message, behind the messages of the start script; at most one question. Unchanged without
+    such messages."""
     if start is None or not (start.messages or start.question):
         return outcome
     return replace(

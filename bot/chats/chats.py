@@ -149,7 +149,8 @@ class Chats:
         return self._latest.get(chat) == inbox_id
 
     def role(self, member_key: str, platform_role: Role) -> Role:
-        """The member's role: the higher of those in the settings and on the platform."""
+        """The member's role: the higher of those in the settings and on the platform; the latter if the settings name
+        none."""
         named = self._settings.members.get(member_key)
         if named is None:
             return platform_role

@@ -80,7 +80,7 @@ class OpenQuestions:
         return self.of(chat, member) is not None or bool(self.approvals_in(chat))
 
     def approvals_in(self, chat: str) -> list[OpenQuestion]:
-        """The open approval questions of `chat`, oldest first."""
+        """The open approval questions of `chat`, oldest first; empty if there are none."""
         if not self._approvals:
             return []
         now = self._clock.monotonic()
@@ -145,7 +145,7 @@ class OpenQuestions:
         return bool(touched[0]) or await self.claimed(store, id_, turn_id)
 
     async def claimed(self, store: Store, id_: int, turn_id: int) -> bool:
-        """Whether that turn answered the approval question."""
+        """Whether that turn answered the approval question. Raises StoreError."""
         rows = await store.read(pending.find(id_))
         return bool(rows) and rows[0]["answered_by"] == turn_id
 

@@ -117,7 +117,7 @@ class Summaries:
         self._settings = settings
 
     async def of(self, part: Part) -> str:
-        """The summary of `part`; empty if absent."""
+        """The summary of `part`; empty if absent. Raises StoreError."""
         rows = await self._store.read(summaries.get(part.chat, part.key))
         return rows[0]["text"] if rows else ""
 
@@ -194,7 +194,7 @@ class Summaries:
         )
 
     async def _first_shown(self, part: Part, before: int) -> int:
-        """Id of the oldest row that a model is shown before the row `before`."""
+        """Id of the oldest row that a model is shown before the row `before`. Raises StoreError."""
         rows = await self._store.read(
             history.recent_in(part.chat, part.scope, part.value, before, self._router.history_messages)
         )

@@ -189,7 +189,8 @@ def _show(pin: Pin, digest: str = "", *, context: int) -> None:
 
 
 def _lines(tool: ToolDefinition | None) -> list[str]:
-    """The lines of a definition, escaped for the terminal. Different definitions have different lines."""
+    """The lines of a definition without its name, escaped for the terminal; empty for None. Different definitions have
+    different lines."""
     if tool is None:
         return []
     lines: list[str] = []
@@ -292,7 +293,7 @@ def _problem(settings: Settings, options: argparse.Namespace) -> str:
 
 
 def _with_bot(settings: Settings, chat: ChatRef, bot: str) -> Settings:
-    """The settings with `chat` assigned to `bot`."""
+    """The settings with `chat` assigned to `bot`; unchanged if `bot` is empty."""
     if not bot:
         return settings
     entry = settings.chats.settings.get(chat.key, ChatSettings()).model_copy(update={"bot": bot})

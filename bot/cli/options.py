@@ -33,7 +33,7 @@ def add_config(parser: argparse.ArgumentParser, **default: Any) -> None:
 
 
 def config_path(options: argparse.Namespace) -> Path:
-    """Path of the settings file to use."""
+    """Path of the settings file to use: that of the options, else of ROLLCALL_CONFIG, else the shipped one."""
     if options.config is not None:
         return Path(options.config)
     named = os.environ.get("ROLLCALL_CONFIG")

@@ -292,7 +292,8 @@ async def _web(settings: Settings, store: Store, ids: Ids, clock: SystemClock) -
 
 
 def _irc(settings: Settings, store: Store, clock: SystemClock) -> list[ChatPlatform]:
-    """One platform per network. A channel has one bot, so the name of any bot addresses it."""
+    """One platform per configured network, not yet connected. A channel has one bot, so the name of any bot addresses
+    it."""
     if not settings.platforms.irc:
         return []
     # Imported here: few daemons use IRC.

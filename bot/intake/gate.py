@@ -216,7 +216,7 @@ class ApprovalOutcomes:
 
     async def _by_code(self, context: MessageContext) -> tuple[Row | None, OpenQuestion | None]:
         """The newest question with a code in the message, as its row and parsed, if its sender could see that question;
-        else two None."""
+        else two None. Raises StoreError."""
         for code in codes_in(context.text):
             if not code.isalnum():
                 continue

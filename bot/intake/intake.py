@@ -353,7 +353,7 @@ class Intake:
         return decision
 
     async def recover(self) -> int:
-        """Queue the turns that an earlier process did not finish; returns their number."""
+        """Queue the turns that an earlier process did not finish; returns their number. Raises StoreError."""
         jobs: list[Job] = []
         chats: set[ChatRef] = set()
         for row in await self._store.read(inbox.waiting()):
@@ -373,7 +373,7 @@ class Intake:
         return len(jobs)
 
     async def take_up_retried(self) -> None:
-        """Run the given-up turns that an operator has released for a retry."""
+        """Run the given-up turns that an operator has released for a retry. Raises StoreError."""
         for row in await self._store.read(inbox.retried()):
             job = await self._job_of_row(row)
             if (await self._store.commit([inbox.take_up(job.turn_id, self._epoch, 0)]))[0]:
@@ -483,7 +483,8 @@ class Intake:
         return await self._questions.asked_by(self._store, chat, quoted)
 
     def _decide(self, context: MessageContext, pointed: QuotedQuestion | None) -> GateDecision:
-        """The decision of the gate. A message that starts a turn reserves a queue slot, or is dropped as QUEUE_FULL."""
+        """The decision of the gate; DELETED for a message deleted before. A message that starts a turn reserves a queue
+        slot, or is dropped as QUEUE_FULL."""
         chat = context.chat
         if self._pending_changes.is_deleted((chat.key, context.key.native_id)):
             return GateDecision(ReasonCode.DELETED)

@@ -331,7 +331,8 @@ class MultiRequestCall:
         return Reply("expired") if came is _NOBODY else reply_of(came, self.caller)
 
     async def write(self, request: TextRequest) -> WrittenText | NoTextReason:
-        """Ask the client's model. A client that declines does not return with an answer."""
+        """Ask the client's model. Returns OVER_BUDGET after too many requests. A client that declines does not return
+        with an answer."""
         if self._requests_left <= 0:
             return NoTextReason.OVER_BUDGET
         self._requests_left -= 1

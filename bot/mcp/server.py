@@ -83,7 +83,8 @@ class ProgressLevels:
         self._levels.pop(session_id, None)
 
     async def notify(self, context: Context, function: str, step: int, text: str) -> None:
-        """Send progress on `function` to its caller; `step` counts from 1."""
+        """Send progress on `function` to its caller; `step` counts from 1. The text is also logged to clients that want
+        log messages."""
         await context.session.report_progress(step, None, text)
         if not self._wants(context):
             return

@@ -207,7 +207,8 @@ class FunctionSources:
         self._notify()
 
     def _publish(self, name: str) -> None:
-        """Publish the functions of the source's last snapshot that can run here."""
+        """Publish the functions of the source's last snapshot that can run here; the others become problems. Does
+        nothing without a snapshot."""
         snapshot = self._snapshots.get(name)
         if snapshot is None:
             return

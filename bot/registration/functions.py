@@ -205,7 +205,7 @@ def _python_sources(settings: Settings, services: Services, changes: Changes) ->
 
 
 def _machine(services: Services) -> Machine:
-    """The services of YAML commands that start programs."""
+    """The services of YAML commands that start programs: sandbox, clock, workspaces and deadlines."""
     clock = cast(Clock, services[Clock])
     workspaces = cast(Workspaces, services[Workspaces])
     return Machine(cast(Sandbox, services[Sandbox]), clock, workspaces, Deadlines(clock))

@@ -174,12 +174,12 @@ class PlatformMembers:
         return None if role is None else self._chats.role(member.key, role)
 
     async def names(self, chat: ChatRef) -> Sequence[str]:
-        """Display names of recent speakers, latest first; at most 50."""
+        """Display names of recent speakers, latest first; at most 50. Raises StoreError."""
         rows = await self._store.read(history.recent(chat.key, _NEWEST, 200))
         return list(dict.fromkeys(row["sender_name"] for row in rows if not row["from_bot"]))[:50]
 
     async def speakers(self, chat: ChatRef) -> Sequence[Speaker]:
-        """Recent speakers with their roles, latest first; at most 20."""
+        """Recent speakers with their roles, latest first; at most 20. Raises StoreError."""
         names: dict[str, str] = {}
         for row in await self._store.read(history.recent(chat.key, _NEWEST, 200)):
             if not row["from_bot"]:

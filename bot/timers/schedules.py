@@ -91,7 +91,7 @@ class SchedulePlans:
         self._english = english
 
     def of(self, settings: Mapping[str, ScheduleSettings]) -> Plans:
-        """The schedules that enabled entries define."""
+        """The schedules that enabled entries define, by name, and the problems of invalid entries."""
         declared: dict[str, DeclaredSchedule] = {}
         faults: list[ScheduleProblem] = []
         for name, entry in settings.items():
@@ -264,7 +264,7 @@ class ScheduleEnds:
 
 
 def _as_failure(result: FunctionResult, turn: Turn) -> FunctionResult:
-    """A question becomes a failure, since a scheduled run has nobody to answer it."""
+    """`result`, with a question turned into a failure (REFUSED), since a scheduled run has nobody to answer it."""
     if result.question is None:
         return result
     error = FunctionError(ErrorCode.REFUSED, turn.input.profile().texts.say("schedules.would_ask"))

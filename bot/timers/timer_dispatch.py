@@ -299,7 +299,7 @@ class TimerReview:
 
     async def run(self, *, turned_back: bool) -> int:
         """Check all occurrences; returns how many were moved. `turned_back`: the clock was set back, so earlier
-        occurrences of the rules that have not run are scheduled too."""
+        occurrences of the rules that have not run are scheduled too. Raises StoreError."""
         place, moved, now = (-1, 0), 0, self._clock.now()
         while rows := await self._store.read(due.to_come(place, _PAGE)):
             place = (rows[-1]["due_ms"], rows[-1]["id"])
@@ -337,7 +337,8 @@ class TimerReview:
     async def _sooner(
         self, row: Row, rule: Rule, stored: OccurrenceTime, zone: ZoneInfo, now: datetime
     ) -> OccurrenceTime:
-        """The row's next occurrence that has not run, if it is earlier than the stored one; else the stored one."""
+        """The row's next occurrence that has not run, if it is earlier than the stored one; else the stored one. Raises
+        StoreError."""
         if isinstance(rule.when, Once):
             return stored
         found = next_occurrence(rule, zone, now, row["done"])

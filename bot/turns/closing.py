@@ -278,7 +278,7 @@ class Closing:
 
     async def _next_number(self, job: Job) -> int:
         """Number of the first message. After a restart it continues behind the stored messages, so that no key is used
-        twice."""
+        twice. Raises StoreError."""
         if not job.recovered:
             return 0
         numbers = [int(row["key"].split(":")[1]) for row in await self._store.read(outbox.keys(job.turn_id))]

@@ -183,7 +183,7 @@ class WebServer:
             await self.stop()
 
     async def stop(self) -> None:
-        """Answer pending requests within five seconds, and close."""
+        """Answer pending requests within five seconds, and close. Does nothing if the server is not started."""
         if self._serving is None:
             return
         if self._before_stop is not None:

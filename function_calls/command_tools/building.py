@@ -442,7 +442,8 @@ class _Builder:
         return tuple(paths)
 
     def _system_prompt(self, parameters: JsonObject) -> str:
-        """The prompt with `{schema}` in place of the sample call, which each protocol formats in its own way."""
+        """The prompt with `{schema}` in place of the sample call, which each protocol formats in its own way. Empty if
+        its function cannot be used, which is a diagnostic."""
         prompt = self._tool.system_prompt
         if prompt.python is None:
             return prompt.text.replace("${schema}", "{schema}")

@@ -153,7 +153,8 @@ class Rejected(Exception):
         """The member's reason, if any."""
 
     def failure(self, step: StepFacts, texts: Phrases, name: str, ran: Sequence[str]) -> StepFailure:
-        """Default result of the tool. `ran`: the commands that have run before."""
+        """Default result of the tool, REFUSED, with texts for members and models. `ran`: the commands that have run
+        before, which the texts list."""
         key = f"command_tools.model_{self.why}{'_because' if self.reason else ''}"
         model = texts.say(key, command=shown(step), reason=self.reason)
         if not ran:
@@ -367,7 +368,7 @@ class Run:
             return fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=self._name).result
 
     async def exit(self, ending: Ending) -> None:
-        """Run `on_exit`. Its failure does not change the result of the run."""
+        """Run `on_exit`, within a time limit. Its failure is logged, and does not change the result of the run."""
         step = self._tool.on_exit
         if step is None:
             return
@@ -471,7 +472,8 @@ class Run:
         return succeeded(self._run.outputs, self._texts, has_custom_texts=has_custom_texts, done=done)
 
     async def _output(self, step: Step, facts: StepFacts) -> Any:
-        """Output of the step, its StepFailure, or a result that the step built itself."""
+        """Output of the step, its StepFailure, or a result that the step built itself. After a timeout of a function
+        that must run only once, the outcome is unknown."""
         self._began = True
         try:
             output = await self._runner.run(step, facts, self._run, self._stdin(step))

@@ -53,7 +53,7 @@ class ModuleReader:
 
     def one(self, module: object, place: str) -> Reading:
         """Definitions of an entry point of an installed package: a module, a marked function, or a function that
-        returns definitions like `tools()`."""
+        returns definitions like `tools()`. Anything else is a problem in the Reading."""
         if isinstance(module, ModuleType):
             return self.modules([module], place)
         found = _Found(str(getattr(module, "__module__", "")), _files_of(module), place)

@@ -298,7 +298,7 @@ class Edition:
         return problem_at(where, f"{text}: {error_text(error)}{self._hint(error)}")
 
     def _hint(self, error: BaseException) -> str:
-        """Advice for a failed import of a neighbouring file."""
+        """Advice for a failed import of a neighbouring file, to be appended to the error; empty for other errors."""
         if not isinstance(error, ModuleNotFoundError) or not error.name:
             return ""
         first = error.name.partition(".")[0]
@@ -351,7 +351,7 @@ def bound_services(parameters: Mapping[str, object], services: Services) -> tupl
 
 
 def untyped(parameters: Mapping[str, object]) -> list[str]:
-    """Problems with parameters without a type."""
+    """Descriptions of problems, one for each parameter without a type."""
     return [
         f"parameter {name!r} needs a type, so that a service can be found for it"
         for name, kind in parameters.items()

@@ -86,7 +86,8 @@ class Reading:
         )
 
     def after(self, earlier: Reading) -> Reading:
-        """The same reading, completed with the working specs of `earlier` for definitions that are broken now."""
+        """This reading, completed with the working specs of `earlier` for definitions that are broken now, which its
+        problems mention."""
         mine = {spec.name for spec in self.specs}
         earlier_specs = tuple(
             spec

@@ -94,8 +94,8 @@ def _is_visible(word: str) -> bool:
 
 
 def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
-    """Raw arguments in `line`, the part after the command word. A text parameter takes the words that typed parameters
-    leave. Raises ArgumentError for surplus words and for values given twice."""
+    """Raw arguments by name in `line`, the part after the command word; empty for an empty line. A text parameter takes
+    the words that typed parameters leave. Raises ArgumentError for surplus words and for values given twice."""
     line = line.strip()
     if not line:
         return {}
@@ -378,7 +378,8 @@ KIND = "x-said-as"
 
 
 def allowed(schema: JsonObject, texts: Phrases) -> str:
-    """Description of valid values: `a whole number from 1 to 7`, `one of low, normal, high`."""
+    """Description of valid values in words: `a whole number from 1 to 7`, `one of low, normal, high`; a text if the
+    schema says nothing else."""
     if "enum" in schema:
         return texts.say("arguments.one_of", values=", ".join(str(value) for value in schema["enum"]))
     if KIND in schema:

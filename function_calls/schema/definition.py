@@ -177,7 +177,8 @@ _role = _one_of(Role)
 
 
 def _roles(value: Any) -> frozenset[Role]:
-    """A single role includes all higher roles; a list means exactly those."""
+    """Parse roles: a single role includes all higher roles; a list means exactly those. Raises ValueError for unknown
+    roles."""
     if isinstance(value, str):
         return Role.at_least(_role(value))
     return frozenset(map(_role, value))

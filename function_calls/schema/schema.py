@@ -120,7 +120,7 @@ class References:
         self._collect(root, "")
 
     def base_of(self, node: Mapping[str, Any], base: str) -> str:
-        """Base URI within `node`, given the base URI around it."""
+        """Base URI within `node`: its `$id` resolved against `base`, the URI around it; `base` if it has none."""
         named = node.get("$id")
         if not isinstance(named, str) or named.startswith("#") or (self._alone and "$ref" in node):
             return base
@@ -388,7 +388,7 @@ _ANCHORS = {"A": "^", "Z": "$", "z": "$"}
 
 
 def nodes(node: Any) -> Iterator[JsonObject]:
-    """All subschemas of `node`, inner ones first, then `node` itself."""
+    """Yield all subschemas of `node`, inner ones first, then `node` itself; nothing if it is not an object."""
     if not isinstance(node, dict):
         return
     for part in parts_of(node):

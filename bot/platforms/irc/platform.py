@@ -217,7 +217,8 @@ class Sending:
         return nick
 
     def _addressees(self, session: Session, outgoing: Outgoing, target: str) -> list[str]:
-        """The nicks in front of the text: of the sender it answers and the members it mentions."""
+        """The nicks in front of the text, in a channel: of the sender it answers and the members it mentions; unknown
+        members are left out."""
         if not session.state.features.is_channel(target):
             return []
         answered = self._inbound.known(outgoing.reply_to) if outgoing.reply_to else None

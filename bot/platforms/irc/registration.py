@@ -80,7 +80,8 @@ class Scram:
         self._is_started = False
 
     def answer(self, challenge: bytes) -> bytes:
-        """The response to the server's message: first message, challenge or signature. Raises NoProof."""
+        """The response to the server's message: first message, challenge or signature. Raises NoProof if the password
+        is rejected, or the server does not prove that it knows it."""
         if not self._is_started:
             self._is_started = True
             return f"n,,{self._first}".encode()

@@ -378,7 +378,8 @@ class State:
             self._forget(absent)
 
     def _whox(self, line: Line) -> None:
-        """`me token channel user host nick flags account`."""
+        """Process a WHOX reply, `me token channel user host nick flags account`: the user's account, or the bot's own
+        mask. Other replies are ignored."""
         if len(line.params) < 8 or line.param(1) != WHOX_TOKEN:
             return
         if self.is_me(line.param(5)):

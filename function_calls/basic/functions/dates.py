@@ -100,7 +100,8 @@ def date_diff(world: World, *values: JsonValue) -> JsonValue:
 
 
 def _difference(world: World, start: datetime, end: datetime, unit: Unit) -> int:
-    """Days and weeks count calendar dates; months and longer count full ones; shorter units count elapsed time."""
+    """Number of units from `start` to `end`: days and weeks count calendar dates; months and longer count full ones;
+    shorter units count elapsed time. Negative if `end` is earlier."""
     if unit in _DAYS:
         return _cut((end.date() - start.date()).days, _DAYS[unit])
     if unit in _MONTHS:

@@ -70,7 +70,8 @@ def month_name(month: int, language: str, *, short: bool = False) -> str:
 
 
 def day_name(weekday: int, language: str, *, short: bool = False) -> str:
-    """Name of a weekday, counted from 0 for Monday."""
+    """Name of a weekday, counted from 0 for Monday; with `short`, its first 3 letters, or `周` and a character in
+    Chinese."""
     name = _DAYS[_known(language)][weekday]
     if not short:
         return name

@@ -29,7 +29,8 @@ _MOST_DIGITS = 15
 
 
 def rounded(number: int | float, digits: int) -> int | float:
-    """Round to `digits` decimals, with halves rounded away from zero. Returns an int for 0 or fewer decimals."""
+    """Round to `digits` decimals, with halves rounded away from zero. Returns an int for 0 or fewer decimals. Raises
+    RunError for numbers that are too large."""
     digits = max(min(digits, 300), -300)
     if type(number) is int and digits >= 0:
         return number

@@ -283,7 +283,8 @@ def _given_rows(run: ScriptRun, fields: Value) -> tuple[list[JsonObject], bool]:
 
 
 def _given_changes(run: ScriptRun, fields: Value) -> JsonObject:
-    """New values given to UPDATE: a map; a field name and a value; or values by column name."""
+    """New values given to UPDATE: a map; a field name and a value; or values by column name. Raises RunError for none
+    or other values."""
     entries = list(fields.items()) if isinstance(fields, dict) else []
     if len(entries) == 1 and isinstance(entries[0][1], dict | list):
         changes = _first(entries[0][1])
@@ -298,9 +299,9 @@ def _given_changes(run: ScriptRun, fields: Value) -> JsonObject:
 
 
 def _row_of(value: Value, row_id: Value, name: str) -> JsonObject | None:
-    """The row given with an id: a map, or the first of a table's rows. A list is taken as rows, and not as the value of
-    a column as in `SAVE "orders", number, items`, if its first row has the same id, or if it has one row and the id is
-    given without a name or as `id`."""
+    """The row given with an id: a map, or the first of a table's rows; else None. A list is taken as rows, and not as
+    the value of a column as in `SAVE "orders", number, items`, if its first row has the same id, or if it has one row
+    and the id is given without a name or as `id`."""
     if not isinstance(value, list):
         return value if isinstance(value, dict) else None
     if not all(isinstance(one, dict) and like(one, "id") is not None for one in value):

@@ -181,7 +181,8 @@ def _parsed_answer(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clo
 
 
 def _texts(run: ScriptRun, choices: Value) -> list[str]:
-    """Choices from `AS "A", "B"` or from a single list. Raises RunError."""
+    """Choices from `AS "A", "B"` or from a single list, each once; empty if none are given. Raises RunError for empty
+    texts only, or too many."""
     if choices is None:
         return []
     given = choices if isinstance(choices, list) else [choices]

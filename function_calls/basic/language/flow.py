@@ -110,7 +110,8 @@ class Flow:
         return name
 
     def on(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse ON ERROR …; returns False for keywords such as ON INSERT OF."""
+        """Parse ON ERROR …; returns False for keywords such as ON INSERT OF. Raises ScriptError for other words after
+        ON ERROR."""
         if not cursor.is_at("ON", "ERROR"):
             return False
         token = cursor.now

@@ -153,7 +153,8 @@ class Outcomes:
         self._services = services
 
     async def of(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
-        """Return the new state. `known` is the previous one; `outdated` are rows of another compiler version."""
+        """Return the new state and the rows to write. An unread file is read again at the next refresh. `known` is the
+        previous state; `outdated` are rows of another compiler version."""
         path = one.place.path
         if one.is_unread:
             # Without an etag the next refresh reads it again.
@@ -598,7 +599,8 @@ class ScriptLibrary:
 
 
 def _happened(one: Compiled, known: KnownScript, *, is_outdated: bool) -> Change:
-    """Change to log for a compiled file; `known` is its previous state."""
+    """Change to log for a compiled file: `broken`, `compiled_anew`, `changed` or `added`; `known` is its previous
+    state."""
     if not one.tools:
         return "broken"
     if is_outdated or known.content_hash == one.content_hash:

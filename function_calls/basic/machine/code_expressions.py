@@ -253,7 +253,8 @@ class ExpressionCode:
         return (*arguments.values(), Emit(node.at, "want", [node.keyword, list(arguments)]))
 
     def _of_row(self, node: RowExpression) -> Iterable[Task]:
-        """The bot's settings may set names that the script does not, so the run decides: unset names are columns."""
+        """Tasks that push an expression of UPDATE: its value, or its code if it can contain columns. The bot's settings
+        may set names that the script does not, so the run decides: unset names are columns."""
         names = {one.name: one for one in sorted(_names_in(node.value), key=lambda one: one.at, reverse=True)}
         columns = sorted(name for name in names if self._may_be_column(name))
         if not columns:

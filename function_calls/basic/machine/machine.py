@@ -97,7 +97,7 @@ class Unfit(TypeError):
 
 
 def copied(value: JsonValue) -> JsonValue:
-    """A deep copy of lists and maps."""
+    """A deep copy of lists and maps; other values as they are."""
     if type(value) is list:
         return [copied(item) for item in value]
     if type(value) is dict:

@@ -246,7 +246,8 @@ def read(kind: str, heard: Answer) -> Value:
 
 
 def chosen(choices: Sequence[str], said: str) -> str:
-    """The choice meant by `said`: its text, its number, or an unambiguous prefix. Raises AnswerMismatch."""
+    """The choice meant by `said`: its text, its number, or an unambiguous prefix. Raises AnswerMismatch if it is none
+    of these."""
     wanted = _folded(said)
     for choice in choices:
         if _folded(choice) == wanted:

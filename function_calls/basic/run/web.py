@@ -328,7 +328,8 @@ class Loaded:
 
 
 async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Callable[[Workspace], Result]) -> Result:
-    """The result of `work` on the chat's folder, in a thread; `path` is named in errors. Raises RunError."""
+    """The result of `work` on the chat's folder, in a thread; `path` is named in errors. Raises RunError if it fails,
+    or after too many uses of files in this run."""
     count_up(run, "files.done", MOST_DONE, "files.too_many")
     try:
         return await run.call.threads.run(work, workspaces.of(run.context.chat))
