@@ -103,7 +103,7 @@ class ForeignDefinition:
 
 def imported_definition(definition: Mapping[str, Any]) -> ForeignDefinition:
     """Parse a definition in any supported format: OpenAI, Anthropic, MCP on the wire or stored, or with `arguments`.
-    Raises DefinitionError."""
+    Raises DefinitionError without a name, or for an invalid schema."""
     inner = definition.get("function")
     outer: dict[str, Any] = {}
     if isinstance(inner, Mapping):

@@ -352,11 +352,11 @@ class FunctionRegistry:
         self._left_out: Sequence[Diagnostic] = ()
 
     def register_function(self, spec: FunctionSpec, source: str = "code") -> None:
-        """Add a spec. Raises DefinitionError (a ValueError) for a duplicate."""
+        """Add a spec. Raises DefinitionError (a ValueError) if its name or a command is taken."""
         self.register_functions([spec], source)
 
     def register_functions(self, specs: Iterable[FunctionSpec], source: str = "code") -> None:
-        """Add all specs, or none if one is a duplicate. Raises DefinitionError."""
+        """Add all specs, or none if one is a duplicate. Raises DefinitionError in that case."""
         added, fresh = list(specs), NameIndex()
         problems: list[str] = []
         for spec in added:

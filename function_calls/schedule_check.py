@@ -66,7 +66,7 @@ class ScheduleCheck:
 
     def line(self, context: MessageContext, line: str, profile: ChatProfile) -> ScheduledCall:
         """The call of a command line. `context` is a message of the responsible member in the target chat. Raises
-        NotSchedulable."""
+        NotSchedulable for an empty line, an unknown command, and arguments or functions that cannot be scheduled."""
         functions, _, _ = self._bound()
         text, texts = line.strip().lstrip("/"), profile.texts
         if not text:

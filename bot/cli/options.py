@@ -46,7 +46,7 @@ def has_settings(options: argparse.Namespace) -> bool:
 
 
 def positive_count(text: str) -> int:
-    """Parse a positive integer. Raises ArgumentTypeError."""
+    """Parse a positive integer. Raises ArgumentTypeError for other texts."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
@@ -64,7 +64,7 @@ def positive_hours(text: str) -> float:
 
 
 def port_number(text: str) -> int:
-    """Parse a TCP port, or 0. Raises ArgumentTypeError."""
+    """Parse a TCP port, or 0. Raises ArgumentTypeError for other texts."""
     if not text.isdecimal() or int(text) > _HIGHEST_PORT:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_HIGHEST_PORT}")
     return int(text)

@@ -365,8 +365,8 @@ def _asked(model: WrittenModel, clock: InstantClock) -> ResilientModel:
 
 
 def _recorders(case: Case) -> BotFunctions:
-    """The functions that the case defines: open to everybody, returning the results of the case. Raises
-    DefinitionError."""
+    """The functions that the case defines: open to everybody, returning the results of the case. Raises DefinitionError
+    if one is invalid."""
     registry = FunctionRegistry()
     for definition in case.functions or ():
         foreign = imported_definition(definition)

@@ -58,7 +58,7 @@ async def open_on_server(
 
 
 def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> SideConnection:
-    """A connection next to a running daemon. Raises ReaderError."""
+    """A connection next to a running daemon. Raises ReaderError if the driver is missing or the database cannot be opened."""
     try:
         with _driver():
             from services.store.postgres.reader import PostgresSide
@@ -68,7 +68,7 @@ def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> S
 
 
 def state_on_server(settings: StoreSettings) -> DatabaseState:
-    """State of the database. Raises ReaderError."""
+    """State of the database. Raises ReaderError if it cannot be read."""
     try:
         with _driver():
             from services.store.postgres.lease import state_of

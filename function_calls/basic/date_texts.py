@@ -83,7 +83,8 @@ def within_calendar(reckon: Callable[[], datetime]) -> datetime:
 
 
 def days_later(moment: Moment, days: float) -> Moment:
-    """The moment `days` later; fractions are rounded to seconds. Raises RunError (BAD_VALUE)."""
+    """The moment `days` later; fractions are rounded to seconds. Raises RunError (BAD_VALUE) outside the years 1 to
+    9999."""
     try:
         by = timedelta(seconds=round(days * 86_400))
     except (OverflowError, ValueError):

@@ -91,7 +91,8 @@ def as_number(value: JsonValue) -> int | float | None:
 
 
 def number_of(value: JsonValue) -> int | float:
-    """Like `as_number`, but NULL is 0, so that counters need no initial value. Raises RunError (WRONG_TYPE)."""
+    """Like `as_number`, but NULL is 0, so that counters need no initial value. Raises RunError (WRONG_TYPE) for values
+    that are no number."""
     number = 0 if value is None else as_number(value)
     if number is None:
         raise RunError(RunCode.WRONG_TYPE, f"expected a number, found {kind_of(value)}")
@@ -230,7 +231,7 @@ def order(left: JsonValue, right: JsonValue) -> int:
 
 def is_in(value: JsonValue, group: JsonValue) -> bool:
     """`value IN group`: an equal item of a list, a key of a map, a substring of a text; always false for NULL. Raises
-    RunError (WRONG_TYPE)."""
+    RunError (WRONG_TYPE) for a list or map in a text, and for other groups."""
     if type(group) is list:
         return any(map(finder(value, group), group))
     if group is None:
@@ -308,7 +309,7 @@ _MOST_BITS = 1023
 
 
 def negated(value: JsonValue) -> JsonValue:
-    """`-value`. Raises RunError (WRONG_TYPE)."""
+    """`-value`. Raises RunError (WRONG_TYPE) for values that are no number."""
     return normalized_number(-_operand(value, "-"))
 
 
@@ -504,7 +505,8 @@ def member(of: JsonValue, name: str) -> JsonValue:
 
 def item(of: JsonValue, index: JsonValue) -> JsonValue:
     """`of[index]`: the item of a list or character of a text, from 0; the entry of a map or NULL. A name as the index
-    of a list is a member of its first item. NULL gives NULL. Raises RunError (NO_SUCH_INDEX, WRONG_TYPE)."""
+    of a list is a member of its first item. NULL gives NULL. Raises RunError beyond the end (NO_SUCH_INDEX) and for
+    other values (WRONG_TYPE)."""
     if type(of) is dict:
         return of.get(index if type(index) is str else text_of(index))
     if of is None:
@@ -518,7 +520,7 @@ def item(of: JsonValue, index: JsonValue) -> JsonValue:
 
 def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
     """`of` with `value` as a member: of a map, of a list's first item, or of a new map for NULL and the empty list.
-    Raises RunError (WRONG_TYPE)."""
+    Returns a copy. Raises RunError (WRONG_TYPE) for other values."""
     if type(of) is dict:
         key = name if name in of else _key_like(of, name) or name
         return {**of, key: value}
@@ -531,7 +533,8 @@ def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
 
 def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
     """`of` with `value` at the index. A list is extended with NULLs up to the index; NULL and the empty list become a
-    map if the index is a name. Raises RunError (NO_SUCH_INDEX, WRONG_TYPE, MEMORY)."""
+    map if the index is a name. Returns a copy. Raises RunError for a negative index (NO_SUCH_INDEX), other values
+    (WRONG_TYPE) and too many items (MEMORY)."""
     named = type(index) is str and as_number(index) is None
     if type(of) is dict:
         return {**of, (index if type(index) is str else text_of(index)): value}
@@ -544,7 +547,7 @@ def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
 
 def items_of(value: JsonValue) -> list[Any]:
     """The sequence that FOR EACH iterates over: items of a list, keys of a map, characters of a text, nothing for NULL.
-    Raises RunError (WRONG_TYPE, MEMORY). Callers must not modify the list."""
+    Raises RunError for other values (WRONG_TYPE) and too many items (MEMORY). Callers must not modify the list."""
     if type(value) is list:
         return value
     if value is None:

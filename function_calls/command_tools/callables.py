@@ -38,7 +38,8 @@ class PythonNames:
         return tuple(dict.fromkeys((*self._modules, *map(Path, self.digests))))
 
     def find(self, reference: object) -> Any:
-        """Resolve `package.module:name` or `./file.py:name`; a callable is returned as it is. Raises BadReference."""
+        """Resolve `package.module:name` or `./file.py:name`; a callable is returned as it is. Raises BadReference if it
+        does not exist or cannot be imported."""
         if not isinstance(reference, str):
             return reference
         place, _, name = reference.rpartition(":")

@@ -188,7 +188,8 @@ class Permission:
         self._texts = texts
 
     def check(self, resumed: Resumed, digest: str) -> None:
-        """Return if the answer approves the step with `digest`, the step that was asked about. Raises Rejected."""
+        """Return if the answer approves the step with `digest`, the step that was asked about. Raises Rejected if it
+        was declined, has expired, or the step has changed."""
         if resumed.kind != "answered":
             raise Rejected("expired" if resumed.kind == "expired" else "by_person")
         if resumed.state["asked"] != digest:
@@ -208,7 +209,7 @@ class StateNotStorable(Exception):
 
 
 def storable_outputs(value: Any) -> Any:
-    """`value` as plain JSON. Raises StateNotStorable."""
+    """`value` as plain JSON. Raises StateNotStorable if it cannot be serialized."""
     try:
         return orjson.loads(orjson.dumps(value))
     except TypeError as error:
@@ -252,7 +253,8 @@ def steps_from_json(data: list[Any], tool: Definition) -> list[Step]:
 
 
 def added_step(definition: object, names: PythonNames) -> Step:
-    """Step for an item that `setup` added: a list of literal words, or a callable. Raises BadReference."""
+    """Step for an item that `setup` added: a list of literal words, or a callable. Raises BadReference for anything
+    else."""
     if isinstance(definition, Step):
         return definition
     if isinstance(definition, list | tuple) and definition and all(isinstance(word, str) for word in definition):

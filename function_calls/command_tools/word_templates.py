@@ -104,7 +104,7 @@ def template_of(text: str) -> Template:
 
 def argv_of(words: Sequence[Template], values: Mapping[str, Any], *, options_end: int | None = None) -> tuple[str, ...]:
     """The words with values inserted. From index `options_end` on, values may begin with `-`; None: never. Raises
-    WordError."""
+    WordError for values that cannot be inserted, and for others that begin with `-`."""
     argv: list[str] = []
     for place, word in enumerate(words):
         after_options = options_end is not None and place >= options_end

@@ -240,7 +240,7 @@ def _named(value: object) -> str:
 
 
 def _size(base64: object) -> str:
-    """Size of a base64-encoded file."""
+    """Decoded size of a base64-encoded file as text, such as `12.3 kB`."""
     size = len(base64) * 3 // 4 if isinstance(base64, str) else 0
     return f"{size} B" if size < _BYTES_PER_KB else f"{size / _BYTES_PER_KB:.1f} kB"
 

@@ -174,7 +174,7 @@ _ENTRY = re.compile(r"^(\w+)(?: *\([^)\n]*\))?:[ \t]*(.*(?:\n[ \t]+.*)*)", re.MU
 
 def _model_of(function: Callable[..., Any], parameters: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
     """Model of single parameters, given as type and default. Descriptions are those of the types, else of the section
-    `Args:` of the docstring. Raises UnusableSchema."""
+    `Args:` of the docstring. Raises UnusableSchema for types without a schema."""
     if not parameters:
         return NoArguments
     section = _SECTION.search((inspect.getdoc(function) or "") + "\n")

@@ -52,7 +52,8 @@ def build_spec(
     result_schema: JsonObject | None = None,
     version: str = "",
 ) -> FunctionSpec:
-    """Build a spec with `options` parsed as in YAML; unknown options become metadata. Raises DefinitionError."""
+    """Build a spec with `options` parsed as in YAML; unknown options become metadata. Raises DefinitionError with all
+    invalid options."""
     problems: list[str] = []
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         problems.append(f"name must be 1 to 128 characters without spaces, not {name!r}")
@@ -122,7 +123,7 @@ def misspelt_options(options: Mapping[str, Any], others: Sequence[str] = ()) -> 
 
 
 def schema_arguments(name: str, parameters: object) -> tuple[JsonObject, ArgumentParser]:
-    """A JSON Schema of an author or another system, and its parser. Raises DefinitionError."""
+    """A JSON Schema of an author or another system, and its parser. Raises DefinitionError for an invalid schema."""
     try:
         schema = EMPTY if parameters is None or parameters == {} else imported(parameters)
         return schema, SchemaArguments(schema)

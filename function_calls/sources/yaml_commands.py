@@ -222,7 +222,7 @@ class _Reading:
 
 
 def _listed(path: Path) -> Iterator[tuple[Path, str, Storage, str]]:
-    """Each file at `path` with its etag, storage and path in it. Raises StorageError."""
+    """Each file at `path` with its etag, storage and path in it. Raises StorageError if there is nothing at `path`."""
     storage = storage_at(path, _PATTERNS)
     folder = path.parent if isinstance(storage, LocalFile) else path
     listed = storage.list()

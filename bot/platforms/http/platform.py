@@ -530,7 +530,8 @@ class HttpPlatform:
             self._deliver = None
 
     async def receive(self, caller: Caller, chat: str, posted: Posted) -> Accepted:
-        """Deliver a posted message, in order within its chat; durable on return. Raises RequestError."""
+        """Deliver a posted message, in order within its chat; durable on return. Raises RequestError if the queue is
+        full, or the message cannot be stored."""
         self.callers.enter(caller, chat)
         speaker = self.callers.speaker(caller, chat, posted.sender)
         lock = self._receiving.get(chat)

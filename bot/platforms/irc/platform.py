@@ -559,7 +559,7 @@ class CannotUse(Exception):
 
 async def probe(settings: IrcSettings, clock: Clock) -> str:
     """Connect, register and disconnect without joining channels. Returns a one-line description of the server. Raises
-    CannotUse."""
+    CannotUse if the settings, the connection or the registration fails, or takes longer than PROBE_SECONDS."""
     deadlines = Deadlines(clock)
     try:
         connection = await Connection.open(settings, clock, deadlines)

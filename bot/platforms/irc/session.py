@@ -233,7 +233,7 @@ class Session:
 
     async def say(self, target: str, text: str, tags: Mapping[str, str]) -> str:
         """Send one line and wait for the server's answer. Returns its message id, empty if the server has none. Raises
-        SendFailed."""
+        SendFailed if the connection is lost or there is no answer in time."""
         await self._connection.pace.turn()
         if not self.is_ready:
             raise SendFailed("the connection was lost before it was sent", retryable=True)

@@ -149,7 +149,7 @@ async def _tell_who_may(run: ScriptRun, name: str, schedules: Schedules) -> None
 
 def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> None:
     """Check that the script may call `spec` without an approval, which nobody could give in a scheduled run. Raises
-    RunError. The script itself needs no check without arguments: an admin has called it."""
+    RunError (NOT_ALLOWED) if it may not. The script itself needs no check without arguments: an admin has called it."""
     if spec.name == run.tool and not given:
         return
     if spec.name != run.tool and not may_call(spec, run.grants):

@@ -92,7 +92,8 @@ def _line(values: Value) -> str:
 
 
 async def _member(run: ScriptRun, name: str, members: KnownMembers) -> MemberRef | None:
-    """The member called `name` who has spoken in this chat; None for the whole chat. Raises RunError."""
+    """The member called `name` who has spoken in this chat; None for the whole chat. Raises RunError for another chat,
+    and if nobody or several members have this name."""
     context = run.context
     if _is_here(name, context):
         return None

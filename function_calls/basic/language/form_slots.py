@@ -46,7 +46,7 @@ def condition_at(cursor: Cursor, read: ReadExpression) -> Expression:
     """Parse the condition at the cursor to nested lists: `["and", ["status", "=", "open"], ["or", …]]`, also `["not",
     …]`. The outermost operator is "and" or "or". IS NULL becomes `=` with NULL; the value of IN is a list or an
     expression, that of BETWEEN a list of two. An expression without a comparison, such as a text, becomes a filter.
-    `read` parses an expression. Raises ScriptError."""
+    `read` parses an expression. Raises ScriptError if the condition is invalid or too deeply nested."""
     found = _Reader(cursor, read).whole()
     if isinstance(found, _Bare):
         return filter_text(found.value)

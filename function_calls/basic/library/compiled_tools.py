@@ -221,7 +221,8 @@ def tool_of(compiled: CompiledTool, place: ScriptPlace, file: str, content_hash:
 
 
 def tool_from_row(row: StoredTool, place: ScriptPlace) -> LibraryTool:
-    """Restore a tool from its row, for the script at `place`. Raises InvalidRow."""
+    """Restore a tool from its row, for the script at `place`. Raises InvalidRow if the stored data is not that of a
+    tool."""
     try:
         facts = orjson.loads(row.program)
         definition = ToolDefinition.of_json(orjson.loads(row.definition))
@@ -245,7 +246,7 @@ def findings_text(findings: Iterable[Diagnostic]) -> str:
 
 
 def findings_from_row(text: str, file: str) -> tuple[Diagnostic, ...]:
-    """Parse the result of `findings_text`. Raises InvalidRow."""
+    """Parse the result of `findings_text`. Raises InvalidRow for other data."""
     try:
         return tuple(Diagnostic(file, *one) for one in orjson.loads(text))
     except (ValueError, TypeError) as error:

@@ -332,7 +332,8 @@ class Machine:
 
     @classmethod
     def resumed(cls, program: Program, state: JsonObject, world: World, limits: Limits) -> Machine:
-        """The run with this saved state. A suspended run repeats its Wants event. Raises StaleState."""
+        """The run with this saved state. A suspended run repeats its Wants event. Raises StaleState if the state is of
+        another program, or no state."""
         if state.get("program") != program.digest:
             raise StaleState("the state belongs to another program")
         machine = cls(program, {}, world, limits)

@@ -144,7 +144,8 @@ class Memory:
             self.made(value)
 
     def put(self, value: JsonValue, deep: int = 1) -> None:
-        """Account for an item put into another value, `deep` levels below its top. Raises RunError (MEMORY)."""
+        """Account for an item put into another value, `deep` levels below its top. Raises RunError (MEMORY) above
+        DEEPEST levels."""
         if type(value) is list or type(value) is dict:
             self._walk(value)
             deep += _depth(value)

@@ -238,7 +238,7 @@ Reader = Callable[[Answer], Value]
 
 
 def read(kind: str, heard: Answer) -> Value:
-    """Parse the answer as a `kind` of KINDS. Raises AnswerMismatch."""
+    """Parse the answer as a `kind` of KINDS. Raises AnswerMismatch if it is not of this kind."""
     try:
         return KINDS[kind](heard)
     except (ValueError, OverflowError):

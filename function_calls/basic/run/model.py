@@ -67,8 +67,8 @@ class ModelOfScripts:
 
     async def extract(self, run: ScriptRun, text: str, fields: Sequence[str]) -> JsonObject:
         """Data in `text` as a flat map, with these fields or, without `fields`, with keys of the model's choice. Fields
-        without data are absent. Sets `run.has_outside_text`. Raises RunError as `ask` does, and UNAVAILABLE if the
-        answer is not a flat map."""
+        without data are absent; a blank text gives an empty map. Sets `run.has_outside_text`. Raises RunError as `ask`
+        does, and UNAVAILABLE if the answer is not a flat map."""
         if not text.strip():
             return {}
         wanted = f"Its keys are these, written exactly so: {json.dumps(list(fields), ensure_ascii=False)}."

@@ -156,7 +156,8 @@ class WebOfScripts:
         return await self.send(run, "DELETE", url, None)
 
     def set_header(self, run: ScriptRun, name: str, value: str) -> None:
-        """Set a header of the run's requests; an empty value removes it. Raises RunError."""
+        """Set a header of the run's requests; an empty value removes it. Raises RunError for an invalid name or value,
+        a reserved header, and too many."""
         name, value = name.strip(), value.strip()
         if not _NAME.match(name):
             raise translated_error(run, RunCode.BAD_VALUE, "web.header_name")
@@ -341,7 +342,8 @@ async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Cal
 
 async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
     """Load a file given by a script: a path in the chat's folder, a `data:` URL, a text of several lines as the
-    content, or a map with `name` and `url`. Raises RunError."""
+    content, or a map with `name` and `url`. Raises RunError for web addresses, other values, and files that cannot be
+    read."""
     name = ""
     if isinstance(file, dict):
         name, file = str(file.get("name") or ""), file.get("url") or file.get("name")
