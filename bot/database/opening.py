@@ -58,7 +58,7 @@ async def open_on_server(
 
 
 def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> SideConnection:
-    """A connection next to a running daemon. Raises ReaderError if the driver is missing or the database cannot be opened."""
+    """A connection next to a running daemon. Raises ReaderError without a driver, or if it cannot be opened."""
     try:
         with _driver():
             from services.store.postgres.reader import PostgresSide
