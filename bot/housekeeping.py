@@ -236,7 +236,7 @@ class Housekeeping:
 
 
 def backups_of(settings: Settings) -> Path:
-    """The folder of backups."""
+    """The folder of backups, `backups` in the home of the settings; it may not exist."""
     return Path(settings.home) / "backups"
 
 

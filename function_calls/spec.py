@@ -244,7 +244,7 @@ class FunctionResult:
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """All files of the messages."""
+        """All files attached to the messages, in order."""
         return tuple(file for message in self.messages for file in message.attachments)
 
     def for_model(self, *, said: bool = False, before: Sequence[str] = ()) -> JsonObject:
@@ -286,7 +286,7 @@ class FunctionResult:
 
     @classmethod
     def say(cls, text: str, *, data: JsonValue = None, **fields: Any) -> FunctionResult:
-        """Successful result with a message."""
+        """Successful result with a message, whose `fields` are those of Message, and `data` for models."""
         message = Message(text, **fields) if fields else Message(text)
         return cls(True, (message,), data)
 

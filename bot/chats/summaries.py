@@ -46,7 +46,8 @@ class PaidRequests:
         self, request: ModelRequest, chat: str, profile: ChatProfile, *, member: str = ""
     ) -> tuple[ModelAnswer, list[Write]]:
         """The answer, and the writes that settle its cost, to be committed with the result. The member with key
-        `member` is charged as well. Raises OverBudget and ModelError."""
+        `member` is charged as well. Raises OverBudget before the request, and ModelError, after a refund, if it
+        fails."""
         if self._budgets is None or not self._budgets.is_limited:
             return await self._model.complete(request), []
         reservation = await self._budgets.reserve_for_chat(chat, profile, request, member=member)

@@ -288,7 +288,7 @@ async def _run(settings: Settings, options: argparse.Namespace) -> int:
 
 async def _tried(trial: ScriptTrial, spec: FunctionSpec, options: argparse.Namespace) -> FunctionResult:
     """Run the function and return its result; its messages and answers are printed. Questions are answered from
-    `--answer`, then from the terminal."""
+    `--answer`, then from the terminal, if there is one; otherwise the result contains the question."""
     answers: Iterator[str] = iter(options.answer)
 
     async def next_answer() -> str | None:

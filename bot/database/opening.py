@@ -154,7 +154,7 @@ def _bytes_in(folder: Path) -> int:
 
 
 def database_of(settings: Settings) -> Path:
-    """Path of the SQLite database."""
+    """Path of the SQLite database in the home of the settings; it may not exist."""
     return Path(settings.home) / DATABASE
 
 

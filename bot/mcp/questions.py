@@ -326,7 +326,7 @@ class MultiRequestCall:
         return self._running
 
     async def answer(self, asked: Asked) -> Reply:
-        """Ask the client's user."""
+        """Ask the client's user and return the reply; one of kind `expired` if nobody answers."""
         came = await self._ask(_Put(ANSWER, form_of(asked, self.context.protocol_version, self._texts)))
         return Reply("expired") if came is _NOBODY else reply_of(came, self.caller)
 

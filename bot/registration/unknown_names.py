@@ -137,7 +137,8 @@ def _named(settings: Settings, tags: Collection[str]) -> list[tuple[str, Locatio
 
 
 def names_in(settings: Settings) -> object:
-    """The settings that `unknown_names` reads."""
+    """The settings that `unknown_names` reads, to notice changes: function names with their places, and names of MCP
+    servers."""
     return [*_named(settings, ()), *(one.name for one in settings.mcp.servers)]
 
 

@@ -209,7 +209,8 @@ class SettingsSchedules:
         self._seen: object = None
 
     async def sync(self) -> None:
-        """Reconcile if the section, or the time zone or bot of its chats, has changed since the last time."""
+        """Reconcile if the section, or the time zone or bot of its chats, has changed since the last time; again at the
+        next call if storing failed."""
         entries = self._chats.schedules
         seen = (entries, [self._of_chat(ChatRef.parse(entry.chat)) for entry in entries.values()])
         if seen != self._seen and await self._reconcile():

@@ -137,7 +137,7 @@ class PageMembers:
             raise RequestError(400, "name_taken", f"{field}: is the bot's, or looks like it", field=field)
 
     def new_id(self) -> str:
-        """A new unique id."""
+        """A new unique id: 16 random hexadecimal digits."""
         return secrets.token_hex(8)
 
     def token(self, member: str) -> str:

@@ -391,7 +391,7 @@ class CompilationResult:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Warnings for the author."""
+        """The diagnostics that are not errors, for the author."""
         return tuple(one for one in self.diagnostics if one.severity != "error")
 
 

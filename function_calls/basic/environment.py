@@ -97,5 +97,5 @@ def caught(fault: RunError) -> LastError:
 
 
 def shortened(message: str) -> str:
-    """`message` cut to 1,000 characters."""
+    """`message` cut to 1,000 characters, with `…` at the end if it was longer."""
     return message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"

@@ -53,7 +53,8 @@ class BadParameters(ValueError):
 
 
 def parameters_for(tool: CommandTool, names: PythonNames) -> tuple[JsonObject, ArgumentParser]:
-    """JSON Schema and parser of the arguments. Raises BadParameters, BadReference and DefinitionError."""
+    """JSON Schema and parser of the arguments: from the sample call, the schema, or a referenced model. Raises
+    BadParameters, BadReference and DefinitionError if it is invalid."""
     if tool.sample is not None:
         return schema_arguments(tool.name, _from_sample(tool.name, tool.sample))
     if tool.parameters is None or isinstance(tool.parameters, Mapping):

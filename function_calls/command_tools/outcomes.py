@@ -137,7 +137,7 @@ def failed(
 
 
 def fail(code: ErrorCode, texts: Phrases, key: str, *, model: str = "", **values: object) -> StepFailure:
-    """Failure with the text `command_tools.<key>`."""
+    """Failure of a step with the text `command_tools.<key>` for members, and `model` for models."""
     return StepFailure(FunctionResult.fail(code, texts.say(f"command_tools.{key}", **values)), model)
 
 

@@ -339,7 +339,8 @@ async def _parsed_items(
 def _for_whom(
     item: ReminderItem, asker: Requester, known: Sequence[KnownMember], context: MessageContext
 ) -> tuple[KnownMember, ...]:
-    """Recipients of `item`; an empty tuple means everybody in the chat. Raises UnknownMember and SeveralMembers."""
+    """Recipients of `item`, by default the asker; an empty tuple means everybody in the chat. Raises UnknownMember for
+    a name that nobody has, and SeveralMembers for an ambiguous one."""
     me = KnownMember(asker.member, asker.name)
     # The history may have the asker under a former name.
     here = [*(one for one in known if one.ref != me.ref), me]

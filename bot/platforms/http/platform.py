@@ -199,7 +199,8 @@ class Listeners:
         return True
 
     def add(self, chat: str, member: str, most_of_member: int = 0) -> Listener:
-        """A new listener. At `most_of_member` (0: no limit), the member's oldest is superseded."""
+        """Register and return a new listener. If the member already has `most_of_member` (0: no limit), the oldest is
+        superseded."""
         if 0 < most_of_member <= self.of(member):
             self._supersede(next(iter(self._by_member[member])))
         listener = Listener(chat, member)

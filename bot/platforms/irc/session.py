@@ -196,8 +196,8 @@ class Session:
 
     async def lines(self, on_ready: Callable[[], None]) -> AsyncGenerator[Line, None]:
         """Register and keep the session up. Yields each line after the state has processed it; departures before, so
-        that the user is still known. `on_ready` is called after registration. Raises ConnectionLost and
-        RegistrationError."""
+        that the user is still known. `on_ready` is called after registration. Raises ConnectionLost at the end, and
+        RegistrationError if the server rejects the bot."""
         tasks = [
             asyncio.create_task(one) for one in (self._connection.keep_alive(), self._write_soon(), self._upkeep())
         ]

@@ -82,7 +82,7 @@ class Features:
 
     @property
     def nick_bytes(self) -> int:
-        """Maximum length of a nick."""
+        """Maximum length of a nick in bytes: the server's NICKLEN or MAXNICKLEN, else 9."""
         return self._number("NICKLEN", self._number("MAXNICKLEN", 9))
 
     @property

@@ -46,7 +46,7 @@ def ctcp_answer(command: str, text: str) -> str:
 
 
 def without_codes(text: str) -> str:
-    """`text` without colours and formatting."""
+    """`text` without IRC's control codes for colours and formatting."""
     return _CODES.sub("", text)
 
 
@@ -153,7 +153,7 @@ def lines_of(
 
 
 def without_spaces(text: str) -> str:
-    """`text` independent of line splitting."""
+    """`text` without white space, for comparisons independent of line splitting."""
     return "".join(text.split())
 
 

@@ -79,7 +79,7 @@ def day_name(weekday: int, language: str, *, short: bool = False) -> str:
 
 
 def half_name(hour: int, language: str) -> str:
-    """AM or PM in `language`."""
+    """AM or PM in `language`, for an hour from 0 to 23; in English for unknown languages."""
     return _HALVES.get(_known(language), ("AM", "PM"))[hour >= 12]
 
 

@@ -142,7 +142,7 @@ _INSTEAD = {
 
 
 def forbidden(character: str) -> str:
-    """Message for a FORBIDDEN character."""
+    """Error message for an invisible character of FORBIDDEN, which names it."""
     return f"invisible character ({_named(character)}); delete it and save the file as plain text in UTF-8"
 
 

@@ -155,7 +155,7 @@ class Ending(NamedTuple):
 
     @property
     def written(self) -> str:
-        """The words for messages."""
+        """The ending as written, for messages: its single word, or `END` and the kind of the block."""
         return str(self.token.value) if self.words == 1 else f"END {self.kind}"
 
 
@@ -203,7 +203,7 @@ class OpenBlocks:
 
     @property
     def path(self) -> Path:
-        """Numbers of the open blocks."""
+        """Numbers of the open blocks, from the outermost; they identify a place for jumps."""
         return tuple(opened.number for opened in self.stack)
 
     @property

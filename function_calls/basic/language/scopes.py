@@ -214,7 +214,7 @@ class Scope:
         return "load_own" if name in self.own else "load_top"
 
     def store(self, name: str) -> str:
-        """Instruction that stores the variable."""
+        """Name of the instruction that stores the variable: `store` in this procedure, `store_top` in the script."""
         return "store" if self.own is None or name in self.own else "store_top"
 
 

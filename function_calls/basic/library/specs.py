@@ -31,7 +31,8 @@ class NaturalLanguageParser(Protocol):
     """Parser of natural-language values."""
 
     def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
-        """Parse `text` as a kind of HEAR. Raises ValueError."""
+        """Parse `text` as a kind of HEAR, in the language and time zone of `profile`. Raises ValueError if it is not
+        understood."""
 
 
 def kind_of(parameter: ParamDecl) -> str:

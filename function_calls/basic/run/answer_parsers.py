@@ -160,12 +160,12 @@ def domain(text: str) -> str:
 
 
 def ip(text: str) -> str:
-    """An IPv4 or IPv6 address."""
+    """An IPv4 or IPv6 address in canonical form. Raises ValueError for other texts."""
     return str(ipaddress.ip_address(text))
 
 
 def uuid_(text: str) -> str:
-    """A UUID in canonical form."""
+    """A UUID in canonical form, with hyphens and in lower case. Raises ValueError for other texts."""
     return str(uuid.UUID(text))
 
 

@@ -240,7 +240,8 @@ class Driver:
         }
 
     async def _go(self) -> Ended | Failed | KeywordRequest | Paused:
-        """Execute a slice and adapt the number of steps for the next."""
+        """Execute a slice, in a thread if the script holds much memory, and return how it ended. Adapts the number of
+        steps of the next slice to the time that this one took."""
         most_seconds = _STRETCH_SECONDS
         if self._machine.held_bytes < _LARGE_BYTES:
             event, took = self._stretch()

@@ -162,7 +162,8 @@ def _by_name(properties: Mapping[str, JsonObject], given: Mapping[str, Value]) -
 
 async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapping[str, Value]) -> Value | Asks:
     """Call the function with positional or named values; returns its value or the question it asks first. Raises
-    RunError and SuspendedByCall."""
+    RunError if it may not be called or fails, and SuspendedByCall if it waits for an approval or for an answer that it
+    resumes itself."""
     asked = _Asked.of(run)
     run.stored_data.pop(_ASKED, None)
     if asked.waits is not None:

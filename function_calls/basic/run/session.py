@@ -201,7 +201,7 @@ class OutputBuffer:
         return True
 
     def together(self) -> tuple[Message, ...]:
-        """The messages to send."""
+        """The messages to send, with long sequences joined; see `joined_messages`."""
         return joined_messages(self.messages)
 
 
