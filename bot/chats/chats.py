@@ -120,7 +120,7 @@ class Chats:
         return self._active.get(chat.key, ())
 
     def set_active_functions(self, chat: ChatRef, names: Sequence[str]) -> None:
-        """Update the memory after `chat` has stored its active names."""
+        """Update the memory after `chat` has stored its active names, which replace the previous ones."""
         self._active[chat.key] = tuple(names)
         self._resolved.pop(chat, None)
 

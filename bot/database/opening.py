@@ -159,7 +159,7 @@ def database_of(settings: Settings) -> Path:
 
 
 def reader_of(settings: Settings) -> Reader:
-    """Read access for reports. Raises ReaderError."""
+    """Read access for reports. Raises ReaderError if the database cannot be opened."""
     return Reader(_connection(settings, writes=False))
 
 

@@ -216,7 +216,7 @@ class ClockGuard:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether the wall clock is in doubt."""
+        """Whether the wall clock may be wrong: it has jumped ahead of the time that passed."""
         return self._ahead > 0
 
     def begin(self, newest_ms: int | None) -> None:

@@ -387,7 +387,8 @@ def name_in(url: str) -> str:
 
 
 def text_in(run: ScriptRun, content: bytes, path: str) -> str:
-    """A file as text. Raises RunError for binary content."""
+    """A file as text, decoded as UTF-8 without a byte order mark; invalid bytes are replaced. Raises RunError for
+    binary content, which contains a NUL."""
     if b"\0" in content:
         raise _files_fault(run, WorkspaceError(Problem.NOT_TEXT), path)
     return content.decode("utf-8-sig", "replace")
