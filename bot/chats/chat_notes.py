@@ -249,8 +249,8 @@ class StartScripts:
         return is_due and self._claims.setdefault((context.chat.key, context.bot), turn.input.id) == turn.input.id
 
     async def begin(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome | None:
-        """Run the start script; None if the chat has no start script. The reason of a failure is only logged, since the
-        sender did not ask for the run; earlier messages and the notice of an unknown outcome are kept."""
+        """Run the start script; None if the bot has none. The reason of a failure is only logged, since the sender did
+        not ask for the run; earlier messages and the notice of an unknown outcome are kept."""
         spec = turn.input.functions.start_function
         if spec is None:
             return None

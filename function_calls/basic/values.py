@@ -231,7 +231,7 @@ def order(left: JsonValue, right: JsonValue) -> int:
 
 def is_in(value: JsonValue, group: JsonValue) -> bool:
     """`value IN group`: an equal item of a list, a key of a map, a substring of a text; always false for NULL. Raises
-    RunError (WRONG_TYPE) for a list or map in a text, and for other groups."""
+    RunError (WRONG_TYPE) for a list or map in a text or map, and for other groups."""
     if type(group) is list:
         return any(map(finder(value, group), group))
     if group is None:

@@ -368,8 +368,8 @@ def _slice(series: JsonValue, start: int, end: int | None = None) -> JsonValue:
 
 
 def _sorted(items: list[Any], *how: str) -> JsonValue:
-    """SORT(list) or SORT(rows, "price"), each with an optional "DESC": a new list. Raises RunError for an unknown
-    column, or if the values are too large."""
+    """SORT(list) or SORT(rows, "price"), each with an optional "DESC": a new list. Raises RunError if an item of rows
+    has no members, or the values are too large."""
     words = list(how)
     backwards = bool(words) and words[-1].strip().lower() in ("desc", "descending")
     if words and words[-1].strip().lower() in ("desc", "descending", "asc", "ascending"):

@@ -225,7 +225,7 @@ def _written(parts: Sequence[Value]) -> str:
 
 
 def limit_in(run: ScriptRun, limit: Value) -> int | None:
-    """The maximum number of rows; None for no limit. Raises RunError for other values."""
+    """The maximum number of rows; None for no limit. Raises RunError for negative numbers and other values."""
     if limit is None:
         return None
     number = as_number(limit)

@@ -179,7 +179,7 @@ def _filled_twice(parts: Sequence[Part]) -> str:
 
 def _check(text: str, slots: Sequence[Slot], node: Node) -> None:
     """Raise BadForm for a form that cannot match as intended: with several variables for the result, or a slot that
-    takes the words after it."""
+    also takes the sign after it."""
     if len({slot.name for slot in slots if slot.kind is SlotKind.VARIABLE}) > 1:
         raise BadForm(f"form `{text}`: only one slot can be a variable that receives the result")
     open_nodes, seen = [node], set()

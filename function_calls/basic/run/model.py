@@ -99,8 +99,8 @@ def _as_data(text: str) -> str:
 
 
 def _fields_of(answer: str, fields: Sequence[str]) -> JsonObject | None:
-    """The flat map in `answer`, JSON with or without a code fence; None if it is not a JSON object. Keys outside
-    `fields`, nested values, and more than _MOST_FIELDS fields are dropped."""
+    """The flat map in `answer`, JSON with or without a code fence; None if it is not a JSON object. Nested values
+    become text; empty ones, keys outside `fields` and more than _MOST_FIELDS fields are dropped."""
     fence = _FENCE.search(answer)
     try:
         value = orjson.loads(fence[1] if fence else answer)
