@@ -122,7 +122,8 @@ class _Checking:
         self.checked = Checked([])
 
     def source(self, source: BasicSource) -> None:
-        """Check the scripts of a source."""
+        """Check all scripts of a source and add the findings. A storage that cannot be listed, or has no scripts, is a
+        finding."""
         storage = storage_of(source)
         try:
             listed = list(storage.list())

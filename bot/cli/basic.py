@@ -25,7 +25,7 @@ from services.store.turns import audit
 
 
 def add_check(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `rollcall basic check`."""
+    """Add the command `rollcall basic check`, with its options, to `subcommands`."""
     parser = subcommands.add_parser(
         "check",
         help="check scripts for errors",
@@ -133,7 +133,7 @@ RETURN "greeted " + who
 
 
 def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `rollcall basic new`."""
+    """Add the command `rollcall basic new`, with its options, to `commands`."""
     parser = commands.add_parser(
         "new",
         help="create a script from a template",
@@ -187,7 +187,7 @@ def _name(text: str) -> str:
 
 
 def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `rollcall basic recompile`."""
+    """Add the command `rollcall basic recompile`, with its options, to `subcommands`."""
     parser = subcommands.add_parser(
         "recompile",
         help="compile scripts again",

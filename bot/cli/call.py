@@ -23,7 +23,7 @@ from services.store.sqlite.lock import StoreInUse
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
+    """Add the options of the command, and `run` as its function, to `parser`."""
     parser.add_argument("name", help="name of the function")
     parser.add_argument(
         "--json",
@@ -62,7 +62,8 @@ _NEXT_TO_A_DAEMON = (
 
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Print the result as JSON. 0: success; 1: failure."""
+    """Call the function and print the result as JSON. Returns 0 on success, 1 on failure; errors are printed to
+    stderr."""
     try:
         called = asyncio.run(_called(settings, options))
     except StoreInUse as error:
@@ -126,7 +127,7 @@ async def _server_asked(daemon: Daemon, settings: Settings, caller: Caller, name
 
 
 def _say_what_nobody_was_told(called: Called, options: argparse.Namespace) -> None:
-    """Print messages that cannot be sent from here."""
+    """Print messages that cannot be sent from here to stderr, and a warning about those due later."""
     for message in called.unsent:
         print(f"not sent to {(message.to or options.chat).key}: {message.text}", file=sys.stderr)
     if called.unheard:

@@ -137,7 +137,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one line per check. 1: a check failed."""
+    """Print one line per check: ok, warn or ERROR. Returns the exit code: 1 if a check failed or the settings are
+    invalid, else 0."""
     path = config_path(options)
     settings, found = check_settings(path, os.environ)
     if settings is None:

@@ -175,7 +175,7 @@ def id_in(line: bytes) -> Any:
 
 
 def read_case(line: bytes) -> Case:
-    """The case in `line`. Raises BadCase with all problems."""
+    """Parse a case from a line of JSON. Raises BadCase with all problems."""
     try:
         return Case.model_validate(orjson.loads(line))
     except orjson.JSONDecodeError as error:
@@ -272,7 +272,8 @@ class Replay:
         self._chats = Chats(settings, texts)
 
     async def run(self, case: Case) -> JsonObject:
-        """The result line of `case`. Raises BadCase."""
+        """The result line of `case`: `id`, `calls`, `reply`, `reason`, `error`, `model_exhausted` if the model had no
+        more answers, and `ok` if it is as expected. Raises BadCase for invalid functions."""
         clock = InstantClock()
         model, recorder = WrittenModel(case, clock), Recorder()
         try:
@@ -296,7 +297,8 @@ class Replay:
     async def _with_recorders(
         self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
     ) -> TurnOutcome:
-        """Run with the functions that the case defines, without the daemon's policies."""
+        """Run with the functions that the case defines, without the daemon's policies. Raises DefinitionError if one of
+        them is invalid."""
         invoker = Invoker(Policies(Open(), Open(), Open()), Deadlines(clock), clock, filters=[recorder])
         settings = _of_case(self._settings, case).router
         llm = FunctionCallLLM(_asked(model, clock), invoker, settings, clock, tool_choice=case.settings.tool_choice)
@@ -305,7 +307,8 @@ class Replay:
     async def _with_own_functions(
         self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
     ) -> TurnOutcome:
-        """Run with the daemon's functions and router, on a temporary database."""
+        """Run with the daemon's functions and router, on a temporary database without network access. Raises
+        DefinitionError."""
         given = Overrides(
             clock=clock,
             rng=Random(1),  # noqa: S311 - the same random numbers each time
@@ -349,7 +352,7 @@ class Replay:
 
 
 def _of_case(settings: Settings, case: Case) -> Settings:
-    """`settings` with the overrides of the case."""
+    """`settings` with the case's shortlist, if it sets one; else unchanged."""
     if case.settings.shortlist is None:
         return settings
     router = settings.router.model_copy(update={"shortlist": case.settings.shortlist, "shortlist_above": 0})
@@ -362,8 +365,8 @@ def _asked(model: WrittenModel, clock: InstantClock) -> ResilientModel:
 
 
 def _recorders(case: Case) -> BotFunctions:
-    """The functions that the case defines: open to everybody, returning the results of the case. Raises
-    DefinitionError."""
+    """The functions that the case defines: open to everybody, returning the results of the case. Raises DefinitionError
+    if one is invalid."""
     registry = FunctionRegistry()
     for definition in case.functions or ():
         foreign = imported_definition(definition)
@@ -466,7 +469,8 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _replayed(lines: Sequence[bytes], settings: Settings, out: TextIO) -> int:
-    """Number of cases in `lines` that ended as expected."""
+    """Replay the cases in `lines`, and write a line of JSON with each result to `out`. Returns the number that ended as
+    expected."""
     replay = Replay(settings, Texts())
     good = 0
     for line in lines:

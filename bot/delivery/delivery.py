@@ -235,7 +235,7 @@ class Delivery:
         return chat, outgoing.private_to
 
     async def recover(self) -> int:
-        """Queue the outbox rows that an earlier process left; returns their number."""
+        """Queue the outbox rows that an earlier process left; returns their number. Raises StoreError."""
         messages: list[OutboundMessage] = []
         for row in await self._store.read(outbox.unsent()):
             message = _message_of_row(row)
@@ -246,7 +246,7 @@ class Delivery:
         return len(messages)
 
     async def take_up_retried(self) -> None:
-        """Send the given-up messages that an operator has released for a retry."""
+        """Send the given-up messages that an operator has released for a retry. Raises StoreError."""
         for row in await self._store.read(outbox.retried()):
             if (await self._store.commit([outbox.claim(row["id"], self._epoch)]))[0]:
                 self.hand_over([_message_of_row(row)._replace(claimed=True)])
@@ -389,7 +389,7 @@ class Delivery:
     async def _make_ready(
         self, message: OutboundMessage, outgoing: Outgoing, linked: Linked | None, *, is_claimed: bool
     ) -> None:
-        """Wait until the recipient is reachable, and claim the row."""
+        """Wait until the recipient is reachable, and claim the row. Raises StoreError."""
         if linked is not None:
             await linked.until_reachable(outgoing, message.created_ms)
         if not is_claimed:

@@ -75,7 +75,8 @@ def tool_error(code: str, text: str, fields: Sequence[str] = ()) -> CallToolResu
 
 
 def tool_result(called: Called, spec: FunctionSpec, chat: ChatRef, texts: Phrases) -> CallToolResult:
-    """The result of `spec` for its caller. A question is an error here, since it cannot be answered."""
+    """The result of `spec` for its caller: messages, notes and data. A question, or a message that was not handled, is
+    an error here, since it cannot be answered."""
     result = called.result
     if result.error is not None:
         failed = tool_error(result.error.code.value, result.error.text, result.error.fields)
@@ -134,7 +135,8 @@ def _choices(choices: Sequence[Choice], texts: Phrases) -> str:
 
 
 def _notes(called: Called, chat: ChatRef, texts: Phrases) -> list[ContentBlock]:
-    """Notes on messages that did not reach others."""
+    """Text blocks on messages that did not reach other chats, or will not when they are due; empty if there are
+    none."""
     notes = [
         texts.say("mcp.unsent", to=(message.to or chat).key, text=message.text or message.attachments[0].name)
         for message in called.unsent

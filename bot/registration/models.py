@@ -124,7 +124,8 @@ class CurrentModel:
             self._close_if_idle(old)
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The answer of the current model. Raises ModelError."""
+        """The answer of the current model. Raises ModelError. A model that was replaced meanwhile is closed after its
+        last answer."""
         model = self._model
         self._asked[model] += 1
         try:

@@ -53,7 +53,8 @@ class BadParameters(ValueError):
 
 
 def parameters_for(tool: CommandTool, names: PythonNames) -> tuple[JsonObject, ArgumentParser]:
-    """JSON Schema and parser of the arguments. Raises BadParameters, BadReference and DefinitionError."""
+    """JSON Schema and parser of the arguments: from the sample call, the schema, or a referenced model. Raises
+    BadParameters, BadReference and DefinitionError if it is invalid."""
     if tool.sample is not None:
         return schema_arguments(tool.name, _from_sample(tool.name, tool.sample))
     if tool.parameters is None or isinstance(tool.parameters, Mapping):
@@ -71,7 +72,8 @@ def parameters_for(tool: CommandTool, names: PythonNames) -> tuple[JsonObject, A
 
 
 def _from_sample(name: str, written: Mapping[str, Any]) -> Any:
-    """Parameters from a sample call or from an OpenAI definition."""
+    """Parameters from a sample call or from an OpenAI definition, as JSON Schema. Raises BadParameters if the name is
+    not `name`, or `parameters` is not a mapping."""
     sample = written
     if written.get("type") == "function" and isinstance(written.get("function"), Mapping):
         sample = written["function"]
@@ -86,7 +88,8 @@ def _from_sample(name: str, written: Mapping[str, Any]) -> Any:
 
 
 def _schema_of(value: Any) -> JsonObject:
-    """Schema inferred from the sample `value`: every part is required, and shown to models as an example."""
+    """Schema inferred from the sample `value`: every part is required, and shown to models as an example. Raises
+    BadParameters for a part of no known type, such as None."""
     if isinstance(value, Mapping):
         properties = {str(name): _schema_of(one) for name, one in value.items()}
         return {"type": "object", "properties": properties, "required": list(properties)}
@@ -440,7 +443,8 @@ class _Builder:
         return tuple(paths)
 
     def _system_prompt(self, parameters: JsonObject) -> str:
-        """The prompt with `{schema}` in place of the sample call, which each protocol formats in its own way."""
+        """The prompt with `{schema}` in place of the sample call, which each protocol formats in its own way. Empty if
+        its function cannot be used, which is a diagnostic."""
         prompt = self._tool.system_prompt
         if prompt.python is None:
             return prompt.text.replace("${schema}", "{schema}")
@@ -460,7 +464,8 @@ class _Builder:
         return text.replace(sample, "{schema}")
 
     def _options(self) -> dict[str, Any]:
-        """Options of functions in general, unchanged."""
+        """Options of functions in general, unchanged, with `touches`, `effect`, the approval, and a default for
+        `timeout_seconds` from the number of steps."""
         tool = self._tool
         written = tool.model_dump(mode="python", exclude=set(OWN_KEYS), exclude_none=True, exclude_defaults=True)
         options: dict[str, Any] = {"touches": self._touches(), **written, "effect": tool.effect}

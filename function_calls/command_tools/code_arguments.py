@@ -99,7 +99,7 @@ class _Reading:
         return len(word) > 1 and (word[0] == "-" or (self._program.plus and word[0] == "+"))
 
     def _next(self) -> int | None:
-        """Consume the next word, which is code. Returns its index if it contains a value."""
+        """Consume the next word, which is code. Returns its index if it contains a value, else None."""
         self._place += 1
         return self._place - 1 if self._holds_value(self._place - 1) else None
 

@@ -45,7 +45,7 @@ class Tail:
         self._pieces: deque[bytes] = deque(maxlen=_TAIL_PIECES)
 
     def add(self, data: bytes) -> None:
-        """Append output."""
+        """Append output; only the end of a long piece, and the last _TAIL_PIECES pieces, are kept."""
         self._pieces.append(data[-4 * _LINE_CHARS :])
 
     @property
@@ -80,14 +80,15 @@ class Machine:
     deadlines: Deadlines
 
     async def folder_of(self, chat: ChatRef) -> Path:
-        """Folder of the chat, created if necessary. Raises WorkspaceError and OSError."""
+        """Folder of the chat, created if necessary. Raises WorkspaceError and OSError if that fails."""
         return await asyncio.to_thread(self.workspaces.of(chat).made)
 
     async def run(
         self, tool: Definition, argv: tuple[str, ...], stdin: str, folder: Path | None, report: Report | None
     ) -> Output:
         """Output of the command, successful or failed. `report` gets the last output line every 5 seconds if changed.
-        Raises RanOutOfTime, NotIsolated and CannotStart."""
+        Raises RanOutOfTime after its timeout, NotIsolated without a sandbox, and CannotStart if the program cannot be
+        started."""
         opts = tool.opts
         command = Command(
             argv,

@@ -71,18 +71,19 @@ class Template:
 
     @property
     def begins_with(self) -> Variable | None:
-        """The variable at the beginning of the text, if any."""
+        """The variable at the beginning of the text; None if it begins otherwise."""
         first = self.parts[0] if self.parts else ""
         return first if isinstance(first, Variable) else None
 
     @property
     def each(self) -> Variable | None:
-        """The variable that expands into a word per value, if any."""
+        """The variable that expands into a word per value; None if there is none."""
         return next((one for one in self.variables if one.is_each), None)
 
 
 def template_of(text: str) -> Template:
-    """Parse `text`. `$${` is a literal `${`. Raises BadTemplate."""
+    """Parse `text`. `$${` is a literal `${`. Raises BadTemplate for other uses of `${`, and for more than one variable
+    with `...`."""
     parts: list[str | Variable] = []
     end = 0
     for found in _TOKEN.finditer(text):
@@ -103,7 +104,7 @@ def template_of(text: str) -> Template:
 
 def argv_of(words: Sequence[Template], values: Mapping[str, Any], *, options_end: int | None = None) -> tuple[str, ...]:
     """The words with values inserted. From index `options_end` on, values may begin with `-`; None: never. Raises
-    WordError."""
+    WordError for values that cannot be inserted, and for others that begin with `-`."""
     argv: list[str] = []
     for place, word in enumerate(words):
         after_options = options_end is not None and place >= options_end
@@ -173,7 +174,7 @@ def _joined(word: Template, values: Mapping[str, Any], each_values: Mapping[Vari
 
 
 def _looked_up(variable: Variable, values: Mapping[str, Any]) -> Any:
-    """Value of the variable, or None."""
+    """Value of the variable: by its whole name, else by its dotted path; None if it is absent."""
     if variable.name in values:
         return values[variable.name]
     found: Any = values
@@ -185,7 +186,7 @@ def _looked_up(variable: Variable, values: Mapping[str, Any]) -> Any:
 
 
 def _plain(variable: Variable, value: Any) -> str:
-    """The value as part of a word. Raises WordError."""
+    """The value as part of a word. Raises WordError if it is absent, a list or map, unprintable or too long."""
     if value is None:
         raise WordError(variable.name, WordProblem.ABSENT)
     if isinstance(value, list | tuple):

@@ -100,7 +100,8 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
 
 
 async def _unbound(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
-    """Placeholder handler of a cached spec, which must not hold the services of a particular daemon."""
+    """Placeholder handler of a cached spec, which must not hold the services of a particular daemon. Raises
+    NotImplementedError."""
     raise NotImplementedError
 
 
@@ -125,7 +126,7 @@ class _Signature:
         self.runs = runs
 
     def given(self, context: MessageContext, arguments: Any) -> tuple[Any, ...]:
-        """Positional arguments of a run."""
+        """Positional arguments of a run: the context, then the model, or the fields that are single parameters."""
         if self.names is None:
             return (context, arguments)
         return (context, *(getattr(arguments, name) for name in self.names))
@@ -173,7 +174,7 @@ _ENTRY = re.compile(r"^(\w+)(?: *\([^)\n]*\))?:[ \t]*(.*(?:\n[ \t]+.*)*)", re.MU
 
 def _model_of(function: Callable[..., Any], parameters: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
     """Model of single parameters, given as type and default. Descriptions are those of the types, else of the section
-    `Args:` of the docstring. Raises UnusableSchema."""
+    `Args:` of the docstring. Raises UnusableSchema for types without a schema."""
     if not parameters:
         return NoArguments
     section = _SECTION.search((inspect.getdoc(function) or "") + "\n")
@@ -211,7 +212,8 @@ def _is_usable(kind: Any) -> bool:
 
 
 def _bound(signature: _Signature, services: Services, where: str) -> Mapping[str, Any]:
-    """Services by the name of their parameter."""
+    """Services by the name of their parameter, without `call`. Raises DefinitionError, located at `where`, if one is
+    missing."""
     others = {name: kind for name, kind in signature.services.items() if kind is not Call}
     bound, missing = bound_services(others, services)
     if missing:

@@ -57,7 +57,8 @@ class CommandPlan:
 
 
 def plan_for(spec: FunctionSpec) -> CommandPlan:
-    """Plan for the parameters of `spec`."""
+    """Plan for the parameters of `spec`: required ones first, and only those of `positional` by position if it is set.
+    A single parameter may take the rest of the line."""
     properties: Mapping[str, JsonObject] = spec.parameters["properties"]
     required = spec.parameters["required"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
@@ -93,8 +94,8 @@ def _is_visible(word: str) -> bool:
 
 
 def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
-    """Raw arguments in `line`, the part after the command word. A text parameter takes the words that typed parameters
-    leave. Raises ArgumentError for surplus words and for values given twice."""
+    """Raw arguments by name in `line`, the part after the command word; empty for an empty line. A text parameter takes
+    the words that typed parameters leave. Raises ArgumentError for surplus words and for values given twice."""
     line = line.strip()
     if not line:
         return {}
@@ -118,7 +119,8 @@ def _names_parameters(plan: CommandPlan, line: str) -> bool:
 
 
 def _named(tokens: Sequence[Token], schemas: Mapping[str, JsonObject]) -> dict[str, Any]:
-    """Arguments of the form `key=value`."""
+    """Arguments of the form `key=value`, by name; those of array type as lists. Raises ArgumentError for a name used
+    twice."""
     arguments: dict[str, Any] = {}
     for token in tokens:
         schema = schemas[token.key]
@@ -263,7 +265,7 @@ def _is_free_text(schema: JsonObject) -> bool:
 
 
 def _joined(words: Sequence[Token], line: str) -> str:
-    """The words with their original white space."""
+    """The words with their original white space from `line`; a single space where there was none."""
     if len(words) == 1:
         return words[0].text
     joined = line[words[0].start : words[0].end]
@@ -376,7 +378,8 @@ KIND = "x-said-as"
 
 
 def allowed(schema: JsonObject, texts: Phrases) -> str:
-    """Description of valid values: `a whole number from 1 to 7`, `one of low, normal, high`."""
+    """Description of valid values in words: `a whole number from 1 to 7`, `one of low, normal, high`; a text if the
+    schema says nothing else."""
     if "enum" in schema:
         return texts.say("arguments.one_of", values=", ".join(str(value) for value in schema["enum"]))
     if KIND in schema:

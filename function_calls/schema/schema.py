@@ -122,7 +122,7 @@ class References:
         self._collect(root, "")
 
     def base_of(self, node: Mapping[str, Any], base: str) -> str:
-        """Base URI within `node`, given the base URI around it."""
+        """Base URI within `node`: its `$id` resolved against `base`, the URI around it; `base` if it has none."""
         named = node.get("$id")
         if not isinstance(named, str) or named.startswith("#") or (self._alone and "$ref" in node):
             return base
@@ -214,7 +214,8 @@ def cleaned(
     """`schema` with references inlined, titles dropped and foreign type names mapped. Recursive references stay a
     `$ref` into `$defs`. `drops_null`: an optional value is absent rather than null, so `X or null` becomes X, and a
     null default is dropped. `refs_alone`: only annotations next to a `$ref` are kept, as up to draft 7. `draft`:
-    meta-schema of the schema's draft; references to it are kept."""
+    meta-schema of the schema's draft; references to it are kept. Raises UnusableSchema if it is nested too deep, or is
+    no object."""
     try:
         references = References(schema, alone=refs_alone, draft=draft)
         result = _Cleaning(schema, references, drops_null=drops_null, refs_alone=refs_alone).whole()
@@ -295,7 +296,7 @@ class _Cleaning:
         return _without_null(result) if self._drops_null else result
 
     def _value(self, key: str, value: Any, place: _Place) -> Any:
-        """Clean the schemas in the value of `key`; other values stay unchanged."""
+        """Clean the schemas in the value of `key`; other values stay unchanged. Raises UnusableSchema."""
         if key in NAMED and isinstance(value, Mapping):
             return {name: one if isinstance(one, list) else self._clean(one, place) for name, one in value.items()}
         if key in MANY and isinstance(value, list):
@@ -337,7 +338,8 @@ class _Cleaning:
 
 
 def _both(target: JsonObject, siblings: JsonObject) -> JsonObject:
-    """Combine the target of a reference with the keywords next to it."""
+    """Combine the target of a reference with the keywords next to it: merged if they only annotate or add limits,
+    otherwise with the target in `allOf`."""
     if siblings.get("type") == target.get("type"):
         siblings = {key: value for key, value in siblings.items() if key != "type"}
     decides = siblings.keys() & VALIDITY
@@ -388,7 +390,7 @@ _ANCHORS = {"A": "^", "Z": "$", "z": "$"}
 
 
 def nodes(node: Any) -> Iterator[JsonObject]:
-    """All subschemas of `node`, inner ones first, then `node` itself."""
+    """Yield all subschemas of `node`, inner ones first, then `node` itself; nothing if it is not an object."""
     if not isinstance(node, dict):
         return
     for part in parts_of(node):
@@ -403,7 +405,8 @@ def everywhere(schema: JsonObject, change: Callable[[JsonObject], None]) -> None
 
 
 def normalize(node: JsonObject) -> None:
-    """Repair a schema in place; valid parts stay unchanged."""
+    """Repair a schema in place: single `examples`, duplicates, patterns, misplaced `required` and limits of draft 4.
+    Valid parts stay unchanged."""
     if "examples" in node and not isinstance(node["examples"], list):
         node["examples"] = [node["examples"]]
     for listed in ("required", "enum"):
@@ -552,7 +555,8 @@ def _states(schema: JsonObject, drafts: re.Pattern[str]) -> bool:
 
 
 def _completed(schema: JsonObject) -> JsonObject:
-    """`schema` with a fixed key order and the keys that every exporter relies on."""
+    """`schema` with the keys that every exporter relies on, `type`, `properties` and `required`, in this order before
+    the others. Raises UnusableSchema if one of them is of a wrong type."""
     properties, required = schema.get("properties") or {}, schema.get("required") or []
     if not isinstance(properties, Mapping):
         raise UnusableSchema(f"properties must be an object, not {properties!r}")

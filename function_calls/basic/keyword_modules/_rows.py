@@ -80,7 +80,8 @@ class Rows:
         return rows[:most]
 
     async def of(self, data: Value) -> list[Value]:
-        """The rows of `data`: a list, a single map, or the name of a table. Raises RunError."""
+        """The rows of `data`: a list, a single map, or the name of a table; none for NULL. Raises RunError for other
+        values."""
         if isinstance(data, str):
             return list(await self.find(data, Filter(limit=MOST_RESULTS)))
         if data is None:
@@ -224,7 +225,7 @@ def _written(parts: Sequence[Value]) -> str:
 
 
 def limit_in(run: ScriptRun, limit: Value) -> int | None:
-    """The maximum number of rows; None for no limit. Raises RunError."""
+    """The maximum number of rows; None for no limit. Raises RunError for negative numbers and other values."""
     if limit is None:
         return None
     number = as_number(limit)

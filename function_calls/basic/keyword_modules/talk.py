@@ -92,7 +92,8 @@ def _line(values: Value) -> str:
 
 
 async def _member(run: ScriptRun, name: str, members: KnownMembers) -> MemberRef | None:
-    """The member called `name` who has spoken in this chat; None for the whole chat. Raises RunError."""
+    """The member called `name` who has spoken in this chat; None for the whole chat. Raises RunError for another chat,
+    and if nobody or several members have this name."""
     context = run.context
     if _is_here(name, context):
         return None
@@ -165,7 +166,8 @@ async def input_line(run: ScriptRun, prompt: Value = None) -> Value | Asks:
 
 
 def _parsed_answer(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock, times: Times) -> Value | Asks:
-    """The parsed answer, or the question again."""
+    """The parsed answer of the member, or the question again if it does not match. Raises RunError if it has been asked
+    again too often."""
     texts, said = run.call.profile.texts, run.answer or ""
     kind = ALIASES.get(kind, kind)
     heard = Answer(said, run.context.attachments, clock.now().astimezone(run.call.profile.timezone), times, texts)
@@ -180,7 +182,8 @@ def _parsed_answer(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clo
 
 
 def _texts(run: ScriptRun, choices: Value) -> list[str]:
-    """Choices from `AS "A", "B"` or from a single list. Raises RunError."""
+    """Choices from `AS "A", "B"` or from a single list, each once; empty if none are given. Raises RunError for empty
+    texts only, or too many."""
     if choices is None:
         return []
     given = choices if isinstance(choices, list) else [choices]
@@ -193,7 +196,8 @@ def _texts(run: ScriptRun, choices: Value) -> list[str]:
 
 
 def _buttons(run: ScriptRun, kind: str, choices: Sequence[str]) -> tuple[Choice, ...]:
-    """Buttons for the answer."""
+    """Buttons for the answer: one for each choice up to a maximum, Yes and No for the kind `boolean`, otherwise
+    none."""
     if choices:
         return tuple(Choice(one[:_LABEL_CHARS], one) for one in choices[:_MOST_BUTTONS])
     if ALIASES.get(kind.casefold(), kind.casefold()) != "boolean":
