@@ -89,6 +89,21 @@ def test_text_of_html_is_one_line_of_visible_signs_within_its_length(markup: str
     assert all(sign.isprintable() for sign in text)
 
 
+@pytest.mark.parametrize("piece", ["<a ", "<a b='", "<a /", "<!--", "<![", "<![CDATA[>", "&#", "<a b='>"])
+def test_malformed_markup_of_any_size_is_read_in_bounded_time(piece: str) -> None:
+    began = time.process_time()
+    assert len(text_of_html(piece * 50_000, 200)) <= 200
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [("1 < 2 &amp; 3", "1 < 2 & 3"), ("<b>a</b> <i", "a <i"), ("<script>a</b>b", ""), ("a <![x]> b &lt;", "a")],
+)
+def test_text_after_the_last_tag_is_visible_unless_a_script_contains_it(markup: str, text: str) -> None:
+    assert text_of_html(markup, 200).startswith(text)
+
+
 def test_a_text_is_cut_after_a_word() -> None:
     assert shortened("one two three", 10) == "one two…"
     assert shortened("一二三四五六七八九十", 5) == "一二三四…"
