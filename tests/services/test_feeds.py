@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from services.web.addresses import clean_link, link_key
 from services.web.content import shortened, text_of_html
-from services.web.news import Entry, NoFeed, read_feed
+from services.web.feeds import Entry, NoFeed, read_feed
 from tests.fakes.feeds import ATOM, RDF, RSS
 
 
