@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from contextlib import suppress
+from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import unquote_to_bytes
 
@@ -42,10 +44,15 @@ class _Words(HTMLParser):
 
 def text_of_html(markup: str, most_chars: int) -> str:
     """Visible text of `markup` on one line, cut after a word to at most `most_chars` characters. Scripts, styles and
-    markup after 50,000 characters are left out."""
+    markup after 50,000 characters are left out; so is an unclosed tag at the end."""
+    markup = markup[:_MOST_MARKUP]
+    # Python's parser takes quadratic time and more for tags without an end, so they are not passed to it.
+    end = markup.rfind(">") + 1
     words = _Words()
-    words.feed(markup[:_MOST_MARKUP])
-    words.close()
+    with suppress(AssertionError):  # raised for malformed declarations before Python 3.13
+        words.feed(markup[:end])
+        words.close()
+    words.handle_data(unescape(markup[end:]))
     return one_line("".join(words.parts), most_chars)
 
 

@@ -10,19 +10,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlencode, urlsplit
 
+import orjson
+
 from services.refs import ErrorCode, JsonValue
 from services.web.addresses import Resolver, Target, WebError, read_url, resolve_by_system, vetted
 
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["WebAnswer", "WebClient", "WebError", "WebLimits"]
+__all__ = ["WebAnswer", "WebClient", "WebError", "WebLimits", "json_value"]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ANSWER_LOST = frozenset({502, 504})
 """Gateway errors: the origin server may have processed the request. Any other status is the origin's own answer: 503
 refuses the request, 500 reports a failure."""
 _OURS = {"accept-encoding": "gzip", "connection": "close"}
+_MOST_JSON_VALUES = 50_000
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 MayAsk = Callable[[str], bool]
 """Whether a host, in lower case, may be requested."""
@@ -58,9 +61,18 @@ class WebAnswer:
     def json(self) -> JsonValue:
         """Parse the body as JSON. Raises WebError (failed) if it is not JSON."""
         try:
-            return json.loads(self.body)
-        except ValueError as error:
+            return json_value(self.body)
+        except orjson.JSONDecodeError as error:
             raise WebError(ErrorCode.FAILED, f"{urlsplit(self.url).hostname} did not answer in JSON") from error
+
+
+def json_value(body: bytes) -> JsonValue:
+    """Parse `body` as JSON. Raises orjson.JSONDecodeError, and WebError if it may contain more than 50,000 values:
+    parsing holds Python's global lock, so that a thread would not help."""
+    if body.count(b",") + body.count(b"[") + body.count(b"{") > _MOST_JSON_VALUES:
+        problem = f"the JSON response has more than {_MOST_JSON_VALUES} values"
+        raise WebError(ErrorCode.FAILED, problem, is_unknown=True)
+    return orjson.loads(body)
 
 
 @dataclass(frozen=True, slots=True)

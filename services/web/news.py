@@ -3,105 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import calendar
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
-from typing import Any
 
 import structlog
 
 from config.sections.news_and_search import FeedSettings, NewsSettings
 from services.clock import Clock
+from services.sandbox.parsing import DocumentParser, Parser, ParsingFailed
 from services.text_index import terms
-from services.threads import Threads
-from services.web.addresses import clean_link, link_key
-from services.web.content import one_line, text_of_html
+from services.web.addresses import link_key
+from services.web.feeds import Entry, NoFeed, feed_from_json
 from services.web.http import WebClient, WebError
-
-_MOST_ENTRIES = 200
-_TITLE_CHARS = 200
-_SUMMARY_CHARS = 300
-_LONGEST_TEXT = 20_000
-_ROOT = re.compile(rb"<\s*(\w+:)?(rss|feed|rdf)\b", re.IGNORECASE)
-_ROOT_WITHIN = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Item of a feed in plain text."""
-
-    title: str
-    link: str
-    """http or https, without tracking parameters; empty if the feed has none."""
-    summary: str
-    at_ms: int | None
-    """Milliseconds since 1970 UTC, published or else last changed; None if the feed has no date."""
-
-
-class NoFeed(ValueError):
-    """The bytes are not RSS or Atom, or cannot be parsed."""
-
-
-def read_feed(body: bytes, content_type: str) -> list[Entry]:
-    """Parse at most 200 entries of a feed, in the feed's order and without untitled ones. Raises NoFeed. Slow for long
-    feeds: call it in a thread."""
-    import feedparser
-
-    if not _ROOT.search(body[:_ROOT_WITHIN]):
-        raise NoFeed("there is neither RSS nor Atom in it")
-    headers = {"content-type": content_type}
-    try:
-        # A stream, because feedparser would take a str or bytes for an address or a file name.
-        parsed = feedparser.parse(BytesIO(body), response_headers=headers, sanitize_html=False)
-    except Exception as error:
-        # Malformed input makes the parser raise exceptions of any kind.
-        raise NoFeed(f"it cannot be read ({type(error).__name__})") from error
-    if not parsed.get("version") and not parsed.entries:
-        raise NoFeed("it cannot be read as RSS or Atom")
-    return [entry for one in parsed.entries[:_MOST_ENTRIES] if (entry := _entry(one)).title]
-
-
-def _entry(one: Mapping[str, Any]) -> Entry:
-    return Entry(
-        title=_plain(one, "title", _TITLE_CHARS),
-        link=clean_link(_text(one, "link")) or clean_link(_text(one, "id")),
-        summary=_plain(one, "summary", _SUMMARY_CHARS),
-        at_ms=_instant(one),
-    )
-
-
-def _plain(one: Mapping[str, Any], key: str, most_chars: int) -> str:
-    """Plain text of a field, cut to `most_chars` characters; a field declared as plain text may contain `<b>`
-    literally."""
-    is_markup = one.get(f"{key}_detail", {}).get("type") != "text/plain"
-    return (text_of_html if is_markup else one_line)(_text(one, key)[:_LONGEST_TEXT], most_chars)
-
-
-def _text(one: Mapping[str, Any], key: str) -> str:
-    value = one.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _instant(one: Mapping[str, Any]) -> int | None:
-    # A plain dict: the parser's own mapping warns when it substitutes one date for the other.
-    dates = dict(one)
-    for key in ("published_parsed", "updated_parsed"):
-        parsed = dates.get(key)
-        if parsed:
-            try:
-                return calendar.timegm(parsed) * 1000
-            except (ValueError, OverflowError, TypeError):
-                continue
-    return None
-
 
 _log = structlog.get_logger("news")
 _ACCEPT = "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1"
 _RETRY_SECONDS = 60.0
 """Upper limit of the pause after a failed request; `cache_seconds` applies if it is shorter."""
-_READERS = 2
 _WORDS = re.compile(r"\w+")
 
 
@@ -158,11 +77,11 @@ class _Feed:
 class News:
     """Reads the configured feeds, each at most once per `cache_seconds`. A failing feed does not affect the others."""
 
-    def __init__(self, settings: NewsSettings, http: WebClient, clock: Clock, threads: Threads | None = None) -> None:
+    def __init__(self, settings: NewsSettings, http: WebClient, clock: Clock) -> None:
         self._settings = settings
         self._http = http
         self._clock = clock
-        self._threads = threads or Threads(_READERS)
+        self._parser = DocumentParser(clock)
         self._feeds = [_Feed(one) for one in settings.feeds]
 
     @property
@@ -226,7 +145,7 @@ class News:
                 return
             try:
                 await self._ask(feed)
-            except (WebError, NoFeed) as error:
+            except (WebError, NoFeed, ParsingFailed) as error:
                 feed.problem = str(error)
                 feed.next_at = self._clock.monotonic() + min(_RETRY_SECONDS, self._settings.cache_seconds)
                 _log.warning("feed_failed", feed=feed.settings.name, problem=feed.problem)
@@ -242,7 +161,8 @@ class News:
             if error.status != 304 or feed.entries is None:
                 raise
         else:
-            feed.entries = await self._threads.run(read_feed, answer.body, answer.content_type)
+            parsed = await self._parser.parse(Parser.FEED, answer.body, answer.content_type)
+            feed.entries = feed_from_json(parsed)
             feed.etag, feed.last_modified = answer.etag, answer.last_modified
         feed.problem = ""
         feed.read_at = self._clock.monotonic()

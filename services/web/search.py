@@ -118,6 +118,8 @@ def advice(error: WebError) -> str:
 
 
 _ANSWER_CHARS = 600
+_MOST_RESULTS = 100
+_MOST_TEXT = 5_000
 
 
 class SearXNG:
@@ -142,14 +144,20 @@ class SearXNG:
         body = await self._http.get_json(self._url, query=asked, headers=headers)
         if not isinstance(body, dict) or not isinstance(body.get("results"), list):
             raise WebError(ErrorCode.FAILED, "the search service answers in a shape that is not known")
-        hits = _each_once(_hit(one) for one in body["results"] if isinstance(one, dict))
+        results = body["results"][:_MOST_RESULTS]
+        hits = _each_once(_hit(one) for one in results if isinstance(one, dict))
         return Answer(_answer(body), tuple(hit for hit, _ in zip(hits, range(count), strict=False)))
 
 
 def _hit(one: Mapping[str, Any]) -> Hit | None:
     url = clean_link(str(one.get("url") or ""))
-    title = text_of_html(str(one.get("title") or ""), TITLE_CHARS)
-    return Hit(title or url, url, text_of_html(str(one.get("content") or ""), SNIPPET_CHARS)) if url else None
+    title = text_of_html(_text(one, "title"), TITLE_CHARS)
+    return Hit(title or url, url, text_of_html(_text(one, "content"), SNIPPET_CHARS)) if url else None
+
+
+def _text(one: Mapping[str, Any], key: str) -> str:
+    """The beginning of a text of a page, of which only a few hundred characters are shown."""
+    return str(one.get(key) or "")[:_MOST_TEXT]
 
 
 def _each_once(hits: Iterable[Hit | None]) -> Iterator[Hit]:
@@ -264,8 +272,8 @@ def _source(one: object) -> Hit:
     if not isinstance(one, dict):
         return Hit("", "")
     url = clean_link(str(one.get("url") or ""))
-    title = one_line(str(one.get("title") or ""), TITLE_CHARS)
-    return Hit(title or _site(url), url, one_line(str(one.get("snippet") or ""), SNIPPET_CHARS))
+    title = one_line(_text(one, "title"), TITLE_CHARS)
+    return Hit(title or _site(url), url, one_line(_text(one, "snippet"), SNIPPET_CHARS))
 
 
 def _site(url: str) -> str:

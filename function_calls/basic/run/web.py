@@ -25,7 +25,7 @@ from services.refs import ErrorCode, JsonValue
 from services.sandbox.workspace import Problem, Workspace, WorkspaceError, Workspaces
 from services.web.addresses import host_of
 from services.web.content import data_in, media_type_in
-from services.web.http import MayAsk, Method, WebAnswer, WebClient, WebError, WebLimits
+from services.web.http import MayAsk, Method, WebAnswer, WebClient, WebError, WebLimits, json_value
 
 MOST_DEPTH = 32
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -35,12 +35,12 @@ _CHARSETS = ("utf", "iso8859", "cp", "gb", "big5", "shift_jis", "euc", "koi8", "
 
 def body_value(answer: WebAnswer) -> JsonValue:
     """The body parsed as JSON if its type or first character says so, else as text with undecodable bytes replaced.
-    Raises WebError for JSON that is nested too deeply."""
+    Raises WebError for JSON that is nested too deeply or has too many values."""
     content_type = _content_type(answer.content_type)
     body = answer.body.removeprefix(_BYTE_ORDER_MARK)
     if "json" in content_type.get_content_subtype() or body.lstrip()[:1] in (b"{", b"["):
         try:
-            value = orjson.loads(body)
+            value = json_value(body)
         except orjson.JSONDecodeError:
             return _text(body, content_type.get_content_charset())
         if is_deeper(value, MOST_DEPTH):
