@@ -29,7 +29,7 @@ class SandboxSettings(Section):
     cpu_seconds: Count = Field(default=300, ge=1, le=3600)
     """CPU time limit of a process."""
     processes: Count = Field(default=256, ge=1, le=100_000)
-    """Maximum number of processes and threads per sandbox. Not enforced if the daemon runs as root."""
+    """Maximum number of processes and threads per sandbox. Not enforced if the daemon runs as root without a cgroup."""
     file_megabytes: Count = Field(default=256, ge=1, le=1_048_576)
     """Maximum size of a file that a process writes."""
 

@@ -132,7 +132,7 @@ class SandboxedStart:
             prepared = await self._sandbox.prepare(command, _limits(limits), Isolation(settings.sandbox))
         except (NotIsolated, CannotStart) as error:
             raise Unreachable(member_text=str(error)) from None
-        return Program(prepared.argv, prepared.env, prepared.folder)
+        return Program(prepared.argv, prepared.env, prepared.folder, prepared.end)
 
     def _folder(self, settings: McpServerSettings) -> Path:
         """Working folder of the program. It must not be writable by others, because the program may execute files in

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,26 @@ tried(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto, b"x", ("192.0.2.1
     async with server, abstract:
         ended = await attack(code, outside)
     assert ended.stdout.count(b"refused") == 4, ended.stdout + ended.stderr
+    assert reached == []
+
+
+async def test_with_a_network_neither_keys_nor_local_services_of_the_machine_are_reached(tmp_path: Path) -> None:
+    reached: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reached.append("somebody")
+        writer.close()
+
+    code = f"""
+import socket
+tried(os.listdir, "/etc/ssl/private")
+tried(lambda: socket.socket(socket.AF_UNIX).connect("\\0rollcall-test-{os.getpid()}"))
+print(len(socket.socketpair()), len(socket.getaddrinfo("localhost", 80)) > 0, len(os.listdir("/etc/ssl/certs")) > 0)
+"""
+    async with await asyncio.start_unix_server(serve, f"\0rollcall-test-{os.getpid()}"):
+        command = replace(python(TRY + code, folder=tmp_path), network=True)
+        ended = await Sandbox(SystemClock()).run(command, Limits(), Isolation.REQUIRED)
+    assert ended.stdout.splitlines() == [b"refused FileNotFoundError", b"refused OSError", b"2 True True"], ended
     assert reached == []
 
 
