@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from services.sandbox.cgroups import NoCgroups, delegated_cgroups
 from services.sandbox.sandbox import Limits
 from tests.harness.sandboxes import needs_bubblewrap
 
@@ -192,3 +193,44 @@ def test_system_calls_without_a_use_in_a_sandbox_are_refused(user: int, code: st
     output = attack(user, f"import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n{code}\nprint(ctypes.get_errno())")
     assert output.split()[:2] == ["0", "-1"], output
     assert int(output.split()[2]) in (1, 38, 97), output
+
+
+def a_delegated_cgroup(folder: Path, *, controllers: str = "cpu memory pids", others: str = "") -> tuple[Path, Path]:
+    """A folder with the files of /proc and one with those of a cgroup, as systemd's `Delegate=yes` creates it."""
+    proc, own = folder / "proc", folder / "cgroup" / "rollcall.service"
+    (proc / "self").mkdir(parents=True)
+    own.mkdir(parents=True)
+    (proc / "self" / "mountinfo").write_text(f"30 23 0:26 / {folder}/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n")
+    (proc / "self" / "cgroup").write_text("0::/rollcall.service\n")
+    (own / "cgroup.controllers").write_text(controllers)
+    (own / "cgroup.procs").write_text(f"{os.getpid()}\n{others}")
+    (own / "cgroup.subtree_control").write_text("")
+    return proc, own
+
+
+def test_a_delegated_cgroup_limits_each_run_as_a_whole(tmp_path: Path) -> None:
+    """Real control files need a kernel that delegates; these are plain files."""
+    proc, own = a_delegated_cgroup(tmp_path)
+    group = delegated_cgroups(proc).create(LIMITS)
+    assert (own / "rollcall-daemon" / "cgroup.procs").read_text() == str(os.getpid())
+    assert (own / "cgroup.subtree_control").read_text() == "+memory +pids"
+    assert group.folder.parent == own
+    assert (group.folder / "memory.max").read_text() == str(LIMITS.memory_bytes)
+    assert LIMITS.processes <= int((group.folder / "pids.max").read_text()) < LIMITS.processes + 8
+    (proc / "self" / "cgroup").write_text("0::/rollcall.service/rollcall-daemon\n")
+    assert delegated_cgroups(proc).create(LIMITS).folder.parent == own
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "reason"),
+    [
+        ({"controllers": "cpu pids"}, "has no controller for memory"),
+        ({"others": "1\n"}, "1 other processes"),
+    ],
+)
+def test_a_cgroup_that_cannot_be_used_is_named_with_the_reason(
+    tmp_path: Path, cgroup: dict[str, str], reason: str
+) -> None:
+    proc, _ = a_delegated_cgroup(tmp_path, **cgroup)
+    with pytest.raises(NoCgroups, match=reason):
+        delegated_cgroups(proc)
