@@ -18,6 +18,8 @@ class SandboxSettings(Section):
     isolation: Literal["required", "preferred", "off"] = "preferred"
     """required: all processes run in bubblewrap. preferred: if it is not available, processes that do not depend on it
     run without. off: bubblewrap is not used, and processes that depend on it do not run."""
+    unisolated: tuple[Annotated[str, Field(min_length=1, max_length=128)], ...] = Field(default=(), max_length=200)
+    """Command tools that may run without a sandbox (`opts.sandbox: off`) although models fill their parameters."""
     at_once: Count = Field(default=16, ge=1, le=1000)
     """Maximum number of concurrent processes; others wait."""
     timeout_seconds: Number = Field(default=600, gt=0, le=3600)
