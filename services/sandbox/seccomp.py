@@ -65,6 +65,20 @@ _REFUSED = {
     "delete_module": (176, 106),
 }
 """Refused system calls with their numbers on x86-64 and 64-bit ARM."""
+_MODES: tuple[tuple[tuple[int, int | None], int, int | None], ...] = (
+    ((90, None), 1, None),  # chmod
+    ((91, 52), 1, None),  # fchmod
+    ((268, 53), 2, None),  # fchmodat
+    ((452, 452), 2, None),  # fchmodat2
+    ((85, None), 1, None),  # creat
+    ((133, None), 1, None),  # mknod
+    ((259, 33), 2, None),  # mknodat
+    ((2, None), 2, 1),  # open
+    ((257, 56), 3, 2),  # openat
+)
+"""System calls that set a file mode: numbers, index of the mode, and of the flags if only new files get the mode."""
+_SETUID_SETGID, _NEW_FILE = 0o6000, 0x400040  # O_CREAT | __O_TMPFILE
+_OPENAT2 = (437, 437)
 _CLONE, _CLONE3, _SOCKET = (56, 220), (435, 435), (41, 198)
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS | NEWCGROUP | NEWUTS | NEWIPC | NEWUSER | NEWPID | NEWNET
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
@@ -79,9 +93,9 @@ Instruction = tuple[int, int, int, int]
 def seccomp_filter(*, network: bool, machine: str | None = None) -> bytes | None:
     """BPF program for `machine`, by default this one; None if its system call numbers are unknown.
 
-    Refused calls fail with EPERM, other socket families with EAFNOSUPPORT. Programs of other architectures are killed.
-    With `network`, the network namespace is the machine's, so Unix sockets are refused: abstract ones would reach its
-    services. `socketpair` works.
+    Refused calls, and those that would make a file setuid or setgid, fail with EPERM, other socket families with
+    EAFNOSUPPORT. Programs of other architectures are killed. With `network`, the network namespace is the machine's, so
+    Unix sockets are refused: abstract ones would reach its services. `socketpair` works.
     """
     found = _ARCHITECTURES.get(machine or platform.machine())
     if found is None:
@@ -102,9 +116,14 @@ def _program(column: int, architecture: int, families: Iterable[int]) -> Iterato
     for numbers in _REFUSED.values():
         yield _EQUAL, 0, 1, numbers[column]
         yield _return(_ERROR | errno.EPERM)
-    # Its flags are in memory, which a filter cannot read; libraries then use clone.
-    yield _EQUAL, 0, 1, _CLONE3[column]
-    yield _return(_ERROR | errno.ENOSYS)
+    # Their arguments are in memory, which a filter cannot read; libraries then use clone and openat.
+    for numbers in (_CLONE3, _OPENAT2):
+        yield _EQUAL, 0, 1, numbers[column]
+        yield _return(_ERROR | errno.ENOSYS)
+    for mode_numbers, mode, flags in _MODES:
+        number = mode_numbers[column]
+        if number is not None:
+            yield from _refuse_setuid(number, mode, flags)
     yield _EQUAL, 0, 4, _CLONE[column]
     yield _LOAD, 0, 0, _FIRST_ARGUMENT
     yield _ANY_BIT, 0, 1, _NEW_NAMESPACES
@@ -117,6 +136,18 @@ def _program(column: int, architecture: int, families: Iterable[int]) -> Iterato
         yield _EQUAL, 0, 1, family
         yield _return(_ALLOW)
     yield _return(_ERROR | errno.EAFNOSUPPORT)
+
+
+def _refuse_setuid(number: int, mode: int, flags: int | None) -> Iterator[Instruction]:
+    yield _EQUAL, 0, 4 if flags is None else 7, number
+    if flags is not None:
+        yield _LOAD, 0, 0, _FIRST_ARGUMENT + 8 * flags
+        yield _ANY_BIT, 1, 0, _NEW_FILE
+        yield _return(_ALLOW)
+    yield _LOAD, 0, 0, _FIRST_ARGUMENT + 8 * mode
+    yield _ANY_BIT, 0, 1, _SETUID_SETGID
+    yield _return(_ERROR | errno.EPERM)
+    yield _return(_ALLOW)
 
 
 def _return(value: int) -> Instruction:

@@ -211,6 +211,28 @@ async def test_who_is_stopped_at_any_moment_of_its_start_leaves_nobody_behind(tm
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+async def test_no_setuid_or_setgid_file_leaves_a_run(outside: Path) -> None:
+    code = """
+import ctypes, stat
+libc = ctypes.CDLL(None)
+os.umask(0)
+for mode in (0o4755, 0o2755, 0o6755):
+    open(f"plain{mode}", "w").close()
+    tried(os.chmod, f"plain{mode}", mode)
+    tried(lambda: os.fchmod(os.open(f"plain{mode}", os.O_RDWR), mode))
+    tried(os.open, f"new{mode}", os.O_CREAT | os.O_WRONLY, mode)
+    tried(os.mknod, f"node{mode}", mode | stat.S_IFREG)
+    libc.syscall(85, f"creat{mode}".encode(), mode)
+os.chmod("plain2541", 0o755)
+os.close(os.open("plain2541", os.O_WRONLY, 0o4755))
+"""
+    ended = await attack(code, outside)
+    modes = [path.stat().st_mode & 0o7777 for path in (outside.parent / "inside").iterdir()]
+    assert ended.stdout.count(b"refused PermissionError") == 12, ended
+    assert ended.exit_code == 0
+    assert not any(mode & 0o6000 for mode in modes)
+
+
 async def test_rights_cannot_be_had_back(outside: Path) -> None:
     code = """
 import ctypes

@@ -4,6 +4,7 @@ immediately."""
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -334,6 +335,25 @@ async def test_without_a_word_a_tool_is_not_repeated_and_taints(tmp_path: Path) 
         assert c.execution.touches == {Touch.READS_OUTSIDE, Touch.SENDS_OUT}
         # With other entry points there is nobody to answer.
         assert sorted(b.access.offered_to) == ["command", "model"]
+
+
+async def test_known_secrets_reach_neither_chats_nor_models(tmp_path: Path) -> None:
+    key = "Kq7vv-2mZx-41pp"
+    os.environ["ROLLCALL_TEST_TOKEN"] = environment = "from-The-environment-77"
+    forms = [key, key[::-1], key.upper(), key.encode().hex(), environment]
+    tools = f"tools: [{{name: leak, commands: [leak], effect: read, cmds: [[echo, {' '.join(forms)!r}]]}}]"
+    settings = {"search": {"kind": "perplexity", "api_key": key}}
+    try:
+        async with a_group_with(tmp_path, tools, settings=settings) as group:
+            said = "".join(await group.say("Ann", "/leak"))
+            group.model.says(call("leak"), "done")
+            await group.say("Ann", "@bot leak")
+            shown = "".join(message.content for request in group.model.requests for message in request.messages)
+    finally:
+        del os.environ["ROLLCALL_TEST_TOKEN"]
+    assert "***" in said
+    assert "***" in shown
+    assert not [form for form in forms if form in said or form in shown]
 
 
 FILLED = "{name: open, parameters: {word: {type: string, required: true}}, cmds: [[echo, '${word}']], "
