@@ -27,7 +27,7 @@ from bot.intake.gate import ApprovalOutcomes
 from bot.intake.intake import Intake
 from bot.intake.notices import BotLoopLimit, Notices
 from bot.live.operator_notices import DeadLetters, OperatorNotices
-from bot.live.settings import LiveSettings, Reload, secrets_of
+from bot.live.settings import LiveSettings, Reload, environment_secrets, secrets_of
 from bot.overrides import Overrides
 from bot.platforms.base import ChatPlatform, Linked
 from bot.reconfiguration import (
@@ -236,7 +236,7 @@ def base_of(settings: Settings, store: Store, ids: Ids, texts: Texts, overrides:
         faults=overrides.faults,
         chats=Chats(settings, texts),
         registry=FunctionRegistry(),
-        redact=Redactor(secrets_of(settings)),
+        redact=Redactor([*secrets_of(settings), *environment_secrets()]),
         metrics=Metrics(),
         call_log=_lines(settings, "function_calls.jsonl"),
         model_log=_lines(settings, "model_requests.jsonl"),
@@ -293,7 +293,7 @@ def models_of(base: Base) -> Models:
     """The model of the overrides, else of the settings. Raises DefinitionError for a custom model that cannot be
     found."""
     settings, clock, deadlines = base.settings, base.clock, base.deadlines
-    current = CurrentModel(base.overrides.model or model_of(settings, base.texts, clock, deadlines))
+    current = CurrentModel(base.overrides.model or model_of(settings, base.texts, clock, deadlines), base.redact.known)
     requests = RequestBudgets(settings.budgets, base.store, clock)
     # The offline model writes no text.
     paid = PaidRequests(current, requests, can_write=lambda: current.can_write)
@@ -491,6 +491,7 @@ def sending_of(base: Base, platforms: Sequence[ChatPlatform]) -> Sending:
         late=late,
         dropped=lambda chat, lines: chats.profile(chat).texts.say("delivery.dropped", count=f"{lines:,}"),
         lead=base.overrides.lead,
+        hide=base.redact.known,
     )
     return Sending(delivery, Notices(base.store, delivery, chats, clock, base.ids, base.epoch))
 

@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from pydantic import ValidationError
 
 from config.chat_settings import is_allowed, matches
 from config.diagnostics import Code, Diagnostic, Diagnostics, Position, did_you_mean
+from config.sections.irc import is_loopback
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
 from config.wording import diagnostic_of, dotted
@@ -25,6 +27,9 @@ _UNIQUE: tuple[tuple[Location, str], ...] = (
     (("mcp", "servers"), "name"),
     (("mcp", "serve", "clients"), "name"),
 )
+
+_ENCRYPTED = {"require", "verify-ca", "verify-full", "true"}
+"""Values of a PostgreSQL URL's `sslmode` that require TLS."""
 
 
 def check_consistency(document: YamlDocument) -> None:
@@ -49,6 +54,7 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
     _page_without_other_machines(settings, document)
     _ineffective_limits(settings, document)
     _suspicious_irc(settings, document)
+    _secrets_in_clear(settings, document)
     _schedules_for_unserved_chats(settings, document)
     _programs_for_unserved_chats(settings, document)
     _duplicate_plugins(settings, document)
@@ -90,6 +96,29 @@ def _ineffective_limits(settings: Settings, document: YamlDocument) -> None:
             message = f"failover.{shorter} is longer than failover.{longer}, which applies first"
             at = document.value_at(("failover", shorter))
             document.add_diagnostic(at, Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _secrets_in_clear(settings: Settings, document: YamlDocument) -> None:
+    """Addresses of other machines without TLS, to which the bot sends keys, passwords or messages."""
+    places: list[tuple[Location, str]] = [
+        *((("models", index, "base_url"), model.base_url) for index, model in enumerate(settings.models)),
+        *((("mcp", "servers", index, "url"), server.url) for index, server in enumerate(settings.mcp.servers)),
+        *((("platforms", "web", "public_url"), url) for url in settings.platforms.web.public_url),
+    ]
+    for location, url in places:
+        address = urlsplit(url)
+        if address.scheme == "http" and not is_loopback(address.hostname or ""):
+            message = f"{dotted(location)} is http, so others on the network can read keys and messages; use https"
+            document.add_diagnostic(document.value_at(location), Code.SECRET_IN_CLEAR, message, "warning")
+    store = urlsplit(settings.store.url.get_secret_value())
+    query = parse_qs(store.query)
+    modes = {*query.get("sslmode", ()), *query.get("ssl", ())}
+    host = store.hostname or query.get("host", [""])[0]
+    is_remote = bool(host) and not host.startswith("/") and not is_loopback(host)
+    if store.scheme.startswith("postgres") and is_remote and modes.isdisjoint(_ENCRYPTED):
+        location = ("store", "url")
+        message = "store.url does not require TLS for the password and data; add ?sslmode=verify-full"
+        document.add_diagnostic(document.value_at(location), Code.SECRET_IN_CLEAR, message, "warning")
 
 
 def _suspicious_irc(settings: Settings, document: YamlDocument) -> None:

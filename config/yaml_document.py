@@ -401,6 +401,9 @@ def _filled_text(text: str, location: Location, document: YamlDocument, environm
         name = found["name"]
         if name is None:
             return add_diagnostic(Code.ENV_BAD_REFERENCE, "write ${NAME} or ${NAME:-default}, or $${ for a literal ${")
+        if "${" in (found["default"] or ""):
+            message = f"the default of {name} contains a reference, which is not expanded; write a value"
+            return add_diagnostic(Code.ENV_BAD_REFERENCE, message)
         value = environment.get(name, "")
         if _SURROGATE.search(value):
             return add_diagnostic(Code.ENV_BAD_VALUE, f"the environment variable {name} is not UTF-8")

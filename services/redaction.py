@@ -116,6 +116,9 @@ def names_a_secret(name: str) -> bool:
 def _forms(secret: str) -> Iterator[str]:
     """The encodings of `secret` that may occur in a text: plain, JSON, URL and base64 (at each of three offsets)."""
     yield secret
+    for plain in (secret.upper(), secret.lower(), secret[::-1], secret.encode("utf-8", "replace").hex()):
+        yield plain
+        yield plain.upper()
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield quote(secret, safe="")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -265,6 +266,15 @@ class Reload:
         self.faults = faults
         for callback in self._on_change:
             callback()
+
+
+def environment_secrets() -> list[str]:
+    """Values of environment variables whose names name a secret."""
+    return [value for name, value in os.environ.items() if names_a_secret(name) and len(value) >= _SECRET_CHARS]
+
+
+_SECRET_CHARS = 12
+"""Shorter values may be words."""
 
 
 def secrets_of(settings: Settings) -> list[str]:

@@ -182,10 +182,11 @@ class ToolOptions(Section):
     """Required approvals: none, one for the whole run, or the asker's for each step as it will run."""
     approved_by: Literal["asker"] | RoleName = "asker"
     """With approval `once`: the asker, or the lowest role that may approve."""
-    sandbox: Literal["required", "preferred", "off"] = "preferred"
-    """Whether commands run in a sandbox: always, if available, or never."""
+    sandbox: Literal["required", "preferred", "off"] | None = None
+    """Whether commands run in a sandbox: always, if available, or never. Missing: always if models may fill parameters,
+    otherwise if available. `off` with such parameters needs the tool's name in the setting `sandbox.unisolated`."""
     network: bool = False
-    """Whether commands may use the network."""
+    """Whether commands may use the network. Not permitted if models may fill parameters."""
     readable: tuple[LocalPath, ...] = Field(default=(), max_length=100)
     """Files and folders that commands may read, relative to this file."""
     folder: Literal["own", "chat"] = "own"
@@ -301,6 +302,11 @@ class CommandTool(Section):
     """Custom data."""
 
     _checked = model_validator(mode="after")(_has_steps)
+
+    @property
+    def is_open_to_models(self) -> bool:
+        """Whether models, including those of MCP clients, may call it."""
+        return self.offered_to is None or not {"model", "mcp"}.isdisjoint(self.offered_to)
 
 
 class ToolGroupSettings(Section):

@@ -14,7 +14,7 @@ from function_calls.command_tools.request import Output
 from function_calls.command_tools.word_templates import Definition
 from services.clock import Clock, Deadlines
 from services.refs import ChatRef
-from services.sandbox.sandbox import Command, Isolation, Limits, Sandbox
+from services.sandbox.sandbox import Command, Limits, Sandbox
 from services.sandbox.workspace import Workspaces
 
 _ESCAPES = re.compile(
@@ -104,7 +104,7 @@ class Machine:
         )
         tail = Tail()
         async with self._report_progress(tail, report):
-            ended = await self.sandbox.run(command, limits, Isolation(opts.sandbox), on_output=tail.add)
+            ended = await self.sandbox.run(command, limits, tool.isolation, on_output=tail.add)
         stdout, cut_out = readable(ended.stdout, opts.output_chars)
         stderr, cut_err = readable(ended.stderr, opts.output_chars)
         output = Output(stdout, stderr, ended.exit_code, cut=ended.cut or cut_out or cut_err)

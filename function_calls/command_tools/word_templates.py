@@ -15,6 +15,7 @@ import orjson
 from config.sections.command_tools import ToolOptions
 from function_calls.command_tools.callables import PythonNames, name_of
 from services.refs import JsonObject
+from services.sandbox.sandbox import Isolation
 
 _TOKEN = re.compile(r"\$\$\{|\$\{(?P<name>[^\W\d][\w-]*(?:\.[\w-]+)*)(?P<each>\.\.\.)?\}|\$\{")
 _UNPRINTABLE = re.compile("[\0\ud800-\udfff]")
@@ -250,6 +251,7 @@ class Definition:
     steps: tuple[Step, ...]
     opts: ToolOptions
     names: PythonNames
+    isolation: Isolation = Isolation.REQUIRED
     readable: tuple[Path, ...] = ()
     env: Mapping[str, Template] | Callable[..., Any] | None = None
     setup: Callable[..., Any] | None = None

@@ -136,7 +136,7 @@ class SandboxedStart:
             prepared = await self._sandbox.prepare(command, _limits(limits), Isolation(settings.sandbox))
         except (NotIsolated, CannotStart) as error:
             raise Unreachable(member_text=str(error)) from None
-        return Program(prepared.argv, prepared.env, prepared.folder)
+        return Program(prepared.argv, prepared.env, prepared.folder, prepared.end)
 
     def _folder(self, settings: McpServerSettings) -> Path:
         """Absolute working folder of the program: as configured, else a private one that is created. Raises Unreachable

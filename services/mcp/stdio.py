@@ -40,6 +40,8 @@ class Program:
     env: Mapping[str, str]
     """The complete environment."""
     folder: Path
+    end: Callable[[], None] | None = None
+    """Called after its process group was killed."""
 
 
 @asynccontextmanager
@@ -79,6 +81,8 @@ async def program_streams(
                 # Wait for the exit: a cancelled caller may close the loop next, which would never reap the child.
                 await _wait_gone(lambda: process.returncode is not None, _TERM_SECONDS)
             finally:
+                if program.end is not None:
+                    program.end()
                 for task in tasks:
                     task.cancel()
                 for stream in (read, write, incoming, outgoing):

@@ -30,13 +30,13 @@ class Limits:
     """Kept bytes of standard output, and as many of standard error; the rest is dropped. A process that writes 16 times
     as much, and more than 4 MB, is killed."""
     memory_bytes: int = 512 * 1024 * 1024
-    """Address space."""
+    """Address space; in a cgroup also all memory of the run."""
     cpu_seconds: int = 30
     """CPU time."""
     processes: int = 64
-    """Processes and threads together. The kernel does not enforce it for root."""
+    """Processes and threads together. Without a cgroup the kernel does not enforce it for root."""
     file_bytes: int = 64 * 1024 * 1024
-    """Size of a single file; in a sandbox also the size of /tmp."""
+    """Size of a single file; in a sandbox also the size of /tmp and /dev/shm together."""
 
 
 @dataclass(frozen=True, slots=True)

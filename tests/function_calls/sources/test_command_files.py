@@ -4,6 +4,7 @@ immediately."""
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -334,6 +335,68 @@ async def test_without_a_word_a_tool_is_not_repeated_and_taints(tmp_path: Path) 
         assert c.execution.touches == {Touch.READS_OUTSIDE, Touch.SENDS_OUT}
         # With other entry points there is nobody to answer.
         assert sorted(b.access.offered_to) == ["command", "model"]
+
+
+async def test_known_secrets_reach_neither_chats_nor_models(tmp_path: Path) -> None:
+    key = "Kq7vv-2mZx-41pp"
+    os.environ["ROLLCALL_TEST_TOKEN"] = environment = "from-The-environment-77"
+    forms = [key, key[::-1], key.upper(), key.encode().hex(), environment]
+    tools = f"tools: [{{name: leak, commands: [leak], effect: read, cmds: [[echo, {' '.join(forms)!r}]]}}]"
+    settings = {"search": {"kind": "perplexity", "api_key": key}}
+    try:
+        async with a_group_with(tmp_path, tools, settings=settings) as group:
+            said = "".join(await group.say("Ann", "/leak"))
+            group.model.says(call("leak"), "done")
+            await group.say("Ann", "@bot leak")
+            shown = "".join(message.content for request in group.model.requests for message in request.messages)
+    finally:
+        del os.environ["ROLLCALL_TEST_TOKEN"]
+    assert "***" in said
+    assert "***" in shown
+    assert not [form for form in forms if form in said or form in shown]
+
+
+FILLED = "{name: open, parameters: {word: {type: string, required: true}}, cmds: [[echo, '${word}']], "
+
+
+@pytest.mark.parametrize(
+    ("tool", "told"),
+    [
+        (FILLED + "opts: {network: true}}", "could send data to any host"),
+        (FILLED + "opts: {network: true}, offered_to: [mcp]}", "could send data to any host"),
+        (FILLED + "opts: {network: true}, offered_to: [command, timer]}", ""),
+        (FILLED + "opts: {sandbox: 'off'}}", "add open to `sandbox.unisolated`"),
+        (FILLED + "opts: {sandbox: 'off'}, offered_to: [command]}", ""),
+        ("{name: open, cmds: [[echo]], opts: {sandbox: 'off', network: true}}", ""),
+    ],
+)
+async def test_a_model_fills_no_arguments_of_a_command_with_a_network_or_without_a_sandbox(
+    tmp_path: Path, tool: str, told: str
+) -> None:
+    found = await faults_of(tmp_path, f"tools:\n  - {tool}\n")
+    assert bool(found) == bool(told), found
+    assert all(told in fault.message for fault in found)
+
+
+async def test_a_command_filled_by_a_model_does_not_run_without_a_sandbox(tmp_path: Path) -> None:
+    tools = f"""
+    tools:
+      - {FILLED} commands: [open]}}
+      - {{name: shut, cmds: [[echo, done]], commands: [shut]}}
+    """
+    settings = {"sandbox": {"isolation": "off"}}
+    async with a_group_with(tmp_path, tools, settings=settings) as group:
+        refused = await group.say("Ann", "/open x")
+        done = await group.say("Ann", "/shut")
+    assert "can't run here" in "".join(refused)
+    assert "done" in "".join(done)
+
+
+async def test_the_settings_can_name_a_tool_that_a_model_fills_without_a_sandbox(tmp_path: Path) -> None:
+    settings = {"sandbox": {"isolation": "off", "unisolated": ["open"]}}
+    tools = f"tools:\n  - {FILLED} commands: [open], opts: {{sandbox: 'off'}}}}\n"
+    async with a_group_with(tmp_path, tools, settings=settings) as group:
+        assert "hello" in "".join(await group.say("Ann", "/open hello"))
 
 
 @pytest.mark.requirement("C18")
