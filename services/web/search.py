@@ -116,6 +116,7 @@ def advice(error: WebError) -> str:
 
 
 _ANSWER_CHARS = 600
+_PROBLEM_CHARS = 300
 
 
 class SearXNG:
@@ -132,7 +133,8 @@ class SearXNG:
         await self._http.close()
 
     async def search(self, query: str, count: int, language: str) -> Answer:
-        """The best pages without duplicates, with the instance's direct answer if it has one. Raises WebError."""
+        """The best pages without duplicates, with the instance's direct answer if it has one. Raises WebError, also
+        for an empty result if an engine failed: the answer does not say whether another engine has worked."""
         key = self._api_key.get_secret_value()
         headers = {"authorization": f"Bearer {key}"} if key else {}
         asked = {"q": query, "format": "json", "language": language}
@@ -140,7 +142,11 @@ class SearXNG:
         if not isinstance(body, dict) or not isinstance(body.get("results"), list):
             raise WebError(ErrorCode.FAILED, "the search service answers in a shape that is not known")
         hits = _each_once(_hit(one) for one in body["results"] if isinstance(one, dict))
-        return Answer(_answer(body), tuple(hit for hit, _ in zip(hits, range(count), strict=False)))
+        answer = Answer(_answer(body), tuple(hit for hit, _ in zip(hits, range(count), strict=False)))
+        failed = _list(body, "unresponsive_engines")
+        if failed and not answer.text and not body["results"]:
+            raise WebError(ErrorCode.TRANSIENT, f"no results, and search engines failed: {failed}"[:_PROBLEM_CHARS])
+        return answer
 
 
 def _hit(one: Mapping[str, Any]) -> Hit | None:
