@@ -184,6 +184,9 @@ class ToolOptions(Section):
     """Timeout of a command; its child processes are ended, too."""
     output_chars: Count = Field(default=16_000, ge=100, le=1_000_000)
     """Maximum length of a command's output that is kept."""
+    max_results: Count | None = Field(default=None, ge=1, le=1_000_000)
+    """Maximum number of results of a step for model and chat: lines of a command, items of a callable's list. The next
+    step gets all. Missing: no limit."""
     approval: Literal["none", "once", "each_step"] = "none"
     """Required approvals: none, one for the whole run, or the asker's for each step as it will run."""
     approved_by: Literal["asker"] | RoleName = "asker"

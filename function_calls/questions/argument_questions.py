@@ -21,7 +21,7 @@ from function_calls.spec import ArgumentError, ArgumentQuestion, Choice, Functio
 from services.refs import ErrorCode, JsonObject
 
 
-def _not_run(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+async def _not_run(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
     raise NotImplementedError("a model's call for a question is no function")
 
 
