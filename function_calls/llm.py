@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -16,6 +17,7 @@ from function_calls.context import MessageContext
 from function_calls.filters.round import Round, RoundFilter
 from function_calls.invocation import Invoker
 from function_calls.outcome import OutcomeKind, TurnOutcome, is_repeated, sent
+from function_calls.questions.argument_questions import INSUFFICIENT, models_question
 from function_calls.registry import BotFunctions
 from function_calls.result import plain
 from function_calls.rounds.claims import Claim, earlier_reports, false_claims, true_words
@@ -23,7 +25,7 @@ from function_calls.rounds.conversation import last_round_message, opened, paire
 from function_calls.rounds.model_requests import ModelRequests, Outages, RecordAnswer, not_recorded
 from function_calls.rounds.progress import Progress, signature_of
 from function_calls.rounds.shortlist import ChatLists, Shortlist
-from function_calls.spec import FunctionResult, FunctionSpec, Message
+from function_calls.spec import ArgumentQuestion, FunctionResult, FunctionSpec, Message
 from function_calls.turn import Continuation, Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -42,7 +44,6 @@ from services.refs import ErrorCode, ModelProblem, ReasonCode
 _log = structlog.get_logger("llm")
 _WORDS = re.compile(r"[\w-]+")
 NO_FUNCTION = "none"
-INSUFFICIENT = "insufficient_arguments"
 _REPAIRS = 1
 
 _FAULT_WORDS = {
@@ -248,8 +249,8 @@ class FunctionCallLLM:
             calls = ()
             faults = 1
         for index, call in enumerate(calls):
-            if turn.input.functions.find(call.name) is None and call.name in (NO_FUNCTION, INSUFFICIENT):
-                return await self._without_function(context, turn, progress, call)
+            if turn.input.functions.find(call.name) is None and call.name in (NO_FUNCTION, INSUFFICIENT.name):
+                return self._without_function(turn, progress, call, tuple(calls[index + 1 :]), final=final)
             spec, result = await self._run_call(context, turn, progress, call, request_id)
             if result.question is not None and spec is not None:
                 rest = tuple(calls[index + 1 :])
@@ -296,15 +297,20 @@ class FunctionCallLLM:
         progress.calls.ended(spec, signature, result)
         return spec, result
 
-    async def _without_function(
-        self, context: MessageContext, turn: Turn, progress: Progress, call: ToolCall
+    def _without_function(
+        self, turn: Turn, progress: Progress, call: ToolCall, rest: Sequence[ToolCall], *, final: bool
     ) -> TurnOutcome:
-        """The model reports that no function fits, or which value is missing."""
-        arguments: dict[str, Any] = call.arguments or {}
-        asked = arguments.get("question") or arguments.get("message")
-        if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
-            question = Message(_true(asked.strip(), turn, progress), markdown=True)
-            return sent(ReasonCode.ASKED, [*progress.said, question])
+        """The model reports that no function fits, or which value is missing: the member is asked for it."""
+        asked = ""
+        if call.name == INSUFFICIENT.name:
+            asked = models_question(call.arguments or {}, turn.input.functions, turn.input.profile().texts)
+        if asked:
+            text = _true(asked, turn, progress)
+            question = ArgumentQuestion(text, INSUFFICIENT.name, call.arguments or {}, field=INSUFFICIENT.name)
+            result = FunctionResult(question=question)
+            outcome = progress.suspended(turn, INSUFFICIENT, call, rest, result, question, final=final)
+            asks = replace(outcome.messages[-1], markdown=True)
+            return replace(outcome, messages=(*outcome.messages[:-1], asks), error=None)
         if turn.memory.effects:
             return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)

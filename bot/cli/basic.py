@@ -56,7 +56,9 @@ def run_check(options: argparse.Namespace, settings: Settings) -> int:
         for path in absent:
             print(f"{path}: no such file or folder; create it, or correct the path", file=sys.stderr)
         return 2
-    sources = [BasicSource(path=path) for path in options.paths] or list(settings.sources.basic)
+    # Folders are recognized by their names, which `.` and `..` do not have.
+    paths = [path.resolve() if path.name in ("", "..") else path for path in options.paths]
+    sources = [BasicSource(path=path) for path in paths] or list(settings.sources.basic)
     if not sources:
         print("Nothing to check: give a folder or a file, or add one to sources.basic in the settings.")
         return 1

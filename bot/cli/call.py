@@ -12,7 +12,6 @@ from bot.checks.scratch import a_daemon_for_calls
 from bot.cli.options import add_config, chat_ref, member_ref, on_settings
 from bot.daemon import Daemon
 from bot.direct_calls import Called, Caller
-from config.diagnostics import Diagnostic
 from config.settings import Settings
 from function_calls.call import Path
 from function_calls.schema.definition import DefinitionError
@@ -99,7 +98,7 @@ async def _called(settings: Settings, options: argparse.Namespace) -> Called:
         path=Path.CLI,
     )
     async with a_daemon_for_calls(settings, logs_faults=False) as daemon:
-        await _server_asked(daemon, settings, caller, options.name)
+        await _server_asked(daemon, settings, options.name)
         if daemon.direct_calls.functions(caller.chat).find(options.name) is None:
             # Possibly among the unusable functions.
             for one in daemon.functions.faults:
@@ -107,21 +106,22 @@ async def _called(settings: Settings, options: argparse.Namespace) -> Called:
         return await daemon.direct_calls.call(caller, options.name, options.json, confirmed=options.yes)
 
 
-async def _server_asked(daemon: Daemon, settings: Settings, caller: Caller, name: str) -> None:
-    """Wait for a server whose tools are not known yet, until it has reported whether it has the function `name`. A
-    running daemon does this shortly after its start."""
+async def _server_asked(daemon: Daemon, settings: Settings, name: str) -> None:
+    """Wait for a server whose tools are not known yet, until its functions or its problems are. A running daemon does
+    this shortly after its start."""
     server = next((one for one in settings.mcp.servers if name.startswith(prefix_of(one.name))), None)
     if server is None:
         return
     changed = asyncio.Event()
     daemon.functions.on_change(changed.set)
 
-    def told() -> list[Diagnostic]:
-        return [one for one in daemon.functions.faults if one.file == f"mcp.servers.{server.name}"]
+    def is_known() -> bool:
+        found = any(one.name.startswith(prefix_of(server.name)) for one in daemon.registry.specs)
+        return found or any(one.file == f"mcp.servers.{server.name}" for one in daemon.functions.faults)
 
     with suppress(TimeoutError):
         async with asyncio.timeout(server.connect_seconds):
-            while daemon.direct_calls.functions(caller.chat).find(name) is None and not told():
+            while not is_known():
                 await changed.wait()
                 changed.clear()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Sequence
@@ -401,6 +402,16 @@ class MultiRequestCall:
         return same and (params.name, params.arguments or {}) == (self._function, self._arguments or {})
 
 
+def is_intact(token: str) -> bool:
+    """Whether `token` has the form of the secret of a call, perhaps one that has ended."""
+    secret, _, checksum = token.rpartition(".")
+    return checksum == _checksum(secret)
+
+
+def _checksum(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()[:8]
+
+
 class MultiRequestCalls:
     """The calls of all clients that wait for answers, by single-use secrets."""
 
@@ -409,8 +420,9 @@ class MultiRequestCalls:
         self._waiting: dict[str, MultiRequestCall] = {}
 
     def put(self, call: MultiRequestCall) -> str:
-        """Register a waiting call; returns its secret."""
-        token = secrets.token_urlsafe(32)
+        """Register a waiting call; returns its secret, which contains its checksum."""
+        secret = secrets.token_urlsafe(32)
+        token = f"{secret}.{_checksum(secret)}"
         self._waiting[token] = call
         return token
 

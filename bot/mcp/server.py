@@ -48,6 +48,7 @@ from bot.mcp.questions import (
     WaitingCalls,
     can_be_asked,
     comes_in_rounds,
+    is_intact,
     lends_its_model,
 )
 from config.texts import Phrases
@@ -355,6 +356,8 @@ class McpServer:
             running = one.begin(call)
             self._began(running)
             running.add_done_callback(self._ended)
+        elif not is_intact(params.request_state):
+            raise MCPError(INVALID_PARAMS, "Invalid requestState")
         else:
             known = self._rounds.take(params.request_state, mcp_caller, params)
             if known is None:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonVal
 from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Section, Word, settings_error
 
 _REFERENCE = r"([^\s:]*/[^:]+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+_IN_A_FILE = r"[^\s:]+\.py:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 REFERENCE_FORM = "has to be package.module:name or ./file.py:name"
 
 
@@ -29,16 +30,21 @@ def _step(value: object) -> object:
     return value
 
 
+def _names_python(value: object) -> bool:
+    """Whether `value` is a callable, or a text that consists of a reference to one in a Python file."""
+    return callable(value) or (isinstance(value, str) and re.fullmatch(_IN_A_FILE, value) is not None)
+
+
 def _words(value: object) -> object:
-    if isinstance(value, str):
-        return {"model": value, "chat": value}
-    return {"python": value} if callable(value) else value
+    if _names_python(value):
+        return {"python": value}
+    return {"model": value, "chat": value} if isinstance(value, str) else value
 
 
 def _prompt(value: object) -> object:
-    if isinstance(value, str):
-        return {"text": value}
-    return {"python": value} if callable(value) else value
+    if _names_python(value):
+        return {"python": value}
+    return {"text": value} if isinstance(value, str) else value
 
 
 Reference = Annotated[
@@ -97,9 +103,9 @@ class PromptSettings(Section):
 Step = Annotated[StepSettings, BeforeValidator(_step, json_schema_input_type=list[str] | str | StepSettings)]
 """A step as a list of words, a callable, or a mapping."""
 Wording = Annotated[WordingSettings, BeforeValidator(_words, json_schema_input_type=str | WordingSettings)]
-"""A text for both, or a mapping."""
+"""A text for both, `./file.py:name`, or a mapping."""
 Prompt = Annotated[PromptSettings, BeforeValidator(_prompt, json_schema_input_type=str | PromptSettings)]
-"""A text, or a mapping."""
+"""A text, `./file.py:name`, or a mapping."""
 
 
 class HandlerSettings(Section):
@@ -178,6 +184,9 @@ class ToolOptions(Section):
     """Timeout of a command; its child processes are ended, too."""
     output_chars: Count = Field(default=16_000, ge=100, le=1_000_000)
     """Maximum length of a command's output that is kept."""
+    max_results: Count | None = Field(default=None, ge=1, le=1_000_000)
+    """Maximum number of results of a step for model and chat: lines of a command, items of a callable's list. The next
+    step gets all. Missing: no limit."""
     approval: Literal["none", "once", "each_step"] = "none"
     """Required approvals: none, one for the whole run, or the asker's for each step as it will run."""
     approved_by: Literal["asker"] | RoleName = "asker"

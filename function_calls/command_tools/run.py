@@ -122,6 +122,16 @@ def as_input(outputs: Sequence[JsonValue | Output]) -> Any:
     return last.stdout if isinstance(last, Output) else last
 
 
+def limited(output: Any, most: int | None) -> Any:
+    """`output` with at most `most` results: lines of a command, or items of a list."""
+    if most is None:
+        return output
+    if not isinstance(output, Output):
+        return output[:most] if isinstance(output, list | tuple) else output
+    lines = output.stdout.splitlines(keepends=True)
+    return output if len(lines) <= most else replace(output, stdout="".join(lines[:most]), cut=True)
+
+
 def _read(value: Any) -> Any:
     """Convert a callable's return value to an output or a StepFailure, with the same short forms as in handlers. Raises
     TypeError if it asks a question."""
@@ -466,12 +476,14 @@ class Run:
                 output = output.data
             self._run.outputs.append(output)
             self._ran.append(shown(facts)[:_RUN_SHOWN_CHARS])
-            values = {**self._values, **words_for(facts, output)}
-            self._texts.append(await self._own_texts(Ending.SUCCESS, values, [self._run, facts, output]))
+            found = limited(output, self._tool.opts.max_results)
+            values = {**self._values, **words_for(facts, found)}
+            self._texts.append(await self._own_texts(Ending.SUCCESS, values, [self._run, facts, found]))
         self.ending = Ending.SUCCESS
         has_custom_texts = self._tool.wording(Ending.SUCCESS) is not None
         done = done_text([self._spec], self._call.profile.texts)
-        return succeeded(self._run.outputs, self._texts, has_custom_texts=has_custom_texts, done=done)
+        found = [limited(one, self._tool.opts.max_results) for one in self._run.outputs]
+        return succeeded(found, self._texts, has_custom_texts=has_custom_texts, done=done)
 
     async def _output(self, step: Step, facts: StepFacts) -> Any:
         """Output of the step, its StepFailure, or a result that the step built itself. After a timeout of a function

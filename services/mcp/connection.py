@@ -84,6 +84,8 @@ class Found:
         name = found.name
         if not name.isprintable() or " " in name or len(name) > _NAME_CHARS:
             self._note("it lists a tool whose name cannot be used", f"{name!r} is no name of a tool")
+        elif _is_task_only(tool):
+            self._note(f"{shown(name)} can only run as a task, which is not supported", f"{name!r} needs a task")
         elif name in self._tools:
             self._note(f"it lists {shown(name)} twice; the first one counts", f"{name!r} is listed twice")
         elif size > DEFINITION_BYTES:
@@ -96,6 +98,12 @@ class Found:
         self._problems.setdefault(problem)
         if details and len(self._details) < _MOST_DETAILS:
             self._details.append(in_one_line(details))
+
+
+def _is_task_only(tool: object) -> bool:
+    """Whether a listed tool rejects calls that are no tasks (`execution.taskSupport`)."""
+    execution = tool.get("execution") if isinstance(tool, Mapping) else None
+    return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"
 
 
 _SUBSCRIBED_EVENTS = frozenset(

@@ -120,6 +120,7 @@ def advice(error: WebError) -> str:
 _ANSWER_CHARS = 600
 _MOST_RESULTS = 100
 _MOST_TEXT = 5_000
+_PROBLEM_CHARS = 300
 
 
 class SearXNG:
@@ -137,7 +138,8 @@ class SearXNG:
 
     async def search(self, query: str, count: int, language: str) -> Answer:
         """At most `count` pages without duplicates, with the instance's direct answer if it has one. Raises
-        WebError."""
+        WebError, also
+        for an empty result if an engine failed: the answer does not say whether another engine has worked."""
         key = self._api_key.get_secret_value()
         headers = {"authorization": f"Bearer {key}"} if key else {}
         asked = {"q": query, "format": "json", "language": language}
@@ -146,7 +148,11 @@ class SearXNG:
             raise WebError(ErrorCode.FAILED, "the search service answers in a shape that is not known")
         results = body["results"][:_MOST_RESULTS]
         hits = _each_once(_hit(one) for one in results if isinstance(one, dict))
-        return Answer(_answer(body), tuple(hit for hit, _ in zip(hits, range(count), strict=False)))
+        answer = Answer(_answer(body), tuple(hit for hit, _ in zip(hits, range(count), strict=False)))
+        failed = _list(body, "unresponsive_engines")
+        if failed and not answer.text and not body["results"]:
+            raise WebError(ErrorCode.TRANSIENT, f"no results, and search engines failed: {failed}"[:_PROBLEM_CHARS])
+        return answer
 
 
 def _hit(one: Mapping[str, Any]) -> Hit | None:

@@ -66,8 +66,9 @@ class DayWeather:
 
     day: date
     sky: Sky
-    low_celsius: float
-    high_celsius: float
+    low_celsius: float | None
+    high_celsius: float | None
+    """None if the service does not know it, as for `low_celsius`."""
     rain_percent: int | None
     """Probability of precipitation; None if it is not forecast."""
 
@@ -189,10 +190,13 @@ def _days(daily: Mapping[str, Sequence[Any]]) -> list[DayWeather]:
     )
     return [
         DayWeather(
-            date.fromisoformat(day), _sky(code), float(low), float(high), None if chance is None else round(chance)
+            date.fromisoformat(day),
+            _sky(code),
+            None if low is None else float(low),
+            None if high is None else float(high),
+            None if chance is None else round(chance),
         )
         for day, code, low, high, chance in columns
-        if low is not None and high is not None
     ]
 
 

@@ -357,6 +357,40 @@ async def test_insufficient_arguments_asks_the_person() -> None:
     assert (said(outcome), outcome.reason) == (["For which town?"], ReasonCode.ASKED)
 
 
+@pytest.mark.requirement("D52", "D53")
+async def test_the_answer_to_insufficient_arguments_resumes_the_request() -> None:
+    weather = Recorder("weather", CITY, gives="Sunny.")
+    script = [calls(call("insufficient_arguments", question="For which town?")), calls(call("weather", city="Oslo"))]
+    routing = Routing(weather, script=[*script, says("It is sunny.")])
+    asked = await routing.hears("how is the weather?")
+    answered = await routing.hears_answer(asked, "Oslo")
+    assert (said(answered), weather.runs) == (["It is sunny."], [{"city": "Oslo"}])
+    messages = routing.model.requests[1].messages
+    assert "how is the weather?" in messages[-3].content
+    assert orjson.loads(messages[-1].content) == {"ok": True, "result": {"answer": "Oslo"}}
+
+
+async def test_cancelling_insufficient_arguments_asks_no_model() -> None:
+    routing = Routing(Recorder("weather", CITY), script=[calls(call("insufficient_arguments", question="Where?"))])
+    asked = await routing.hears("how is the weather?")
+    assert said(await routing.hears_answer(asked, "cancel")) == [EN.say("questions.dropped")]
+    assert len(routing.model.requests) == 1
+
+
+@pytest.mark.requirement("D53")
+@pytest.mark.parametrize("more", [{}, {"question": "For which town?"}])
+async def test_the_confirmation_prompt_is_asked_if_arguments_of_its_function_are_missing(more: dict[str, Any]) -> None:
+    book = Recorder("book", CITY, effect="once", confirmation_prompt="Which trip do you want to book? {city}")
+    asks = calls(call("insufficient_arguments", function="book", **more))
+    routing = Routing(book, script=[asks, calls(call("book", city="Oslo")), says("Booked.")])
+    asked = await routing.hears("book a trip")
+    assert said(asked) == ["Which trip do you want to book?"]
+    confirmed = await routing.hears_answer(asked, "Oslo")
+    assert (said(confirmed), book.runs) == (["Which trip do you want to book? Oslo"], [])
+    await routing.hears_answer(confirmed, "yes")
+    assert book.runs == [{"city": "Oslo"}]
+
+
 @pytest.mark.requirement("D52")
 @pytest.mark.parametrize("arguments", [{}, {"question": "  "}, {"question": [5]}])
 async def test_insufficient_arguments_without_a_question_leaves_the_message_to_chat(arguments: dict[str, Any]) -> None:

@@ -24,6 +24,9 @@ from services.times import Times
 _LINE = "talk.line"
 """Key in `ScriptRun.stored_data`: the line that the next PRINT continues."""
 _LOGGED_CHARS = 1000
+MOST_LOGGED = 100
+"""Limit on log lines per run."""
+_LOGGED = "talk.logged"
 _log = structlog.get_logger("scripts")
 
 
@@ -71,7 +74,12 @@ async def print_line(
 
 @basic_keyword("LOG {values...}", "DEBUG {values...}")
 async def log_line(run: ScriptRun, values: Value) -> None:
-    """Write a line to the log of the daemon, for the author. Members do not see it."""
+    """Write a line to the log of the daemon, for the author, up to 100 in a run. Members do not see it."""
+    count = run.stored_data[_LOGGED] = int(run.stored_data.get(_LOGGED, 0)) + 1
+    if count > MOST_LOGGED:
+        if count == MOST_LOGGED + 1:
+            _log.info("script_log_limited", tool=run.tool, bot=run.bot, line=run.at.line, most=MOST_LOGGED)
+        return
     _log.info("script_says", tool=run.tool, bot=run.bot, line=run.at.line, text=_line(values)[:_LOGGED_CHARS])
 
 

@@ -35,6 +35,7 @@ class SlotKind(StrEnum):
     LIST = "list"
     ONE_OF = "one_of"
     WORD = "word"
+    TOOL = "tool"
     NAME = "name"
     VARIABLE = "variable"
     ASSIGNMENTS = "assignments"

@@ -387,9 +387,10 @@ class Slots:
                 return Literal(token.at, str(text.value).upper())
         raise Absent
 
-    def word(self, *, before: Container[str]) -> Expression:
+    def word(self, *, before: Container[str], or_variable: bool = False) -> Expression:
         """Parse a bare word as written, or a value. `before`: signs that follow in the form and end the value. Raises
-        Absent if neither begins here."""
+        Absent if neither begins here.
+        `or_variable`: a word that the script has assigned before is a variable."""
         token = self.cursor.now
         if token.kind is Kind.TEXT and "=" in before:
             self.cursor.take()
@@ -401,6 +402,8 @@ class Slots:
         if self.cursor.is_symbol(*_FORM_SLOTS_GO_ON) and self.cursor.now.text not in before:
             self.cursor.index = index
             return self.value()
+        if or_variable and text == token.text and names_a_value(self.cursor, str(token.value), self.starts):
+            return Name(token.at, str(token.value).lower())
         return Literal(token.at, text)
 
     def semicolon(self) -> Expression:
@@ -515,8 +518,8 @@ class Slots:
 
 
 def names_a_value(cursor: Cursor, word: str, starts: Container[str]) -> bool:
-    """Whether the variable `word` (in upper case) was assigned before the cursor a value that can name a table. Rows
-    cannot: after `customers = FIND customers` the word still names the table."""
+    """Whether the variable `word` (in upper case) was assigned before the cursor a value that can name a table or
+    a function. Rows cannot: after `customers = FIND customers` the word still names the table."""
     if cursor.table_variables is None:
         cursor.table_variables = _table_variables(cursor, starts)
     return cursor.table_variables.get(word, cursor.index) < cursor.index

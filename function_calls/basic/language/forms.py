@@ -381,9 +381,9 @@ class _Matching:
                 return self._slots.quoted() if slot.kind is SlotKind.TEXT else self._slots.values()
             case SlotKind.ONE_OF:
                 return self._slots.one_of(slot.words)
-            case SlotKind.WORD:
+            case SlotKind.WORD | SlotKind.TOOL:
                 signs = {part.text for part in first_of(after) if isinstance(part, Exactly) and not part.is_word}
-                return self._slots.word(before=signs)
+                return self._slots.word(before=signs, or_variable=slot.kind is SlotKind.TOOL)
             case SlotKind.NAME:
                 return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
             case SlotKind.SEMICOLON | SlotKind.KEY:

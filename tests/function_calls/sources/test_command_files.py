@@ -499,6 +499,36 @@ async def test_python_that_ends_the_process_while_it_runs_only_fails(tmp_path: P
         assert await group.say("Ann", "/good") == ["good"]
 
 
+@pytest.mark.requirement("C17", "C23")
+async def test_a_text_that_names_a_python_file_is_a_callable_or_a_fault(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - name: good
+        commands: [good]
+        cmds: [[echo, hi]]
+        output: {success: "./own.py:success"}
+        system_prompt: "./own.py:prompt"
+      - {name: missing, cmds: [[echo, hi]], output: {success: "./own.py:nope"}}
+      - {name: folder, cmds: [[echo, hi]], output: {error: "own.py:success"}, system_prompt: "./none.py:prompt"}
+      - {name: text, commands: [text], cmds: [[echo, hi]], output: {success: "see own.py:5 and ./own.py:success"}}
+    """
+    python = """
+    def success(run, step, output):
+        return f"It said {output.stdout.strip()}."
+
+    def prompt(sample):
+        return f"Call it so: {sample}"
+    """
+    async with a_group_with(tmp_path, tools, python, may_be_faulty=True) as group:
+        assert await group.say("Ann", "/good") == ["It said hi."]
+        assert await group.say("Ann", "/text") == ["see own.py:5 and ./own.py:success"]
+        found = group.daemon.functions.faults
+        spec = group.daemon.registry.of("default").find("good")
+    assert [one.code for one in found] == ["commands.bad_python"] * 3, found
+    assert spec is not None
+    assert spec.prompt.system_prompt == "Call it so: {schema}"
+
+
 async def test_a_broken_edit_of_python_leaves_all_that_the_tool_can(tmp_path: Path) -> None:
     python = """
     def setup(run):
