@@ -458,7 +458,7 @@ class Execution:
     ask: Mapping[str, str] = field(default_factory=dict)
     """Question for a missing argument, as text or as a key of `texts/` in the form `@todo.ask_text`."""
     serial: bool = False
-    """Stored only. The calls of an answer run one after the other in any case."""
+    """An answer of a model with a call of it runs its calls in order; without, reads run at the same time."""
     return_direct: bool = False
     """Its messages are the answer; the model is not asked again."""
     status_text: str = ""
