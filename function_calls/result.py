@@ -223,8 +223,9 @@ def storable(result: FunctionResult) -> FunctionResult:
     for name, kinds in _FIELDS:
         if not isinstance(getattr(result, name), kinds):
             _instance(getattr(result, name), *kinds)
-    if type(result.messages) is not tuple or any(type(message) is not Message for message in result.messages):
-        said = tuple(Message(one) if isinstance(one, str) else _instance(one, Message) for one in result.messages)
+    given: Sequence[Any] = result.messages
+    if type(given) is not tuple or any(type(message) is not Message for message in given):
+        said = tuple(Message(one) if isinstance(one, str) else _instance(one, Message) for one in given)
         result = replace(result, messages=said)
     for message in result.messages:
         if message != Message(message.text, markdown=message.markdown) or storable_text(message.text) != message.text:

@@ -343,7 +343,8 @@ class ToolError(Exception):
 
 class ArgumentError(Exception):
     """Invalid arguments. `problems` maps each wrong argument to the schema of allowed values (None: unknown argument);
-    `missing` names required arguments that are absent."""
+    `missing` names required arguments that are absent. Names inside of values are paths, as in `lines.0.qty`; the empty
+    name means all arguments together."""
 
     def __init__(self, problems: Mapping[str, JsonObject | None], missing: Sequence[str] = ()) -> None:
         super().__init__(", ".join([*problems, *missing]))

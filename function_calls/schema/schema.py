@@ -10,6 +10,8 @@ from urllib.parse import unquote, urljoin
 
 import orjson
 from pydantic import PydanticUserError, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
 
 from services.refs import JsonObject
 
@@ -476,14 +478,29 @@ _LATE = re.compile(r"https?://json-schema\.org/draft/20(19-09|20-12)/schema#?")
 _TO_THE_LATEST = re.compile(r"https?://json-schema\.org/draft/2020-12/schema(#.*)?")
 
 
-def schema_of(arguments: Any) -> JsonObject:
+class WithoutEnforcedEnums(GenerateJsonSchema):
+    """Generates schemas with only those enums that pydantic does not enforce."""
+
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonObject:
+        return _without_enum(super().literal_schema(schema))
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonObject:
+        return _without_enum(super().enum_schema(schema))
+
+
+def _without_enum(schema: JsonObject) -> JsonObject:
+    return {key: value for key, value in schema.items() if key != "enum"}
+
+
+def schema_of(arguments: Any, generator: type[GenerateJsonSchema] = GenerateJsonSchema) -> JsonObject:
     """Schema of a pydantic model or a dataclass, in the form for models. Raises UnusableSchema for recursive types and
     for types without a JSON form."""
     try:
-        generated = TypeAdapter(arguments).json_schema()
+        generated = TypeAdapter(arguments).json_schema(schema_generator=generator)
     except PydanticUserError as error:
         raise UnusableSchema(f"{arguments!r} cannot be described to a model: {error.message}") from None
     schema = cleaned(generated)
+    everywhere(schema, _normalize_values)
     if "$defs" in schema:
         repeated = ", ".join(schema["$defs"])
         raise UnusableSchema(f"{repeated} refers to itself; such a type cannot be described to a model")
