@@ -10,6 +10,7 @@ from typing import NamedTuple
 import structlog
 
 from config.texts import Phrases
+from function_calls.declaration import error_text
 from function_calls.profile import ChatProfile
 from function_calls.schema.commands import plain_name, role_name, spoken_name
 from function_calls.spec import FunctionResult, FunctionSpec, ToolError
@@ -82,7 +83,7 @@ def _failure(short_id: str, error: BaseException) -> dict[str, str]:
     `traceback`."""
     return {
         FAILURE_ID: short_id,
-        "exception": f"{type(error).__name__}: {error}",
+        "exception": error_text(error),
         "traceback": "".join(traceback.format_exception(error, limit=-8)),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,14 +19,15 @@ from function_calls.filters.round import Round, RoundFilter
 from function_calls.invocation import Invoker
 from function_calls.outcome import OutcomeKind, TurnOutcome, is_repeated, sent
 from function_calls.questions.argument_questions import INSUFFICIENT, models_question
+from function_calls.questions.waiting_runs import end, end_key
 from function_calls.registry import BotFunctions
 from function_calls.result import plain
 from function_calls.rounds.claims import Claim, earlier_reports, false_claims, true_words
 from function_calls.rounds.conversation import last_round_message, opened, paired
 from function_calls.rounds.model_requests import ModelRequests, Outages, RecordAnswer, not_recorded
-from function_calls.rounds.progress import Progress, signature_of
+from function_calls.rounds.progress import Progress, Signature, signature_of
 from function_calls.rounds.shortlist import ChatLists, Shortlist
-from function_calls.spec import ArgumentQuestion, FunctionResult, FunctionSpec, Message
+from function_calls.spec import ArgumentQuestion, FunctionResult, FunctionSpec, InputQuestion, Message
 from function_calls.turn import Continuation, Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -39,7 +41,7 @@ from services.llm.model import (
     call_from_json,
     message_from_json,
 )
-from services.refs import ErrorCode, ModelProblem, ReasonCode
+from services.refs import Effect, ErrorCode, ModelProblem, ReasonCode
 
 _log = structlog.get_logger("llm")
 _WORDS = re.compile(r"[\w-]+")
@@ -242,16 +244,21 @@ class FunctionCallLLM:
         final: bool,
         request_id: str,
     ) -> TurnOutcome | None:
-        """Run the calls of an answer in order. Returns an outcome if the turn ends here."""
+        """Run the calls of an answer, in order unless `_run_reads` runs them. Returns an outcome if the turn ends
+        here."""
         faults = 0
         if len(calls) > self._settings.max_calls:
             progress.refuse_all(calls, turn.input.profile().texts, self._settings)
             calls = ()
             faults = 1
+        ran = await self._run_reads(context, turn, progress, calls, request_id)
+        calls = [call for call, _, _ in ran] or calls
         for index, call in enumerate(calls):
             if turn.input.functions.find(call.name) is None and call.name in (NO_FUNCTION, INSUFFICIENT.name):
                 return self._without_function(turn, progress, call, tuple(calls[index + 1 :]), final=final)
-            spec, result = await self._run_call(context, turn, progress, call, request_id)
+            _, spec, result = (
+                ran[index] if ran else (call, *await self._run_call(context, turn, progress, call, request_id))
+            )
             if result.question is not None and spec is not None:
                 rest = tuple(calls[index + 1 :])
                 if not is_repeated(result.question, progress.asked):
@@ -262,6 +269,34 @@ class FunctionCallLLM:
         progress.repairs += bool(faults)
         progress.loops.end_round()
         return None
+
+    async def _run_reads(
+        self, context: MessageContext, turn: Turn, progress: Progress, calls: Sequence[ToolCall], request_id: str
+    ) -> list[tuple[ToolCall, FunctionSpec | None, FunctionResult]]:
+        """Run the calls of an answer at the same time. Returns them with their results in order, those that ask a
+        question last; empty if they must run in order."""
+        if not _may_overlap(calls, turn):
+            return []
+        try:
+            async with asyncio.TaskGroup() as group:
+                # Tasks start in this order, and nothing awaits before the run key is assigned: keys are in call order.
+                runs = [group.create_task(self._run_call(context, turn, progress, call, request_id)) for call in calls]
+        except BaseExceptionGroup as failed:
+            # The turn handles single errors, such as a full disk.
+            raise failed.exceptions[0] from None
+        ran = [(call, *run.result()) for call, run in zip(calls, runs, strict=True)]
+        for _, _, result in ran:
+            turn.memory.state.update(result.context_updates)
+        asked = [one for one in ran if one[2].question is not None]
+        for _, _, result in asked[1:]:
+            # One question is asked at a time. The call runs again after the first answer.
+            question = result.question
+            if isinstance(question, InputQuestion):
+                again = CallRequest(
+                    context, question.function, question.arguments, turn, Path.MODEL, key=end_key(question.key)
+                )
+                await end(self._invoker, again, replace(question.saved_run, kind="expired"))
+        return [one for one in ran if one[2].question is None] + asked
 
     async def _run_call(
         self, context: MessageContext, turn: Turn, progress: Progress, call: ToolCall, request_id: str
@@ -314,6 +349,25 @@ class FunctionCallLLM:
         if turn.memory.effects:
             return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
+
+
+def _may_overlap(calls: Sequence[ToolCall], turn: Turn) -> bool:
+    """Whether the calls of an answer may run at the same time: different reads without `serial`, of which none may
+    consume an approval."""
+    if len(calls) < 2 or turn.memory.approved is not None:
+        return False
+    seen: set[Signature] = set()
+    for call in calls:
+        spec = turn.input.functions.find(call.name)
+        if spec is None and call.name in (NO_FUNCTION, INSUFFICIENT):
+            return False
+        if spec is None or call.arguments is None:
+            continue
+        signature = signature_of(spec, call.arguments)
+        if spec.execution.effect is not Effect.READ or spec.execution.serial or signature in seen:
+            return False
+        seen.add(signature)
+    return True
 
 
 def _may_be_doubted(turn: Turn, progress: Progress) -> bool:

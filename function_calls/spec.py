@@ -344,7 +344,8 @@ class ToolError(Exception):
 
 class ArgumentError(Exception):
     """Invalid arguments. `problems` maps each wrong argument to the schema of allowed values (None: unknown argument);
-    `missing` names required arguments that are absent."""
+    `missing` names required arguments that are absent. Names inside of values are paths, as in `lines.0.qty`; the empty
+    name means all arguments together."""
 
     def __init__(self, problems: Mapping[str, JsonObject | None], missing: Sequence[str] = ()) -> None:
         super().__init__(", ".join([*problems, *missing]))
@@ -459,7 +460,7 @@ class Execution:
     ask: Mapping[str, str] = field(default_factory=dict)
     """Question for a missing argument, as text or as a key of `texts/` in the form `@todo.ask_text`."""
     serial: bool = False
-    """Stored only. The calls of an answer run one after the other in any case."""
+    """An answer of a model with a call of it runs its calls in order; without, reads run at the same time."""
     return_direct: bool = False
     """Its messages are the answer; the model is not asked again."""
     status_text: str = ""

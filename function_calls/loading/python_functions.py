@@ -20,7 +20,7 @@ from function_calls.declaration import Declaration, declaration_of, place_of
 from function_calls.loading.module_loading import Services, bound_services, untyped
 from function_calls.loading.source import Publish, Snapshot
 from function_calls.ports import Configurable
-from function_calls.result import normalised
+from function_calls.result import is_result_form, normalised
 from function_calls.schema.arguments import ModelArguments
 from function_calls.schema.definition import DefinitionError, build_spec, misspelt_options
 from function_calls.schema.schema import UnusableSchema, cleaned
@@ -233,12 +233,12 @@ def _async_handler(run: Callable[..., Awaitable[Any]], signature: _Signature, ca
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         given = signature.given(context, arguments)
         value = await (run(*given, **{call_name: call}) if call_name else run(*given))
-        return value if type(value) is FunctionResult else normalised(value)
+        return value if type(value) is FunctionResult else normalised(value, context.chat)
 
     async def handle_plainly(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         """Fast path for the most common signature."""
         value = await run(context, arguments)
-        return value if type(value) is FunctionResult else normalised(value)
+        return value if type(value) is FunctionResult else normalised(value, context.chat)
 
     return handle_plainly if signature.names is None and not call_name else handle
 
@@ -249,7 +249,7 @@ def _threaded_handler(run: Callable[..., Any], signature: _Signature, call_name:
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         given = signature.given(context, arguments)
         named = {call_name: call} if call_name else {}
-        return normalised(await call.threads.run(run, *given, **named))
+        return normalised(await call.threads.run(run, *given, **named), context.chat)
 
     return handle
 
@@ -260,5 +260,6 @@ def _result_schema(returns: Any) -> JsonObject | None:
         and (issubclass(returns, BaseModel) or is_dataclass(returns))
         and returns is not FunctionResult
     ):
-        return cleaned(TypeAdapter(returns).json_schema(mode="serialization"))
+        schema = cleaned(TypeAdapter(returns).json_schema(mode="serialization"))
+        return None if is_result_form(schema.get("properties", ())) else schema
     return None

@@ -61,7 +61,8 @@ def faulty(spec: FunctionSpec, fault: ArgumentError, raw: Mapping[str, Any], pro
     with the question for the first of them."""
     texts: Phrases = profile.texts
     fields, text = (*fault.problems, *fault.missing), fault_text(spec, fault, texts)
-    if fault.problems:
+    if fault.problems or not spec.parameters["properties"].keys() >= set(fault.missing):
+        # A value inside another one cannot be asked for.
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, fields)
     question = argument_question(spec, dict(raw), fault.missing[0], texts)
     return replace(FunctionResult.fail(ErrorCode.MISSING_ARGUMENTS, text, fields), question=question)

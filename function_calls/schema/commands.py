@@ -382,8 +382,13 @@ def allowed(schema: JsonObject, texts: Phrases) -> str:
     schema says nothing else."""
     if "enum" in schema:
         return texts.say("arguments.one_of", values=", ".join(str(value) for value in schema["enum"]))
+    if "const" in schema:
+        return texts.say("arguments.one_of", values=str(schema["const"]))
     if KIND in schema:
         return texts.say(f"arguments.kinds.{schema[KIND]}")
+    variants = [one for one in schema.get("anyOf") or schema.get("oneOf") or () if isinstance(one, dict)]
+    if variants:
+        return texts.say("arguments.or").join(dict.fromkeys(allowed(one, texts) for one in variants))
     kind = schema.get("type")
     words = texts.say(f"arguments.{kind}") if isinstance(kind, str) and texts.has(f"arguments.{kind}") else ""
     low, high = _bound(schema, "minimum", "minItems", "minLength"), _bound(schema, "maximum", "maxItems", "maxLength")
@@ -398,16 +403,26 @@ def allowed(schema: JsonObject, texts: Phrases) -> str:
 
 def fault_text(spec: FunctionSpec, fault: ArgumentError, texts: Phrases) -> str:
     """Description of each argument error, and the usage line if the function has a command."""
-    lines = [
-        texts.say("arguments.no_such", name=name)
-        if schema is None
-        else texts.say("arguments.wrong", name=name, allowed=allowed(schema, texts))
-        for name, schema in fault.problems.items()
-        if name
-    ]
+    lines = [_problem_text(name, schema, texts) for name, schema in fault.problems.items()]
     lines += [texts.say("arguments.missing", name=name) for name in fault.missing]
     usage = [texts.say("arguments.usage", usage=usage_line(spec))] if spec.command.words else []
     return "\n".join([*lines, *usage])
+
+
+def _problem_text(name: str, schema: JsonObject | None, texts: Phrases) -> str:
+    if name:
+        if schema is None:
+            return texts.say("arguments.no_such", name=name)
+        return texts.say("arguments.wrong", name=name, allowed=allowed(schema, texts))
+    schema = schema or {}
+    variants = [one.get("required") for one in schema.get("anyOf") or () if isinstance(one, dict)]
+    if variants and all(variants):
+        sets = [" + ".join(map(str, names)) for names in variants if names]
+        return texts.say("arguments.one_missing", names=", ".join(dict.fromkeys(sets)))
+    if "minProperties" in schema:
+        return texts.say("arguments.more_needed", count=schema["minProperties"])
+    given = ", ".join(map(str, schema.get("x-given", ())))
+    return texts.say("arguments.together", names=given) if given else texts.say("arguments.unusable")
 
 
 def _bound(schema: JsonObject, *keys: str) -> object | None:

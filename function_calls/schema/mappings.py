@@ -206,7 +206,7 @@ def _adapted(function: Callable[..., Any], takes_context: bool, extra: tuple[Any
         if takes_context:
             positional = (arguments, run_context(context, call), *extra)
         value = await function(*positional) if is_async else await call.threads.run(function, *positional)
-        return normalised(value)
+        return normalised(value, context.chat)
 
     return handle
 

@@ -490,14 +490,29 @@ class _SchemaOfTypes(GenerateJsonSchema):
         return number
 
 
-def schema_of(arguments: Any) -> JsonObject:
+class WithoutEnforcedEnums(_SchemaOfTypes):
+    """Generates schemas with only those enums that pydantic does not enforce."""
+
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonObject:
+        return _without_enum(super().literal_schema(schema))
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonObject:
+        return _without_enum(super().enum_schema(schema))
+
+
+def _without_enum(schema: JsonObject) -> JsonObject:
+    return {key: value for key, value in schema.items() if key != "enum"}
+
+
+def schema_of(arguments: Any, generator: type[GenerateJsonSchema] = _SchemaOfTypes) -> JsonObject:
     """Schema of a pydantic model or a dataclass, in the form for models. Raises UnusableSchema for recursive types and
     for types without a JSON form."""
     try:
-        generated = TypeAdapter(arguments).json_schema(schema_generator=_SchemaOfTypes)
+        generated = TypeAdapter(arguments).json_schema(schema_generator=generator)
     except PydanticUserError as error:
         raise UnusableSchema(f"{arguments!r} cannot be described to a model: {error.message}") from None
     schema = cleaned(generated)
+    everywhere(schema, _normalize_values)
     if "$defs" in schema:
         repeated = ", ".join(schema["$defs"])
         raise UnusableSchema(f"{repeated} refers to itself; such a type cannot be described to a model")

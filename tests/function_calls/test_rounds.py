@@ -59,7 +59,7 @@ async def test_several_calls_of_one_answer_run_in_order_and_each_reads_what_thos
     async def add(context: MessageContext, arguments: dict[str, Any], call: Any) -> Any:
         return len(call.state.get("items", [])), {"items": [*call.state.get("items", []), arguments["city"]]}
 
-    note = Recorder("note", CITY, does=add)
+    note = Recorder("note", CITY, does=add, serial=True)
     asked = calls(call("note", "a", city="Oslo"), call("note", "b", city="Rome"), call("note", "c", city="Bern"))
     routing = Routing(note, script=[asked, calls(call("note", "d", city="Lima")), says("Noted.")])
     await routing.hears("note four cities")
