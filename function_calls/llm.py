@@ -182,7 +182,7 @@ class FunctionCallLLM:
                 if claims and not last and _may_be_doubted(turn, progress):
                     progress.doubt(answer.text)
                     continue
-                return progress.done(turn, true_words(answer.text, turn, claims, progress.acts))
+                return progress.done(turn, _true(answer.text, turn, progress, claims))
             if last:
                 return progress.gave_up(turn, _true(answer.text, turn, progress))
             progress.messages.append(_assistant_message(answer))
@@ -244,7 +244,7 @@ class FunctionCallLLM:
         """Run the calls of an answer in order. Returns an outcome if the turn ends here."""
         faults = 0
         if len(calls) > self._settings.max_calls:
-            progress.refuse_all(calls, turn.input.profile().texts, self._settings)
+            progress.refuse_all(calls, turn, self._settings)
             calls = ()
             faults = 1
         for index, call in enumerate(calls):
@@ -304,20 +304,22 @@ class FunctionCallLLM:
         asked = arguments.get("question") or arguments.get("message")
         if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
             question = Message(_true(asked.strip(), turn, progress), markdown=True)
-            return sent(ReasonCode.ASKED, [*progress.said, question])
-        if turn.memory.effects:
+            messages = [*progress.said, question]
+            return sent(ReasonCode.ASKED, messages + progress.report(turn, messages, question.text))
+        if turn.memory.effects or any(one.replaced_by != "" for one in progress.undone.values()):
             return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
 
 
 def _may_be_doubted(turn: Turn, progress: Progress) -> bool:
     """Whether to question the model's claims once; only if nothing has been done yet."""
-    return not (progress.doubted or progress.acts or turn.memory.effects)
+    return not (progress.doubted or progress.acts or progress.undone or turn.memory.effects)
 
 
-def _true(text: str, turn: Turn, progress: Progress) -> str:
-    """The model's text without false claims."""
-    return true_words(text, turn, _claims(text, turn, progress), progress.acts)
+def _true(text: str, turn: Turn, progress: Progress, claims: Sequence[Claim] | None = None) -> str:
+    """The model's text without false `claims`, by default those found in it."""
+    claims = _claims(text, turn, progress) if claims is None else claims
+    return true_words(text, turn, claims, progress.acts, is_reported=bool(progress.undone))
 
 
 def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:

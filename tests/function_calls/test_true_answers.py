@@ -256,3 +256,130 @@ async def test_a_value_that_is_not_asked_for_again_leaves_the_function_undone() 
     routing = Routing(send, asking(), Recorder("look"), script=script)
     heard = said(await routing.hears_answer(await routing.hears("weather"), "Rome"))
     assert (heard, send.runs) == ([NOTHING], [])
+
+
+CHEERFUL = {
+    "english": "I have done everything successfully!",
+    "chinese": "好的，全部都处理好了！",
+    "german": "Alles erledigt, ich habe die Nachricht verschickt!",
+}
+HONEST = {
+    "english": "I couldn't send the mail, sorry.",
+    "chinese": "抱歉，邮件没能发出去。",
+    "german": "Ich konnte die Nachricht leider nicht verschicken.",
+}
+
+
+def mail(gives: object, **options: Any) -> Recorder:
+    return Recorder(
+        "send_mail", TEXT, description="Send a mail", commands=["mail"], effect="once", gives=gives, **options
+    )
+
+
+SEND = calls(call("send_mail", text="hello"))
+REFUSED = ToolError("Only owners may send mail.", ErrorCode.REFUSED)
+NOT_DONE = EN.say("claims.not_done", names="/mail – Only owners may send mail")
+
+
+@pytest.mark.parametrize("words", CHEERFUL.values(), ids=CHEERFUL)
+async def test_a_refused_effect_is_reported_as_not_done_after_a_cheerful_answer(words: str) -> None:
+    heard = said(await Routing(mail(REFUSED), script=[SEND, says(words)]).hears("send it"))
+    assert heard[-1].endswith(NOT_DONE)
+
+
+@pytest.mark.parametrize(
+    ("gives", "line"),
+    [
+        (("error", "no such address"), EN.say("claims.not_done", names="/mail – no such address")),
+        (TimeoutError(), EN.say("claims.unknown", names="/mail")),
+        (RuntimeError("secret"), EN.say("claims.unknown", names="/mail")),
+    ],
+    ids=["failed", "timeout", "exception"],
+)
+async def test_a_failed_or_unknown_effect_is_reported_after_a_cheerful_answer(gives: object, line: str) -> None:
+    heard = said(await Routing(mail(gives), script=[SEND, says("All good, it is on its way!")]).hears("send it"))
+    assert heard[-1] == line
+    assert "All good, it is on its way!" in heard
+
+
+@pytest.mark.parametrize("words", HONEST.values(), ids=HONEST)
+@pytest.mark.parametrize("gives", [REFUSED, ("error", "no such address")], ids=["refused", "failed"])
+async def test_an_answer_that_says_so_itself_gets_no_further_line(words: str, gives: object) -> None:
+    assert said(await Routing(mail(gives), script=[SEND, says(words)]).hears("send it")) == [words]
+
+
+async def test_done_and_refused_effects_are_both_listed() -> None:
+    both = calls(call("todo_add", "a", text="milk"), call("send_mail", "b", text="hello"))
+    routing = Routing(todo(), mail(REFUSED), script=[both, says("Both are taken care of.")])
+    done = EN.say("claims.done", names="todo add")
+    assert said(await routing.hears("do both")) == ["Added #1 milk.", "Both are taken care of.", f"{NOT_DONE}\n{done}"]
+
+
+async def test_the_line_is_in_the_language_of_the_chat() -> None:
+    routing = Routing(mail(REFUSED), script=[SEND, says("好的，都弄妥当啦！")], texts=ZH)
+    heard = said(await routing.hears("发邮件"))
+    assert heard[-1] == ZH.say("claims.not_done", names="/mail – Only owners may send mail")
+
+
+async def test_one_admission_does_not_stand_for_two_refused_effects() -> None:
+    both = calls(call("send_mail", "a", text="hello"), call("ban", "b"))
+    ban = Recorder("ban", effect="once", gives=("error", "no such member"))
+    routing = Routing(mail(REFUSED), ban, script=[both, says("I couldn't send the mail.")])
+    line = EN.say("claims.not_done", names="/mail – Only owners may send mail; ban – no such member")
+    assert said(await routing.hears("mail and ban")) == ["I couldn't send the mail.", line]
+
+
+async def test_an_effect_that_succeeds_at_the_second_attempt_counts_as_done() -> None:
+    wrong = calls(call("send_mail", text=7))
+    routing = Routing(mail("Sent."), script=[wrong, SEND, says("It is on its way!")])
+    assert said(await routing.hears("send it")) == ["Sent.", "It is on its way!"]
+
+
+async def test_a_success_with_other_values_does_not_cover_a_refused_call() -> None:
+    async def only_hello(context: MessageContext, arguments: dict[str, Any], run: Call) -> str:
+        if arguments["text"] != "hello":
+            raise REFUSED
+        return "Sent."
+
+    script = [calls(call("send_mail", text="secret")), SEND, says("It is on its way!")]
+    heard = said(await Routing(mail(None, does=only_hello), script=script).hears("send both"))
+    assert heard[-1] == f"{NOT_DONE}\n{EN.say('claims.done', names='/mail')}"
+
+
+async def test_three_thousand_refused_calls_end_with_one_short_line() -> None:
+    many = calls(*(call("send_mail", f"c{number}", text=f"mail {number}") for number in range(3000)))
+    heard = said(await Routing(mail("Sent."), script=[many, says(CHEERFUL["english"])]).hears("send them all"))
+    reason = EN.say("failures.too_many_calls").rstrip(".")
+    assert heard[-1].endswith(EN.say("claims.not_done", names=f"/mail – {reason}"))
+
+
+@pytest.mark.parametrize("last", [says(""), ModelError(ErrorCode.TIMEOUT, "slow")], ids=["silent", "fails"])
+async def test_a_refused_effect_is_reported_when_the_model_says_nothing(last: Scripted) -> None:
+    both = calls(call("todo_add", "a", text="milk"), call("send_mail", "b", text="hello"))
+    script = [both, calls(call("todo_add", text="eggs")), last]
+    heard = said(await Routing(todo(), mail(REFUSED), script=script).hears("do both"))
+    assert NOT_DONE in heard[-1]
+
+
+async def test_a_refused_effect_before_a_question_is_reported_after_its_answer() -> None:
+    first = calls(call("send_mail", "a", text="hello"), call("weather", "b"))
+    heard = await after_a_question(
+        mail(REFUSED), asking(), asked="mail and weather", first=first, answer="Rome", words="It is on its way!"
+    )
+    assert heard == ["It is on its way!", NOT_DONE]
+
+
+async def test_a_call_of_a_function_that_does_not_exist_is_not_taken_for_an_effect() -> None:
+    routing = Routing(mail("Sent."), script=[calls(call("send_email", text="hello")), says("It is on its way!")])
+    line = EN.say(
+        "claims.not_done", names="send email – " + EN.say("refusals.unknown_function", name="send_email").rstrip(".")
+    )
+    assert said(await routing.hears("send it")) == ["It is on its way!", line]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Erledigt!", "Ich habe eine Erinnerung für 17 Uhr gesetzt.", "Die Nachricht wurde gesendet.", "Timer gestellt."],
+)
+async def test_a_german_claim_without_a_run_is_corrected(words: str) -> None:
+    assert said(await Routing(remind(), script=[says(words)] * 2).hears("erinnere mich")) == [NOTHING]
