@@ -182,7 +182,8 @@ class FunctionCallLLM:
                 if claims and not last and _may_be_doubted(turn, progress):
                     progress.doubt(answer.text)
                     continue
-                return progress.done(turn, _true(answer.text, turn, progress, claims))
+                text = _true(answer.text, turn, progress, claims)
+                return progress.done(turn, text, was_false=bool(claims))
             if last:
                 return progress.gave_up(turn, _true(answer.text, turn, progress))
             progress.messages.append(_assistant_message(answer))

@@ -223,7 +223,7 @@ _OPENING_WORDS = 2
 """Maximum length of an opening such as `Okay,`, after which a sentence still begins."""
 _GAPS = lazy_pattern(r"[ \t]{2,}")
 _ADMISSION = lazy_pattern(
-    r"\b(?:could|can|did|was|were|has|have|is|are)(?:n['’]?t|\s+not)\b|\b(?:cannot|unable|fail(?:ed|s)?|refused|denied)\b|"
+    r"\b(?:could|can|did|do|does|was|were|has|have|is|are|may|wo|will)(?:n['’]?t|\s+not)\b|\bno\s+such\b|\b(?:cannot|unable|fail(?:ed|s)?|refused|denied)\b|"
     r"\bnot\s+(?:able|allowed|permitted|possible|sure)\b|\bnicht\b|fehlgeschlagen|gescheitert|verweigert|"
     r"没能|没有|无法|不能|未能|失败|不允许|没权限|被拒|不确定",
     re.IGNORECASE,

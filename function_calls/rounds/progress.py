@@ -249,6 +249,8 @@ class Progress:
     def _add_undone(
         self, call: ToolCall, spec: FunctionSpec | None, reason: str, code: ErrorCode | None = None
     ) -> None:
+        if not call.name:
+            return
         is_mistake = code is ErrorCode.NOT_FOUND or (
             code in _FAULTS_OF_THE_MODEL and code is not ErrorCode.TOO_MANY_CALLS
         )
@@ -385,10 +387,14 @@ class Progress:
         named = done_text(quiet, turn.input.profile().texts)
         return [*self.said, *([Message(named)] if named else []), *self.found]
 
-    def done(self, turn: Turn, text: str, *, direct: bool = False) -> TurnOutcome:
+    def done(self, turn: Turn, text: str, *, direct: bool = False, was_false: bool = False) -> TurnOutcome:
         """Outcome after the last answer: the model's text or the functions' messages, and a failure. `direct`: the
-        functions' messages are the answer; without any, nothing is sent unless the message answers a question."""
-        if text:
+        functions' messages are the answer; without any, nothing is sent unless the message answers a question.
+        `was_false`: the text is what remains after false claims were removed; the report follows in any case."""
+        is_reported = was_false and bool(self.undone)
+        if is_reported:
+            messages = [*self.said, *([Message(text, markdown=True)] if text else []), *self.report(turn, ())]
+        elif text:
             messages = [*self.said, Message(text, markdown=True)]
         elif direct and turn.input.answering is None:
             messages = [*self.said, *self.found]
@@ -399,9 +405,16 @@ class Progress:
             messages = [Message(self.failure or turn.input.profile().texts.say("failures.model_confused"))]
             reason = ReasonCode.REFUSED if self.error is ErrorCode.REFUSED else ReasonCode.FUNCTION_FAILED
             return sent(reason, messages, self.cause, self.error)
-        if self.went_wrong and self.failure and not text and all(one.text != self.failure for one in messages):
+        if (
+            self.went_wrong
+            and self.failure
+            and not text
+            and not is_reported
+            and all(one.text != self.failure for one in messages)
+        ):
             messages.append(Message(self.failure))
-        messages += self.report(turn, messages, text)
+        if not is_reported:
+            messages += self.report(turn, messages, text)
         if not messages and self.called and not self.handled and not turn.memory.effects:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=self.called[-1])
         if self.error is ErrorCode.REFUSED and not self.called:
@@ -424,7 +437,8 @@ class Progress:
         reason = ReasonCode.FUNCTION if self.said or self.quiet else ReasonCode.MODEL_FAILED
         last = Message(words, markdown=bool(text))
         messages = self.chat_messages(turn) if self.said or self.quiet else _as_one([*self.found, last])
-        messages += self.report(turn, messages, text)
+        if text or self.said or self.quiet:
+            messages += self.report(turn, messages, text)
         return sent(reason, messages, ", ".join(self.called), self.error)
 
     def model_failed(self, turn: Turn, error: ModelError, *, was_notified: bool = False) -> TurnOutcome:
@@ -477,8 +491,10 @@ def _key(call: ToolCall) -> Signature:
 def _described(one: Undone, turn: Turn) -> str:
     """Function of the call and, if the outcome is known, the first line of the reason."""
     spec = turn.input.functions.find(one.function)
-    name = plain_name(one.function) if spec is None else spoken_name(spec, turn.input.profile().texts.language)
     reason = one.reason.strip().split("\n")[0][:_LONGEST_REASON].rstrip(".。!！ ")
+    if spec is None:
+        return reason or plain_name(one.function)
+    name = spoken_name(spec, turn.input.profile().texts.language)
     return name if one.is_unknown or not reason else f"{name} – {reason}"
 
 
