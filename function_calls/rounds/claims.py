@@ -37,8 +37,9 @@ _TALKED = _any("""
     considered converted corrected counted covered described designed detailed developed discussed enjoyed estimated
     explained explored fetched found gathered guessed heard helped identified included interpreted kept known learned
     liked listed located looked loved meant mentioned misunderstood needed noticed outlined picked provided ranked read
-    received retrieved double-checked rephrased reviewed rewritten searched seen shortened shown simplified sorted suggested summarized
-    summarised talked thought trained translated tried understood used verified walked wanted wondered worked
+    received retrieved double-checked rephrased reviewed rewritten searched seen shortened shown simplified sorted
+    suggested summarized summarised talked thought trained translated tried understood used verified walked
+    wanted wondered worked
     """)
 """Verbs of looking up, thinking and writing, which models do without a function."""
 _PARTICIPLE = (
@@ -49,10 +50,10 @@ _ADVERBS = r"(?:(?:now|just|already|also|all|both|then|\w+ly|gone ahead and|gone
 _PROMISED = _any("remind notify ping alert wake email text remember")
 
 _TALKED_GERMAN = _any("""
-    analysiert beantwortet bekommen berechnet beschrieben besprochen ergänzt entwickelt erfahren erhalten erkannt erklärt
-    erwähnt gedacht gefragt gefunden gehört gelernt gelesen gemeint gern gerechnet gesagt gesehen gesucht geschaut
-    getan gewesen gewusst gut nachgeschaut nachgesehen trainiert verglichen verstanden versucht verwendet vergessen
-    überlegt überprüft übersetzt umgerechnet zusammengefasst angesehen aufgelistet herausgefunden
+    analysiert beantwortet bekommen berechnet beschrieben besprochen ergänzt entwickelt erfahren erhalten erkannt
+    erklärt erwähnt gedacht gefragt gefunden gehört gelernt gelesen gemeint gern gerechnet gesagt gesehen gesucht
+    geschaut getan gewesen gewusst gut nachgeschaut nachgesehen trainiert verglichen verstanden versucht verwendet
+    vergessen überlegt überprüft übersetzt umgerechnet zusammengefasst angesehen aufgelistet herausgefunden
     """)
 _PARTICIPLE_GERMAN = (
     rf"(?P<verb>(?!(?:{_TALKED_GERMAN})\b)"

@@ -20,7 +20,15 @@ from function_calls.result import result_from_json, result_to_json
 from function_calls.rounds.claims import Act, acts_from_json, acts_to_json, admits, nested_acts
 from function_calls.rounds.conversation import doubt_message, fenced, result_text
 from function_calls.schema.commands import done_text, plain_name, spoken_name
-from function_calls.spec import TAINTING, ArgumentQuestion, FunctionResult, FunctionSpec, Message, Question
+from function_calls.spec import (
+    TAINTING,
+    ArgumentQuestion,
+    FunctionError,
+    FunctionResult,
+    FunctionSpec,
+    Message,
+    Question,
+)
 from function_calls.turn import Continuation, Turn
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
 from services.refs import Effect, ErrorCode, JsonObject, ReasonCode
@@ -212,20 +220,7 @@ class Progress:
             text = fenced(text, spec.name)
         self.messages.append(ModelMessage("tool", text, call_id=call.id))
         if result.error is not None:
-            self.went_wrong = True
-            code = result.error.code
-            if code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS):
-                code = ErrorCode.SCHEMA_MISMATCH
-            self.cause = self.cause if self.error else (code.value if spec is None else cause(result, spec))
-            if spec is not None and FAILURE_ID in result.metadata:
-                self.failed[spec.name] = str(result.metadata[FAILURE_ID])
-            self.error = self.error or code
-            self.failure = result.error.text if spec is not None and call.fault is None else ""
-            if _may_have_happened(result):
-                self.said += result.for_chat()
-            if not is_read:
-                self._add_undone(call, spec, result.error.text, code)
-            return code in _FAULTS_OF_THE_MODEL
+            return self._note_error(call, spec, result, result.error)
         if spec is None or spec is FIND_FUNCTIONS or result.metadata is REPEATED_RESULT:
             return False
         if result.question is not None:
@@ -245,6 +240,25 @@ class Progress:
         self.handled = self.handled or result.handled
         (self.found if is_read else self.said).extend(messages)
         return False
+
+    def _note_error(
+        self, call: ToolCall, spec: FunctionSpec | None, result: FunctionResult, error: FunctionError
+    ) -> bool:
+        """Record a failed call. Returns True if the call itself was invalid."""
+        self.went_wrong = True
+        code = error.code
+        if code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS):
+            code = ErrorCode.SCHEMA_MISMATCH
+        self.cause = self.cause if self.error else (code.value if spec is None else cause(result, spec))
+        if spec is not None and FAILURE_ID in result.metadata:
+            self.failed[spec.name] = str(result.metadata[FAILURE_ID])
+        self.error = self.error or code
+        self.failure = error.text if spec is not None and call.fault is None else ""
+        if _may_have_happened(result):
+            self.said += result.for_chat()
+        if spec is None or spec.execution.effect is not Effect.READ:
+            self._add_undone(call, spec, error.text, code)
+        return code in _FAULTS_OF_THE_MODEL
 
     def _add_undone(
         self, call: ToolCall, spec: FunctionSpec | None, reason: str, code: ErrorCode | None = None

@@ -19,9 +19,8 @@ from services.refs import ErrorCode
 from tests.fakes.builders import a_message
 from tests.fakes.functions import Recorder
 from tests.fakes.model import Scripted, call, calls, says
-from tests.fakes.wired_model import a_group
+from tests.fakes.wired_model import a_group, not_over
 from tests.fakes.wired_model import each_protocol as each_protocol
-from tests.fakes.wired_model import not_over
 from tests.function_calls.routing import Routing, said
 
 pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
