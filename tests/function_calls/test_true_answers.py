@@ -353,6 +353,7 @@ async def test_a_success_with_other_values_does_not_cover_a_refused_call() -> No
     assert heard[-1] == f"{NOT_DONE}\n{EN.say('claims.done', names='/mail')}"
 
 
+@not_over("xml_text", because="an answer of that many elements is not read")
 async def test_three_thousand_refused_calls_end_with_one_short_line() -> None:
     many = calls(*(call("send_mail", f"c{number}", text=f"mail {number}") for number in range(3000)))
     heard = said(await Routing(mail("Sent."), script=[many, says(CHEERFUL["english"])]).hears("send them all"))
