@@ -58,7 +58,7 @@ class Closable(Protocol):
     """A service that holds resources."""
 
     async def close(self) -> None:
-        """Release them."""
+        """Release the resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ class Daemon:
     services: Sequence[Closable]
 
     async def start(self) -> None:
-        """Load the stored state and resume what an earlier process left unfinished. Raises DefinitionError for
-        functions given in code that cannot be used."""
+        """Load the stored state and resume what an earlier process left unfinished. Raises StoreError, and
+        DefinitionError for functions given in code that cannot be used."""
         newest = [row["id"] for row in await self.store.read(newest_ids()) if row["id"] is not None]
         self.ids.advance_past(max(newest, default=0))
         await self.functions.start()
@@ -159,7 +159,8 @@ class Daemon:
         await self.store.close()
 
     def ticker(self) -> Ticker:
-        """The periodic tasks of the daemon."""
+        """A ticker with the periodic tasks of the daemon, not yet started: deletion, backups, checks, timers, schedules
+        and notes."""
         ticker = Ticker()
         ticker.every(_FORGET_SECONDS, "delete old rows", self.housekeeping.forget, first_seconds=_FIRST_FORGET_SECONDS)
         ticker.every(_BACKUPS_SECONDS, "back up", self.backups.keep_up, first_seconds=_FIRST_BACKUP_SECONDS)

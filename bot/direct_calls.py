@@ -365,7 +365,8 @@ class DirectCalls:
 
 
 def stopped(spec: FunctionSpec, texts: Phrases) -> FunctionResult:
-    """The result of a cancelled run, for a caller who still waits for it."""
+    """The result of a cancelled run, for a caller who still waits for it: CANCELLED, or an unknown outcome if the
+    function must run only once."""
     if spec.execution.effect is Effect.ONCE:
         return unknown(spec, texts)
     return FunctionResult.fail(ErrorCode.CANCELLED, texts.say("stop.stopped"))

@@ -176,7 +176,7 @@ class Housekeeping:
 
     async def _repeat(self, batch: Write) -> None:
         """Commit `batch` until it is not full. Pause between batches for as long as a batch takes, and checkpoint the
-        write-ahead log in another thread, because a commit that has to do it is slow."""
+        write-ahead log in another thread, because a commit that has to do it is slow. Raises StoreError."""
         count, rows = 0, BATCH_ROWS
         while rows == BATCH_ROWS:
             began = self._clock.monotonic()
@@ -192,7 +192,7 @@ class Housekeeping:
 
     async def _oldest_id(self) -> int:
         """The id before which rows are old enough. Ids contain their time. If the clock was ahead once, later ids are
-        ahead too, because ids only rise; then the age comes from the inbox."""
+        ahead too, because ids only rise; then the age comes from the inbox. Raises StoreError."""
         now_ms = self._clock.now_ms()
         before_ms = now_ms - self._days * _DAY_MS
         ahead = await self._store.read(inbox.newest_received(first_id_at(now_ms + _DAY_MS), before_ms))
@@ -200,7 +200,8 @@ class Housekeeping:
         return first_id_at(before_ms) if newest is None else newest + 1
 
     async def expire_questions(self) -> None:
-        """Close expired questions, resume the runs that asked them, and send notices on approvals that nobody gave."""
+        """Close expired questions, resume the runs that asked them, and send notices on approvals that nobody gave.
+        Raises StoreError."""
         writes, approvals = self._questions.expire()
         if writes:
             notices = [await self._not_allowed(one, others_wait=len(approvals) > 1) for one in approvals]
@@ -211,7 +212,8 @@ class Housekeeping:
             await self._expiry.end(unanswered)
 
     async def _not_allowed(self, question: OpenQuestion, *, others_wait: bool) -> tuple[Write, OutboundMessage]:
-        """The notice that an approval was not given in time; it disables the choices of the question."""
+        """The write and the notice that an approval was not given in time, which disables the choices of the question.
+        Raises ValueError for a question that is no approval."""
         terms = question.terms
         if terms is None:
             raise ValueError("only a question for a yes has been waited for by a chat")
@@ -223,7 +225,7 @@ class Housekeeping:
         return self._notices.notice(asker.chat, text, asker.sender.ref if asker.private else None, closes=closes)
 
     async def notice_changes(self) -> None:
-        """Reload what another process has changed."""
+        """Reload what another process has changed, by the change counters in the store. Raises StoreError."""
         counters = {row["name"]: row["count"] for row in await self._store.read(changes.counters())}
         if any(counters.get(name) != self._counters.get(name) for name in _OF_CHATS):
             await self._chats.load(self._store)
@@ -234,7 +236,7 @@ class Housekeeping:
 
 
 def backups_of(settings: Settings) -> Path:
-    """The folder of backups."""
+    """The folder of backups, `backups` in the home of the settings; it may not exist."""
     return Path(settings.home) / "backups"
 
 

@@ -35,7 +35,7 @@ BuildRouter = Callable[[Settings, Filters], FunctionCallRouter]
 
 
 def chats_live(live: LiveSettings, chats: Chats) -> None:
-    """Chats, bots, roles and permissions."""
+    """Register the live settings of chats, bots, roles and permissions."""
     sections = ("language", "timezone", "rollout", "bots", "functions", "chats", "members", "schedules")
 
     def depends_on(settings: Settings) -> object:
@@ -46,7 +46,7 @@ def chats_live(live: LiveSettings, chats: Chats) -> None:
 
 
 def consent_live(live: LiveSettings, approvals: Approvals, questions: OpenQuestions) -> None:
-    """Required approvals, and expiry of questions."""
+    """Register the live settings of required approvals, and of the expiry of questions."""
 
     def prepare(fresh: Settings) -> Use:
         def use() -> None:
@@ -59,7 +59,7 @@ def consent_live(live: LiveSettings, approvals: Approvals, questions: OpenQuesti
 
 
 def budgets_live(live: LiveSettings, requests: RequestBudgets, units: FunctionBudgets) -> None:
-    """Daily budgets."""
+    """Register the live settings of daily budgets."""
 
     def prepare(fresh: Settings) -> Use:
         def use() -> None:
@@ -72,7 +72,7 @@ def budgets_live(live: LiveSettings, requests: RequestBudgets, units: FunctionBu
 
 
 def processes_live(live: LiveSettings, services: Mapping[type, object]) -> None:
-    """Sandbox, shell and workspaces."""
+    """Register the live settings of the sandbox, the shell and the workspaces in `services`."""
     sandbox, shell = cast(Sandbox, services[Sandbox]), cast(Shell, services[Shell])
     workspaces = cast(Workspaces, services[Workspaces])
 
@@ -88,7 +88,7 @@ def processes_live(live: LiveSettings, services: Mapping[type, object]) -> None:
 
 
 def limits_live(live: LiveSettings, engine: EmbeddedEngine, intake: Intake, schedules: Schedules) -> None:
-    """Queue and schedule limits."""
+    """Register the live settings of queue and schedule limits."""
 
     def prepare(fresh: Settings) -> Use:
         def use() -> None:
@@ -110,7 +110,8 @@ def turns_live(
     turns: Turns,
     summaries: Summaries,
 ) -> None:
-    """Router, filters and summaries. Filters around runs apply to running turns too; everything else to new turns."""
+    """Register the live settings of the router, filters and summaries. Filters around runs apply to running turns too;
+    everything else to new turns."""
 
     def prepare(fresh: Settings) -> Use:
         filters = filters_of(fresh)
@@ -139,7 +140,7 @@ def turns_live(
 def models_live(
     live: LiveSettings, current: CurrentModel, model_of: Callable[[Settings], ChatModel], outages: Outages
 ) -> None:
-    """Chat models and failover."""
+    """Register the live settings of chat models and failover; `model_of` builds the new model."""
 
     def prepare(fresh: Settings) -> Use:
         model = model_of(fresh)
@@ -156,7 +157,7 @@ def models_live(
 def sources_live(
     live: LiveSettings, functions: FunctionSources, configured_sources: Callable[[Settings], list[ConfiguredSource]]
 ) -> None:
-    """Function sources."""
+    """Register the live settings of function sources; only changed sources restart."""
     live.register(
         *SECTIONS, prepare=lambda fresh: partial(functions.use, configured_sources(fresh)), depends_on=made_of
     )

@@ -202,7 +202,8 @@ class Group:
         await self.daemon.store.close()
 
     def message(self, who: str, text: str, **facts: Any) -> MessageContext:
-        """The event of `who` sending `text`, as a platform reports it."""
+        """The event of `who` sending `text`, as a platform reports it. `facts` are fields of MessageContext or `id`,
+        `role`, `is_bot`, `revision` and `reply_to_bot`; a `role` is also recorded by the platform."""
         parsed = mention_parser(["Rollcall"])(text)
         chat = facts.pop("chat", self.chat)
         kind = facts.pop("kind", Kind.MESSAGE)

@@ -27,7 +27,7 @@ from bot.intake.gate import ApprovalOutcomes
 from bot.intake.intake import Intake
 from bot.intake.notices import BotLoopLimit, Notices
 from bot.live.operator_notices import DeadLetters, OperatorNotices
-from bot.live.settings import LiveSettings, Reload, secrets_of
+from bot.live.settings import LiveSettings, Reload, environment_secrets, secrets_of
 from bot.overrides import Overrides
 from bot.platforms.base import ChatPlatform, Linked
 from bot.reconfiguration import (
@@ -107,7 +107,7 @@ from services.web.search import WebSearch
 
 
 def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, notices: Notices) -> None:
-    """Metrics on queue lengths and dropped messages."""
+    """Register metrics on queue lengths and dropped messages."""
     metrics.gauge("rollcall_turns_waiting", "Turns that wait", lambda: engine.waiting)
     metrics.gauge("rollcall_turns_running", "Turns that run", lambda: engine.running)
     metrics.gauge(
@@ -120,7 +120,7 @@ def show_turns(metrics: Metrics, engine: EmbeddedEngine, delivery: Delivery, not
 
 
 def show_dead_letters(metrics: Metrics, dead: DeadLetters) -> None:
-    """Metrics on dead letters."""
+    """Register metrics on dead letters, by kind."""
     metrics.gauges(
         "rollcall_dead_letters",
         "Dead letters that can be retried",
@@ -130,7 +130,7 @@ def show_dead_letters(metrics: Metrics, dead: DeadLetters) -> None:
 
 
 def show_store(metrics: Metrics, store: Store) -> None:
-    """Metrics on whether the database is writable, and when its last full check passed."""
+    """Register metrics on whether the database is writable, and when its last full check passed."""
     metrics.gauge("rollcall_store_usable", "1: the database can be written", lambda: store.health().problem is None)
     metrics.gauge(
         "rollcall_store_checked_timestamp_seconds",
@@ -140,7 +140,7 @@ def show_store(metrics: Metrics, store: Store) -> None:
 
 
 def show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
-    """Metrics on the connections of linked networks."""
+    """Register metrics on the connections of linked networks, if there are any."""
     linked = {f"{one.name}:{one.account}": one for one in platforms if isinstance(one, Linked)}
     if not linked:
         return
@@ -159,32 +159,32 @@ def show_links(metrics: Metrics, platforms: Sequence[ChatPlatform]) -> None:
 
 
 def show_faults(metrics: Metrics, functions: FunctionSources, reload: Reload) -> None:
-    """Metrics on errors in function files and the settings file."""
+    """Register metrics on errors in function files and the settings file."""
     metrics.gauge("rollcall_functions_unusable", "Problems in function files", lambda: len(functions.faults))
     metrics.gauge("rollcall_settings_faulty", "Problems in the settings file", lambda: len(reload.faults))
 
 
 def show_backups(metrics: Metrics, backups: Backups) -> None:
-    """Metric on the age of the newest backup, if backups are scheduled."""
+    """Register a metric on the age of the newest backup, if backups are scheduled."""
     if backups.are_scheduled:
         metrics.gauge("rollcall_backup_age_seconds", "Time since the newest backup", backups.age_seconds)
 
 
 def show_timers(metrics: Metrics, timers: Timers) -> None:
-    """Metrics on due timers and their outcomes."""
+    """Register metrics on due timers and their outcomes."""
     metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
     metrics.gauge("rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding)
     metrics.counter("rollcall_timers_fired", "Due timer occurrences", "outcome", lambda: timers.outcomes)
 
 
 def show_shadow(metrics: Metrics, shadow: Shadow) -> None:
-    """Metrics on requests that the shadow model did not get."""
+    """Register metrics on requests that the shadow model did not get."""
     dropped = shadow.dropped
     metrics.counter("rollcall_shadow_dropped", "Requests that the shadow model did not get", "reason", lambda: dropped)
 
 
 def show_models(metrics: Metrics, model: CurrentModel) -> None:
-    """Metrics on model failures."""
+    """Register metrics on model failures and pauses, by model."""
     metrics.gauges(
         "rollcall_model_left_alone_seconds",
         "Remaining pause of a model after failures, in seconds",
@@ -224,7 +224,7 @@ class Base:
 
 
 def base_of(settings: Settings, store: Store, ids: Ids, texts: Texts, overrides: Overrides) -> Base:
-    """The base parts, on `store` and with the overrides in `overrides`."""
+    """Build the base parts, on `store` and with `overrides`; nothing is loaded yet."""
     return Base(
         settings=settings,
         overrides=overrides,
@@ -237,7 +237,7 @@ def base_of(settings: Settings, store: Store, ids: Ids, texts: Texts, overrides:
         faults=overrides.faults,
         chats=Chats(settings, texts),
         registry=FunctionRegistry(),
-        redact=Redactor(secrets_of(settings)),
+        redact=Redactor([*secrets_of(settings), *environment_secrets()]),
         metrics=Metrics(),
         call_log=_lines(settings, "function_calls.jsonl"),
         model_log=_lines(settings, "model_requests.jsonl"),
@@ -265,7 +265,7 @@ class Consent:
 
 
 def consent_of(base: Base) -> Consent:
-    """Without stored questions and grants, which are loaded at the start."""
+    """Build the questions, grants and approvals, without stored ones, which are loaded at the start."""
     settings, store, clock = base.settings, base.store, base.clock
     questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
     grants = Grants(store, clock, base.ids)
@@ -294,7 +294,7 @@ def models_of(base: Base) -> Models:
     """The model of the overrides, else of the settings. Raises DefinitionError for a custom model that cannot be
     found."""
     settings, clock, deadlines = base.settings, base.clock, base.deadlines
-    current = CurrentModel(base.overrides.model or model_of(settings, base.texts, clock, deadlines))
+    current = CurrentModel(base.overrides.model or model_of(settings, base.texts, clock, deadlines), base.redact.known)
     requests = RequestBudgets(settings.budgets, base.store, clock)
     # The offline model writes no text.
     paid = PaidRequests(current, requests, can_write=lambda: current.can_write)
@@ -319,7 +319,7 @@ class Planning:
 
 
 def planning_of(base: Base) -> Planning:
-    """Planning on the timetable of the store."""
+    """Build the planning on the timetable of the store: WhenReader, Schedules and ScheduleCheck."""
     settings, store, clock, ids = base.settings, base.store, base.clock, base.ids
     timetable = Timetable(store, clock, ids)
     reader = WhenReader(Times(), time.fromisoformat(settings.reminders.default_time))
@@ -353,7 +353,7 @@ class FunctionServices:
 
 
 def function_services_of(base: Base, consent: Consent, models: Models, planning: Planning) -> FunctionServices:
-    """One shared instance per service."""
+    """Build the services of functions and scripts, one shared instance each, by type."""
     settings, overrides, store, ids, clock = base.settings, base.overrides, base.store, base.ids, base.clock
     chats, deadlines = base.chats, base.deadlines
     actions, members = EngineActions(store, consent.questions), PlatformMembers(store, chats, deadlines, clock)
@@ -472,7 +472,7 @@ class Sending:
 
 
 def sending_of(base: Base, platforms: Sequence[ChatPlatform]) -> Sending:
-    """The delivery over `platforms`."""
+    """Build the delivery over `platforms`, and the notices that use it."""
     settings, chats, clock = base.settings, base.chats, base.clock
 
     def late(chat: ChatRef, due: Due) -> str:
@@ -492,6 +492,7 @@ def sending_of(base: Base, platforms: Sequence[ChatPlatform]) -> Sending:
         late=late,
         dropped=lambda chat, lines: chats.profile(chat).texts.say("delivery.dropped", count=f"{lines:,}"),
         lead=base.overrides.lead,
+        hide=base.redact.known,
     )
     return Sending(delivery, Notices(base.store, delivery, chats, clock, base.ids, base.epoch))
 
@@ -561,7 +562,7 @@ def running_of(
     sending: Sending,
     routing: Routing,
 ) -> Running:
-    """From the settings at the start; nothing runs yet."""
+    """Build the turns and their engine from the settings at the start; nothing runs yet."""
     settings = base.settings
     summaries = Summaries(base.store, models.paid, settings.router, settings.memory, base.clock)
     closing = Closing(
@@ -623,7 +624,7 @@ class Receiving:
 
 
 def receiving_of(base: Base, consent: Consent, planning: Planning, sending: Sending, running: Running) -> Receiving:
-    """Nothing is received yet."""
+    """Build the intake and the timers; nothing is received yet."""
     settings, delivery = base.settings, sending.delivery
     intake = Intake(
         store=base.store,
@@ -669,7 +670,8 @@ class Reloading:
 
 
 def reloading_of(base: Base, loading: FunctionLoading, sending: Sending) -> Reloading:
-    """Watches settings, functions, names and backups for problems."""
+    """Build the reloading of settings, with the notices to operators on problems of settings, functions, names and
+    backups."""
     settings, overrides, registry = base.settings, base.overrides, base.registry
     live = LiveSettings(settings)
     reload = Reload(live, overrides.read_settings, base.faults)
@@ -712,7 +714,7 @@ def periodic_tasks_of(
     receiving: Receiving,
     reloading: Reloading,
 ) -> PeriodicTasks:
-    """From the settings at the start."""
+    """Build the periodic tasks from the settings at the start; nothing runs yet."""
     chats, clock, functions, scripts = base.chats, base.clock, base.registry.of, function_services.scripts
     plans = SchedulePlans(chats, planning.schedule_check, planning.reader, clock, base.texts.of("en"))
     delivery, intake = sending.delivery, receiving.intake
@@ -846,7 +848,7 @@ def _register_metrics(
     periodic: PeriodicTasks,
     platforms: Sequence[ChatPlatform],
 ) -> None:
-    """Register the metrics of all parts."""
+    """Register the metrics of all parts; those of the shadow only if it is configured."""
     metrics = base.metrics
     show_turns(metrics, running.engine, sending.delivery, sending.notices)
     show_dead_letters(metrics, periodic.dead_letters)

@@ -41,7 +41,7 @@ class ResolvedFunction:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedChat:
-    """Effective settings of one chat."""
+    """Effective settings of one chat, as returned by `chat_settings`."""
 
     key: str
     """`platform:account:native`."""
@@ -69,7 +69,7 @@ class ResolvedChat:
 
 
 def is_allowed(settings: Settings, chat_key: str) -> str | None:
-    """The pattern of `chats.allow` that includes the chat, or None."""
+    """The first pattern of `chats.allow` that includes the chat; None if the chat is not allowed."""
     return next((pattern for pattern in settings.chats.allow if matches(pattern, chat_key)), None)
 
 
@@ -112,8 +112,9 @@ def _is_good(name: str, text: str) -> bool:
 
 
 def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) -> ResolvedChat:
-    """Effective settings of the chat `chat_key`. `stored`: its own settings by name, as text (`on` or `off` for
-    `functions_on`). The time grows with the settings: call it once per turn."""
+    """Effective settings of the chat `chat_key`, with the layer of each value. Invalid stored settings are ignored and
+    listed; raises nothing for them. `stored`: its own settings by name, as text (`on` or `off` for `functions_on`). The
+    time grows with the settings: call it once per turn."""
     ignored = {name: why for name, text in stored.items() if (why := why_ignored(settings, name, text))}
     own = {name: text for name, text in stored.items() if name not in ignored}
     entries = _entries(settings, chat_key)
@@ -150,7 +151,7 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
 
 
 def _bots_of_programs(settings: Settings, chat_key: str) -> list[tuple[str, str | None]]:
-    """The bot of an MCP client that has its own chat."""
+    """The bot of each MCP client that has its own chat `chat_key`, with its settings key; empty for other chats."""
     if not chat_key.startswith(f"{PLATFORM}:"):
         return []
     return [
@@ -184,7 +185,7 @@ def _functions_on(
 
 
 def _functions(settings: Settings, bot_key: str, entries: _Entries) -> dict[str, ResolvedFunction]:
-    """Settings of all functions in any layer: chat before bot before all chats."""
+    """Settings by name of all functions that any layer mentions: chat before bot before all chats."""
     layers: list[tuple[str, FunctionsSettings]] = [
         *((f"{at}.functions", entry.functions) for at, entry in entries),
         (f"bots.{bot_key}.functions", settings.bots[bot_key].functions),
@@ -213,7 +214,8 @@ def _function(entries: Sequence[tuple[str, FunctionSettings]]) -> ResolvedFuncti
 
 
 def _entries(settings: Settings, chat_key: str) -> _Entries:
-    """Entries for the chat, most specific first."""
+    """Entries of `chats.settings` that match the chat, most specific first: the exact key, then patterns with more
+    characters other than `*`."""
     fitting = [pattern for pattern in settings.chats.settings if matches(pattern, chat_key)]
     fitting.sort(key=lambda pattern: (pattern != chat_key, pattern.count("*") - len(pattern)))
     return [(f"chats.settings.{pattern}", settings.chats.settings[pattern]) for pattern in fitting]

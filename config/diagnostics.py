@@ -56,7 +56,8 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. An error makes the file unusable; with a warning the file works, but perhaps not as intended."""
+    """One finding in a file. An error makes the file unusable; with a warning the file works, but perhaps not as
+    intended."""
 
     file: str
     line: int
@@ -79,7 +80,7 @@ class Diagnostic:
 
 
 class Diagnostics(list[Diagnostic]):
-    """Findings of one check; sorted by `in_order`."""
+    """List of the findings of one check, in any order; `in_order` sorts them."""
 
     @property
     def errors(self) -> list[Diagnostic]:

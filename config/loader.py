@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from pydantic import ValidationError
 
 from config.chat_settings import is_allowed, matches
-from config.diagnostics import Code, Diagnostics, Position, did_you_mean
+from config.diagnostics import Code, Diagnostic, Diagnostics, Position, did_you_mean
+from config.sections.irc import is_loopback
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
 from config.wording import diagnostic_of, dotted
@@ -24,9 +28,13 @@ _UNIQUE: tuple[tuple[Location, str], ...] = (
     (("mcp", "serve", "clients"), "name"),
 )
 
+_ENCRYPTED = {"require", "verify-ca", "verify-full", "true"}
+"""Values of a PostgreSQL URL's `sslmode` that require TLS."""
+
 
 def check_consistency(document: YamlDocument) -> None:
-    """Add errors to `document` for settings that contradict each other."""
+    """Add errors to `document` for settings that contradict each other or name unknown bots, models or chats. Needs no
+    valid document."""
     _ambiguous_keys(document)
     _duplicate_names(document)
     _unknown_bots(document)
@@ -46,6 +54,7 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
     _page_without_other_machines(settings, document)
     _ineffective_limits(settings, document)
     _suspicious_irc(settings, document)
+    _secrets_in_clear(settings, document)
     _schedules_for_unserved_chats(settings, document)
     _programs_for_unserved_chats(settings, document)
     _duplicate_plugins(settings, document)
@@ -87,6 +96,29 @@ def _ineffective_limits(settings: Settings, document: YamlDocument) -> None:
             message = f"failover.{shorter} is longer than failover.{longer}, which applies first"
             at = document.value_at(("failover", shorter))
             document.add_diagnostic(at, Code.HAS_NO_EFFECT, message, "warning")
+
+
+def _secrets_in_clear(settings: Settings, document: YamlDocument) -> None:
+    """Addresses of other machines without TLS, to which the bot sends keys, passwords or messages."""
+    places: list[tuple[Location, str]] = [
+        *((("models", index, "base_url"), model.base_url) for index, model in enumerate(settings.models)),
+        *((("mcp", "servers", index, "url"), server.url) for index, server in enumerate(settings.mcp.servers)),
+        *((("platforms", "web", "public_url"), url) for url in settings.platforms.web.public_url),
+    ]
+    for location, url in places:
+        address = urlsplit(url)
+        if address.scheme == "http" and not is_loopback(address.hostname or ""):
+            message = f"{dotted(location)} is http, so others on the network can read keys and messages; use https"
+            document.add_diagnostic(document.value_at(location), Code.SECRET_IN_CLEAR, message, "warning")
+    store = urlsplit(settings.store.url.get_secret_value())
+    query = parse_qs(store.query)
+    modes = {*query.get("sslmode", ()), *query.get("ssl", ())}
+    host = store.hostname or query.get("host", [""])[0]
+    is_remote = bool(host) and not host.startswith("/") and not is_loopback(host)
+    if store.scheme.startswith("postgres") and is_remote and modes.isdisjoint(_ENCRYPTED):
+        location = ("store", "url")
+        message = "store.url does not require TLS for the password and data; add ?sslmode=verify-full"
+        document.add_diagnostic(document.value_at(location), Code.SECRET_IN_CLEAR, message, "warning")
 
 
 def _suspicious_irc(settings: Settings, document: YamlDocument) -> None:
@@ -283,7 +315,8 @@ class SettingsInvalid(Exception):
 
 
 def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
-    """Load the settings in the file `path`, with references filled from `environment`. Raises SettingsInvalid."""
+    """Load the settings in the file `path`, with references filled from `environment`. Raises SettingsInvalid with all
+    findings if there is an error; warnings are dropped."""
     settings, diagnostics = check_settings(path, environment)
     if settings is None:
         raise SettingsInvalid(diagnostics)
@@ -291,7 +324,8 @@ def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
 
 
 def check_settings(path: Path, environment: Mapping[str, str]) -> tuple[Settings | None, Diagnostics]:
-    """The settings in the file `path`, or None if it has errors; and all errors and warnings."""
+    """The settings in the file `path`, or None if it has errors; and all errors and warnings, sorted. Raises nothing
+    for an unreadable file."""
     document = read_yaml_file(path)
     if not isinstance(document.value, dict):
         if document.value is not None:
@@ -299,10 +333,11 @@ def check_settings(path: Path, environment: Mapping[str, str]) -> tuple[Settings
         elif not document.faults:
             document.add_diagnostic(Position(1, 1), Code.NOT_A_MAPPING, "is empty")
         return None, document.faults.in_order()
+    own = frozenset(document.value)
     document.value = {**ENVIRONMENT_DEFAULTS, **document.value}
     fill_references(document, environment)
     check_consistency(document)
-    settings = _validated(document, _folder_of(path))
+    settings = _validated(document, _folder_of(path), own)
     if settings is not None:
         warn_of_surprises(settings, document)
     diagnostics = _without_misreadings(document.faults).in_order()
@@ -314,20 +349,39 @@ def _folder_of(path: Path) -> Path:
     return path.absolute().parent
 
 
-def _validated(document: YamlDocument, folder: Path) -> Settings | None:
+def _validated(document: YamlDocument, folder: Path, own: Collection[str]) -> Settings | None:
+    """The settings; None after adding a diagnostic for each error. `own`: the sections that the file has; an error in
+    another one names the environment variable that it comes from."""
     try:
         return Settings.model_validate(document.value, context=folder)
     except ValidationError as error:
         document.faults.extend(
-            diagnostic_of(document, details)
+            _with_variable(diagnostic_of(document, details), details["loc"], own)
             for details in error.errors(include_url=False)
             if not document.is_unknown(details["loc"])
         )
         return None
 
 
+def _with_variable(found: Diagnostic, location: Sequence[int | str], own: Collection[str]) -> Diagnostic:
+    """`found`, with the environment variable that the value comes from if the file does not have it."""
+    if not location or location[0] in own:
+        return found
+    value: Any = ENVIRONMENT_DEFAULTS
+    try:
+        for step in location:
+            value = value[step]
+    except (LookupError, TypeError):
+        return found
+    variable = re.match(r"\$\{(\w+)", value) if isinstance(value, str) else None
+    if variable is None:
+        return found
+    return replace(found, message=f"{found.message}; it comes from the environment variable {variable[1]}")
+
+
 def _without_misreadings(faults: Diagnostics) -> Diagnostics:
-    """Report only a wrong version: other findings may be valid in the release that the file is for."""
+    """Only the fault of a wrong version if there is one, else all faults: other findings may be valid in the release
+    that the file is for."""
     return Diagnostics(fault for fault in faults if fault.code == Code.WRONG_VERSION) or faults
 
 
@@ -358,8 +412,8 @@ def usable_part(path: Path, environment: Mapping[str, str]) -> Settings | None:
 
 
 def _take_out(rest: dict[str, Any], place: Sequence[int | str]) -> None:
-    """Delete the value at `place`, or the nearest existing container. A list is deleted as a whole, because deleting an
-    item would shift the positions after it."""
+    """Delete the value at `place` from `rest`, or the nearest existing container. A list is deleted as a whole, because
+    deleting an item would shift the positions after it."""
     held, key = rest, place[0]
     inner: Any = rest
     for one in place:

@@ -30,7 +30,8 @@ from config.diagnostics import did_you_mean
 
 
 def attribute_docs(cls: type) -> dict[str, str]:
-    """Docstrings of the annotated attributes of `cls` and its bases, by attribute name. Parses the source files."""
+    """Docstrings of the annotated attributes of `cls` and its bases, by attribute name. Parses the source files, so it
+    is slow. Attributes without a docstring are missing."""
     found: dict[str, str] = {}
     for one in reversed(cls.__mro__):
         # Base classes from other top-level packages are not parsed.
@@ -123,8 +124,8 @@ def is_timezone(text: str) -> bool:
 
 
 def host_and_port(text: str) -> tuple[str, int | None] | None:
-    """Host and port of `host` or `host:port`, the host in lower case and an IPv6 address in brackets; None for any
-    other text."""
+    """Host and port of `host` or `host:port`, the host in lower case and an IPv6 address in brackets; the port is None
+    if missing. None for any other text."""
     found = _AUTHORITY.fullmatch(text.lower()) if text.isascii() else None
     if found is None:
         return None
@@ -140,7 +141,7 @@ def host_and_port(text: str) -> tuple[str, int | None] | None:
 
 
 def roles_from(least: RoleName) -> tuple[RoleName, ...]:
-    """`least` and all higher roles."""
+    """`least` and all higher roles, weakest first."""
     return ROLE_NAMES[ROLE_NAMES.index(least) :]
 
 
@@ -157,7 +158,7 @@ def _timezone(text: str) -> str:
 
 
 def _zone_like(text: str) -> str:
-    """Suffix of a message that suggests a time zone for a misspelt zone or city."""
+    """Suffix of a message that suggests a time zone for a misspelt zone or a city; empty without a close match."""
     zones = available_timezones()
     cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, reverse=True)}
     city = cities.get(text.lower().replace(" ", "_"))
@@ -177,7 +178,7 @@ def matching(pattern: str, message: str) -> AfterValidator:
 
 
 def described_matching(pattern: str, message: str) -> tuple[AfterValidator, WithJsonSchema]:
-    """`matching`, and the pattern for the JSON schema."""
+    """The validator of `matching`, and the pattern for the JSON schema, both to be unpacked into Annotated."""
     return matching(pattern, message), WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
 

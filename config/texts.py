@@ -31,7 +31,7 @@ class _NotPlain(Exception):
 @lru_cache(maxsize=8)
 def read_texts(text: str) -> Mapping[str, str]:
     """Parse a file to texts by dotted key, without trailing line ends; cached by content. A fast parser handles the
-    usual subset of YAML, ruamel all other files. Raises its errors for invalid YAML."""
+    usual subset of YAML, ruamel all other files. Raises ruamel's YAMLError for invalid YAML."""
     if not _NOT_FOR_LINES.search(text):
         lines = _Lines(text)
         try:
@@ -44,7 +44,7 @@ def read_texts(text: str) -> Mapping[str, str]:
 
 
 def read_as_yaml(text: str) -> dict[str, str]:
-    """Parse any YAML with ruamel."""
+    """Parse any YAML with ruamel to texts by dotted key, without trailing line ends. Raises YAMLError."""
     found: dict[str, str] = {}
 
     def walk(node: Mapping[str, object], prefix: str) -> None:
@@ -68,7 +68,8 @@ class _Lines:
         self._place = 0
 
     def read_mapping(self, outside: int, prefix: str) -> None:
-        """Parse keys at the same indent, which is deeper than `outside`. Raises _NotPlain."""
+        """Parse keys at the same indent, which is deeper than `outside`. Raises _NotPlain for anything outside the
+        subset."""
         indent = None
         while (parts := self._upcoming()) is not None:
             here = len(parts["indent"])
@@ -84,7 +85,8 @@ class _Lines:
             raise _NotPlain
 
     def _upcoming(self) -> re.Match[str] | None:
-        """The next line that is not empty or a comment, without consuming it; None at the end."""
+        """The next line that is not empty or a comment, without consuming it; None at the end. Raises _NotPlain for
+        another kind of line."""
         while self._place < len(self._lines):
             line = self._lines[self._place]
             if parts := _LINE.fullmatch(line):
@@ -114,7 +116,8 @@ class _Lines:
         return name
 
     def _block(self, outside: int) -> str:
-        """Parse a block scalar indented deeper than `outside`, without the indent of its first line."""
+        """Parse a block scalar indented deeper than `outside`, without the indent of its first line and trailing line
+        ends. Raises _NotPlain if it is empty."""
         first = self._lines[self._place] if self._place < len(self._lines) else ""
         inside = len(first) - len(first.lstrip(" "))
         if inside <= outside or not first.strip(" "):
@@ -137,11 +140,11 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 class MissingText(LookupError):
-    """A text key is missing."""
+    """The language has no text with this key."""
 
 
 class Phrases:
-    """Texts of one language."""
+    """Texts of one language by key, with placeholders `{name}`."""
 
     def __init__(self, language: str, templates: Mapping[str, str]) -> None:
         self.language = language
@@ -159,24 +162,25 @@ class Phrases:
         return _PLACEHOLDER.sub(lambda found: str(values[found[1]]), template)
 
     def resolve(self, text: str, /, **values: object) -> str:
-        """`text`, or for `@key` the text of that key, with placeholders filled."""
+        """`text`, or for `@key` the text of that key, with placeholders filled; in a plain text those without a value
+        are kept. Raises MissingText for an unknown key."""
         if text.startswith("@"):
             return self.say(text[1:], **values)
         return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), text)
 
     def words(self, key: str) -> tuple[str, ...]:
-        """A text that is a comma-separated list of words, such as those for yes."""
+        """Words of the text `key`, a comma-separated list such as those for yes; cached. Raises MissingText."""
         if key not in self._words:
             self._words[key] = tuple(word.strip() for word in re.split("[,，]", self.say(key)))
         return self._words[key]
 
     def has(self, key: str) -> bool:
-        """Whether the key exists."""
+        """Whether there is a text with this key."""
         return key in self._templates
 
     @property
     def templates(self) -> Mapping[str, str]:
-        """All templates by key, for checks."""
+        """All texts by key, with unfilled placeholders, for checks."""
         return self._templates
 
 
@@ -189,11 +193,11 @@ class Texts:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Languages with a file."""
+        """Codes of the languages with a file, sorted."""
         return tuple(sorted(file.stem for file in self._folder.glob("*.yaml")))
 
     def of(self, language: str) -> Phrases:
-        """Texts of `language` (`zh-TW` uses `zh`), or English if it has no file."""
+        """Texts of `language` (`zh-TW` uses `zh`), or English if it has no file. Cached."""
         known = self._languages.get(language)
         if known is None:
             stem = language.lower().replace("_", "-").split("-")[0]
@@ -206,5 +210,5 @@ class Texts:
 
 
 def placeholders(template: str) -> frozenset[str]:
-    """Names of the placeholders in `template`."""
+    """Names of the placeholders `{name}` in `template`, without braces."""
     return frozenset(_PLACEHOLDER.findall(template))

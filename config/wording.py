@@ -39,7 +39,8 @@ def diagnostic_of(
     within: Location = (),
     noun: str = "a setting",
 ) -> Diagnostic:
-    """Diagnostic for a pydantic error in the value at `within` of `document`, validated as `root`."""
+    """Diagnostic for a pydantic error in the value at `within` of `document`, validated as `root`: unknown key, missing
+    key, wrong version or bad value. `noun`: the kind of key in the message."""
     kind = details["type"]
     inner = tuple(step for step in details["loc"] if step != "[key]")
     location = (*within, *inner)
@@ -72,7 +73,7 @@ def _suggestion(location: Location, root: type[BaseModel]) -> str:
 
 
 def _names_known_at(location: Sequence[str | int], root: type[BaseModel]) -> list[str]:
-    """Keys of the section at `location` of `root`."""
+    """Keys of the section at `location` of `root`, sorted; empty if it is no section."""
     kind: Any = root
     for step in location:
         section = _section(kind)
@@ -90,7 +91,7 @@ def _section(kind: Any) -> type[BaseModel] | None:
 
 
 def _item_type(kind: Any) -> Any:
-    """Item type of a list or mapping type, without its wrappers."""
+    """Item type of a list or mapping type, without its wrappers; None without a type argument."""
     while get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     if get_origin(kind) in (Union, UnionType):
@@ -100,7 +101,7 @@ def _item_type(kind: Any) -> Any:
 
 
 def dotted(location: Sequence[str | int]) -> str:
-    """`location` in the form `models[0].api_key`."""
+    """`location` in the form `models[0].api_key`; empty for the top."""
     text = ""
     for step in location:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"

@@ -42,7 +42,7 @@ _UNWANTED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 class Places(NamedTuple):
-    """Positions of one entry."""
+    """Positions of one entry: its key and its value."""
 
     key: Position
     """For a list item the item itself."""
@@ -52,7 +52,7 @@ class Places(NamedTuple):
 
 @dataclass(slots=True)
 class YamlDocument:
-    """The single document of a file."""
+    """The single YAML document of a file as plain data, with positions and faults."""
 
     file: str
     value: Plain = None
@@ -73,7 +73,7 @@ class YamlDocument:
         return found.value if found.is_scalar or tuple(location) in self.places else found.key
 
     def add_diagnostic(self, at: Position, code: Code, message: str, severity: Severity = "error") -> None:
-        """Add a diagnostic."""
+        """Add a diagnostic for this file to `faults`."""
         self.faults.append(Diagnostic(self.file, at.line, at.column, code, message, severity))
 
     def is_unknown(self, location: Sequence[str | int]) -> bool:
@@ -101,7 +101,8 @@ def read_yaml_file(path: Path) -> YamlDocument:
 
 
 def read_yaml_bytes(data: bytes, file: str) -> YamlDocument:
-    """Parse `data` with the same limits. `file`: name for diagnostics."""
+    """Parse `data`, UTF-8 of at most MOST_BYTES. Errors are in the document's `faults`. `file`: name for
+    diagnostics."""
     document = YamlDocument(file)
     if len(data) > MOST_BYTES:
         document.add_diagnostic(_START, Code.TOO_BIG, f"is larger than {MOST_BYTES:,} bytes")
@@ -116,7 +117,8 @@ def read_yaml_bytes(data: bytes, file: str) -> YamlDocument:
 
 
 def read_yaml(text: str, file: str) -> YamlDocument:
-    """Parse `text`. `file`: name for diagnostics. Errors are in the document's `faults`."""
+    """Parse `text`, a single document without anchors, aliases and tags, nested up to DEEPEST levels. `file`: name for
+    diagnostics. Errors are in the document's `faults`."""
     document = YamlDocument(file)
     try:
         _Reader(document).read(YAML(typ="safe", pure=True).parse(text))
@@ -183,7 +185,7 @@ def _syntax_problem(text: str, error: MarkedYAMLError) -> tuple[Position, str]:
 
 
 def _colon_problem(lines: Sequence[str], at: Position) -> tuple[Position, str]:
-    """Problem of a colon where no key may be."""
+    """Position and explanation of a colon where no key may be."""
     before = lines[at.line - 1][: at.column - 1]
     if re.search(r":\s", before):
         key = re.match(r"\s*(?:- +)*([\w.-]+):\s", before)
@@ -195,7 +197,7 @@ def _colon_problem(lines: Sequence[str], at: Position) -> tuple[Position, str]:
 
 
 def _comma_problem(lines: Sequence[str], start: Position, at: Position) -> str:
-    """Problem of an entry in brackets that is followed by neither a comma nor the closing bracket."""
+    """Explanation of an entry in brackets that is followed by neither a comma nor the closing bracket."""
     bracket = _char_at(lines, start)
     if at.line != start.line:
         closing = "]" if bracket == "[" else "}"
@@ -216,7 +218,7 @@ class _Hopeless(Exception):
 
 @dataclass(slots=True)
 class _Open:
-    """A mapping or list that has not ended."""
+    """A mapping or list that has not ended; `key` is the last key without a value yet."""
 
     location: Location
     value: dict[str, Plain] | list[Plain]
@@ -399,6 +401,9 @@ def _filled_text(text: str, location: Location, document: YamlDocument, environm
         name = found["name"]
         if name is None:
             return add_diagnostic(Code.ENV_BAD_REFERENCE, "write ${NAME} or ${NAME:-default}, or $${ for a literal ${")
+        if "${" in (found["default"] or ""):
+            message = f"the default of {name} contains a reference, which is not expanded; write a value"
+            return add_diagnostic(Code.ENV_BAD_REFERENCE, message)
         value = environment.get(name, "")
         if _SURROGATE.search(value):
             return add_diagnostic(Code.ENV_BAD_VALUE, f"the environment variable {name} is not UTF-8")

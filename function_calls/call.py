@@ -134,7 +134,8 @@ class Call:
 
     @property
     def callers_model(self) -> CallersModel | None:
-        """The caller's language model, if this run may use it. The `Words` port chooses between it and the bot's."""
+        """The caller's language model; None if this run may not use it, or there is none. The `Words` port chooses
+        between it and the bot's."""
         turn, memory = self._turn, self._turn.memory
         # Outside text read by the turn is not sent to the caller's model. A run that only cleans up uses no model.
         if memory.reads or memory.taint or self.key in memory.ending:
@@ -242,6 +243,6 @@ class Call:
         return await self._turn.role_now(self._request.context.sender)
 
     async def status(self, text: str) -> None:
-        """Show a progress text in the chat; never stored in history."""
+        """Show a progress text in the chat; never stored in history. Ignored in a run that only cleans up."""
         if self.key not in self._turn.memory.ending:
             await self._turn.input.status(text)

@@ -37,8 +37,9 @@ class MessageKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key as one string, unique over all platforms. It starts with the native id: most networks count upwards,
-        so keys of the same time are adjacent in an index, regardless of the chat."""
+        """The key as one string, unique over all platforms; kind and revision are left out for plain messages. It
+        starts with the native id: most networks count upwards, so keys of the same time are adjacent in an index,
+        regardless of the chat."""
         chat, native_id, kind, revision = self
         if kind is Kind.MESSAGE:
             return f"{native_id}\n{chat.platform}:{chat.account}:{chat.native}"
@@ -141,7 +142,8 @@ def without_words(context: MessageContext) -> MessageContext:
 
 
 def context_to_json(context: MessageContext) -> JsonObject:
-    """`context` as plain data, without fields that have their usual value."""
+    """`context` as plain data for `context_from_json`, without fields that have their usual value; `at` is a Unix
+    timestamp."""
     sender, quoted = context.sender, context.reply_to
     data: JsonObject = {
         "chat": context.chat[:3],
@@ -168,7 +170,7 @@ def context_to_json(context: MessageContext) -> JsonObject:
 
 
 def context_from_json(data: JsonObject) -> MessageContext:
-    """Restore the context that `context_to_json` serialized."""
+    """Restore the context that `context_to_json` serialized; missing fields get their usual value. Times are in UTC."""
     chat = ChatRef(*data["chat"])
     platform, account, native, name, role = data["sender"]
     key_kind, revision = data.get("key", (Kind.MESSAGE, ""))

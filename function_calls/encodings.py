@@ -51,7 +51,7 @@ def openai_tool(spec: FunctionSpec) -> JsonObject:
 
 
 def anthropic_tool(spec: FunctionSpec) -> JsonObject:
-    """`{name, description, input_schema}`."""
+    """Definition in Anthropic's format: `{name, description, input_schema}` with the metadata of the spec."""
     return _with_metadata(spec, input_schema=spec.parameters)
 
 
@@ -79,7 +79,7 @@ def _result(spec: FunctionSpec) -> JsonObject:
 
 
 def _with_metadata(spec: FunctionSpec, **schemas: JsonObject) -> JsonObject:
-    """Definition of the function with its metadata. Metadata cannot override the definition."""
+    """Definition of the function: `name`, `description`, `schemas` and its metadata, which cannot override them."""
     defined = {"name": spec.name, "description": spec.description, **schemas}
     return {**defined, **spec.origin.metadata, **defined}
 
@@ -96,14 +96,14 @@ class ForeignDefinition:
 
     @property
     def result_schema(self) -> JsonObject | None:
-        """MCP's `outputSchema`, or None."""
+        """A copy of MCP's `outputSchema`, or None without one."""
         schema = self.metadata.get("outputSchema")
         return dict(schema) if isinstance(schema, Mapping) else None
 
 
 def imported_definition(definition: Mapping[str, Any]) -> ForeignDefinition:
     """Parse a definition in any supported format: OpenAI, Anthropic, MCP on the wire or stored, or with `arguments`.
-    Raises DefinitionError."""
+    Raises DefinitionError without a name, or for an invalid schema."""
     inner = definition.get("function")
     outer: dict[str, Any] = {}
     if isinstance(inner, Mapping):
@@ -131,7 +131,7 @@ def inventory(specs: Sequence[FunctionSpec]) -> str:
 
 
 def who_may(spec: FunctionSpec) -> str:
-    """Roles that may call the function, as text."""
+    """Roles that may call the function, as text: `everybody`, or their names separated by commas."""
     if spec.access.roles == frozenset(Role):
         return "everybody"
     return ", ".join(role.value for role in Role if role in spec.access.roles)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import structlog
 
 from config.texts import Phrases
+from function_calls.declaration import error_text
 from function_calls.profile import ChatProfile
 from function_calls.schema.commands import plain_name, role_name, spoken_name
 from function_calls.spec import FunctionResult, FunctionSpec, ToolError
@@ -29,7 +30,7 @@ class Refusal(NamedTuple):
 
 
 def switched_on(profile: ChatProfile) -> Refusal | None:
-    """Refusal if a model may call no functions at all in the chat."""
+    """Refusal if a model may call no functions at all in the chat, else None."""
     if profile.functions_on:
         return None
     return Refusal("refusals.functions_off", setting=profile.layers.get("functions_on", ""))
@@ -78,10 +79,11 @@ def noted(result: FunctionResult, function: str, turn_id: str, **facts: object) 
 
 
 def _failure(short_id: str, error: BaseException) -> dict[str, str]:
-    """Metadata for the call log; never shown in a chat."""
+    """Metadata for the call log, never shown in a chat: the short id, `exception` and the last 8 frames as
+    `traceback`."""
     return {
         FAILURE_ID: short_id,
-        "exception": f"{type(error).__name__}: {error}",
+        "exception": error_text(error),
         "traceback": "".join(traceback.format_exception(error, limit=-8)),
     }
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import difflib
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import structlog
 
+from config.texts import Phrases
 from function_calls.call import Call, CallRequest, Path
 from function_calls.checks.permissions import (
     ALLOWED,
@@ -257,7 +258,7 @@ class Invoker:
         try:
             retry = spec.execution.retry
             attempt = self._once if retry is None else functools.partial(self._attempts, retry)
-            result = storable(await attempt(context, run, turn, call, started))
+            result = await attempt(context, run, turn, call, started)
         except asyncio.CancelledError as cancelled:
             stopped = self._timed_out(still_running(cancelled), run, turn, profile, started)
             self._record(context, run, stopped, turn.input.id, int((self._clock.monotonic() - started) * 1e6))
@@ -317,9 +318,9 @@ class Invoker:
                 await call.status(profile.texts.resolve(spec.execution.status_text))
             proceed = self._chains.get(spec) or self._chain(spec)
             began = True
-            return await self._deadlines.run(proceed(Invocation(context, spec, run.arguments, call)), deadline)
-        except ToolError as error:
-            return FunctionResult.fail(error.code, tool_error_text(error, profile.texts))
+            return await self._returned(
+                proceed(Invocation(context, spec, run.arguments, call)), deadline, profile.texts
+            )
         except TimeoutError as late:
             thread = still_running(late)
             if thread is not None:
@@ -331,7 +332,15 @@ class Invoker:
             name = spoken_name(spec, profile.texts.language)
             return FunctionResult.fail(ErrorCode.TIMEOUT, profile.texts.say("failures.timeout", name=name))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - boundary at which a handler's failure becomes a value
-            return broken(spec, turn.input.id, error, profile.texts, began=began)
+            return storable(broken(spec, turn.input.id, error, profile.texts, began=began))
+
+    async def _returned(self, run: Awaitable[FunctionResult], deadline: float, texts: Phrases) -> FunctionResult:
+        """Result of `run`, or of its ToolError. Raises TimeoutError, and other exceptions for a malformed result."""
+        try:
+            result = await self._deadlines.run(run, deadline)
+        except ToolError as error:
+            result = FunctionResult.fail(error.code, tool_error_text(error, texts))
+        return storable(result)
 
     def _timed_out(
         self, thread: StillRunning | None, run: Run, turn: Turn, profile: ChatProfile, started_at: float

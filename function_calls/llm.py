@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,14 +19,16 @@ from function_calls.filters.round import Round, RoundFilter
 from function_calls.invocation import Invoker
 from function_calls.outcome import OutcomeKind, TurnOutcome, is_repeated, sent
 from function_calls.questions.approval_questions import for_all
+from function_calls.questions.argument_questions import INSUFFICIENT, models_question
+from function_calls.questions.waiting_runs import end, end_key
 from function_calls.registry import BotFunctions
 from function_calls.result import plain
 from function_calls.rounds.claims import Claim, earlier_reports, false_claims, true_words
 from function_calls.rounds.conversation import last_round_message, opened, paired
 from function_calls.rounds.model_requests import ModelRequests, Outages, RecordAnswer, not_recorded
-from function_calls.rounds.progress import Progress, signature_of
+from function_calls.rounds.progress import Progress, Signature, signature_of
 from function_calls.rounds.shortlist import ChatLists, Shortlist
-from function_calls.spec import ApprovalQuestion, FunctionResult, FunctionSpec, Message
+from function_calls.spec import ApprovalQuestion, ArgumentQuestion, FunctionResult, FunctionSpec, InputQuestion, Message
 from function_calls.turn import Continuation, Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -39,12 +42,11 @@ from services.llm.model import (
     call_from_json,
     message_from_json,
 )
-from services.refs import ErrorCode, ModelProblem, ReasonCode
+from services.refs import Effect, ErrorCode, ModelProblem, ReasonCode
 
 _log = structlog.get_logger("llm")
 _WORDS = re.compile(r"[\w-]+")
 NO_FUNCTION = "none"
-INSUFFICIENT = "insufficient_arguments"
 _REPAIRS = 1
 
 _FAULT_WORDS = {
@@ -184,7 +186,8 @@ class FunctionCallLLM:
                 if claims and not last and _may_be_doubted(turn, progress):
                     progress.doubt(answer.text)
                     continue
-                return progress.done(turn, true_words(answer.text, turn, claims, progress.acts))
+                text = _true(answer.text, turn, progress, claims)
+                return progress.done(turn, text, was_false=bool(claims))
             if last:
                 return progress.gave_up(turn, _true(answer.text, turn, progress))
             progress.messages.append(_assistant_message(answer))
@@ -243,16 +246,21 @@ class FunctionCallLLM:
         final: bool,
         request_id: str,
     ) -> TurnOutcome | None:
-        """Run the calls of an answer in order. Returns an outcome if the turn ends here."""
+        """Run the calls of an answer, in order unless `_run_reads` runs them. Returns an outcome if the turn ends
+        here."""
         faults = 0
         if len(calls) > self._settings.max_calls:
-            progress.refuse_all(calls, turn.input.profile().texts, self._settings)
+            progress.refuse_all(calls, turn, self._settings)
             calls = ()
             faults = 1
+        ran = await self._run_reads(context, turn, progress, calls, request_id)
+        calls = [call for call, _, _ in ran] or calls
         for index, call in enumerate(calls):
-            if turn.input.functions.find(call.name) is None and call.name in (NO_FUNCTION, INSUFFICIENT):
-                return await self._without_function(context, turn, progress, call)
-            spec, result = await self._run_call(context, turn, progress, call, request_id)
+            if turn.input.functions.find(call.name) is None and call.name in (NO_FUNCTION, INSUFFICIENT.name):
+                return self._without_function(turn, progress, call, tuple(calls[index + 1 :]), final=final)
+            _, spec, result = (
+                ran[index] if ran else (call, *await self._run_call(context, turn, progress, call, request_id))
+            )
             question = result.question
             if question is not None and spec is not None:
                 rest = tuple(calls[index + 1 :])
@@ -285,12 +293,40 @@ class FunctionCallLLM:
             spec = turn.input.functions.find(call.name)
             if spec is None or call.arguments is None:
                 continue
-            question = await self._invoker.approval_needed(self._request(context, turn, progress, spec, call))
+            question = await self._invoker.approval_needed(_request(context, turn, progress, spec, call))
             if question is None or any(question.terms.digest == one.terms.digest for _, one in asked):
                 continue
             if (question.terms.role, question.terms.by_other) == (first.terms.role, first.terms.by_other):
                 asked.append((spec, question))
         return for_all(asked, turn.input.profile().texts) if len(asked) > 1 else first
+
+    async def _run_reads(
+        self, context: MessageContext, turn: Turn, progress: Progress, calls: Sequence[ToolCall], request_id: str
+    ) -> list[tuple[ToolCall, FunctionSpec | None, FunctionResult]]:
+        """Run the calls of an answer at the same time. Returns them with their results in order, those that ask a
+        question last; empty if they must run in order."""
+        if not _may_overlap(calls, turn):
+            return []
+        try:
+            async with asyncio.TaskGroup() as group:
+                # Tasks start in this order, and nothing awaits before the run key is assigned: keys are in call order.
+                runs = [group.create_task(self._run_call(context, turn, progress, call, request_id)) for call in calls]
+        except BaseExceptionGroup as failed:
+            # The turn handles single errors, such as a full disk.
+            raise failed.exceptions[0] from None
+        ran = [(call, *run.result()) for call, run in zip(calls, runs, strict=True)]
+        for _, _, result in ran:
+            turn.memory.state.update(result.context_updates)
+        asked = [one for one in ran if one[2].question is not None]
+        for _, _, result in asked[1:]:
+            # One question is asked at a time. The call runs again after the first answer.
+            question = result.question
+            if isinstance(question, InputQuestion):
+                again = CallRequest(
+                    context, question.function, question.arguments, turn, Path.MODEL, key=end_key(question.key)
+                )
+                await end(self._invoker, again, replace(question.saved_run, kind="expired"))
+        return [one for one in ran if one[2].question is None] + asked
 
     async def _run_call(
         self, context: MessageContext, turn: Turn, progress: Progress, call: ToolCall, request_id: str
@@ -311,48 +347,75 @@ class FunctionCallLLM:
         progress.calls.count += 1
         if progress.calls.count > self._settings.max_calls:
             return spec, FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, texts.say("failures.too_many_calls"))
-        request = self._request(context, turn, progress, spec, call)._replace(request_id=request_id)
+        request = _request(context, turn, progress, spec, call, request_id)
         result = await self._invoker.invoke(request)
         self.note_run(context, turn, spec)
         progress.calls.ended(spec, signature, result)
         return spec, result
 
-    def _request(
-        self, context: MessageContext, turn: Turn, progress: Progress, spec: FunctionSpec, call: ToolCall
-    ) -> CallRequest:
-        return CallRequest(
-            context,
-            spec.name,
-            call.arguments or {},
-            turn,
-            Path.MODEL,
-            uncertain=call.uncertain,
-            round_number=progress.round_number,
-            by_model=True,
-        )
-
-    async def _without_function(
-        self, context: MessageContext, turn: Turn, progress: Progress, call: ToolCall
+    def _without_function(
+        self, turn: Turn, progress: Progress, call: ToolCall, rest: Sequence[ToolCall], *, final: bool
     ) -> TurnOutcome:
-        """The model reports that no function fits, or which value is missing."""
-        arguments: dict[str, Any] = call.arguments or {}
-        asked = arguments.get("question") or arguments.get("message")
-        if call.name == INSUFFICIENT and isinstance(asked, str) and asked.strip():
-            question = Message(_true(asked.strip(), turn, progress), markdown=True)
-            return sent(ReasonCode.ASKED, [*progress.said, question])
-        if turn.memory.effects:
+        """The model reports that no function fits, or which value is missing: the member is asked for it."""
+        asked = ""
+        if call.name == INSUFFICIENT.name:
+            asked = models_question(call.arguments or {}, turn.input.functions, turn.input.profile().texts)
+        if asked:
+            text = _true(asked, turn, progress)
+            question = ArgumentQuestion(text, INSUFFICIENT.name, call.arguments or {}, field=INSUFFICIENT.name)
+            result = FunctionResult(question=question)
+            outcome = progress.suspended(turn, INSUFFICIENT, call, rest, result, question, final=final)
+            asks = replace(outcome.messages[-1], markdown=True)
+            return replace(outcome, messages=(*outcome.messages[:-1], asks), error=None)
+        if turn.memory.effects or any(one.replaced_by != "" for one in progress.undone.values()):
             return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
 
 
+def _request(
+    context: MessageContext, turn: Turn, progress: Progress, spec: FunctionSpec, call: ToolCall, request_id: str = ""
+) -> CallRequest:
+    return CallRequest(
+        context,
+        spec.name,
+        call.arguments or {},
+        turn,
+        Path.MODEL,
+        uncertain=call.uncertain,
+        round_number=progress.round_number,
+        request_id=request_id,
+        by_model=True,
+    )
+
+
+def _may_overlap(calls: Sequence[ToolCall], turn: Turn) -> bool:
+    """Whether the calls of an answer may run at the same time: different reads without `serial`, of which none may
+    consume an approval."""
+    if len(calls) < 2 or turn.memory.approved is not None:
+        return False
+    seen: set[Signature] = set()
+    for call in calls:
+        spec = turn.input.functions.find(call.name)
+        if spec is None and call.name in (NO_FUNCTION, INSUFFICIENT):
+            return False
+        if spec is None or call.arguments is None:
+            continue
+        signature = signature_of(spec, call.arguments)
+        if spec.execution.effect is not Effect.READ or spec.execution.serial or signature in seen:
+            return False
+        seen.add(signature)
+    return True
+
+
 def _may_be_doubted(turn: Turn, progress: Progress) -> bool:
     """Whether to question the model's claims once; only if nothing has been done yet."""
-    return not (progress.doubted or progress.acts or turn.memory.effects)
+    return not (progress.doubted or progress.acts or progress.undone or turn.memory.effects)
 
 
-def _true(text: str, turn: Turn, progress: Progress) -> str:
-    """The model's text without false claims."""
-    return true_words(text, turn, _claims(text, turn, progress), progress.acts)
+def _true(text: str, turn: Turn, progress: Progress, claims: Sequence[Claim] | None = None) -> str:
+    """The model's text without false `claims`, by default those found in it."""
+    claims = _claims(text, turn, progress) if claims is None else claims
+    return true_words(text, turn, claims, progress.acts, is_reported=bool(progress.undone))
 
 
 def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:

@@ -68,7 +68,8 @@ def sent(
 
 
 def asking_messages(result: FunctionResult, texts: Phrases) -> tuple[Message, ...]:
-    """Messages of a result that asks a question: the run's messages so far, then the question."""
+    """Messages of a result that asks a question: the run's messages so far, then the question; only the former without
+    a question."""
     question = result.question
     if question is None:
         return result.messages
@@ -153,7 +154,8 @@ def outcome_of(
     asked: tuple[str, ...],
     path: Path = Path.COMMAND,
 ) -> TurnOutcome:
-    """Outcome of a turn that consists of one run."""
+    """Outcome of a turn that consists of one run: suspended by its question, failed with the reason for its error, or
+    sent with `reason`; a run without a message or effect falls back to chat. A question in `asked` is not repeated."""
     question = result.question
     if question is not None and not is_repeated(question, asked):
         return suspended(turn, spec, result, question, path, asked)

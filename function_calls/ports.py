@@ -43,11 +43,12 @@ class ChatActions(Protocol):
     """Actions on a chat as a whole. Each returns whether it happened."""
 
     async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
-        """End the active turn of `chat`: the member's own turn, or any turn for moderators and above."""
+        """End the active turn of `chat`: the member's own turn, or any turn for moderators and above. Returns whether a
+        turn was ended."""
 
     async def withdraw_question(self, chat: ChatRef, member: MemberRef) -> bool:
-        """Withdraw the open question to `member` in `chat`. A run that asked it is ended without an answer. Raises
-        StoreError."""
+        """Withdraw the open question to `member` in `chat`; returns False without one. A run that asked it is ended
+        without an answer. Raises StoreError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,11 @@ class OwnSettings(Protocol):
         """All changeable settings with their current values in `chat`."""
 
     async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> IgnoredReason | None:
-        """Set `name` to `value` in `chat`. Returns the reason if that is not possible."""
+        """Set `name` to `value` in `chat`. Returns None, or the reason if that is not possible."""
 
     async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> IgnoredReason | None:
-        """Reset `name` to the value of the operator's settings. Returns the reason if the chat may not change it."""
+        """Reset `name` to the value of the operator's settings. Returns None, or the reason if the chat may not change
+        it."""
 
 
 class ActiveFunctions(Protocol):
@@ -103,7 +105,7 @@ class ActiveFunctions(Protocol):
 
 
 class NotesFull(Exception):
-    """The notes of a chat would exceed `most_notes` notes or `most_chars` characters in total."""
+    """The notes of one bot in a chat would exceed `most_notes` notes or `most_chars` characters in total."""
 
     def __init__(self, most_notes: int, most_chars: int) -> None:
         super().__init__(most_notes, most_chars)
@@ -118,7 +120,8 @@ class ChatNotes(Protocol):
         """Notes for the models of `bot` in `chat`, oldest first."""
 
     async def put(self, chat: ChatRef, note: ChatNote, by: MemberRef) -> None:
-        """Add `note`, or replace the note of that name. Raises NotesFull if the chat's limit would be exceeded."""
+        """Add `note`, or replace its bot's note of that name. Raises NotesFull if the bot's limit in the chat would be
+        exceeded."""
 
     async def clear(self, chat: ChatRef, bot: str, names: Collection[str]) -> None:
         """Delete the notes of these names."""
@@ -175,10 +178,12 @@ class Explanations(Protocol):
     """Outcomes of messages."""
 
     async def last(self, chat: ChatRef, before_native_id: str, count: int) -> Sequence[Explanation]:
-        """Outcomes of the last `count` messages of `chat` before the requesting message, newest first."""
+        """Outcomes of the last `count` messages and failed timer runs visible to everybody in `chat`, without the
+        requesting message; newest first."""
 
     async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
-        """Outcome of the message `number` positions before the requesting message; 1 is the last."""
+        """Outcome of the message `number` positions before the requesting message; 1 is the last. None if it is
+        unknown."""
 
     async def of(self, chat: ChatRef, native_id: str, private_to: MemberRef | None = None) -> Sequence[Explanation]:
         """Outcomes of a message of `chat` and of its edits, oldest first; for a message of the bot, of the messages

@@ -75,7 +75,7 @@ def reason_text(texts: Phrases, reason: ReasonCode, detail: str) -> str:
 
 
 def _kind(detail: str) -> str:
-    """Kind of `detail`: a setting, an id, a command to call first, or a name."""
+    """Kind of `detail`: `setting`, `id`, `hand` for a command to call first, or `name`."""
     if _IDS.fullmatch(detail):
         return "id"
     if detail.startswith("/use "):

@@ -104,7 +104,7 @@ class ActivationIndex:
         self._activators = {name: frozenset(by) for name, by in activators.items()}
 
     def find(self, word: str) -> Activatable | None:
-        """Function or group of that name, matched without regard to case."""
+        """Function or group of that name, matched without regard to case; None if unknown."""
         return self.activatable.get(word) or self._by_word.get(word.casefold())
 
     def is_active(self, spec: FunctionSpec, active: Collection[str]) -> bool:
@@ -220,18 +220,19 @@ class BotFunctions:
         self._offers_for: dict[tuple[Hashable, int], tuple[Mapping[str, object], Offer]] = {}
 
     def find(self, name: str) -> FunctionSpec | None:
-        """Function of that name, or offered under that name."""
+        """Function of that name, or offered under that name; None if unknown."""
         found = self._by_name.get(name) or self._by_offered_name.get(name)
         return FIND_FUNCTIONS if found is None and name == FIND_FUNCTIONS.name else found
 
     def by_tag(self, tag: str) -> list[FunctionSpec]:
-        """Functions with `tag`."""
+        """Functions with `tag`, in order; empty if there are none."""
         return [spec for spec in self.specs if tag in spec.origin.tags]
 
     def command_line(self, text: str, *, bare: bool) -> CommandLine | None:
-        """Command at the start of `text`: `/word …`, and also `word …` if `bare`. Case is ignored; two-word commands
-        take precedence; invisible characters never form a command. Bare words count as speech if the function sends
-        data out, or if it changes something or controls the queue and text follows a single command word."""
+        """Command at the start of `text`: `/word …`, and also `word …` if `bare`; None if there is none. Case is
+        ignored; two-word commands take precedence; invisible characters never form a command. Bare words count as
+        speech if the function sends data out, or if it changes something or controls the queue and text follows a
+        single command word."""
         is_bare = not text.startswith("/")
         if is_bare and not bare:
             return None
@@ -351,11 +352,11 @@ class FunctionRegistry:
         self._left_out: Sequence[Diagnostic] = ()
 
     def register_function(self, spec: FunctionSpec, source: str = "code") -> None:
-        """Add a spec. Raises DefinitionError (a ValueError) for a duplicate."""
+        """Add a spec. Raises DefinitionError (a ValueError) if its name or a command is taken."""
         self.register_functions([spec], source)
 
     def register_functions(self, specs: Iterable[FunctionSpec], source: str = "code") -> None:
-        """Add all specs, or none if one is a duplicate. Raises DefinitionError."""
+        """Add all specs, or none if one is a duplicate. Raises DefinitionError in that case."""
         added, fresh = list(specs), NameIndex()
         problems: list[str] = []
         for spec in added:
@@ -401,7 +402,8 @@ class FunctionRegistry:
         return self._rebuild()
 
     def _rebuild(self) -> Sequence[Diagnostic]:
-        """Assign each name to the first definition that uses it."""
+        """Assign each name to the first definition that uses it. Returns diagnostics of the definitions left out, and
+        as warnings of default commands that were dropped because of a clash."""
         names = NameIndex()
         specs: list[FunctionSpec] = []
         groups: list[ToolGroup] = []
@@ -430,7 +432,7 @@ class FunctionRegistry:
         return left_out
 
     def of(self, bot: str) -> BotFunctions:
-        """Snapshot for a bot: its own and the shared functions."""
+        """Snapshot for a bot: its own and the shared functions. Cached until the functions change."""
         functions = self._bots.get(bot)
         if functions is None:
             functions = BotFunctions(

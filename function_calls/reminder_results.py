@@ -99,7 +99,7 @@ def needs_exact_time(problem: RequestProblem) -> bool:
 
 
 def failed(problem: RequestProblem, reminders: Reminders, call: Call) -> FunctionResult:
-    """Failed result that describes `problem`."""
+    """Failed result that describes `problem`, with its error code and the arguments concerned."""
     text, code, fields = _described(problem, reminders, call.profile.texts)
     return FunctionResult.fail(code, text, fields)
 
@@ -175,7 +175,7 @@ async def lines_of(timers: Sequence[Timer], asker: Requester, reminders: Reminde
 
 
 def data_of(timer: Timer) -> JsonObject:
-    """Data of a timer for models."""
+    """Data of a timer for models: `reminder` (its number), `text`, `next` (ISO 8601 or None), `zone`, `by`."""
     return {
         "reminder": timer.number,
         "text": timer.title,

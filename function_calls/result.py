@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import NoneType
 from typing import Any
 
 import orjson
@@ -104,13 +105,22 @@ def _terms_from_json(data: JsonObject) -> ApprovalTerms:
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
-def normalised(value: Any) -> FunctionResult:
+_RESULT_KEYS = frozenset({"attachments", "at_list", "data", "error", "handled", "messages", "metadata", "reply"})
+
+
+def is_result_form(keys: Iterable[str]) -> bool:
+    """Whether a mapping or model with these keys is a result, not data: `handled`, and otherwise only keys of one."""
+    return "handled" in keys and _RESULT_KEYS.issuperset(keys)
+
+
+def normalised(value: Any, chat: ChatRef | None = None) -> FunctionResult:
     """Convert a handler's return value:
 
     a FunctionResult itself; a bool: handled or not; None: handled, nothing to say; a text: said, unless empty;
     `("ok", v)`, `("ok", v, updates)`, `("error", reason)`; `(v, updates)`: v, and updates of the turn's state;
-    `{"status": "success" | "error", "msg": …}`; a pydantic model, a dataclass or any other JSON value: data.
-    Raises TypeError for other values.
+    `{"status": "success" | "error", "msg": …}`; a mapping, a pydantic model or a dataclass with `handled`, and
+    optionally `messages`, `at_list` and others: the result with these fields; any other JSON value: data. `chat`: chat
+    of the members in `at_list`. Raises TypeError or ValueError for other values.
     """
     if isinstance(value, FunctionResult):
         return value
@@ -121,22 +131,72 @@ def normalised(value: Any) -> FunctionResult:
     if isinstance(value, str):
         return FunctionResult(messages=(Message(value),), data=value) if value else FunctionResult()
     if isinstance(value, tuple):
-        return _of_tuple(value)
+        return _of_tuple(value, chat)
     if isinstance(value, Mapping) and set(value) == {"status", "msg"} and value["status"] in ("success", "error"):
         if value["status"] == "error":
             return FunctionResult.fail(ErrorCode.FAILED, str(value["msg"]))
-        return normalised(value["msg"])
+        return normalised(value["msg"], chat)
+    fields = value if isinstance(value, Mapping) else _as_json(value)
+    if isinstance(fields, Mapping) and is_result_form(fields):
+        return _of_fields(fields, chat)
     return FunctionResult(data=_as_json(value))
 
 
-def _of_tuple(value: tuple[Any, ...]) -> FunctionResult:
+def _of_fields(fields: Mapping[str, Any], chat: ChatRef | None) -> FunctionResult:
+    """Result from its fields. The first message mentions the members of `at_list`, the last has the attachments."""
+    said = [*_listed(fields, "messages"), *([fields["reply"]] if fields.get("reply") is not None else [])]
+    messages = [one if isinstance(one, Message) else Message(one) for one in said]
+    mentions = tuple(_member(one, chat) for one in _listed(fields, "at_list"))
+    files = tuple(one if isinstance(one, Attachment) else Attachment(**one) for one in _listed(fields, "attachments"))
+    if files and not messages:
+        messages = [Message("")]
+    if mentions and not messages:
+        raise ValueError("at_list needs a message that mentions its members")
+    if mentions:
+        messages[0] = replace(messages[0], mentions=(*messages[0].mentions, *mentions))
+    if files:
+        messages[-1] = replace(messages[-1], attachments=(*messages[-1].attachments, *files))
+    error = fields.get("error")
+    return FunctionResult(
+        handled=fields["handled"],
+        messages=tuple(messages),
+        data=fields.get("data"),
+        error=None if error is None else FunctionError(ErrorCode.FAILED, error),
+        metadata=fields.get("metadata") or {},
+    )
+
+
+def _listed(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value = fields.get(name)
+    return () if value is None else _instance(value, list, tuple)
+
+
+def _member(member: Any, chat: ChatRef | None) -> MemberRef:
+    """Member by ref, by key, or by native id in `chat`. Raises TypeError or ValueError."""
+    if isinstance(member, MemberRef):
+        return member
+    if chat is None or _instance(member, str).startswith(f"{chat.platform}:{chat.account}:"):
+        return MemberRef.parse(member)
+    return MemberRef(chat.platform, chat.account, member)
+
+
+def _instance(value: Any, *kinds: type) -> Any:
+    """`value` if it is an instance of one of `kinds`. Raises TypeError."""
+    if not isinstance(value, kinds):
+        raise TypeError(
+            f"a result has {type(value).__name__} instead of {' or '.join(kind.__name__ for kind in kinds)}"
+        )
+    return value
+
+
+def _of_tuple(value: tuple[Any, ...], chat: ChatRef | None) -> FunctionResult:
     match value:
         case ("ok", result):
-            return normalised(result)
+            return normalised(result, chat)
         case ("error", reason):
             return FunctionResult.fail(ErrorCode.FAILED, str(reason))
         case ("ok", result, Mapping() as updates) | (result, Mapping() as updates):
-            return replace(normalised(result), context_updates=dict(updates))
+            return replace(normalised(result, chat), context_updates=dict(updates))
     return FunctionResult(data=_as_json(list(value)))
 
 
@@ -148,14 +208,34 @@ def _as_json(value: Any) -> JsonValue:
     return orjson.loads(orjson.dumps(value))
 
 
+_FIELDS: Sequence[tuple[str, tuple[type, ...]]] = (
+    ("handled", (bool,)),
+    ("messages", (tuple, list)),
+    ("error", (NoneType, FunctionError)),
+    ("question", (NoneType, ArgumentQuestion, ConfirmQuestion, ApprovalQuestion, InputQuestion)),
+    ("context_updates", (dict, Mapping)),
+    ("metadata", (dict, Mapping)),
+    ("outside", (bool,)),
+)
+
+
 def storable(result: FunctionResult) -> FunctionResult:
-    """`result` with values that every store and network accepts: texts without NUL and lone surrogates, and plain JSON
-    data, with non-text keys and numbers beyond 64 bits converted to texts."""
+    """`result` with values that every store and network accepts: texts without NUL and lone surrogates, plain JSON
+    data, with non-text keys and numbers beyond 64 bits converted to texts, and Messages for texts in `messages`. Raises
+    an exception, usually TypeError or ValueError, for fields of other types."""
+    for name, kinds in _FIELDS:
+        if not isinstance(getattr(result, name), kinds):
+            _instance(getattr(result, name), *kinds)
+    given: Sequence[Any] = result.messages
+    if type(given) is not tuple or any(type(message) is not Message for message in given):
+        said = tuple(Message(one) if isinstance(one, str) else _instance(one, Message) for one in given)
+        result = replace(result, messages=said)
     for message in result.messages:
-        has_more = message.attachments or message.choices or message.mentions or message.reply_to or message.to
-        if message.brief or has_more or storable_text(message.text) != message.text:
+        if message != Message(message.text, markdown=message.markdown) or storable_text(message.text) != message.text:
             result = replace(result, messages=tuple(map(_fit_message, result.messages)))
             break
+    if result.error is not None:
+        result = replace(result, error=_fit_error(result.error))
     if result.question is not None:
         result = replace(result, question=_fit_question(result.question))
     if result.data is None and not result.context_updates and not result.metadata:
@@ -168,21 +248,31 @@ def storable(result: FunctionResult) -> FunctionResult:
     return replace(result, data=data, context_updates=updates, metadata=metadata)
 
 
+def _fit_error(error: FunctionError) -> FunctionError:
+    fields = tuple(map(storable_text, _instance(error.fields, tuple, list)))
+    return FunctionError(_instance(error.code, ErrorCode), storable_text(error.text), fields)
+
+
 def _fit_message(message: Message) -> Message:
     """`message` with values that every store and network accepts."""
     return replace(
         message,
         text=storable_text(message.text),
         brief=storable_text(message.brief),
-        to=None if message.to is None else message.to._replace(native=storable_text(message.to.native)),
+        to=None if message.to is None else _fit_ref(_instance(message.to, ChatRef, MemberRef)),
         reply_to=None if message.reply_to is None else storable_text(message.reply_to),
-        mentions=tuple(one._replace(native=storable_text(one.native)) for one in message.mentions),
+        mentions=tuple(_fit_ref(_instance(one, MemberRef)) for one in message.mentions),
         attachments=tuple(map(_fit_attachment, message.attachments)),
         choices=_fit_choices(message.choices),
     )
 
 
+def _fit_ref(ref: Any) -> Any:
+    return ref._replace(native=storable_text(ref.native))
+
+
 def _fit_attachment(file: Attachment) -> Attachment:
+    _instance(file, Attachment)
     size = file.size_bytes if file.size_bytes is None or abs(file.size_bytes) < 2**63 else None
     return Attachment(storable_text(file.name), storable_text(file.media_type), storable_text(file.url), size)
 
@@ -194,17 +284,28 @@ def _fit_choices(choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
 def _fit_question(question: Question) -> Question:
     """`question` with values that every store and network accepts."""
     question = replace(question, text=storable_text(question.text), choices=_fit_choices(question.choices))
-    return replace(question, resume=plain(question.resume)) if isinstance(question, InputQuestion) else question
+    if isinstance(question, InputQuestion):
+        question = replace(question, resume=plain(_instance(question.resume, dict)))
+    # Raises for wrong types in rare fields, which would otherwise fail when the turn is stored.
+    orjson.dumps(question_to_json(question), default=str)
+    return question
 
 
 def plain(value: Any) -> Any:
-    """`value` itself if JSON can encode it; otherwise a copy with unsupported keys and numbers converted to texts."""
+    """`value` itself if JSON can encode it; otherwise a copy with unsupported keys and numbers converted to texts.
+    Raises TypeError or ValueError for values without a JSON form: circular, or nested too deep for the records."""
     try:
-        orjson.dumps(value, default=str)
+        _require_encodable(value)
     except TypeError:
         text = storable_text(json.dumps(value, default=str, ensure_ascii=False))
-        return json.loads(text, parse_int=_within_64_bits)
+        value = json.loads(text, parse_int=_within_64_bits)
+        _require_encodable(value)
     return value
+
+
+def _require_encodable(value: Any) -> None:
+    # Records put results into a few levels of lists, and the encoder limits the depth.
+    orjson.dumps((((((((value,),),),),),),), default=str)
 
 
 def storable_text(text: str) -> str:

@@ -195,7 +195,8 @@ def unknown_command(text: str) -> str:
 
 
 def _with_notices(outcome: TurnOutcome, turn: Turn) -> TurnOutcome:
-    """`outcome` with the required notices that the model's reply left out, such as a used-up budget."""
+    """`outcome` with the required notices that the model's reply left out, such as a used-up budget; unchanged if
+    nothing was sent."""
     if not turn.output.notices or outcome.kind is not OutcomeKind.SENT:
         return outcome
     texts = [message.text for message in outcome.messages]

@@ -60,13 +60,13 @@ class ScheduleCheck:
         self._functions, self._invoker, self._approvals = functions, invoker, approvals
 
     def is_command(self, context: MessageContext, line: str) -> bool:
-        """Whether `line` starts with a known command."""
+        """Whether `line`, with or without a slash, starts with a known command of the bot."""
         functions, _, _ = self._bound()
         return functions(context.bot).command_line(f"/{line.strip().lstrip('/')}", bare=False) is not None
 
     def line(self, context: MessageContext, line: str, profile: ChatProfile) -> ScheduledCall:
         """The call of a command line. `context` is a message of the responsible member in the target chat. Raises
-        NotSchedulable."""
+        NotSchedulable for an empty line, an unknown command, and arguments or functions that cannot be scheduled."""
         functions, _, _ = self._bound()
         text, texts = line.strip().lstrip("/"), profile.texts
         if not text:
@@ -84,7 +84,8 @@ class ScheduleCheck:
         return ScheduledCall(command.spec, raw, shown)
 
     def call(self, context: MessageContext, name: str, raw: Mapping[str, Any], profile: ChatProfile) -> ScheduledCall:
-        """The call of a function by name. Raises NotSchedulable."""
+        """The call of a function by name. Raises NotSchedulable if it is unknown, not permitted, has invalid arguments,
+        or needs a confirmation or approval."""
         functions, _, _ = self._bound()
         known = functions(context.bot)
         spec = known.find(name)
@@ -110,7 +111,8 @@ class ScheduleCheck:
             raise NotSchedulable(refused.error.code, refused.error.text, str(refused.metadata.get("refused_by", "")))
 
     def _fits(self, context: MessageContext, spec: FunctionSpec, raw: Mapping[str, Any], profile: ChatProfile) -> None:
-        """Raise NotSchedulable unless the arguments are valid and the run needs no confirmation or approval."""
+        """Raise NotSchedulable unless the arguments are valid and the run needs no confirmation or approval. Raises
+        TypeError if the approval policy would have to wait."""
         _, _, approvals = self._bound()
         texts = profile.texts
         name = spoken_name(spec, texts.language)

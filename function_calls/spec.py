@@ -111,7 +111,7 @@ class Choice:
     """The button stays after a press and works independently of others; a press is a message, not an answer."""
 
     def to_json(self) -> list[str | bool]:
-        """Plain data from which `Choice(*…)` restores it."""
+        """Plain data from which `Choice(*…)` restores it: label, value, and True if it stays."""
         return [self.label, self.value, True] if self.stays else [self.label, self.value]
 
 
@@ -262,12 +262,13 @@ class FunctionResult:
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """All files of the messages."""
+        """All files attached to the messages, in order."""
         return tuple(file for message in self.messages for file in message.attachments)
 
     def for_model(self, *, said: bool = False, before: Sequence[str] = ()) -> JsonObject:
-        """Data for the model: data and texts, or the error with its code, fields and data. `said`: the chat has seen
-        the texts, so the model need not repeat them. `before`: texts that the run sent to the chat earlier."""
+        """Data for the model: data and texts, the error with its code, fields and data, or the question as `asked`.
+        `said`: the chat has seen the texts, so the model need not repeat them. `before`: texts that the run sent to the
+        chat earlier."""
         if self.error is not None:
             data: JsonObject = {"error": self.error.code.value, "message": self.error.text}
             if self.error.fields:
@@ -296,14 +297,14 @@ class FunctionResult:
         return (Message(self.error.text),)
 
     def from_nested(self) -> FunctionResult:
-        """The result as the calling function receives it, with its question marked as nested."""
+        """The result as the calling function receives it, with its question, if any, marked as nested."""
         if self.question is None or self.question.nested:
             return self
         return replace(self, question=replace(self.question, nested=True))
 
     @classmethod
     def say(cls, text: str, *, data: JsonValue = None, **fields: Any) -> FunctionResult:
-        """Successful result with a message."""
+        """Successful result with a message, whose `fields` are those of Message, and `data` for models."""
         message = Message(text, **fields) if fields else Message(text)
         return cls(True, (message,), data)
 
@@ -322,7 +323,7 @@ class FunctionResult:
         the answer and `resume`, which is plain data. `only_choices`: a message that is none of `choices` is not an
         answer, and the question stays open; a no may include its reason. `passes_on`: key of the nested run that asked
         this question; pass the answer to it with `call.invoke(resumed=…)`. `takes_files`: a file without text is an
-        answer, with an empty text."""
+        answer, with an empty text. Raises ValueError for `only_choices` without `choices`."""
         if only_choices and not choices:
             raise ValueError("a question with only_choices offers some")
         # The invoker fills in the function and its arguments.
@@ -344,7 +345,7 @@ class FunctionResult:
         return cls(error=FunctionError(code, text, tuple(fields)))
 
     def with_error_text(self, text: str) -> FunctionResult:
-        """The same error with another text."""
+        """The same result with another text of its error; unchanged if it has no error."""
         if self.error is None:
             return self
         return replace(self, error=replace(self.error, text=text))
@@ -361,7 +362,8 @@ class ToolError(Exception):
 
 class ArgumentError(Exception):
     """Invalid arguments. `problems` maps each wrong argument to the schema of allowed values (None: unknown argument);
-    `missing` names required arguments that are absent."""
+    `missing` names required arguments that are absent. Names inside of values are paths, as in `lines.0.qty`; the empty
+    name means all arguments together."""
 
     def __init__(self, problems: Mapping[str, JsonObject | None], missing: Sequence[str] = ()) -> None:
         super().__init__(", ".join([*problems, *missing]))
@@ -479,7 +481,7 @@ class Execution:
     ask: Mapping[str, str] = field(default_factory=dict)
     """Question for a missing argument, as text or as a key of `texts/` in the form `@todo.ask_text`."""
     serial: bool = False
-    """Stored only. The calls of an answer run one after the other in any case."""
+    """An answer of a model with a call of it runs its calls in order; without, reads run at the same time."""
     return_direct: bool = False
     """Its messages are the answer; the model is not asked again."""
     status_text: str = ""

@@ -14,7 +14,8 @@ from services.storage import make_private
 
 
 class RotatingFile:
-    """Appends to `path`; when it exceeds `max_bytes`, renames it to `path.1`, and so on up to `keep_files`."""
+    """Appends to `path`, private to the owner. Before a write would exceed `max_bytes`, renames it to `path.1`, that to
+    `path.2`, and so on; keeps `keep_files` old files."""
 
     def __init__(self, path: Path, *, max_bytes: int, keep_files: int) -> None:
         self.path = path
@@ -85,7 +86,8 @@ class JsonLines:
         self.failed_writes = 0
 
     def append(self, line: JsonObject) -> None:
-        """Encode `line` now, so that its objects need not be kept, and write it within `delay_seconds`."""
+        """Encode `line` now, so that its objects need not be kept, and write it within `delay_seconds` or when
+        `lines_per_write` lines are buffered. Needs a running event loop."""
         waiting = self._waiting
         waiting.append(orjson.dumps(line, default=str, option=_LINE))
         if len(waiting) >= self._lines_per_write:
@@ -94,8 +96,8 @@ class JsonLines:
             self._timer = asyncio.get_running_loop().call_later(self._delay_seconds, self.flush)
 
     def flush(self) -> None:
-        """Write the buffered lines. A failed write is counted in `failed_writes`; the last 10,000 lines are kept for
-        the next attempt."""
+        """Write the buffered lines now; raises no OSError. A failed write is counted in `failed_writes`; the last
+        10,000 lines are kept for the next attempt."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

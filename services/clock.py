@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 
 class Clock(Protocol):
-    """Source of time."""
+    """Source of time: wall clock, monotonic clock and sleep."""
 
     def now(self) -> datetime:
         """The current time, aware, in UTC."""
@@ -29,7 +29,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The system clock."""
+    """Clock of the system, with asyncio's `sleep`."""
 
     # Called often in each turn, so these are the system functions without a wrapper.
     monotonic = staticmethod(time.monotonic)
@@ -103,11 +103,12 @@ class VirtualClock:
         await self.settle()
 
     def is_slept(self, seconds: float) -> bool:
-        """Whether a task has just begun to sleep for `seconds`."""
+        """Whether a task is asleep that will wake exactly `seconds` from now on this clock."""
         return any(due == self._elapsed + seconds and not woken.done() for due, _, woken in self._sleepers)
 
     def jump(self, seconds: float) -> None:
-        """Change the wall clock without the passing of time, as if somebody had set it."""
+        """Change the wall clock by `seconds` without waking sleepers or changing `monotonic()`, as if somebody had set
+        it."""
         self._start += timedelta(seconds=seconds)
 
     async def settle(self) -> None:
@@ -139,7 +140,7 @@ class Deadlines:
 
     async def run(self, work: Awaitable[Result], at: float) -> Result:
         """The result of `work`. Raises TimeoutError, caused by the cancellation, if it is not done at the time `at` of
-        the clock's `monotonic()`."""
+        the clock's `monotonic()`. Must be called in a task, else RuntimeError."""
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
@@ -166,7 +167,8 @@ class Deadlines:
                     task.uncancel()
 
     def expire(self) -> None:
-        """Cancel all runs whose deadline has passed. Called by the timer, and by tests with a virtual clock."""
+        """Cancel all runs whose deadline has passed, again every five seconds while they continue. Called by the timer,
+        and by tests with a virtual clock."""
         now = self._clock.monotonic()
         for key, (task, at) in list(self._running.items()):
             times = self._late.get(key, 0)

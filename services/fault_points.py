@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 
 
 class FaultPoints:
-    """Armed points, from a text such as `tool.after_intent:3=kill;reply.before_outbox:1=ENOSPC`."""
+    """Named points that are armed to kill the process or raise an OSError at their nth hit, from a text such as
+    `tool.after_intent:3=kill;reply.before_outbox:1=ENOSPC`."""
 
     def __init__(self, armed: Mapping[str, tuple[int, str]] | None = None) -> None:
         self._armed = dict(armed or {})
@@ -19,7 +20,8 @@ class FaultPoints:
 
     @classmethod
     def parse(cls, text: str) -> FaultPoints:
-        """Parse `name:n=action;…` with the action `kill` or the name of an errno. Raises ValueError for other texts."""
+        """Parse `name:n=action;…` with the action `kill` (SIGKILL at the `n`th hit) or the name of an errno (raises
+        that OSError); `n` defaults to 1. Raises ValueError for other texts."""
         armed: dict[str, tuple[int, str]] = {}
         for part in filter(None, (piece.strip() for piece in text.split(";"))):
             place, equals, action = part.partition("=")

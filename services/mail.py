@@ -42,7 +42,7 @@ _PLAIN = SMTP_LINES.clone(cte_type="7bit")
 
 @dataclass(frozen=True, slots=True)
 class MailFile:
-    """Attachment of a letter."""
+    """Attachment of a letter: name, MIME type and bytes."""
 
     name: str
     media_type: str
@@ -52,7 +52,7 @@ class MailFile:
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """Contents of a mail."""
+    """Contents of a mail, not yet checked or encoded."""
 
     to: tuple[str, ...]
     """Addresses as returned by `addresses_in`."""
@@ -63,7 +63,7 @@ class Letter:
 
 def addresses_in(value: JsonValue) -> tuple[str, ...]:
     """Parse mail addresses from a list of texts or a text separated by commas, semicolons or spaces: without
-    duplicates, domains in ASCII. Raises ValueError with the invalid address."""
+    duplicates, domains in ASCII. Empty if there are none. Raises ValueError with the invalid address."""
     texts = value if isinstance(value, list) else [value]
     found: list[str] = []
     for text in texts:
@@ -92,7 +92,8 @@ def message_id(key: str, sender: str) -> str:
 
 
 def encode_letter(letter: Letter, *, sender: str, name: str, identity: str, at: datetime) -> bytes:
-    """Encode the letter as a MIME message: ASCII lines that end with CR LF, not yet dot-stuffed."""
+    """Encode the letter as a MIME message: ASCII lines that end with CR LF, not yet dot-stuffed. `identity` is the
+    Message-ID, `name` the sender's display name, `at` the date. Control characters are removed."""
     message = EmailMessage(policy=_PLAIN)
     message["From"] = Address(name, addr_spec=sender)
     message["To"] = [Address(addr_spec=one) for one in letter.to]
@@ -110,19 +111,20 @@ def encode_letter(letter: Letter, *, sender: str, name: str, identity: str, at: 
 
 
 def subject_line(text: str) -> str:
-    """`text` as one line of at most 200 characters."""
+    """`text` as one line of at most 200 characters, without control characters; a cut text ends with an ellipsis."""
     plain = _UNSEEN.sub(" ", text.encode("utf-8", "replace").decode()).strip()
     return plain if len(plain) <= _LONGEST_SUBJECT else f"{plain[: _LONGEST_SUBJECT - 1]}…"
 
 
 def dot_stuffed(content: bytes) -> bytes:
-    """Dot-stuff `content` for the SMTP DATA command (RFC 5321, 4.5.2)."""
+    """Dot-stuff `content` for the SMTP DATA command (RFC 5321, 4.5.2), adding a final CR LF if missing; without the
+    closing dot."""
     doubled = re.sub(rb"(?m)^\.", b"..", content)
     return doubled if doubled.endswith(b"\r\n") else doubled + b"\r\n"
 
 
 def domain_of(address: str) -> str:
-    """Domain part of an address."""
+    """Domain part of an address; the whole text if it has no `@`."""
     return address.rpartition("@")[2]
 
 
@@ -199,7 +201,7 @@ class MailError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EncodedLetter:
-    """Encoded message with its envelope."""
+    """Encoded message (`content`) with its envelope: the addresses of sender and recipients."""
 
     sender: str
     to: tuple[str, ...]
@@ -216,7 +218,8 @@ class SmtpDelivery:
         """Whether the server may have accepted the letter."""
 
     async def run(self) -> None:
-        """Deliver the message; returns when the server has accepted it. Raises MailError. Cancelling stops sending."""
+        """Deliver the message; returns when the server has accepted it. Sets no timeout. Raises MailError, with the
+        problem `unknown` if the answer was lost after the message was sent. Cancelling stops sending."""
         import aiosmtplib  # imported with the first letter
 
         settings = self._settings
@@ -247,7 +250,8 @@ class SmtpDelivery:
             smtp.close()
 
     def _broken(self, error: Exception) -> MailError:
-        """MailError for a connection that failed or broke."""
+        """MailError for a connection that failed or broke: `unknown` if the message may have been sent, else
+        `certificate`, `not_found` or `unreachable`."""
         if self.may_have_been_sent:
             return MailError(MailProblem.UNKNOWN, server_text=error)
         cause, problem = error.__cause__ or error, MailProblem.UNREACHABLE
@@ -258,7 +262,8 @@ class SmtpDelivery:
         return MailError(problem, server_text=error, host=self._settings.host)
 
     async def _greet(self, smtp: SMTP) -> None:
-        """Send EHLO, then start TLS and log in as configured."""
+        """Send EHLO, then start TLS and log in as configured. Raises MailError if the server does not offer STARTTLS or
+        a login."""
         import aiosmtplib
 
         settings = self._settings
@@ -277,7 +282,8 @@ class SmtpDelivery:
             await smtp.login(settings.username, settings.password.get_secret_value())
 
     async def _address(self, smtp: SMTP) -> None:
-        """Send the envelope. One refused recipient fails the whole letter."""
+        """Send the envelope. One refused recipient fails the whole letter. Raises MailError if the message exceeds the
+        server's size limit."""
         size = len(self._letter.content)
         most = smtp.esmtp_extensions.get("size", "")
         if most.isdecimal() and 0 < int(most) < size:
@@ -344,7 +350,7 @@ class Mailer:
     async def send(self, letter: Letter, key: str, within_seconds: float | None = None) -> str:
         """Send `letter` and return its Message-ID, which is the same for the same `key`. Raises MailError if the letter
         is not permitted, the server refuses it or cannot be reached; with `unknown_outcome` if the final answer was
-        lost. `within_seconds` may shorten the configured timeout."""
+        lost. Every attempt counts towards the hourly limit. `within_seconds` may shorten the configured timeout."""
         settings = self._settings
         self._check(letter, settings)
         identity = message_id(key, settings.sender)
@@ -361,7 +367,8 @@ class Mailer:
         return identity
 
     def _check(self, letter: Letter, settings: MailSettings) -> None:
-        """Raises MailError if the letter is not permitted."""
+        """Raises MailError if mail is not configured, or the letter exceeds the limits on recipients, attachments or
+        letters per hour or has a recipient that is not allowed."""
         if not settings.host:
             raise MailError(MailProblem.NOT_SET)
         if not letter.to:

@@ -34,12 +34,13 @@ def is_visible(text: str) -> bool:
 
 
 def visible(text: str) -> str:
-    """`text` with such characters written as `<U+202E>`; line ends, tabs and wide spaces are kept."""
+    """`text` with control, format and other invisible characters written as `<U+202E>`; line ends, tabs and wide spaces
+    are kept."""
     return _written_out(text.replace("\r\n", "\n"), allowed="\n\t")
 
 
 def visible_line(text: str) -> str:
-    """`text` on one line, as shown to people for a decision: line ends and tabs are escaped, too."""
+    """`text` on one line, as shown to people for a decision: as `visible`, but line ends and tabs are escaped, too."""
     return _written_out(text, allowed="")
 
 

@@ -54,7 +54,7 @@ _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}")
 
 
 class Redactor:
-    """Replaces secrets in texts and in JSON values."""
+    """Callable that replaces secrets in texts and in JSON values: known ones and those that look like secrets."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         """`secrets`: values to hide; those with fewer than six characters are ignored, because they could be words."""
@@ -63,7 +63,7 @@ class Redactor:
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Add secrets; earlier ones are kept."""
+        """Add secrets to hide, in all encodings; earlier ones are kept, those under six characters are ignored."""
         forms = self._forms.union(form for one in secrets if len(one) >= _SHORTEST_SECRET for form in _forms(one))
         if forms != self._forms:
             self._known = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
@@ -98,7 +98,7 @@ class Redactor:
         return self(str(value))
 
     def _hidden_if_encoded(self, found: re.Match[str]) -> str:
-        """Hide a base64 string that contains a secret."""
+        """`***` if the matched base64 string encodes a text with a secret, else the string unchanged."""
         encoded = found[0].rstrip("=").replace("-", "+").replace("_", "/")
         try:
             text = base64.b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
@@ -114,8 +114,11 @@ def names_a_secret(name: str) -> bool:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """The encodings of `secret` that may occur in a text."""
+    """The encodings of `secret` that may occur in a text: plain, JSON, URL and base64 (at each of three offsets)."""
     yield secret
+    for plain in (secret.upper(), secret.lower(), secret[::-1], secret.encode("utf-8", "replace").hex()):
+        yield plain
+        yield plain.upper()
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield quote(secret, safe="")

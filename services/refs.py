@@ -28,7 +28,7 @@ class _Ref(_Parts):
 
     @classmethod
     def parse(cls, key: str) -> Self:
-        """Parse a key. Raises ValueError if it has fewer than three parts."""
+        """Parse a key `platform:account:native`. Raises ValueError if it has fewer than three parts."""
         platform, account, native = key.split(":", 2)
         return cls(platform, account, native)
 
@@ -64,7 +64,7 @@ class Role(StrEnum):
         return frozenset(role for role in cls if role.rank >= least.rank)
 
     def capped(self, most: Role) -> Role:
-        """The lower of this role and `most`."""
+        """This role, or `most` if that has fewer rights."""
         return self if self.rank <= most.rank else most
 
 

@@ -26,7 +26,7 @@ class RetryDecision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Number of attempts, and waits between them."""
+    """Number of attempts, and upper bounds in seconds of the waits between them, which grow exponentially."""
 
     attempts: int = 3
     """Including the first."""

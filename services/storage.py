@@ -25,7 +25,7 @@ class Storage(Protocol):
         """The content of a file. Raises StorageError, also if it does not exist."""
 
     def place(self, path: str) -> str:
-        """The file's location for messages."""
+        """The file's location for messages, such as a path relative to the working directory."""
 
 
 class LocalFolder:
@@ -85,7 +85,7 @@ class LocalFolder:
 
 
 class LocalFile:
-    """A single file as a storage, with its name as the path."""
+    """A single file as a storage, with its name as the path. Lists no files while it does not exist."""
 
     def __init__(self, file: Path) -> None:
         self._folder = LocalFolder(file.parent, [])
@@ -103,7 +103,7 @@ class LocalFile:
 
 
 class MemoryStorage:
-    """Files in memory."""
+    """Storage that holds its files in memory, by path."""
 
     def __init__(self, files: Mapping[str, bytes | str] | None = None) -> None:
         self._files: dict[str, tuple[str, bytes]] = {}
@@ -118,7 +118,7 @@ class MemoryStorage:
         self._files[path] = (etag, content.encode() if isinstance(content, str) else content)
 
     def delete(self, path: str) -> None:
-        """Delete a file."""
+        """Delete a file. Raises KeyError if it does not exist."""
         del self._files[path]
 
     def list(self) -> Mapping[str, str]:
@@ -135,7 +135,8 @@ class MemoryStorage:
 
 
 def storage_at(path: Path, patterns: Sequence[str], *, is_deep: bool = False) -> LocalFolder | LocalFile:
-    """The storage for a path in the settings: matching files of a folder, or a single file with any name."""
+    """The storage for a path in the settings: matching files of a folder, or a single file with any name, if `path` is
+    no existing folder."""
     return LocalFolder(path, patterns, is_deep=is_deep) if path.is_dir() else LocalFile(path)
 
 
@@ -170,7 +171,8 @@ ANY_FOLDERS = "**"
 
 
 def path_matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
-    """Whether the names of `path` match those of `pattern`, one by one."""
+    """Whether the names of `path` match those of `pattern`, one by one; `**` in `pattern` matches any number of names,
+    also none."""
     places = _skipped(pattern, {0})
     for name in path:
         after: set[int] = set()

@@ -68,7 +68,7 @@ class Token(NamedTuple):
 
 
 def is_unspaced(text: str) -> bool:
-    """Whether `text` begins with a Chinese character, kana or hangul."""
+    """Whether `text` begins with a Chinese character, kana or hangul; False for an empty text."""
     return bool(text) and (
         "\u3040" <= text[0] <= "\u9fff" or "\uac00" <= text[0] <= "\ud7af" or "\uf900" <= text[0] <= "\ufaff"
     )
@@ -130,7 +130,7 @@ class Field:
 
 def wishes(text: str) -> list[list[str]]:
     """The terms of `text`, separately for each request that it may contain. Parts with fewer than two different terms
-    are joined to their neighbours."""
+    are joined to their neighbours. Empty if `text` has no terms."""
     texts = _WISHES.split(text)
     if len(texts) == 1:
         found = terms(text)
@@ -183,14 +183,16 @@ class TextIndex:
             self._coverages = _coverages([document.get(covered, ()) for document in documents], rarities)
 
     def rarest(self, query: Iterable[str], most: int) -> set[str]:
-        """At most `most` terms, those in the fewest documents. Unknown and very common terms are left out."""
+        """At most `most` terms of `query`, those in the fewest documents. Unknown and very common terms are left
+        out."""
         known = {term for term in query if term in self._postings}
         if len(known) <= most:
             return known
         return set(sorted(known, key=lambda term: (len(self._postings[term]), term))[:most])
 
     def scores(self, query: Mapping[str, float]) -> dict[int, float]:
-        """Scores by number of each document with any of the terms; each term counts with its weight."""
+        """Scores by number of each document with any of the terms; each term of `query` counts with its weight
+        there."""
         totals: dict[int, float] = {}
         get = totals.get
         for term, weight in query.items():
@@ -211,7 +213,8 @@ class TextIndex:
 def _frequencies(
     documents: Sequence[Mapping[str, Sequence[str]]], fields: Mapping[str, Field]
 ) -> dict[str, dict[int, float]]:
-    """Weighted frequency over all fields, by term and document."""
+    """Weighted frequency over all fields, by term and document number, with the fields' weights and length
+    normalisation."""
     frequencies: dict[str, dict[int, float]] = {}
     for name, field in fields.items():
         texts = [document.get(name, ()) for document in documents]
@@ -226,7 +229,7 @@ def _frequencies(
 
 
 def _coverages(texts: Sequence[Sequence[str]], rarities: Mapping[str, float]) -> dict[str, Postings]:
-    """Share of each text that a term makes up, weighted by rarity."""
+    """Share of each text that a term makes up, weighted by rarity; by term, as pairs of text number and share."""
     coverages: dict[str, list[tuple[int, float]]] = {}
     for number, text in enumerate(texts):
         distinct = dict.fromkeys(text)

@@ -23,7 +23,7 @@ class StillRunning(Exception):
 
 
 def still_running(error: BaseException) -> StillRunning | None:
-    """The still running work behind a cancellation or timeout, or None."""
+    """The still running work behind a cancellation or timeout, found among its causes, or None."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, StillRunning):
         cause = cause.__cause__
@@ -39,9 +39,10 @@ class Threads:
     async def run(
         self, function: Callable[Arguments, Result], *args: Arguments.args, **named: Arguments.kwargs
     ) -> Result:
-        """Run `function` in a thread, with the caller's context variables. A cancelled caller stops waiting; a thread
-        that has started occupies its slot until it ends, and StillRunning is the cause of the CancelledError. (No
-        subclass, because `asyncio.timeout` recognises only CancelledError itself.)"""
+        """Run `function` in a new thread, with the caller's context variables, and return its result or raise its
+        error; waits for a free slot first. A cancelled caller stops waiting; a thread that has started occupies its
+        slot until it ends, and StillRunning is the cause of the CancelledError. (No subclass, because `asyncio.timeout`
+        recognises only CancelledError itself.)"""
         await self._places.acquire()
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[Callable[[], Result]] = loop.create_future()
@@ -71,7 +72,8 @@ class Threads:
 
 
 def _outcome_of(work: Callable[[], Result]) -> Callable[[], Result]:
-    """A callable that returns what `work` returned, or raises what it raised."""
+    """Run `work`; returns a callable that returns its result or raises its error. A BaseException that is no Exception,
+    such as SystemExit, becomes RuntimeError."""
     try:
         result = work()
     except Exception as error:  # noqa: BLE001 - passed to the awaiting task
@@ -115,7 +117,8 @@ class ThreadPool:
         return future
 
     def relieve(self) -> None:
-        """Start new workers because the current ones take long."""
+        """Stop waiting for the current workers, which end after their job, and start new ones for the queue. Does
+        nothing if more than `most_lost` workers would be replaced."""
         with self._lock:
             if len(self._lost) + len(self._workers) > self._most_lost:
                 return

@@ -52,14 +52,15 @@ class StoredOwnSettings:
         return None
 
     async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> IgnoredReason | None:
-        """Reset `name` to the value of the settings file. Returns the reason if the chat may not change it."""
+        """Reset `name` to the value of the settings file. Returns None, or the reason if the chat may not change it."""
         if name not in self._chats.changeable:
             return "not_changeable"
         await self._change(chat, name, None, by, chat_settings.clear(chat.key, name))
         return None
 
     async def _change(self, chat: ChatRef, name: str, value: str | None, by: MemberRef, write: Write) -> None:
-        """Commit the change with an audit entry. An unchanged value adds none, so that a run can be repeated."""
+        """Commit the change with an audit entry. An unchanged value adds none, so that a run can be repeated. Raises
+        StoreError."""
         before = self._chats.own(chat).get(name)
         if before == value:
             return

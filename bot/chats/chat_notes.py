@@ -119,8 +119,8 @@ class StoredChatNotes:
         return [note for note in self._chats.notes(chat) if note.bot == bot]
 
     async def put(self, chat: ChatRef, note: ChatNote, by: MemberRef) -> None:
-        """Add `note`, replacing the note of the same name. Does nothing if it is unchanged. Raises NotesFull if the
-        chat has too many notes."""
+        """Add `note`, replacing the note of the same name. Does nothing if it is unchanged. Raises NotesFull if
+        the bot would have too many notes in the chat, or too many characters in them."""
         before = self._chats.notes(chat)
         if note in before:
             return
@@ -168,7 +168,8 @@ class ScriptNotes:
         self._seen: tuple[frozenset[tuple[str, str]], dict[str, BotFunctions]] = frozenset(), {}
 
     async def sync(self) -> None:
-        """Check the notes, if they or the functions of their bots have changed since the last check."""
+        """Remove the notes of scripts that no longer exist or no longer set notes. Does nothing if the notes and the
+        functions of their bots are unchanged since the last check."""
         scripts = frozenset((note.bot, note.script) for notes in self._chats.all_notes.values() for note in notes)
         now = {bot: self._functions(bot) for bot, _ in scripts}
         if self._seen[0].issuperset(scripts) and all(self._seen[1].get(bot) is one for bot, one in now.items()):
@@ -204,7 +205,7 @@ class StartScripts:
         """By chat and bot: the turn that runs the start script."""
 
     async def load(self) -> None:
-        """Load the chats where the start script has run."""
+        """Load the chats where the start script has run. Raises StoreError."""
         self._started = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.started())}
         self.warn_of_changes()
 
@@ -248,8 +249,8 @@ class StartScripts:
         return is_due and self._claims.setdefault((context.chat.key, context.bot), turn.input.id) == turn.input.id
 
     async def begin(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome | None:
-        """Run the start script. The reason of a failure is only logged, since the sender did not ask for the run;
-        earlier messages and the notice of an unknown outcome are kept."""
+        """Run the start script; None if the bot has none. The reason of a failure is only logged, since the sender did
+        not ask for the run; earlier messages and the notice of an unknown outcome are kept."""
         spec = turn.input.functions.start_function
         if spec is None:
             return None
@@ -285,7 +286,8 @@ class StartScripts:
 
 
 def with_start_messages(start: TurnOutcome | None, outcome: TurnOutcome) -> TurnOutcome:
-    """`outcome` of the first message, behind the messages of the start script; at most one question."""
+    """`outcome` of the first message, behind the messages of the start script; at most one question. Unchanged without
+    such messages."""
     if start is None or not (start.messages or start.question):
         return outcome
     return replace(

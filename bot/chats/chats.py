@@ -48,7 +48,8 @@ class Chats:
         return tuple(self._settings.bots)
 
     async def load(self, store: Store) -> None:
-        """Load the settings, active functions and notes of all chats."""
+        """Load the settings, active functions and notes of all chats, which replace those in memory. Raises
+        StoreError."""
         stored: dict[str, dict[str, str]] = {}
         active: dict[str, list[str]] = {}
         for row in await store.read(rows.everything()):
@@ -73,7 +74,7 @@ class Chats:
         self._resolved.clear()
 
     def use(self, settings: Settings) -> None:
-        """Apply new settings."""
+        """Apply new settings; the cached settings of chats are dropped."""
         self._settings = settings
         self._resolved.clear()
 
@@ -83,7 +84,7 @@ class Chats:
         return self._settings.schedules
 
     def of(self, chat: ChatRef) -> ServedChat:
-        """The current settings of `chat`."""
+        """The current settings of `chat`, resolved from the settings file and its own settings; cached."""
         known = self._resolved.get(chat)
         if known is None:
             if len(self._resolved) >= _MOST_CHATS:
@@ -105,7 +106,7 @@ class Chats:
         return why_ignored(self._settings, name, value)
 
     def own(self, chat: ChatRef) -> Mapping[str, str]:
-        """The settings that `chat` has set for itself, valid or not."""
+        """The settings that `chat` has set for itself, by name, valid or not; empty if it has set none."""
         return self._stored.get(chat.key, {})
 
     def set_own(self, chat: ChatRef, name: str, value: str | None) -> None:
@@ -119,7 +120,7 @@ class Chats:
         return self._active.get(chat.key, ())
 
     def set_active_functions(self, chat: ChatRef, names: Sequence[str]) -> None:
-        """Update the memory after `chat` has stored its active names."""
+        """Update the memory after `chat` has stored its active names, which replace the previous ones."""
         self._active[chat.key] = tuple(names)
         self._resolved.pop(chat, None)
 
@@ -148,7 +149,8 @@ class Chats:
         return self._latest.get(chat) == inbox_id
 
     def role(self, member_key: str, platform_role: Role) -> Role:
-        """The member's role: the higher of those in the settings and on the platform."""
+        """The member's role: the higher of those in the settings and on the platform; the latter if the settings name
+        none."""
         named = self._settings.members.get(member_key)
         if named is None:
             return platform_role

@@ -51,7 +51,7 @@ class OpenQuestions:
         return self._approvals_expire_seconds if is_approval else self._expires_seconds
 
     async def load(self, store: Store) -> None:
-        """Load the questions that were open when the daemon stopped."""
+        """Load the questions that were open when the daemon stopped, with their remaining time. Raises StoreError."""
         for row in await store.read(pending.open_questions()):
             question = open_from_json(row["id"], orjson.loads(row["body"]))
             # A row has no member if a newer question must not close it.
@@ -80,7 +80,7 @@ class OpenQuestions:
         return self.of(chat, member) is not None or bool(self.approvals_in(chat))
 
     def approvals_in(self, chat: str) -> list[OpenQuestion]:
-        """The open approval questions of `chat`, oldest first."""
+        """The open approval questions of `chat`, oldest first; empty if there are none."""
         if not self._approvals:
             return []
         now = self._clock.monotonic()
@@ -145,17 +145,18 @@ class OpenQuestions:
         return bool(touched[0]) or await self.claimed(store, id_, turn_id)
 
     async def claimed(self, store: Store, id_: int, turn_id: int) -> bool:
-        """Whether that turn answered the approval question."""
+        """Whether that turn answered the approval question. Raises StoreError."""
         rows = await store.read(pending.find(id_))
         return bool(rows) and rows[0]["answered_by"] == turn_id
 
     async def find(self, store: Store, id_: int) -> OpenQuestion | None:
-        """The question with that id, open or not."""
+        """The question with that id, open or not; None if there is no such question. Raises StoreError."""
         rows = await store.read(pending.find(id_))
         return open_from_json(id_, orjson.loads(rows[0]["body"])) if rows else None
 
     def claim_own(self, chat: str, member: str) -> Asked | None:
-        """Claim the member's question, so that no other message answers it."""
+        """Claim and return the member's question, so that no other message answers it; None without an open
+        question."""
         return self._waiting.pop((chat, member), None)
 
     def reopen(self, chat: str, member: str, claimed: Asked | None) -> None:
@@ -187,7 +188,8 @@ class OpenQuestions:
         return [pending.reopen(claimed[0].id, turn_id)]
 
     def ask(self, id_: int, question: OpenQuestion, chat: str, member: str, turn_id: int) -> list[Write]:
-        """Writes that store the question; call `open` once they are durable."""
+        """Writes that store the question, and replace an older one of the member unless it is an approval; call `open`
+        once they are durable."""
         now_ms, shared = self._clock.now_ms(), pending.shared_placeholder(id_)
         is_approval = question.terms is not None
         older = None if is_approval else self._waiting.get((chat, member))
@@ -249,7 +251,8 @@ class OpenQuestions:
             self._unanswered.append(question)
 
     def _keep(self, chat: str, member: str, question: OpenQuestion, seconds: float) -> None:
-        """Keep `question` open for `seconds` from now."""
+        """Keep `question` open for `seconds` from now. It replaces the member's older question, unless it is an
+        approval."""
         until = self._clock.monotonic() + seconds
         if question.terms is None:
             older = self._waiting.get((chat, member))

@@ -46,7 +46,8 @@ class PaidRequests:
         self, request: ModelRequest, chat: str, profile: ChatProfile, *, member: str = ""
     ) -> tuple[ModelAnswer, list[Write]]:
         """The answer, and the writes that settle its cost, to be committed with the result. The member with key
-        `member` is charged as well. Raises OverBudget and ModelError."""
+        `member` is charged as well. Raises OverBudget before the request, and ModelError, after a refund, if it
+        fails."""
         if self._budgets is None or not self._budgets.is_limited:
             return await self._model.complete(request), []
         reservation = await self._budgets.reserve_for_chat(chat, profile, request, member=member)
@@ -117,7 +118,7 @@ class Summaries:
         self._settings = settings
 
     async def of(self, part: Part) -> str:
-        """The summary of `part`; empty if absent."""
+        """The summary of `part`; empty if absent. Raises StoreError."""
         rows = await self._store.read(summaries.get(part.chat, part.key))
         return rows[0]["text"] if rows else ""
 
@@ -194,7 +195,7 @@ class Summaries:
         )
 
     async def _first_shown(self, part: Part, before: int) -> int:
-        """Id of the oldest row that a model is shown before the row `before`."""
+        """Id of the oldest row that a model is shown before the row `before`. Raises StoreError."""
         rows = await self._store.read(
             history.recent_in(part.chat, part.scope, part.value, before, self._router.history_messages)
         )

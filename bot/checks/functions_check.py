@@ -81,7 +81,8 @@ def lints(specs: Sequence[FunctionSpec], functions_of: Mapping[str, BotFunctions
 
 
 def text_reads(source: str) -> list[int]:
-    """The lines where a function reads `.text` of its first parameter, a MessageContext."""
+    """Line numbers where a function reads `.text` of its first parameter, a MessageContext. Raises SyntaxError for
+    invalid source."""
     lines: list[int] = []
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.AsyncFunctionDef | ast.FunctionDef) or not function.args.args:

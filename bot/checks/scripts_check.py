@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from bot.checks.scratch import scratch_daemon
@@ -119,10 +120,13 @@ class _Checking:
         self._others = tuple(others)
         self._bots = bots
         self._names = Names()
+        self._seen: set[tuple[str, Path]] = set()
+        """Scripts that were checked, by bot and file: sources may overlap."""
         self.checked = Checked([])
 
     def source(self, source: BasicSource) -> None:
-        """Check the scripts of a source."""
+        """Check all scripts of a source and add the findings. A storage that cannot be listed, or has no scripts, is a
+        finding."""
         storage = storage_of(source)
         try:
             listed = list(storage.list())
@@ -137,7 +141,10 @@ class _Checking:
             self._nothing([problem_at(str(source.path), text)])
         self.checked.findings += self._strangers(storage, places)
         for place in places:
-            self._script(storage, place, Profile(source.profile))
+            script = (place.bot, Path(storage.place(place.path)).resolve())
+            if script not in self._seen:
+                self._seen.add(script)
+                self._script(storage, place, Profile(source.profile))
 
     def _strangers(self, storage: Storage, places: Sequence[ScriptPlace]) -> list[Diagnostic]:
         """Diagnostics on scripts of unknown bots."""

@@ -23,7 +23,7 @@ _ON_SERVER = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
+    """Add the options of the command, and `run` as its function, to `parser`."""
     parser.add_argument("--to", type=Path, metavar="DIR", help="target folder (default: backups/ in home)")
     parser.add_argument(
         "--keep",
@@ -36,7 +36,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the path of the backup. 1: it failed."""
+    """Make a backup and print its path. Returns 1, with the reason on stderr, if it failed or the database is on a
+    server."""
     settings = settings_or_faults(options)
     if settings is None or is_on_server(settings, "backup"):
         return 1

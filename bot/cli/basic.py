@@ -25,7 +25,7 @@ from services.store.turns import audit
 
 
 def add_check(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `rollcall basic check`."""
+    """Add the command `rollcall basic check`, with its options, to `subcommands`."""
     parser = subcommands.add_parser(
         "check",
         help="check scripts for errors",
@@ -56,7 +56,9 @@ def run_check(options: argparse.Namespace, settings: Settings) -> int:
         for path in absent:
             print(f"{path}: no such file or folder; create it, or correct the path", file=sys.stderr)
         return 2
-    sources = [BasicSource(path=path) for path in options.paths] or list(settings.sources.basic)
+    # Folders are recognized by their names, which `.` and `..` do not have.
+    paths = [path.resolve() if path.name in ("", "..") else path for path in options.paths]
+    sources = [BasicSource(path=path) for path in paths] or list(settings.sources.basic)
     if not sources:
         print("Nothing to check: give a folder or a file, or add one to sources.basic in the settings.")
         return 1
@@ -133,7 +135,7 @@ RETURN "greeted " + who
 
 
 def add_new(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `rollcall basic new`."""
+    """Add the command `rollcall basic new`, with its options, to `commands`."""
     parser = commands.add_parser(
         "new",
         help="create a script from a template",
@@ -187,7 +189,7 @@ def _name(text: str) -> str:
 
 
 def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `rollcall basic recompile`."""
+    """Add the command `rollcall basic recompile`, with its options, to `subcommands`."""
     parser = subcommands.add_parser(
         "recompile",
         help="compile scripts again",

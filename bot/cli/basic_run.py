@@ -127,7 +127,8 @@ class ScriptTrial:
         yield Ended(result)
 
     async def _goes_on(self, question: Question, kind: Answered, value: str, context: MessageContext) -> FunctionResult:
-        """Result of the run that the question interrupted, with the answer."""
+        """Result of the run that the question interrupted, resumed with the answer; without a saved run it starts
+        again, or is dropped after a no."""
         before = question.saved_run
         says_no = kind in (Answered.NO, Answered.CANCELLED)
         if before is None:
@@ -218,7 +219,7 @@ _STAYS_OFF = "was not contacted: network access needs --network"
 
 
 def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `rollcall basic run`."""
+    """Add the command `rollcall basic run`, with its options, to `commands`."""
     parser = commands.add_parser(
         "run",
         help="run a script without a chat",
@@ -286,7 +287,8 @@ async def _run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 async def _tried(trial: ScriptTrial, spec: FunctionSpec, options: argparse.Namespace) -> FunctionResult:
-    """The result of the run; its events are printed."""
+    """Run the function and return its result; its messages and answers are printed. Questions are answered from
+    `--answer`, then from the terminal, if there is one; otherwise the result contains the question."""
     answers: Iterator[str] = iter(options.answer)
 
     async def next_answer() -> str | None:

@@ -12,7 +12,6 @@ from bot.checks.scratch import a_daemon_for_calls
 from bot.cli.options import add_config, chat_ref, member_ref, on_settings
 from bot.daemon import Daemon
 from bot.direct_calls import Called, Caller
-from config.diagnostics import Diagnostic
 from config.settings import Settings
 from function_calls.call import Path
 from function_calls.schema.definition import DefinitionError
@@ -23,7 +22,7 @@ from services.store.sqlite.lock import StoreInUse
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
+    """Add the options of the command, and `run` as its function, to `parser`."""
     parser.add_argument("name", help="name of the function")
     parser.add_argument(
         "--json",
@@ -62,7 +61,8 @@ _NEXT_TO_A_DAEMON = (
 
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Print the result as JSON. 0: success; 1: failure."""
+    """Call the function and print the result as JSON. Returns 0 on success, 1 on failure; errors are printed to
+    stderr."""
     try:
         called = asyncio.run(_called(settings, options))
     except StoreInUse as error:
@@ -98,7 +98,7 @@ async def _called(settings: Settings, options: argparse.Namespace) -> Called:
         path=Path.CLI,
     )
     async with a_daemon_for_calls(settings, logs_faults=False) as daemon:
-        await _server_asked(daemon, settings, caller, options.name)
+        await _server_asked(daemon, settings, options.name)
         if daemon.direct_calls.functions(caller.chat).find(options.name) is None:
             # Possibly among the unusable functions.
             for one in daemon.functions.faults:
@@ -106,27 +106,28 @@ async def _called(settings: Settings, options: argparse.Namespace) -> Called:
         return await daemon.direct_calls.call(caller, options.name, options.json, confirmed=options.yes)
 
 
-async def _server_asked(daemon: Daemon, settings: Settings, caller: Caller, name: str) -> None:
-    """Wait for a server whose tools are not known yet, until it has reported whether it has the function `name`. A
-    running daemon does this shortly after its start."""
+async def _server_asked(daemon: Daemon, settings: Settings, name: str) -> None:
+    """Wait for a server whose tools are not known yet, until its functions or its problems are. A running daemon does
+    this shortly after its start."""
     server = next((one for one in settings.mcp.servers if name.startswith(prefix_of(one.name))), None)
     if server is None:
         return
     changed = asyncio.Event()
     daemon.functions.on_change(changed.set)
 
-    def told() -> list[Diagnostic]:
-        return [one for one in daemon.functions.faults if one.file == f"mcp.servers.{server.name}"]
+    def is_known() -> bool:
+        found = any(one.name.startswith(prefix_of(server.name)) for one in daemon.registry.specs)
+        return found or any(one.file == f"mcp.servers.{server.name}" for one in daemon.functions.faults)
 
     with suppress(TimeoutError):
         async with asyncio.timeout(server.connect_seconds):
-            while daemon.direct_calls.functions(caller.chat).find(name) is None and not told():
+            while not is_known():
                 await changed.wait()
                 changed.clear()
 
 
 def _say_what_nobody_was_told(called: Called, options: argparse.Namespace) -> None:
-    """Print messages that cannot be sent from here."""
+    """Print messages that cannot be sent from here to stderr, and a warning about those due later."""
     for message in called.unsent:
         print(f"not sent to {(message.to or options.chat).key}: {message.text}", file=sys.stderr)
     if called.unheard:

@@ -25,7 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one line per finding. 0: no errors; 1: errors."""
+    """Print one line per finding in each file. Returns 0 without errors, 1 with errors."""
     failed = False
     for path in options.files or [config_path(options)]:
         settings, found = check_settings(path, os.environ)

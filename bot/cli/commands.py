@@ -48,7 +48,7 @@ class _Command(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the command line."""
+    """The parser of the command line, with a subparser for each of COMMANDS, which imports its module on use."""
     root = argparse.ArgumentParser(
         prog="rollcall",
         description="A bot for group chats. Exit codes: 0 success, 1 findings or a failure, 2 wrong usage.",
@@ -61,7 +61,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the parsed command; returns the exit status."""
+    """Run the parsed command; returns the exit status: the command's, 130 if interrupted, 0 if the reader has closed
+    the pipe."""
     # Imported here, since help needs no log. `run` and `chat` configure more.
     from bot.telemetry.logs import set_up_logs_of_a_command
 

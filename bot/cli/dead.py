@@ -26,7 +26,7 @@ from services.times.recurrence import instant_text
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
+    """Add the options of the command, and the subcommands `list`, `show`, `retry` and `drop`, to `parser`."""
     add_config(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON array")
     parser.set_defaults(run=on_database(_list))

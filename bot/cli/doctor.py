@@ -137,7 +137,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one line per check. 1: a check failed."""
+    """Print one line per check: ok, warn or ERROR. Returns the exit code: 1 if a check failed or the settings are
+    invalid, else 0."""
     path = config_path(options)
     settings, found = check_settings(path, os.environ)
     if settings is None:
@@ -196,15 +197,21 @@ def _sandbox_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnost
 
 
 def _sandbox(settings: Settings, uses: Sequence[ProcessUse]) -> Diagnostic | str:
-    problem = asyncio.run(Sandbox(SystemClock(), settings.sandbox).problem())
+    problem, unbounded = asyncio.run(_isolation(settings))
     names = ", ".join(use.name for use in uses)
     if not problem:
-        return f"processes run isolated: {names}"
+        return "; not limited here: ".join((f"processes run isolated: {names}", *unbounded))
     stopped = ", ".join(use.name for use in uses if use.needs_sandbox)
     if stopped:
         return Diagnostic("sandbox", 1, 1, "sandbox.missing", f"{problem}. Unavailable without it: {stopped}")
     text = f"{problem}. Not isolated: {names}"
     return Diagnostic("sandbox", 1, 1, "sandbox.missing", text, "warning")
+
+
+async def _isolation(settings: Settings) -> tuple[str, Sequence[str]]:
+    """Why processes cannot be isolated, and the limits that isolated ones can exceed."""
+    sandbox = Sandbox(SystemClock(), settings.sandbox)
+    return await sandbox.problem(), await sandbox.unbounded()
 
 
 def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:

@@ -39,7 +39,7 @@ _NEEDS_A_WORD = (PinState.WAITING, PinState.CHANGED)
 
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `list`, `accept` and `forget` to `rollcall mcp`."""
+    """Add the commands `list`, `accept` and `forget`, with their options, to `rollcall mcp`."""
     listing = subcommands.add_parser("list", help="list the tools of all servers with their state")
     listing.add_argument("server", nargs="?", help="only this server")
     listing.add_argument("--full", action="store_true", help="with full descriptions and schemas")
@@ -189,7 +189,8 @@ def _show(pin: Pin, digest: str = "", *, context: int) -> None:
 
 
 def _lines(tool: ToolDefinition | None) -> list[str]:
-    """The lines of a definition, escaped for the terminal. Different definitions have different lines."""
+    """The lines of a definition without its name, escaped for the terminal; empty for None. Different definitions have
+    different lines."""
     if tool is None:
         return []
     lines: list[str] = []
@@ -292,7 +293,7 @@ def _problem(settings: Settings, options: argparse.Namespace) -> str:
 
 
 def _with_bot(settings: Settings, chat: ChatRef, bot: str) -> Settings:
-    """The settings with `chat` assigned to `bot`."""
+    """The settings with `chat` assigned to `bot`; unchanged if `bot` is empty."""
     if not bot:
         return settings
     entry = settings.chats.settings.get(chat.key, ChatSettings()).model_copy(update={"bot": bot})

@@ -33,7 +33,7 @@ def add_config(parser: argparse.ArgumentParser, **default: Any) -> None:
 
 
 def config_path(options: argparse.Namespace) -> Path:
-    """Path of the settings file to use."""
+    """Path of the settings file to use: that of the options, else of ROLLCALL_CONFIG, else the shipped one."""
     if options.config is not None:
         return Path(options.config)
     named = os.environ.get("ROLLCALL_CONFIG")
@@ -46,14 +46,14 @@ def has_settings(options: argparse.Namespace) -> bool:
 
 
 def positive_count(text: str) -> int:
-    """Parse a positive integer. Raises ArgumentTypeError."""
+    """Parse a positive integer. Raises ArgumentTypeError for other texts."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
 def positive_hours(text: str) -> float:
-    """Parse a positive number of hours. Raises ArgumentTypeError."""
+    """Parse a number of hours above 0. Raises ArgumentTypeError for other texts, and above _MOST_HOURS."""
     try:
         hours = float(text)
     except ValueError:
@@ -64,7 +64,7 @@ def positive_hours(text: str) -> float:
 
 
 def port_number(text: str) -> int:
-    """Parse a TCP port, or 0. Raises ArgumentTypeError."""
+    """Parse a TCP port, or 0. Raises ArgumentTypeError for other texts."""
     if not text.isdecimal() or int(text) > _HIGHEST_PORT:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_HIGHEST_PORT}")
     return int(text)
@@ -114,7 +114,7 @@ def on_database(
 
 
 def chat_ref(text: str) -> ChatRef:
-    """Parse a chat. Raises ArgumentTypeError."""
+    """Parse a chat, `platform:account:chat`. Raises ArgumentTypeError for other texts."""
     try:
         return ChatRef.parse(text)
     except ValueError:
@@ -122,7 +122,7 @@ def chat_ref(text: str) -> ChatRef:
 
 
 def member_ref(text: str) -> MemberRef:
-    """Parse a member. Raises ArgumentTypeError."""
+    """Parse a member, `platform:account:member`. Raises ArgumentTypeError for other texts."""
     try:
         return MemberRef.parse(text)
     except ValueError:

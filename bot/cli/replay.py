@@ -56,9 +56,9 @@ class BadCase(ValueError):
 
 
 class _Part(BaseModel):
-    """A part of a case. Null counts as missing, and unknown keys are ignored as notes."""
+    """A part of a case. Null counts as missing."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -106,12 +106,7 @@ class ReplaySettings(_Part):
     @field_validator("profile", mode="before")
     @classmethod
     def _named(cls, profile: object) -> object:
-        if isinstance(profile, str):
-            return {"dialect": dialect_of(profile)}
-        if not isinstance(profile, Mapping):
-            return profile
-        # Unknown keys are ignored as notes.
-        return {key: value for key, value in profile.items() if key in ModelProfileSettings.model_fields}
+        return {"dialect": dialect_of(profile)} if isinstance(profile, str) else profile
 
     @field_validator("tool_choice", mode="before")
     @classmethod
@@ -129,6 +124,8 @@ class ReplaySettings(_Part):
 
 class ExpectedCall(BaseModel):
     """A call that a handler should receive."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     arguments: Mapping[str, Any]
@@ -162,7 +159,8 @@ class Case(_Part):
     """Return values of functions by name, used instead of running them."""
     model: tuple[WrittenAnswer, ...] = ()
     settings: ReplaySettings = ReplaySettings()
-    expect: Expected = Expected()
+    expect: Expected
+    """Empty to record the result without comparing it."""
 
 
 def id_in(line: bytes) -> Any:
@@ -175,7 +173,7 @@ def id_in(line: bytes) -> Any:
 
 
 def read_case(line: bytes) -> Case:
-    """The case in `line`. Raises BadCase with all problems."""
+    """Parse a case from a line of JSON. Raises BadCase with all problems."""
     try:
         return Case.model_validate(orjson.loads(line))
     except orjson.JSONDecodeError as error:
@@ -272,7 +270,8 @@ class Replay:
         self._chats = Chats(settings, texts)
 
     async def run(self, case: Case) -> JsonObject:
-        """The result line of `case`. Raises BadCase."""
+        """The result line of `case`: `id`, `calls`, `reply`, `reason`, `error`, `model_exhausted` if the model had no
+        more answers, and `ok` if it is as expected. Raises BadCase for invalid functions."""
         clock = InstantClock()
         model, recorder = WrittenModel(case, clock), Recorder()
         try:
@@ -296,7 +295,8 @@ class Replay:
     async def _with_recorders(
         self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
     ) -> TurnOutcome:
-        """Run with the functions that the case defines, without the daemon's policies."""
+        """Run with the functions that the case defines, without the daemon's policies. Raises DefinitionError if one of
+        them is invalid."""
         invoker = Invoker(Policies(Open(), Open()), Deadlines(clock), clock, filters=[recorder])
         settings = _of_case(self._settings, case).router
         llm = FunctionCallLLM(_asked(model, clock), invoker, settings, clock, tool_choice=case.settings.tool_choice)
@@ -305,7 +305,8 @@ class Replay:
     async def _with_own_functions(
         self, case: Case, model: WrittenModel, recorder: Recorder, clock: InstantClock
     ) -> TurnOutcome:
-        """Run with the daemon's functions and router, on a temporary database."""
+        """Run with the daemon's functions and router, on a temporary database without network access. Raises
+        DefinitionError."""
         given = Overrides(
             clock=clock,
             rng=Random(1),  # noqa: S311 - the same random numbers each time
@@ -349,7 +350,7 @@ class Replay:
 
 
 def _of_case(settings: Settings, case: Case) -> Settings:
-    """`settings` with the overrides of the case."""
+    """`settings` with the case's shortlist, if it sets one; else unchanged."""
     if case.settings.shortlist is None:
         return settings
     router = settings.router.model_copy(update={"shortlist": case.settings.shortlist, "shortlist_above": 0})
@@ -362,8 +363,8 @@ def _asked(model: WrittenModel, clock: InstantClock) -> ResilientModel:
 
 
 def _recorders(case: Case) -> BotFunctions:
-    """The functions that the case defines: open to everybody, returning the results of the case. Raises
-    DefinitionError."""
+    """The functions that the case defines: open to everybody, returning the results of the case. Raises DefinitionError
+    if one is invalid."""
     registry = FunctionRegistry()
     for definition in case.functions or ():
         foreign = imported_definition(definition)
@@ -466,7 +467,8 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _replayed(lines: Sequence[bytes], settings: Settings, out: TextIO) -> int:
-    """Number of cases in `lines` that ended as expected."""
+    """Replay the cases in `lines`, and write a line of JSON with each result to `out`. Returns the number that ended as
+    expected."""
     replay = Replay(settings, Texts())
     good = 0
     for line in lines:

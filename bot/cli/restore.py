@@ -29,7 +29,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Restore, and print the result. 1: nothing was changed."""
+    """Restore the backup, and print the result. Returns 0 on success; 1 if nothing was changed, with the reason on
+    stderr."""
     settings = settings_or_faults(options)
     if settings is None or is_on_server(settings, "restore"):
         return 1
@@ -65,7 +66,8 @@ def _restore(settings: Settings, file: Path | None, *, is_agreed: bool) -> int:
 
 
 def _usable(backup: Path | None, settings: Settings) -> Path:
-    """`backup`, if it can be restored. Raises StoreError."""
+    """`backup`, if it can be restored. Raises StoreError if it is missing, damaged, no backup, or of a newer
+    version."""
     if backup is None:
         raise StoreError(f"there is no good backup in {backups_of(settings)}; name a file")
     if not backup.is_file():

@@ -60,6 +60,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the schema."""
+    """Print the JSON Schema of the chosen kind of file. Returns 0."""
     print(json.dumps(_SCHEMAS[options.of](), indent=2, ensure_ascii=False))
     return 0

@@ -16,7 +16,7 @@ _NATIVE_PROTOCOLS = frozenset({"openai", "anthropic", "function"})
 
 
 async def self_check(settings: Settings, document: YamlDocument | None = None) -> dict[str, list[Diagnostic]]:
-    """Diagnostics by check, all empty if good. `document`: the settings file, for places."""
+    """Diagnostics by description of the check, all empty if good. `document`: the settings file, for places."""
     found = await check_functions(settings, document)
 
     def of(*codes: Code | Unfit) -> list[Diagnostic]:
@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Print each check and its findings. 1: something was found."""
+    """Print each check and its findings. Returns 1 if something was found, else 0."""
     failed = False
     for name, found in asyncio.run(self_check(settings, read_yaml_file(config_path(options)))).items():
         print(f"{'ERROR' if found else 'ok':<6} {name}")

@@ -189,7 +189,8 @@ def _stands_by(held: Held) -> None:
 async def _lead(
     settings: Settings, file: SettingsFile, redact: Redactor, lead: Leadership, stop: Stop, *, console: bool, page: bool
 ) -> None:
-    """Build everything, and run until stopped. `lead` has begun."""
+    """Build everything, run until stopped, and close the store. `lead` has begun. `console` and `page` select the
+    platforms."""
     faults, watcher, clock = _faults(), Watcher(), SystemClock()
     store = await open_store(settings, clock, stop.on_broken, lead.guard)
     try:
@@ -291,7 +292,8 @@ async def _web(settings: Settings, store: Store, ids: Ids, clock: SystemClock) -
 
 
 def _irc(settings: Settings, store: Store, clock: SystemClock) -> list[ChatPlatform]:
-    """One platform per network. A channel has one bot, so the name of any bot addresses it."""
+    """One platform per configured network, not yet connected. A channel has one bot, so the name of any bot addresses
+    it."""
     if not settings.platforms.irc:
         return []
     # Imported here: few daemons use IRC.
@@ -305,7 +307,7 @@ def _irc(settings: Settings, store: Store, clock: SystemClock) -> list[ChatPlatf
 
 
 async def _listening(settings: Settings, daemon: Daemon, web: Web) -> str:
-    """Start the web server; returns its URL. Raises CannotStart."""
+    """Start the web server; returns its URL. Raises CannotStart if the port cannot be opened."""
     where = settings.platforms.web
     try:
         return await web.start(daemon)
@@ -324,7 +326,7 @@ def _faults() -> FaultPoints:
 
 
 def _greeting(settings: Settings, public: str, address: str, owner_link: str) -> Sequence[str]:
-    """Lines for the operator at the start."""
+    """Lines for the operator at the start: URLs, owner link, data folder, model, and a warning if no chat is served."""
     model = next((one for one in settings.answering_models if one.usable), None)
     return [
         f"Chat page:   {public}",

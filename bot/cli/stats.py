@@ -62,7 +62,8 @@ class ShadowReport:
         return sum(one.agree for one in self.functions.values())
 
     def as_json(self) -> JsonObject:
-        """The report as JSON."""
+        """The report as JSON: `decisions`, `agree`, `agree_share` (0 to 1), errors by code, times in milliseconds
+        (`p50`, `p95`), and the same counts by function."""
         return {
             "decisions": self.decisions,
             "agree": self.agree,

@@ -186,7 +186,8 @@ class Leading:
             self._on_lost(error)
 
     async def _renew(self) -> None:
-        """Retry until the database has answered. Raises StoreFenced."""
+        """Renew the lease, and retry until the database has answered. Raises StoreFenced if the lease was lost
+        before."""
         while True:
             if self._lost is not None:
                 raise StoreFenced(*self._lost.args)

@@ -58,7 +58,7 @@ async def open_on_server(
 
 
 def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> SideConnection:
-    """A connection next to a running daemon. Raises ReaderError."""
+    """A connection next to a running daemon. Raises ReaderError without a driver, or if it cannot be opened."""
     try:
         with _driver():
             from services.store.postgres.reader import PostgresSide
@@ -68,7 +68,7 @@ def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> S
 
 
 def state_on_server(settings: StoreSettings) -> DatabaseState:
-    """State of the database. Raises ReaderError."""
+    """State of the database. Raises ReaderError if it cannot be read."""
     try:
         with _driver():
             from services.store.postgres.lease import state_of
@@ -154,12 +154,12 @@ def _bytes_in(folder: Path) -> int:
 
 
 def database_of(settings: Settings) -> Path:
-    """Path of the SQLite database."""
+    """Path of the SQLite database in the home of the settings; it may not exist."""
     return Path(settings.home) / DATABASE
 
 
 def reader_of(settings: Settings) -> Reader:
-    """Read access for reports. Raises ReaderError."""
+    """Read access for reports. Raises ReaderError if the database cannot be opened."""
     return Reader(_connection(settings, writes=False))
 
 

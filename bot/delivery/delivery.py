@@ -118,9 +118,11 @@ class Delivery:
         late: Callable[[ChatRef, Due], str],
         dropped: Callable[[ChatRef, int], str],
         lead: Lead,
+        hide: Callable[[str], str] = str,
     ) -> None:
         """`resent(chat)` is the note that a message may be a duplicate; `late(chat, due)` the note that it is late, or
-        empty; `dropped(chat, lines)` the note on dropped lines. `lead` says whether this process may send."""
+        empty; `dropped(chat, lines)` the note on dropped lines. `lead` says whether this process may send. `hide`
+        removes known secrets from texts."""
         self._platforms = platforms
         # Checked once: isinstance with a runtime protocol is slower than a send.
         self._linked = {place: one for place, one in platforms.items() if isinstance(one, Linked)}
@@ -129,6 +131,7 @@ class Delivery:
         self._late = late
         self._dropped = dropped
         self._lead = lead
+        self._hide = hide
         self._settings = settings
         self._clock = clock
         self._epoch = epoch
@@ -235,7 +238,7 @@ class Delivery:
         return chat, outgoing.private_to
 
     async def recover(self) -> int:
-        """Queue the outbox rows that an earlier process left; returns their number."""
+        """Queue the outbox rows that an earlier process left; returns their number. Raises StoreError."""
         messages: list[OutboundMessage] = []
         for row in await self._store.read(outbox.unsent()):
             message = _message_of_row(row)
@@ -246,7 +249,7 @@ class Delivery:
         return len(messages)
 
     async def take_up_retried(self) -> None:
-        """Send the given-up messages that an operator has released for a retry."""
+        """Send the given-up messages that an operator has released for a retry. Raises StoreError."""
         for row in await self._store.read(outbox.retried()):
             if (await self._store.commit([outbox.claim(row["id"], self._epoch)]))[0]:
                 self.hand_over([_message_of_row(row)._replace(claimed=True)])
@@ -358,7 +361,7 @@ class Delivery:
             try:
                 self._reach("reply.during_send")
                 # Checked here, after the wait for rate and connection.
-                receipt = await platform.send(self._with_late_note(outgoing, message.due))
+                receipt = await platform.send(self._without_secrets(self._with_late_note(outgoing, message.due)))
             except SendFailed as failure:
                 if not failure.retryable or attempt == policy.attempts:
                     self._give_up(message, str(failure))
@@ -378,6 +381,10 @@ class Delivery:
             self._reach("reply.after_mark")
             return
 
+    def _without_secrets(self, outgoing: Outgoing) -> Outgoing:
+        text = self._hide(outgoing.text)
+        return outgoing if text == outgoing.text else replace(outgoing, text=text)
+
     async def _mark_sent(self, message: OutboundMessage, writes: Sequence[Write]) -> None:
         """Mark the row as sent, durably: the network would show a repeated send after a crash."""
         try:
@@ -389,7 +396,7 @@ class Delivery:
     async def _make_ready(
         self, message: OutboundMessage, outgoing: Outgoing, linked: Linked | None, *, is_claimed: bool
     ) -> None:
-        """Wait until the recipient is reachable, and claim the row."""
+        """Wait until the recipient is reachable, and claim the row. Raises StoreError."""
         if linked is not None:
             await linked.until_reachable(outgoing, message.created_ms)
         if not is_claimed:

@@ -69,7 +69,8 @@ class Due(NamedTuple):
 
 
 def addressed_to(message: Message, here: ChatRef) -> tuple[ChatRef, MemberRef | None]:
-    """The chat that `message` goes to, and the member if it is private."""
+    """The chat that `message` goes to, and the member if it is private, else None. `here`: the chat of messages without
+    a chat."""
     if isinstance(message.to, ChatRef):
         return message.to, None
     return here, message.to
@@ -245,7 +246,7 @@ def due_from_json(data: JsonObject) -> Due | None:
 
 
 def outgoing_from_json(key: str, data: JsonObject) -> Outgoing:
-    """The message written by `outgoing_to_json`."""
+    """The message written by `outgoing_to_json`; `key` is its idempotency key, and absent fields get their defaults."""
     return Outgoing(
         chat=ChatRef.parse(data["chat"]),
         key=key,

@@ -152,11 +152,11 @@ class EmbeddedEngine:
         self._start()
 
     def waiting_job(self, chat: ChatRef, native_id: str) -> Job | None:
-        """The job of the message with that id, if it has not started."""
+        """The queued job of the message with that id; None if it is unknown or has started."""
         return next((job for job in self._queues.get(chat, ()) if _is_message(job, native_id)), None)
 
     def running_job(self, chat: ChatRef, native_id: str) -> Job | None:
-        """The job of the message with that id, if it is running."""
+        """The job of the message with that id if it is running, else None."""
         job = self._running[chat][0] if chat in self._running else None
         return job if job is not None and _is_message(job, native_id) else None
 
@@ -227,7 +227,7 @@ class EmbeddedEngine:
         self._running[chat] = (job, asyncio.get_running_loop().create_task(self._guarded(job)))
 
     def _turn_ended(self, chat: ChatRef) -> None:
-        """Remove the ended turn of `chat` and start the next one."""
+        """Remove the ended turn of `chat`, and start waiting turns, among them its next one."""
         del self._running[chat]
         if self._queues.get(chat):
             self._ready.append(chat)

@@ -142,7 +142,8 @@ def _not_served(context: MessageContext, chat: ServedChat) -> GateDecision | Non
 def named_or_quoted(
     context: MessageContext, waiting: Sequence[OpenQuestion], asked_by_quoted: int
 ) -> OpenQuestion | None:
-    """The approval question that the message names by code, else the question whose message it quotes or reacts to."""
+    """The approval question of `waiting` that the message names by code, else the one with the id `asked_by_quoted`,
+    whose message it quotes or reacts to; else None."""
     named = codes_in(context.text)
     by_code = next((one for one in waiting if _terms(one).code in named), None)
     return by_code or next((one for one in waiting if one.id == asked_by_quoted), None)
@@ -152,7 +153,8 @@ def unambiguous_approval(
     context: MessageContext, waiting: Sequence[OpenQuestion], role: Role, texts: Phrases
 ) -> OpenQuestion | None:
     """The approval question that a bare yes or no is about: the sender's own if they may answer it, else the only open
-    question if the message is addressed to the bot. `role`: the sender's role in the message."""
+    question if the message is addressed to the bot. None for other messages, such as replies. `role`: the sender's role
+    in the message."""
     if context.kind is not Kind.MESSAGE or context.reply_to is not None or not waiting:
         return None
     member = context.sender.ref
@@ -213,7 +215,8 @@ class ApprovalOutcomes:
         return replace(decision, notice_text=text, closes=closes)
 
     async def _by_code(self, context: MessageContext) -> tuple[Row | None, OpenQuestion | None]:
-        """The newest question with a code in the message, if its sender could see that question."""
+        """The newest question with a code in the message, as its row and parsed, if its sender could see that question;
+        else two None. Raises StoreError."""
         for code in codes_in(context.text):
             if not code.isalnum():
                 continue
@@ -237,5 +240,5 @@ class ApprovalOutcomes:
 
 
 def _was_shown(terms: ApprovalTerms, context: MessageContext) -> bool:
-    """A private question is visible to its asker in private only."""
+    """Whether the sender could see the question: a private one is visible to its asker in private only."""
     return not terms.asker.private or (context.private and terms.asker.sender.ref == context.sender.ref)

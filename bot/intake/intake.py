@@ -95,7 +95,7 @@ class QuestionLookup:
 
     def question(self, context: MessageContext, pointed: QuotedQuestion | None) -> OpenQuestion | None:
         """The open question that the message may answer: the one it points to, exclusively; else the sender's own; else
-        an unambiguous approval question. `pointed`: the question whose message it quotes."""
+        an unambiguous approval question; else None. `pointed`: the question whose message it quotes."""
         if not self._questions.any_waiting:
             return None
         chat = context.chat
@@ -180,7 +180,8 @@ class PendingChanges:
 
     @asynccontextmanager
     async def change(self, message: MessageId) -> AsyncIterator[None]:
-        """Serialise changes of `message`, which is neither accepted nor queued during a change."""
+        """Context manager that serialises changes of `message`, which is neither accepted nor queued during a change.
+        Waits for a change in progress."""
         await self.wait_unchanged(message)
         done = self._changing[message] = asyncio.Event()
         try:
@@ -200,7 +201,7 @@ class PendingChanges:
         return self._early.get(message, "") is None
 
     def edited(self, message: MessageId) -> str | None:
-        """The new text, if an edit came before the message."""
+        """The new text, if an edit came before the message, else None."""
         return self._early.get(message)
 
     def forget_early(self, message: MessageId) -> None:
@@ -352,7 +353,7 @@ class Intake:
         return decision
 
     async def recover(self) -> int:
-        """Queue the turns that an earlier process did not finish; returns their number."""
+        """Queue the turns that an earlier process did not finish; returns their number. Raises StoreError."""
         jobs: list[Job] = []
         chats: set[ChatRef] = set()
         for row in await self._store.read(inbox.waiting()):
@@ -372,7 +373,7 @@ class Intake:
         return len(jobs)
 
     async def take_up_retried(self) -> None:
-        """Run the given-up turns that an operator has released for a retry."""
+        """Run the given-up turns that an operator has released for a retry. Raises StoreError."""
         for row in await self._store.read(inbox.retried()):
             job = await self._job_of_row(row)
             if (await self._store.commit([inbox.take_up(job.turn_id, self._epoch, 0)]))[0]:
@@ -418,7 +419,8 @@ class Intake:
         raise QueueFull(decision.detail)
 
     async def _queued(self, job: Job, decision: GateDecision, also: Sequence[Write]) -> Accepted:
-        """Commit a message and, if it starts a turn, queue it."""
+        """Commit a message and, if it starts a turn, queue it. Returns DUPLICATE, without queueing, if the message is
+        already stored, else NEW. The slot in the engine is released in any case."""
         context = job.context
         message = (context.chat.key, context.key.native_id)
         if decision.starts_turn:
@@ -471,7 +473,8 @@ class Intake:
         return True
 
     async def _pointed(self, context: MessageContext, quoted: str) -> QuotedQuestion | None:
-        """The question whose message this one quotes, answers by button or reacts to; None if that is no question."""
+        """The question whose message this one quotes, answers by button or reacts to; None if that is no question.
+        Raises StoreError."""
         chat = context.chat.key
         if self._chats.of(context.chat).allowed_by is None:
             return None
@@ -480,7 +483,8 @@ class Intake:
         return await self._questions.asked_by(self._store, chat, quoted)
 
     def _decide(self, context: MessageContext, pointed: QuotedQuestion | None) -> GateDecision:
-        """The decision of the gate. A message that starts a turn reserves a queue slot, or is dropped as QUEUE_FULL."""
+        """The decision of the gate; DELETED for a message deleted before. A message that starts a turn reserves a queue
+        slot, or is dropped as QUEUE_FULL."""
         chat = context.chat
         if self._pending_changes.is_deleted((chat.key, context.key.native_id)):
             return GateDecision(ReasonCode.DELETED)

@@ -106,7 +106,8 @@ class OperatorNotices:
         self.changed()
 
     def died(self, kind: str, id_: int, chat: str) -> None:
-        """Report a new dead letter of that kind once."""
+        """Report a new dead letter of that kind once. Ignored without an operators' chat, and for a message to that
+        chat."""
         if self._settings.chat is None or (chat == self._settings.chat and kind == DeadKind.MESSAGE):
             # A message that the operators' chat did not accept cannot be reported there.
             return
@@ -120,7 +121,7 @@ class OperatorNotices:
             self._task = asyncio.get_running_loop().create_task(self._notify())
 
     async def close(self) -> None:
-        """Stop reporting."""
+        """Stop reporting: cancel the tasks and wait for their end. Pending notices are not sent."""
         for task in (self._task, self._later):
             if task is not None:
                 task.cancel()

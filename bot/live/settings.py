@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -144,7 +145,8 @@ def _at(settings: Settings, path: str) -> object:
 
 
 def _merged(before: _Read, fresh: _Read, at: str, live: Collection[str], waiting: Collection[str]) -> _Read:
-    """The values of `fresh` at live paths, else those of `before`."""
+    """Copy of `before` with the values of `fresh` at live paths; paths in `waiting` keep their value. `at` is the
+    prefix of the paths."""
     update: dict[str, object] = {}
     for name in type(before).model_fields:
         path = f"{at}{name}"
@@ -161,7 +163,7 @@ def _merged(before: _Read, fresh: _Read, at: str, live: Collection[str], waiting
 
 
 def _differences(one: BaseModel, other: BaseModel, at: str) -> Iterator[str]:
-    """The paths of values that differ."""
+    """Yield the dotted paths of values that differ, with the prefix `at`."""
     for name in type(one).model_fields:
         left, right = getattr(one, name), getattr(other, name)
         if left == right:
@@ -250,7 +252,8 @@ class Reload:
         return self._live.replacement(self._read())
 
     def _rejected(self, faults: Sequence[Diagnostic], *, is_asked_for: bool) -> bool:
-        """Log and keep the problems; the current settings stay."""
+        """Log and keep the problems; the current settings stay. Returns False. Repeated problems are logged only if
+        `is_asked_for`."""
         if is_asked_for or tuple(faults) != self.faults:
             _log.error("settings_invalid", faults=[str(one) for one in faults])
             _log.error("settings_not_reloaded", kept="the current settings")
@@ -263,6 +266,15 @@ class Reload:
         self.faults = faults
         for callback in self._on_change:
             callback()
+
+
+def environment_secrets() -> list[str]:
+    """Values of environment variables whose names name a secret."""
+    return [value for name, value in os.environ.items() if names_a_secret(name) and len(value) >= _SECRET_CHARS]
+
+
+_SECRET_CHARS = 12
+"""Shorter values may be words."""
 
 
 def secrets_of(settings: Settings) -> list[str]:

@@ -199,12 +199,13 @@ class Watcher:
         self._is_closed = False
 
     def start(self) -> None:
-        """Start watching."""
+        """Start watching in the background."""
         self._watching = asyncio.create_task(self._watch(), name="watcher")
         self._watching.add_done_callback(self._ended)
 
     async def of(self, *paths: Path) -> AsyncGenerator[None, None]:
-        """See `Changes`."""
+        """Yield once at the start, and after each change of `paths`, until closed; see `Changes`. Several changes may
+        be one item."""
         asked = _Asked(paths)
         self._asked.append(asked)
         try:
@@ -231,7 +232,7 @@ class Watcher:
         self._look.set()
 
     async def close(self) -> None:
-        """Stop watching and end all subscriptions."""
+        """Stop watching and end all subscriptions, whose iterators finish."""
         self._is_closed = True
         if self._watching is not None:
             self._watching.cancel()
@@ -269,7 +270,8 @@ class Watcher:
                 one.is_watched.set()
 
     def _take(self, asked: Sequence[_Asked], seen: Sequence[Places]) -> None:
-        """Notify the subscriptions whose state has changed."""
+        """Store what was seen of each subscription, and notify those whose state has changed. Logs a warning if there
+        are too many folders."""
         for one, places in zip(asked, seen, strict=True):
             if one.places is not None and one.places.state != places.state:
                 one.is_touched.set()

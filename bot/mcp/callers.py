@@ -48,7 +48,7 @@ class McpCaller:
         return replace(caller, role=self.role_now(caller.member, caller.role))
 
     def may_name(self, spec: FunctionSpec) -> bool:
-        """Whether the program may call the function at all."""
+        """Whether the settings let the program call the function: by its name or a tag, or because they name none."""
         return not self.functions or spec.name in self.functions or not spec.origin.tags.isdisjoint(self.functions)
 
     def unserved(self, chats: Chats) -> Unserved | None:
@@ -61,7 +61,8 @@ class McpCaller:
 
 
 def program(client: McpClientSettings, chats: Chats) -> McpCaller:
-    """The caller described by an entry of the settings."""
+    """The caller described by an entry of the settings. Its own chat is used unless the entry names a chat; `role_now`
+    reads the current role from `chats`."""
     caller = Caller(
         member=MemberRef(PLATFORM, ACCOUNT, client.name),
         name=client.name,

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from bot.direct_calls import Called
 from config.texts import Phrases
+from function_calls.basic import KEYWORDS
 from function_calls.checks.permissions import reaches_out
 from function_calls.context import Attachment
 from function_calls.encodings import mcp_tool
@@ -30,6 +31,9 @@ from function_calls.schema.commands import plain_name
 from function_calls.spec import Choice, FunctionSpec, Message, Touch
 from services.refs import ChatRef, Effect, ErrorCode, JsonObject, JsonValue
 from services.web.content import data_in
+
+_CALLS = frozenset({"CALL", "RUN TOOL", "TOOL", "USE MCP"})
+"""Keywords of scripts that run other functions."""
 
 
 def mcp_listed_tool(spec: FunctionSpec) -> JsonObject:
@@ -50,10 +54,16 @@ def mcp_annotations(spec: FunctionSpec) -> JsonObject:
         spec.execution.touches & {Touch.REACHES_OUT, Touch.SENDS_OUT}
     )
     outside = bool(spec.execution.touches & {Touch.READS_OUTSIDE, Touch.SENDS_OUT})
+    keywords = spec.origin.metadata.get(KEYWORDS)
+    if isinstance(keywords, Sequence):
+        # A script has the effect `once` if it changes stored data, and without that it only sends messages.
+        overwrites = spec.execution.effect is Effect.ONCE or not _CALLS.isdisjoint(keywords)
+    else:
+        # An idempotent effect may overwrite or delete. A `once` effect only adds, but possibly to others' data.
+        overwrites = spec.execution.effect is Effect.IDEMPOTENT
     return {
         "readOnlyHint": not changes,
-        # An idempotent effect may overwrite or delete. A `once` effect only adds, but possibly to others' data.
-        "destructiveHint": spec.execution.effect is Effect.IDEMPOTENT or (changes and reaches_out(spec)),
+        "destructiveHint": overwrites or (changes and reaches_out(spec)),
         "idempotentHint": spec.execution.effect is not Effect.ONCE,
         "openWorldHint": outside or reaches_out(spec),
     }
@@ -75,7 +85,8 @@ def tool_error(code: str, text: str, fields: Sequence[str] = ()) -> CallToolResu
 
 
 def tool_result(called: Called, spec: FunctionSpec, chat: ChatRef, texts: Phrases) -> CallToolResult:
-    """The result of `spec` for its caller. A question is an error here, since it cannot be answered."""
+    """The result of `spec` for its caller: messages, notes and data. A question, or a message that was not handled, is
+    an error here, since it cannot be answered."""
     result = called.result
     if result.error is not None:
         failed = tool_error(result.error.code.value, result.error.text, result.error.fields)
@@ -134,7 +145,8 @@ def _choices(choices: Sequence[Choice], texts: Phrases) -> str:
 
 
 def _notes(called: Called, chat: ChatRef, texts: Phrases) -> list[ContentBlock]:
-    """Notes on messages that did not reach others."""
+    """Text blocks on messages that did not reach other chats, or will not when they are due; empty if there are
+    none."""
     notes = [
         texts.say("mcp.unsent", to=(message.to or chat).key, text=message.text or message.attachments[0].name)
         for message in called.unsent

@@ -127,7 +127,8 @@ class McpHttp:
         self.server.forget(session)
 
     def _known(self, tokens: Sequence[str]) -> _Program | None:
-        """The program with that token. All tokens are compared in constant time."""
+        """The program whose token is in the Authorization header; None without exactly one valid header. All tokens are
+        compared in constant time."""
         scheme, _, token = (tokens[0] if len(tokens) == 1 else "").partition(" ")
         offered = token.strip().encode()
         found = None

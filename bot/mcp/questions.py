@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Sequence
@@ -67,7 +68,8 @@ class WaitingCalls:
 
     @contextmanager
     def one_more(self, caller: McpCaller) -> Iterator[bool]:
-        """Count one waiting call; yields False if the limit is reached."""
+        """Context manager that counts one waiting call; yields False, without counting, if the limit in total or of the
+        member is reached."""
         member = caller.caller.member
         if len(self) >= MOST_WAITING or self._of[member] >= _MOST_OF_ONE:
             _log.warning("too_many_questions_wait", member=member.key, waiting=len(self))
@@ -213,7 +215,7 @@ _DECLINED = -1
 
 
 def lends_its_model(context: Context) -> bool:
-    """Whether the client supports sampling."""
+    """Whether the client supports sampling, and a request can reach it now."""
     capabilities = context.session.client_capabilities
     if capabilities is None or capabilities.sampling is None:
         return False
@@ -256,7 +258,8 @@ class StreamSampling:
         self._requests_left = MOST_REQUESTS
 
     async def write(self, request: TextRequest) -> WrittenText | NoTextReason:
-        """The text, or why it is missing (NoTextReason)."""
+        """The text from the client's model, or why it is missing: OVER_BUDGET after too many requests, DOWN without an
+        answer."""
         if self._requests_left <= 0:
             return NoTextReason.OVER_BUDGET
         self._requests_left -= 1
@@ -324,12 +327,13 @@ class MultiRequestCall:
         return self._running
 
     async def answer(self, asked: Asked) -> Reply:
-        """Ask the client's user."""
+        """Ask the client's user and return the reply; one of kind `expired` if nobody answers."""
         came = await self._ask(_Put(ANSWER, form_of(asked, self.context.protocol_version, self._texts)))
         return Reply("expired") if came is _NOBODY else reply_of(came, self.caller)
 
     async def write(self, request: TextRequest) -> WrittenText | NoTextReason:
-        """Ask the client's model. A client that declines does not return with an answer."""
+        """Ask the client's model. Returns OVER_BUDGET after too many requests. A client that declines does not return
+        with an answer."""
         if self._requests_left <= 0:
             return NoTextReason.OVER_BUDGET
         self._requests_left -= 1
@@ -398,6 +402,16 @@ class MultiRequestCall:
         return same and (params.name, params.arguments or {}) == (self._function, self._arguments or {})
 
 
+def is_intact(token: str) -> bool:
+    """Whether `token` has the form of the secret of a call, perhaps one that has ended."""
+    secret, _, checksum = token.rpartition(".")
+    return checksum == _checksum(secret)
+
+
+def _checksum(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()[:8]
+
+
 class MultiRequestCalls:
     """The calls of all clients that wait for answers, by single-use secrets."""
 
@@ -406,8 +420,9 @@ class MultiRequestCalls:
         self._waiting: dict[str, MultiRequestCall] = {}
 
     def put(self, call: MultiRequestCall) -> str:
-        """Register a waiting call; returns its secret."""
-        token = secrets.token_urlsafe(32)
+        """Register a waiting call; returns its secret, which contains its checksum."""
+        secret = secrets.token_urlsafe(32)
+        token = f"{secret}.{_checksum(secret)}"
         self._waiting[token] = call
         return token
 

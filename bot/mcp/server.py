@@ -48,6 +48,7 @@ from bot.mcp.questions import (
     WaitingCalls,
     can_be_asked,
     comes_in_rounds,
+    is_intact,
     lends_its_model,
 )
 from config.texts import Phrases
@@ -79,11 +80,12 @@ class ProgressLevels:
         return EmptyResult()
 
     def forget(self, session_id: str) -> None:
-        """Forget the session."""
+        """Forget the level of the session; unknown ones are ignored."""
         self._levels.pop(session_id, None)
 
     async def notify(self, context: Context, function: str, step: int, text: str) -> None:
-        """Send progress on `function` to its caller; `step` counts from 1."""
+        """Send progress on `function` to its caller; `step` counts from 1. The text is also logged to clients that want
+        log messages."""
         await context.session.report_progress(step, None, text)
         if not self._wants(context):
             return
@@ -354,6 +356,8 @@ class McpServer:
             running = one.begin(call)
             self._began(running)
             running.add_done_callback(self._ended)
+        elif not is_intact(params.request_state):
+            raise MCPError(INVALID_PARAMS, "Invalid requestState")
         else:
             known = self._rounds.take(params.request_state, mcp_caller, params)
             if known is None:
@@ -397,7 +401,8 @@ class McpServer:
             self._notified.popitem(last=False)
 
     def _input_schema(self, name: str) -> JsonObject | None:
-        """The schema with which the SDK compares a call's headers."""
+        """The schema with which the SDK compares a call's headers: that of the first bot with a function `name`; None
+        if there is no such function."""
         for bot in self._calls.chats.bots:
             spec = self._calls.functions_of(bot).find(name)
             if spec is not None:
@@ -405,7 +410,8 @@ class McpServer:
         return None
 
     async def _guarded(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Middleware: replaces unexpected exceptions by an error id; declares change notifications in the handshake."""
+        """Middleware: declares change notifications in the handshake. Raises MCPError with an error id in place of
+        unexpected exceptions, which are logged."""
         try:
             result = await call_next(ctx)
         except (MCPError, ValidationError):
@@ -431,7 +437,8 @@ def _not_storable(spec: FunctionSpec, error: StoreError, texts: Phrases) -> Call
 
 
 def _place(specs: Sequence[FunctionSpec], cursor: str | None) -> int:
-    """Index of the page that starts with the function `cursor`."""
+    """Index of the page that starts with the function `cursor`; 0 without a cursor. Raises MCPError if there is no such
+    function."""
     if cursor is None:
         return 0
     for place, spec in enumerate(specs):

@@ -169,7 +169,7 @@ def _stream_out() -> tuple[MemoryObjectSendStream[SessionMessage], MemoryObjectR
 
 
 def _fault_of(line: bytes) -> tuple[int, str, str | int | None]:
-    """The error for an invalid line, and the id of its request if there is one."""
+    """The JSON-RPC error code and text for an invalid line, and the id of its request, or None without a valid id."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -46,7 +46,7 @@ class Console:
         self._count = 0
 
     async def run(self, deliver: Deliver) -> None:
-        """Receive lines until the stream or the daemon ends."""
+        """Deliver lines until the stream ends or the daemon cancels it. Blank lines are skipped."""
         lines: asyncio.Queue[str | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         # A daemon thread: a blocked read must not keep the process alive.
@@ -98,7 +98,8 @@ class Console:
 
     @contextmanager
     def _restored_terminal(self) -> Iterator[None]:
-        """Restore the terminal's modes at the end: the thread may still be inside readline, which has changed them."""
+        """Context manager that restores the terminal's modes at the end: the thread may still be inside readline, which
+        has changed them. Does nothing without a line editor."""
         if not self._has_editor:
             yield
             return

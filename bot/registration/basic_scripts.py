@@ -165,12 +165,12 @@ class ScriptRuns:
         self.seconds_of = script_seconds
 
     def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
-        """See `ReadsSaid`."""
+        """The value of `text` as a kind of answer, such as `date`, in the chat's time zone. Raises ValueError."""
         now = self._clock.now().astimezone(profile.timezone)
         return read_heard(kind, Answer(text, (), now, self._times, profile.texts))
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
-        """See `Runs`."""
+        """The handler that runs `tool` with the rights of `source`; see `Runs`."""
         return ScriptHandler(
             tool.definition,
             load,
@@ -216,7 +216,7 @@ def compiler_of(settings: BasicSettings, spellings: Mapping[str, Mapping[str, Li
 def script_services_of(
     settings: Settings, services: Mapping[type, object], store: Store, ids: Ids
 ) -> dict[type, object]:
-    """The services of scripts by type, built from `services`."""
+    """The services of scripts by type, such as web, mail, tables and files, built from `services`."""
     clock = cast(Clock, services[Clock])
     web = WebOfScripts(cast(WebClient, services[WebClient]), settings.basic.web, clock)
     model = ModelOfScripts(cast(ChatWriter, services[ChatWriter]), clock)
@@ -233,7 +233,7 @@ def script_services_of(
 
 
 def script_services_live(live: LiveSettings, services: Mapping[type, object]) -> None:
-    """Register web access, files and mail of scripts for new settings."""
+    """Register the live settings of web access, files and mail of scripts."""
     files = cast(LocalScriptFiles, services[ScriptFiles])
     web, mailer = cast(WebOfScripts, services[WebOfScripts]), cast(Mailer, services[Mailer])
 

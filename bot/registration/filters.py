@@ -140,7 +140,8 @@ class FilterFactory:
 
 
 def _from_file(file: Path, name: str, *, takes: int) -> Callable[..., Any]:
-    """The async function `name` of `file`. Raises DefinitionError."""
+    """The async function `name` of `file`. Raises DefinitionError if it cannot be imported, is not async, or does not
+    take `takes` parameters."""
     found = getattr(imported(file), name, None)
     if not inspect.iscoroutinefunction(found):
         raise DefinitionError(str(file), [f"it has no `async def {name}`"])

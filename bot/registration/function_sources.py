@@ -67,7 +67,7 @@ class FunctionSources:
 
     @property
     def faults(self) -> tuple[Diagnostic, ...]:
-        """Current problems, source by source."""
+        """Current problems, source by source, then rejected definitions."""
         found: list[Diagnostic] = []
         for name in self._running:
             found += self._unusable.get(name, ())
@@ -126,13 +126,13 @@ class FunctionSources:
         self._note(faults)
 
     def revive(self) -> None:
-        """Restart the sources that crashed."""
+        """Restart the sources that crashed; the others are unchanged."""
         for name in list(self._broken):
             running = self._running[name] = _Running(self._running[name].configured)
             self._begin(running)
 
     async def close(self) -> None:
-        """Stop all sources."""
+        """Stop all sources and wait for their end."""
         for running in self._running.values():
             self._end(running)
         if self._ended:
@@ -207,7 +207,8 @@ class FunctionSources:
         self._notify()
 
     def _publish(self, name: str) -> None:
-        """Publish the functions of the source's last snapshot that can run here."""
+        """Publish the functions of the source's last snapshot that can run here; the others become problems. Does
+        nothing without a snapshot."""
         snapshot = self._snapshots.get(name)
         if snapshot is None:
             return

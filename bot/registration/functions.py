@@ -48,7 +48,7 @@ _SETTING = re.compile(
 
 
 def built_in_plugins() -> Mapping[str, str]:
-    """The included plugin modules by their names in the settings."""
+    """Full module names of the included plugins by their names in the settings."""
     package = function_calls.tool_modules
     names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
     return {name: f"{package.__name__}.{name}" for name in names}
@@ -96,7 +96,7 @@ def at_their_places(
 
 
 def _paths_of(settings: Settings) -> dict[str, Location]:
-    """The paths of `sources`, with their places in the settings."""
+    """Places in the settings of the paths of `sources`, by path; the first place if a path occurs twice."""
     sources = settings.sources
     named = {"python": sources.python, "commands": sources.commands, "basic": [one.path for one in sources.basic]}
     return {
@@ -176,7 +176,8 @@ def made_of(settings: Settings) -> object:
 
 def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequence[FunctionSource | ConfiguredSource]:
     """The function sources of the settings. A ConfiguredSource restarts only when its inputs change, any other source
-    when any value of `made_of` does. `changes` reports edited files."""
+    when any value of `made_of` does. `changes` reports edited files. Raises DefinitionError for keywords that cannot be
+    used."""
     built_in = PythonFunctions("built in", built_in_modules(), services)
     # A model would call it for every unknown fact, always in vain. The command explains which setting is missing.
     withheld = {"search"} if settings.search.kind == "none" else set()
@@ -190,7 +191,7 @@ def sources_of(settings: Settings, services: Services, changes: Changes) -> Sequ
 
 
 def _python_sources(settings: Settings, services: Services, changes: Changes) -> Sequence[ConfiguredSource]:
-    """Plugins, files and installed modules."""
+    """The configured sources of plugins, files and installed modules."""
     reader, clock = ModuleReader(services), cast(Clock, services[Clock])
     plugins = plugins_of(settings, built_in_plugins())
     paths = [Path(one) for one in settings.sources.python]
@@ -204,7 +205,7 @@ def _python_sources(settings: Settings, services: Services, changes: Changes) ->
 
 
 def _machine(services: Services) -> Machine:
-    """The services of YAML commands that start programs."""
+    """The services of YAML commands that start programs: sandbox, clock, workspaces and deadlines."""
     clock = cast(Clock, services[Clock])
     workspaces = cast(Workspaces, services[Workspaces])
     return Machine(cast(Sandbox, services[Sandbox]), clock, workspaces, Deadlines(clock))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from config.sections.models import ModelSettings
@@ -106,8 +107,10 @@ def _profile(settings: ModelSettings) -> ModelProfile:
 class CurrentModel:
     """ChatModel that delegates to the current model. A replaced model is closed when its last request has ended."""
 
-    def __init__(self, model: ChatModel) -> None:
+    def __init__(self, model: ChatModel, hide: Callable[[str], str] = str) -> None:
+        """`hide` removes known secrets from the messages of requests."""
         self.name = model.name
+        self._hide = hide
         self._model = model
         self._asked: Counter[ChatModel] = Counter()
         self._closing: set[asyncio.Task[None]] = set()
@@ -124,15 +127,23 @@ class CurrentModel:
             self._close_if_idle(old)
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The answer of the current model. Raises ModelError."""
+        """The answer of the current model. Raises ModelError. A model that was replaced meanwhile is closed after its
+        last answer."""
         model = self._model
         self._asked[model] += 1
         try:
-            return await model.complete(request)
+            return await model.complete(self._without_secrets(request))
         finally:
             self._asked[model] -= 1
             if model is not self._model:
                 self._close_if_idle(model)
+
+    def _without_secrets(self, request: ModelRequest) -> ModelRequest:
+        hidden = [(message, self._hide(message.content)) for message in request.messages]
+        if all(message.content == text for message, text in hidden):
+            return request
+        messages = [message if message.content == text else replace(message, content=text) for message, text in hidden]
+        return replace(request, messages=messages)
 
     async def probe(self) -> str:
         """Status line of the current model. Raises ModelError."""

@@ -121,7 +121,7 @@ class EngineActions:
         self._engine: EmbeddedEngine | None = None
 
     def bind(self, engine: EmbeddedEngine) -> None:
-        """Set the engine."""
+        """Set the engine, which is built after its users."""
         self._engine = engine
 
     async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
@@ -129,7 +129,8 @@ class EngineActions:
         return self._engine is not None and self._engine.stop(chat, by, role)
 
     async def withdraw_question(self, chat: ChatRef, member: MemberRef) -> bool:
-        """Close the member's open question; whether there was one. Raises StoreError."""
+        """Close the member's open question; returns False without one. The question stays open if the store fails.
+        Raises StoreError."""
         claimed = self._questions.claim_own(chat.key, member.key)
         if claimed is None:
             return False
@@ -173,12 +174,12 @@ class PlatformMembers:
         return None if role is None else self._chats.role(member.key, role)
 
     async def names(self, chat: ChatRef) -> Sequence[str]:
-        """Display names of recent speakers, latest first; at most 50."""
+        """Display names of recent speakers, latest first; at most 50. Raises StoreError."""
         rows = await self._store.read(history.recent(chat.key, _NEWEST, 200))
         return list(dict.fromkeys(row["sender_name"] for row in rows if not row["from_bot"]))[:50]
 
     async def speakers(self, chat: ChatRef) -> Sequence[Speaker]:
-        """Recent speakers with their roles, latest first; at most 20."""
+        """Recent speakers with their roles, latest first; at most 20. Raises StoreError."""
         names: dict[str, str] = {}
         for row in await self._store.read(history.recent(chat.key, _NEWEST, 200)):
             if not row["from_bot"]:
@@ -202,7 +203,8 @@ class TextModels:
         self._clock = clock
 
     async def ask(self, context: MessageContext, call: Call, request: TextRequest) -> WrittenText | NoTextReason:
-        """The text, or why it is missing (NoTextReason)."""
+        """The text of the caller's model, or of the bot's, or why it is missing: TOO_LONG, DOWN without time, or the
+        reason of the model."""
         if sum(len(one.content) for one in request.messages) > MOST_CHARS:
             return NoTextReason.TOO_LONG
         seconds = min(request.timeout_seconds, call.deadline - self._clock.monotonic() - _MARGIN_SECONDS)

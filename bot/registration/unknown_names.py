@@ -72,7 +72,7 @@ class UnknownNames:
             self._waiting = asyncio.get_running_loop().create_task(self._check_when_all_published())
 
     async def close(self) -> None:
-        """Stop checking."""
+        """Stop checking, and wait for the end of a check."""
         self._has_started = False
         if self._waiting is not None:
             self._waiting.cancel()
@@ -137,7 +137,8 @@ def _named(settings: Settings, tags: Collection[str]) -> list[tuple[str, Locatio
 
 
 def names_in(settings: Settings) -> object:
-    """The settings that `unknown_names` reads."""
+    """The settings that `unknown_names` reads, to notice changes: function names with their places, and names of MCP
+    servers."""
     return [*_named(settings, ()), *(one.name for one in settings.mcp.servers)]
 
 

@@ -52,7 +52,7 @@ class Metrics:
         self._turns[str(reason)] += 1
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
-        """Register a gauge."""
+        """Register a gauge whose value is read by `read`; `text` is its help."""
         self._gauges[name] = (text, read)
 
     def gauges(self, name: str, text: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
@@ -73,7 +73,7 @@ class Metrics:
         return generate_latest(registry)
 
     def collect(self) -> Iterator[Metric]:
-        """The metric families; called by prometheus_client."""
+        """Yield the metric families with their current values; called by prometheus_client."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         calls = CounterMetricFamily("rollcall_calls", "Runs of functions", labels=["function", "outcome"])

@@ -31,7 +31,7 @@ class CallRecords:
         self._redact = redact
 
     def record(self, context: MessageContext, run: Run, result: FunctionResult, turn_id: str, duration_us: int) -> None:
-        """Log one run."""
+        """Log one run and count it in the metrics. Sensitive arguments are hidden, secrets in the others redacted."""
         key, spec, raw, path, round_number, request_id = run
         metadata, outcome, function = result.metadata, ended_as(result), spec.name
         self._metrics.called(function, outcome, duration_us)
@@ -109,7 +109,7 @@ class ShadowRecords:
         self._redact = redact
 
     def record(self, comparison: Comparison) -> None:
-        """Log one comparison."""
+        """Log one comparison with the current time."""
         self._log.append(self._line(comparison, self._clock.now_ms()))
 
     def _line(self, comparison: Comparison, at_ms: int) -> JsonObject:

@@ -91,7 +91,7 @@ class SchedulePlans:
         self._english = english
 
     def of(self, settings: Mapping[str, ScheduleSettings]) -> Plans:
-        """The schedules that enabled entries define."""
+        """The schedules that enabled entries define, by name, and the problems of invalid entries."""
         declared: dict[str, DeclaredSchedule] = {}
         faults: list[ScheduleProblem] = []
         for name, entry in settings.items():
@@ -143,7 +143,8 @@ class SchedulePlans:
         return when
 
     def _read(self, when: WhenSettings, zone: str) -> When:
-        """The rule in the form that the entry uses. Raises UnclearWhen."""
+        """The rule of the schedule, from the one field that the entry uses. Raises UnclearWhen for words that are not
+        understood."""
         now = self._clock.now()
         if when.cron is not None:
             return by_cron(when.cron, zone)
@@ -208,7 +209,8 @@ class SettingsSchedules:
         self._seen: object = None
 
     async def sync(self) -> None:
-        """Reconcile if the section, or the time zone or bot of its chats, has changed since the last time."""
+        """Reconcile if the section, or the time zone or bot of its chats, has changed since the last time; again at the
+        next call if storing failed."""
         entries = self._chats.schedules
         seen = (entries, [self._of_chat(ChatRef.parse(entry.chat)) for entry in entries.values()])
         if seen != self._seen and await self._reconcile():
@@ -263,7 +265,7 @@ class ScheduleEnds:
 
 
 def _as_failure(result: FunctionResult, turn: Turn) -> FunctionResult:
-    """A question becomes a failure, since a scheduled run has nobody to answer it."""
+    """`result`, with a question turned into a failure (REFUSED), since a scheduled run has nobody to answer it."""
     if result.question is None:
         return result
     error = FunctionError(ErrorCode.REFUSED, turn.input.profile().texts.say("schedules.would_ask"))

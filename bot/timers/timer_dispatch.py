@@ -116,7 +116,8 @@ class DueQueue:
         self.waiting += 1
 
     def take(self, kind: str) -> tuple[Line, int] | None:
-        """Take the first id of that kind from the next ready chat; None if no chat is ready."""
+        """Take the first id of that kind from the next ready chat, which stays busy until it is released; None if no
+        chat is ready. Returns the id with its line."""
         now = self._clock.monotonic()
         while self._later and self._later[0][0] <= now:
             self._free(heapq.heappop(self._later)[2])
@@ -163,7 +164,7 @@ class DueQueue:
             self._free(chat)
 
     def clear(self) -> None:
-        """Forget all queued ids; taken ones stay taken."""
+        """Forget all queued and postponed ids and failures; taken ones stay taken."""
         for ids in self._lines.values():
             self._known.difference_update(ids)
         self._known.difference_update(one for _, _, _, one in self._aside)
@@ -215,7 +216,7 @@ class ClockGuard:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether the wall clock is in doubt."""
+        """Whether the wall clock may be wrong: it has jumped ahead of the time that passed."""
         return self._ahead > 0
 
     def begin(self, newest_ms: int | None) -> None:
@@ -298,7 +299,7 @@ class TimerReview:
 
     async def run(self, *, turned_back: bool) -> int:
         """Check all occurrences; returns how many were moved. `turned_back`: the clock was set back, so earlier
-        occurrences of the rules that have not run are scheduled too."""
+        occurrences of the rules that have not run are scheduled too. Raises StoreError."""
         place, moved, now = (-1, 0), 0, self._clock.now()
         while rows := await self._store.read(due.to_come(place, _PAGE)):
             place = (rows[-1]["due_ms"], rows[-1]["id"])
@@ -312,7 +313,8 @@ class TimerReview:
         return moved
 
     async def _moved(self, row: Row, now: datetime, turned_back: bool) -> list[Write]:
-        """Writes that move the row's occurrence; nearly always empty."""
+        """Writes that move the row's occurrence after a change of the clock or the zone; nearly always empty.
+        `turned_back`: the clock was set back, so intervals restart from now."""
         zone = self._zone(row["zone"])
         if row["snoozed"] or zone is None:
             return []
@@ -335,7 +337,8 @@ class TimerReview:
     async def _sooner(
         self, row: Row, rule: Rule, stored: OccurrenceTime, zone: ZoneInfo, now: datetime
     ) -> OccurrenceTime:
-        """The row's next occurrence that has not run, if it is earlier than the stored one; else the stored one."""
+        """The row's next occurrence that has not run, if it is earlier than the stored one; else the stored one. Raises
+        StoreError."""
         if isinstance(rule.when, Once):
             return stored
         found = next_occurrence(rule, zone, now, row["done"])
@@ -420,7 +423,8 @@ class Timers:
         await self._set_soonest(-1)
 
     async def tick(self) -> None:
-        """Fire what has become due; called once a second."""
+        """Fire what has become due; called once a second. If the clock was turned back, all occurrences are read again.
+        Raises StoreError."""
         if self._guard.look() < _TURNED_BACK_SECONDS:
             self._queue.clear()
             self._timetable.begin_look()
@@ -446,7 +450,7 @@ class Timers:
             await asyncio.wait(self._tasks)
 
     async def _look(self, now_ms: int) -> None:
-        """Queue the due occurrences, unless the clock is in doubt."""
+        """Queue the due occurrences, unless the clock is in doubt or too many are queued. Raises StoreError."""
         if self._guard.in_doubt:
             (row,) = await self._store.read(due.overdue(now_ms, self._settings.hold_over + 1))
             if self._guard.holds(row["count"]):
@@ -482,7 +486,8 @@ class Timers:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, line: Line, occurrence_id: int) -> None:
-        """Fire one occurrence, and release its chat when its messages are sent."""
+        """Fire one occurrence and start a task that releases its chat when its messages are sent. An occurrence that
+        cannot be fired is queued again for later. Failures are logged, not raised."""
         chat, pause, is_broken = line.chat, 0.0, False
         try:
             pause = await self._fire(ChatRef.parse(chat), occurrence_id)

@@ -278,7 +278,7 @@ class Closing:
 
     async def _next_number(self, job: Job) -> int:
         """Number of the first message. After a restart it continues behind the stored messages, so that no key is used
-        twice."""
+        twice. Raises StoreError."""
         if not job.recovered:
             return 0
         numbers = [int(row["key"].split(":")[1]) for row in await self._store.read(outbox.keys(job.turn_id))]
@@ -292,7 +292,8 @@ class Closing:
         return self._questions.of(asker.chat.key, asker.sender.ref.key)
 
     async def _closed_messages(self, job: Job, replaced: OpenQuestion | None, *, is_used: bool) -> tuple[str, ...]:
-        """Native ids of the messages whose choices are invalid after this turn."""
+        """Native ids of the messages whose choices are invalid after this turn: those of the `replaced` question, and
+        of the answered one if `is_used`. Raises StoreError."""
         ids = [replaced.id] if replaced is not None else []
         question = job.question
         if question is not None and is_used:

@@ -60,7 +60,7 @@ class StoreTurnLog:
         self._turn = None
 
     async def load(self) -> None:
-        """Load the answers and runs that an earlier attempt of this turn stored."""
+        """Load the answers and runs that an earlier attempt of this turn stored. Raises StoreError."""
         for row in await self._store.read(turn_state.of_turn(self._turn_id)):
             answer = answer_from_json(orjson.loads(row["body"]))
             self._answers[row["round"]] = _Answer(answer, _of_text(row["taint"]))
@@ -205,7 +205,7 @@ class StoreTurnLog:
 
     @property
     def results(self) -> Mapping[str, StoredRun]:
-        """The turn's runs known to this process and earlier ones, by run key."""
+        """The turn's runs known to this process and earlier ones, by run key; a view, which later runs change."""
         return self._runs
 
     def rest(self) -> list[Write]:
@@ -231,7 +231,8 @@ class StoredExplanations:
         self._store = store
 
     async def last(self, chat: ChatRef, before_native_id: str, count: int) -> Sequence[Explanation]:
-        """The outcomes of the last `count` messages of `chat`, newest first, without the message that asks."""
+        """Outcomes of the last `count` messages and failed timer runs visible to everybody in `chat`, without the
+        requesting message; newest first."""
         return [_explained(row) for row in await self._last(chat, before_native_id, count)]
 
     async def back(self, chat: ChatRef, before_native_id: str, number: int) -> Explanation | None:
@@ -241,7 +242,7 @@ class StoredExplanations:
 
     async def of(self, chat: ChatRef, native_id: str, private_to: MemberRef | None = None) -> Sequence[Explanation]:
         """The outcomes of one message of `chat` and its changes, oldest first; for a message of the bot, of the message
-        that it answered. Private outcomes are returned only if they belong to `private_to`."""
+        that it answered. Private outcomes are returned only if they belong to `private_to`. Raises StoreError."""
         rows: Sequence[Row] = await self._store.read(outcomes.of_native(chat.key, native_id))
         if not rows:
             sent = await self._store.read(outbox.turn_of(chat.key, native_id))
@@ -250,7 +251,7 @@ class StoredExplanations:
         return [_explained(row) for row in rows]
 
     async def _last(self, chat: ChatRef, before_native_id: str, count: int) -> list[Row]:
-        """Rows of messages and of timers, newest first."""
+        """Rows of messages and of timers, newest first. Raises StoreError."""
         rows = await self._store.read(outcomes.last(chat.key, before_native_id, count))
         by_clock = await self._store.read(outcomes.last_timers(chat.key, count))
         return sorted([*rows, *by_clock], key=lambda row: int(row["id"]), reverse=True)[:count]

@@ -104,7 +104,7 @@ class TypingIndicator:
         self.show(text)
 
     def show(self, text: str) -> None:
-        """Show `text` now."""
+        """Show `text` in the chat now; an empty text ends the display."""
         self._is_shown = bool(text)
         self._indicators.show(self._chat, text)
 
@@ -170,7 +170,7 @@ class TurnHistory:
         self._is_cut = False
 
     async def lines(self) -> Sequence[HistoryLine]:
-        """The latest lines in scope, oldest first."""
+        """The latest lines in scope, oldest first. Raises StoreError."""
         chat, part = self._context.chat.key, await self._own_part()
         if part.scope == "chat":
             query = history.recent(chat, self._turn_id, self._count)
@@ -370,15 +370,15 @@ class Turns:
             return unserved or interrupted(job, turn, log.results, ReasonCode.FUNCTION_FAILED, text, short_id)
 
     async def _count_and_load(self, job: Job, log: StoreTurnLog) -> None:
-        """Before the repeated run of a turn: durably count the attempt, which may crash the process, and load the
-        log."""
+        """Before the repeated run of a turn: durably count the attempt, which may crash the process, and load the log.
+        Does nothing in the first run. Raises StoreError."""
         if job.recovered:
             await self._store.commit([inbox.take_up(job.turn_id, self._epoch, job.attempts + 1)])
         if job.recovered or job.repeated:
             await log.load()
 
     async def _give_up(self, job: Job, turn: Turn, log: StoreTurnLog) -> TurnOutcome:
-        """Outcome of a turn whose runs crashed the process too often. Nothing of it is run again."""
+        """Outcome of a turn whose runs crashed the process too often. Nothing of it is run again. Raises StoreError."""
         _log.error("turn_given_up", turn=turn.input.id, attempts=job.attempts)
         await log.load()
         timer = None

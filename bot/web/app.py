@@ -80,7 +80,8 @@ def web_app(
 
 
 def _probe_routes(probes: Probes, metrics_token: SecretStr | None) -> list[Route]:
-    """`metrics_token`: token required for metrics; None for none."""
+    """Routes of /healthz, /readyz and /metrics. `metrics_token`: token required for metrics, which are answered with
+    401 otherwise; None for none."""
 
     async def healthz(_request: Request) -> Response:
         return _health_response(probes.alive())
@@ -173,7 +174,7 @@ class WebServer:
         return address
 
     async def run(self) -> None:
-        """Return when the server has stopped. Cancellation stops it first."""
+        """Return when the server has stopped. Cancellation stops it first. Raises RuntimeError before `start`."""
         if self._serving is None:
             raise RuntimeError("start() comes before run()")
         try:
@@ -182,7 +183,7 @@ class WebServer:
             await self.stop()
 
     async def stop(self) -> None:
-        """Answer pending requests within five seconds, and close."""
+        """Answer pending requests within five seconds, and close. Does nothing if the server is not started."""
         if self._serving is None:
             return
         if self._before_stop is not None:

@@ -100,7 +100,7 @@ class ConnectionTable:
         self._waiting.pop(connection, None)
 
     def remove(self, connection: Client) -> None:
-        """Remove a closed connection."""
+        """Remove a closed connection from the counts; unknown ones are ignored."""
         self._waiting.pop(connection, None)
         source = self._sources.pop(connection, None)
         if source is not None:

@@ -103,7 +103,7 @@ class Owners:
         self._members = {members.owner_of(row) for row in await self._store.read(members.owners())}
 
     def role(self, member: str) -> Role:
-        """Owner or member."""
+        """OWNER if the member has opened an owner link, else MEMBER."""
         return Role.OWNER if member in self._members else Role.MEMBER
 
     async def redeem(self, token: str, member: str) -> bool:
@@ -137,7 +137,7 @@ class PageMembers:
             raise RequestError(400, "name_taken", f"{field}: is the bot's, or looks like it", field=field)
 
     def new_id(self) -> str:
-        """A new unique id."""
+        """A new unique id: 16 random hexadecimal digits."""
         return secrets.token_hex(8)
 
     def token(self, member: str) -> str:
@@ -149,11 +149,11 @@ class PageMembers:
         return self._signer.sign("cookie", member)
 
     def member_of_cookie(self, request: Request) -> str | None:
-        """The member in the request's cookie."""
+        """The member id in the request's cookie; None without a validly signed one."""
         return self._signer.read("cookie", request.cookies.get(COOKIE, ""))
 
     def member_of_token(self, request: Request) -> str | None:
-        """The member in the request's token."""
+        """The member id in the request's token, from the header or the query; None without a validly signed one."""
         token = request.headers.get(TOKEN_HEADER) or request.query_params.get(TOKEN_QUERY, "")
         return self._signer.read("token", token)
 
@@ -233,7 +233,7 @@ class Allowance:
         self._at = clock.monotonic()
 
     def take(self) -> bool:
-        """Whether one more is permitted now."""
+        """Whether one more is permitted now; if so, it is counted (a token bucket)."""
         now = self._clock.monotonic()
         self._left = min(self._burst, self._left + (now - self._at) / self._seconds_each)
         self._at = now
@@ -309,7 +309,8 @@ class ChatPage:
 
     async def _join(self, request: Request) -> Response:
         """An id and a token: those of the request's token (to change the name), of the cookie, or new ones. `fresh`
-        creates a separate member for a tab."""
+        creates a separate member for a tab. Raises RequestError for an invalid or reserved name, and 429 for too many
+        new members."""
         wanted = read_body(_NewMember, await body_of(request))
         self._members.check_name("name", wanted.name)
         member = self._members.member_of_token(request)

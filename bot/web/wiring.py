@@ -80,7 +80,8 @@ class Web:
 
     @classmethod
     async def build(cls, settings: Settings, store: Store, ids: Ids, clock: Clock) -> Web:
-        """The platforms that the settings enable. Raises StoreError."""
+        """The platforms that the settings enable: the page, and HTTP for programs. Loads the owners. Raises
+        StoreError."""
         # Each room has one bot, so the name of any bot addresses it.
         names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
         hear = mention_parser(names)
@@ -104,7 +105,8 @@ class Web:
         return cls(settings, platforms, members, owners, clock, programs)
 
     def live(self, live: LiveSettings) -> None:
-        """Register withdrawn tokens and lowered roles, which take effect at once."""
+        """Register the live settings of tokens and roles of programs: withdrawn tokens and lowered roles take effect at
+        once."""
         if self._settings.mcp.serve.enabled:
             live.register(
                 "mcp.serve.clients", prepare=lambda fresh: partial(self._use_clients, fresh.mcp.serve.clients)
@@ -159,7 +161,7 @@ class Web:
         return address.url
 
     async def owner_link(self, store: Store, clock: Clock, address: str) -> str:
-        """A new one-time link that makes its holder owner."""
+        """URL of a new one-time link that makes its holder owner. Raises StoreError."""
         link = await OwnerLink.make(store, clock)
         return link.url(address)
 
@@ -172,7 +174,7 @@ class Web:
             await self.programs.closed()
 
     async def _serve_programs(self, daemon: Daemon) -> McpHttp | None:
-        """The MCP server, if the settings enable it."""
+        """Start the MCP server and return it; None if the settings do not enable it."""
         if not self._settings.mcp.serve.enabled:
             return None
         # Imported here: the SDK takes half a second to import, and most daemons do not use it.
@@ -223,7 +225,8 @@ def is_exposed(web: WebSettings) -> bool:
 
 
 def probes_of(daemon: Daemon) -> Probes:
-    """Probes and metrics of `daemon`."""
+    """Probes and metrics of `daemon`: always alive, and ready if the store has no problem; other states are only
+    details."""
 
     def alive() -> Health:
         return Health(ok=True)

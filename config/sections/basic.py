@@ -37,7 +37,8 @@ class BasicWebSettings(Section):
 
 
 def host_fits(patterns: tuple[str, ...], host: str) -> bool:
-    """Whether one of `patterns` matches `host`, which is in lower case."""
+    """Whether one of `patterns` matches `host`, which is in lower case: `*` matches every host, `*.name` every
+    subdomain of name, others only themselves."""
     return any(
         pattern in ("*", host) or (pattern.startswith("*.") and host.endswith(pattern[1:])) for pattern in patterns
     )

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonVal
 from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Section, Word, settings_error
 
 _REFERENCE = r"([^\s:]*/[^:]+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+_IN_A_FILE = r"[^\s:]+\.py:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 REFERENCE_FORM = "has to be package.module:name or ./file.py:name"
 
 
@@ -29,16 +30,21 @@ def _step(value: object) -> object:
     return value
 
 
+def _names_python(value: object) -> bool:
+    """Whether `value` is a callable, or a text that consists of a reference to one in a Python file."""
+    return callable(value) or (isinstance(value, str) and re.fullmatch(_IN_A_FILE, value) is not None)
+
+
 def _words(value: object) -> object:
-    if isinstance(value, str):
-        return {"model": value, "chat": value}
-    return {"python": value} if callable(value) else value
+    if _names_python(value):
+        return {"python": value}
+    return {"model": value, "chat": value} if isinstance(value, str) else value
 
 
 def _prompt(value: object) -> object:
-    if isinstance(value, str):
-        return {"text": value}
-    return {"python": value} if callable(value) else value
+    if _names_python(value):
+        return {"python": value}
+    return {"text": value} if isinstance(value, str) else value
 
 
 Reference = Annotated[
@@ -97,9 +103,9 @@ class PromptSettings(Section):
 Step = Annotated[StepSettings, BeforeValidator(_step, json_schema_input_type=list[str] | str | StepSettings)]
 """A step as a list of words, a callable, or a mapping."""
 Wording = Annotated[WordingSettings, BeforeValidator(_words, json_schema_input_type=str | WordingSettings)]
-"""A text for both, or a mapping."""
+"""A text for both, `./file.py:name`, or a mapping."""
 Prompt = Annotated[PromptSettings, BeforeValidator(_prompt, json_schema_input_type=str | PromptSettings)]
-"""A text, or a mapping."""
+"""A text, `./file.py:name`, or a mapping."""
 
 
 class HandlerSettings(Section):
@@ -178,14 +184,18 @@ class ToolOptions(Section):
     """Timeout of a command; its child processes are ended, too."""
     output_chars: Count = Field(default=16_000, ge=100, le=1_000_000)
     """Maximum length of a command's output that is kept."""
+    max_results: Count | None = Field(default=None, ge=1, le=1_000_000)
+    """Maximum number of results of a step for model and chat: lines of a command, items of a callable's list. The next
+    step gets all. Missing: no limit."""
     approval: Literal["none", "once", "each_step"] = "none"
     """Required approvals: none, one for the whole run, or the asker's for each step as it will run."""
     approved_by: Literal["asker"] | RoleName = "asker"
     """With approval `once`: the asker, or the lowest role that may approve."""
-    sandbox: Literal["required", "preferred", "off"] = "preferred"
-    """Whether commands run in a sandbox: always, if available, or never."""
+    sandbox: Literal["required", "preferred", "off"] | None = None
+    """Whether commands run in a sandbox: always, if available, or never. Missing: always if models may fill parameters,
+    otherwise if available. `off` with such parameters needs the tool's name in the setting `sandbox.unisolated`."""
     network: bool = False
-    """Whether commands may use the network."""
+    """Whether commands may use the network. Not permitted if models may fill parameters."""
     readable: tuple[LocalPath, ...] = Field(default=(), max_length=100)
     """Files and folders that commands may read, relative to this file."""
     folder: Literal["own", "chat"] = "own"
@@ -301,6 +311,11 @@ class CommandTool(Section):
     """Custom data."""
 
     _checked = model_validator(mode="after")(_has_steps)
+
+    @property
+    def is_open_to_models(self) -> bool:
+        """Whether models, including those of MCP clients, may call it."""
+        return self.offered_to is None or not {"model", "mcp"}.isdisjoint(self.offered_to)
 
 
 class ToolGroupSettings(Section):

@@ -126,7 +126,7 @@ class OneFilter(Section):
 
     @property
     def chosen(self) -> tuple[str, Section]:
-        """Name and options."""
+        """Name and options of the only filter that is set."""
         name = next(iter(self.model_fields_set))
         return name, getattr(self, name)
 

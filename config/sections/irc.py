@@ -166,10 +166,11 @@ class IrcSettings(Section):
     @property
     def is_in_clear(self) -> bool:
         """Whether secrets are sent unencrypted over a network, or to a server without a verified certificate."""
-        return any(self.secrets) and not (self.tls and self.tls_verify) and not _is_loopback(self.host)
+        return any(self.secrets) and not (self.tls and self.tls_verify) and not is_loopback(self.host)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether `host` is this machine: `localhost` or a loopback address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

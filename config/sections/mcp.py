@@ -83,7 +83,7 @@ class McpClientSettings(Section):
 
     @property
     def chat_key(self) -> str:
-        """Key of the chat where it acts."""
+        """Key of the chat where it acts: `chat`, else its own chat."""
         return self.chat or f"{PLATFORM}:{ACCOUNT}:{self.name}"
 
 

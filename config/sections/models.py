@@ -134,7 +134,8 @@ class RolloutSettings(Section):
     """Changing the name selects other chats."""
 
     def includes(self, chat_key: str) -> bool:
-        """Whether the chat is included: the same on every machine and after every start."""
+        """Whether the chat is among the included `percent`, by a digest of its key: the same on every machine and after
+        every start."""
         if self.percent >= 100:
             return True
         drawn = hashlib.sha256(f"{self.name}\0{chat_key}".encode()).digest()

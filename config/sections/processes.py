@@ -18,6 +18,8 @@ class SandboxSettings(Section):
     isolation: Literal["required", "preferred", "off"] = "preferred"
     """required: all processes run in bubblewrap. preferred: if it is not available, processes that do not depend on it
     run without. off: bubblewrap is not used, and processes that depend on it do not run."""
+    unisolated: tuple[Annotated[str, Field(min_length=1, max_length=128)], ...] = Field(default=(), max_length=200)
+    """Command tools that may run without a sandbox (`opts.sandbox: off`) although models fill their parameters."""
     at_once: Count = Field(default=16, ge=1, le=1000)
     """Maximum number of concurrent processes; others wait."""
     timeout_seconds: Number = Field(default=600, gt=0, le=3600)
@@ -29,7 +31,7 @@ class SandboxSettings(Section):
     cpu_seconds: Count = Field(default=300, ge=1, le=3600)
     """CPU time limit of a process."""
     processes: Count = Field(default=256, ge=1, le=100_000)
-    """Maximum number of processes and threads per sandbox. Not enforced if the daemon runs as root."""
+    """Maximum number of processes and threads per sandbox. Not enforced if the daemon runs as root without a cgroup."""
     file_megabytes: Count = Field(default=256, ge=1, le=1_048_576)
     """Maximum size of a file that a process writes."""
 
@@ -95,7 +97,7 @@ def _program(path: str, *options: str, most_operands: int | None = None) -> Prog
 
 
 def shipped_programs() -> dict[str, ProgramSettings]:
-    """Programs that only read files, with their options that keep this property."""
+    """Programs by name that only read files, with their options that keep this property."""
     return {
         "ls": _program(
             "/usr/bin/ls", "-a", "-A", "-l", "-h", "-1", "-t", "-r", "-S", "-R", "-F", "-d", "-s", "--all", "--reverse"

@@ -44,6 +44,8 @@ class Program:
     """A `--` separates its arguments from those of another program."""
     no_end: bool = False
     """A `--` does not end its options."""
+    code_after: frozenset[str] = frozenset()
+    """Operands after which all operands are code, or name a program or package."""
 
 
 def _named(names: str, program: Program) -> dict[str, Program]:
@@ -167,12 +169,26 @@ _STARTERS = {
         Program(starts=0),
     ),
     **_named(
-        """
-        cargo docker flatpak kubectl lxc machinectl nerdctl npm npx nsenter oc pipx pnpm podman poetry systemd-run uv
-        uvx yarn
-        """,
-        Program(hands_on=True),
+        "docker nerdctl podman",
+        Program(
+            code="v",
+            code_words=_words("--volume --mount --entrypoint --device --volumes-from"),
+            takes="epuwhlma",
+            takes_words=_words("--name --network --env --publish --user --workdir --hostname --label --memory --cpus"),
+            code_after=_words("run exec create"),
+            stops=False,
+            hands_on=True,
+        ),
     ),
+    **_named("kubectl oc lxc machinectl flatpak", Program(hands_on=True)),
+    **_named(
+        "npm pnpm yarn cargo poetry pipx uv go gem pip",
+        Program(
+            hands_on=True, stops=False, code_after=_words("exec x dlx add install i inject tool download wheel get")
+        ),
+    ),
+    **_named("npx uvx bunx", Program(code="cp", code_words=_words("--call --package --from --with"), starts=0)),
+    **_named("nsenter systemd-run", Program(starts=0, hands_on=True)),
 }
 _EDITORS = _named(
     "ed ex joe less man mc micro more most nano nvim pico rvim vi view vim vimdiff",
@@ -207,14 +223,31 @@ _BY_AN_OPTION = {
     "socat": Program(takes="bBtTlLd", rest=0),
     **_named("nc ncat netcat", Program(code="ce", code_words=_words("--exec --sh-exec --lua-exec"), stops=False)),
     "tcpdump": Program(code="z", stops=False),
+    **_named("gs ghostscript", Program(code="c", code_words=_words("-sOutputFile"), takes="", stops=False)),
+    "zip": Program(code_words=_words("-TT --unzip-command"), stops=False),
+    "split": Program(code_words=_words("--filter"), takes="abClnt", stops=False),
+    "cpio": Program(code_words=_words("--rsh-command"), stops=False),
+    **_named("ansible ansible-console", Program(code="a", code_words=_words("--args"), stops=False)),
+    **_named("apt apt-get aptitude", Program(code="o", code_words=_words("--option"), stops=False)),
+    "rpm": Program(code="E", code_words=_words("--eval --pipe --define"), stops=False),
+    "rg": Program(code_words=_words("--pre --hostname-bin"), stops=False),
     "wget": Program(code="e", code_words=_words("--execute --use-askpass"), stops=False),
 }
 _WITHOUT_CODE_IN_WORDS = """
-7z ansible ant apt apt-get aptitude ar bundle busctl cc clang cmake cobc composer cp cpan cpio crontab crystal curl dart
-dd dmsetup dotnet dpkg dvips eqn g++ gcc gem go gradle hg install ip irb java jjs journalctl jrunscript latex ln
-loginctl m4 meson mono mount mv mvn nginx nim ninja openssl pdb pdflatex pip rake rg rm rpm rustc scheme shred split
-ssh-keygen svn systemctl tcc tclsh tee telnet tex ts-node tshark unzip wish yum zip zypper
+7z ant ar bundle busctl cc clang cmake cobc composer cp cpan crontab crystal curl dart dd dmsetup dotnet dpkg dvips eqn
+g++ gcc gradle hg install ip irb java jjs journalctl jrunscript latex ln loginctl m4 meson mono mount mv mvn nginx nim
+ninja openssl pdb pdflatex rake rm rustc scheme shred ssh-keygen svn systemctl tcc tclsh tee telnet tex ts-node tshark
+unzip wish yum zypper
 """
+_READERS = {
+    "sort": Program(code_words=_words("--compress-program"), takes="kSTot", stops=False),
+    **_named("timeit cProfile profile", Program(code="s", code_words=_words("--setup"), takes="nruo", rest=0)),
+    "exiftool": Program(code_words=_words("-if -api -config"), stops=False),
+    **_named("redis-cli valkey-cli", Program(code_after=_words("eval EVAL"), stops=False)),
+    **_named("mongo mongosh", Program(code_words=_words("--eval"), stops=False)),
+    "curl": Program(code="K", code_words=_words("--config"), stops=False),
+}
+"""Programs and Python modules that run code only by these words, so that permitting them is no risk by itself."""
 _PROGRAMS: Mapping[str, Program | None] = {
     **dict.fromkeys(_WITHOUT_CODE_IN_WORDS.split()),
     **_SHELLS,
@@ -233,8 +266,10 @@ def runs_others(program: str) -> bool:
 
 
 def words_of(program: str) -> Program | None:
-    """How a program with that file name parses its arguments; None if none of them is known to be code."""
-    return next((found for name in _names(program) if (found := _PROGRAMS.get(name)) is not None), None)
+    """How a program with that file name parses its arguments; None if it is not listed, or listed without arguments
+    that are code."""
+    found = (_PROGRAMS.get(name) or _READERS.get(name) for name in _names(program))
+    return next((one for one in found if one is not None), None)
 
 
 def _names(program: str) -> tuple[str, ...]:

@@ -346,7 +346,8 @@ class _Use:
         return [getattr(node, name) for name in _PARTS[type(node)]]
 
     def _indexes(self, target: Target) -> list[object]:
-        """Expressions read to locate the target: `list[i] = 1` reads `i`."""
+        """Expressions read to locate the target: `list[i] = 1` reads `i`. A variable at its root is added to
+        `written`."""
         read: list[object] = []
         of: object = target
         while isinstance(of, Member | Index):
@@ -390,7 +391,7 @@ class CompilationResult:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Warnings for the author."""
+        """The diagnostics that are not errors, for the author."""
         return tuple(one for one in self.diagnostics if one.severity != "error")
 
 
@@ -467,7 +468,8 @@ class BasicCompiler:
         return _result(tools, found, file)
 
     def _text(self, content: bytes) -> str:
-        """The decoded source. Raises ScriptError."""
+        """Decode the source as UTF-8, without a byte order mark. Raises ScriptError if it is larger than `source_bytes`
+        or not valid UTF-8."""
         if len(content) > self.source_bytes:
             message = f"the script has {len(content):,} bytes, more than the limit of {self.source_bytes:,}; split it"
             raise ScriptError(_FIRST, Code.TOO_LONG, message)

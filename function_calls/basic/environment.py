@@ -83,7 +83,8 @@ class LastError(NamedTuple):
     message: str = ""
 
     def read(self, name: str) -> bool | int | str:
-        """The value of a field: a value of ERROR_NAMES."""
+        """The value of a variable of ERROR_NAMES: the number for `err`, the text for `error_message`, otherwise whether
+        there was an error."""
         if name == "err":
             return self.number
         return self.message if name == "error_message" else bool(self.number)
@@ -96,5 +97,5 @@ def caught(fault: RunError) -> LastError:
 
 
 def shortened(message: str) -> str:
-    """`message` cut to 1,000 characters."""
+    """`message` cut to 1,000 characters, with `…` at the end if it was longer."""
     return message if len(message) <= _LONGEST else message[: _LONGEST - 1] + "…"

@@ -85,7 +85,8 @@ class BasicScripts:
             await library.finish()
 
     async def _begin(self, publish: Publish) -> None:
-        """Create the libraries and restore their stored tools."""
+        """Create the libraries and restore their stored tools. If the store fails, the error is logged and the scripts
+        are compiled again."""
         digest = await self._threads.run(self._compiler.digest)
         compiling = Compiling(self._compiler, digest)
         programs = Programs(self._work, self._stored_tools, self._compiler, self._threads)
@@ -126,7 +127,7 @@ class BasicScripts:
         return [*writes, *(self._stored_tools.deactivate(row) for row in others if row.is_active)]
 
     async def _hear(self, asked: asyncio.Event, publish: Publish) -> None:
-        """Recompile files on request; waits for requests until cancelled."""
+        """Recompile outdated files whenever `asked` is set, until cancelled. Errors of the store are logged."""
         while True:
             await asked.wait()
             asked.clear()
@@ -139,7 +140,8 @@ class BasicScripts:
                 await self._look(publish, outdated)
 
     async def _look(self, publish: Publish, again: Collection[tuple[str, str]] = ()) -> None:
-        """Refresh the libraries and publish if something changed."""
+        """Refresh the libraries, recompiling the files in `again`, and publish if something changed. Only one refresh
+        runs at a time."""
         async with self._looking:
             await asyncio.gather(
                 *(

@@ -39,7 +39,8 @@ class ParamDecl:
     line: int = 0
 
     def schema(self) -> JsonObject:
-        """The parameter's JSON Schema."""
+        """The parameter's JSON Schema: that of its type with `description`, `enum`, `default` and `example` where
+        declared."""
         kind = type_named(self.type) if self.type or not self.choices else type_of_choices(self.choices)
         schema: JsonObject = dict(deepcopy(kind.schema)) if kind is not None else {}
         if self.description:
@@ -53,7 +54,7 @@ class ParamDecl:
         return schema
 
     def to_json(self) -> JsonObject:
-        """Plain data for `of_json`."""
+        """Plain data for `of_json`: all fields by name."""
         return {
             "name": self.name,
             "type": self.type,
@@ -98,15 +99,15 @@ class ToolDefinition:
         }
 
     def mcp(self) -> JsonObject:
-        """The definition in the stored MCP format."""
+        """The definition in the stored MCP format: `name`, `description`, `input_schema`."""
         return {"name": self.name, "description": self.description, "input_schema": self.schema()}
 
     def openai(self) -> JsonObject:
-        """The function object of OpenAI's format."""
+        """The function object of OpenAI's format: `name`, `description`, `parameters`."""
         return {"name": self.name, "description": self.description, "parameters": self.schema()}
 
     def to_json(self) -> JsonObject:
-        """Plain data for `of_json`."""
+        """Plain data for `of_json`: all fields by name; `parameters` as a list of their plain data."""
         return {
             "name": self.name,
             "description": self.description,
@@ -170,7 +171,8 @@ class _Reading:
         self.faults: list[ScriptProblem] = []
 
     def declared(self) -> ParamDecl:
-        """The declared parameter, without its invalid parts."""
+        """The declared parameter, without its invalid parts, whose problems are added to `faults`. Without a type it is
+        a string, or that of its choices."""
         param = self._param
         self._check_name()
         kind = self._kind()
@@ -200,7 +202,8 @@ class _Reading:
             self._fault(Code.BAD_NAME, f"`{name}` is a reserved word and cannot be a parameter name")
 
     def _kind(self) -> ParamType | None:
-        """The parameter's type; None if the name is unknown."""
+        """The parameter's type; None if the name is unknown. Reports unknown and forbidden types, and in strict mode a
+        missing one."""
         param = self._param
         if not param.type and param.choices:
             return type_of_choices(param.choices)

@@ -80,7 +80,8 @@ def text_of(value: JsonValue) -> str:
 
 
 def as_number(value: JsonValue) -> int | float | None:
-    """The number, or the number a text spells (`12`, ` -3.5 `, `1,234.56`, `1e3`); TRUE is 1. None for other values."""
+    """The number, or the number a text spells (`12`, ` -3.5 `, `1,234.56`, `1e3`); TRUE is 1. None for other values.
+    Raises RunError for numbers that are too large."""
     kind = type(value)
     if kind is int or kind is float:
         return normalized_number(value)
@@ -90,7 +91,8 @@ def as_number(value: JsonValue) -> int | float | None:
 
 
 def number_of(value: JsonValue) -> int | float:
-    """Like `as_number`, but NULL is 0, so that counters need no initial value. Raises RunError (WRONG_TYPE)."""
+    """Like `as_number`, but NULL is 0, so that counters need no initial value. Raises RunError (WRONG_TYPE) for values
+    that are no number."""
     number = 0 if value is None else as_number(value)
     if number is None:
         raise RunError(RunCode.WRONG_TYPE, f"expected a number, found {kind_of(value)}")
@@ -195,7 +197,8 @@ _TRUTHS = {"true": True, "false": False}
 
 def same(left: JsonValue, right: JsonValue) -> bool:
     """`left = right`. Texts are compared exactly. A number and a numeric text are compared as numbers, TRUE and FALSE
-    also with the texts `true` and `false`. NULL equals the empty text and the empty list."""
+    also with the texts `true` and `false`. NULL equals the empty text and the empty list. Raises RunError if the values
+    are too large."""
     if type(left) is str and type(right) is str:
         return left == right
     if is_null(left) or is_null(right):
@@ -228,7 +231,7 @@ def order(left: JsonValue, right: JsonValue) -> int:
 
 def is_in(value: JsonValue, group: JsonValue) -> bool:
     """`value IN group`: an equal item of a list, a key of a map, a substring of a text; always false for NULL. Raises
-    RunError (WRONG_TYPE)."""
+    RunError (WRONG_TYPE) for a list or map in a text or map, and for other groups."""
     if type(group) is list:
         return any(map(finder(value, group), group))
     if group is None:
@@ -247,8 +250,9 @@ def finder(value: JsonValue, group: list[Any]) -> Callable[[JsonValue], bool]:
 
 
 def is_like(value: JsonValue, pattern: JsonValue) -> bool:
-    """`value LIKE pattern`: `*` and `%` match any characters, `?` and `_` match one; case-insensitive. NULL matches
-    only `*`. Time is bounded by the product of both lengths for every pattern. Raises RunError."""
+    """Whether `value LIKE pattern`: `*` and `%` match any characters, `?` and `_` match one; case-insensitive. NULL
+    matches only `*`. Time is bounded by the product of both lengths for every pattern. Raises RunError for lists, maps,
+    a pattern that is not a text, and a too long one."""
     if type(pattern) is not str or type(value) in (list, dict):
         raise RunError(RunCode.WRONG_TYPE, f"LIKE needs a text and a pattern, not {kind_of(value)}")
     if len(pattern) > _LONGEST_PATTERN:
@@ -257,7 +261,8 @@ def is_like(value: JsonValue, pattern: JsonValue) -> bool:
 
 
 def _same_inside(left: JsonValue, right: JsonValue) -> bool:
-    """Compare without recursion up to the first difference, since lists may be deeply nested."""
+    """Whether two values are equal. Compares without recursion up to the first difference, since lists may be deeply
+    nested. Raises RunError if they are too large."""
     pairs = [(left, right)]
     looked_at = 0
     while pairs:
@@ -280,7 +285,7 @@ def _same_inside(left: JsonValue, right: JsonValue) -> bool:
 
 
 def _fits(text: str, pattern: str) -> bool:
-    """Match with a bit set of all reachable positions in the pattern."""
+    """Whether the whole text matches the LIKE pattern. Keeps a bit set of all reachable positions in the pattern."""
     stays, any_one, of = 0, 0, dict[str, int]()
     place = 0
     for character in pattern:
@@ -304,7 +309,7 @@ _MOST_BITS = 1023
 
 
 def negated(value: JsonValue) -> JsonValue:
-    """`-value`. Raises RunError (WRONG_TYPE)."""
+    """`-value`. Raises RunError (WRONG_TYPE) for values that are no number."""
     return normalized_number(-_operand(value, "-"))
 
 
@@ -402,7 +407,8 @@ def _whole_quotient(left: int | float, right: int | float) -> int | float:
 
 
 def _remainder(left: int | float, right: int | float) -> int | float:
-    """With the sign of the left side, as in traditional BASIC."""
+    """Remainder of the division, with the sign of the left side, as in traditional BASIC. Raises RunError if `right` is
+    0."""
     _refuse_zero(right)
     if type(left) is int and type(right) is int:
         return left - right * _cut(left, right)
@@ -499,7 +505,8 @@ def member(of: JsonValue, name: str) -> JsonValue:
 
 def item(of: JsonValue, index: JsonValue) -> JsonValue:
     """`of[index]`: the item of a list or character of a text, from 0; the entry of a map or NULL. A name as the index
-    of a list is a member of its first item. NULL gives NULL. Raises RunError (NO_SUCH_INDEX, WRONG_TYPE)."""
+    of a list is a member of its first item. NULL gives NULL. Raises RunError beyond the end (NO_SUCH_INDEX) and for
+    other values (WRONG_TYPE)."""
     if type(of) is dict:
         return of.get(index if type(index) is str else text_of(index))
     if of is None:
@@ -513,7 +520,7 @@ def item(of: JsonValue, index: JsonValue) -> JsonValue:
 
 def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
     """`of` with `value` as a member: of a map, of a list's first item, or of a new map for NULL and the empty list.
-    Raises RunError (WRONG_TYPE)."""
+    Returns a copy. Raises RunError (WRONG_TYPE) for other values."""
     if type(of) is dict:
         key = name if name in of else _key_like(of, name) or name
         return {**of, key: value}
@@ -526,7 +533,8 @@ def set_member(of: JsonValue, name: str, value: JsonValue) -> JsonValue:
 
 def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
     """`of` with `value` at the index. A list is extended with NULLs up to the index; NULL and the empty list become a
-    map if the index is a name. Raises RunError (NO_SUCH_INDEX, WRONG_TYPE, MEMORY)."""
+    map if the index is a name. Returns a copy. Raises RunError for a negative index (NO_SUCH_INDEX), other values
+    (WRONG_TYPE) and too many items (MEMORY)."""
     named = type(index) is str and as_number(index) is None
     if type(of) is dict:
         return {**of, (index if type(index) is str else text_of(index)): value}
@@ -539,7 +547,7 @@ def set_item(of: JsonValue, index: JsonValue, value: JsonValue) -> JsonValue:
 
 def items_of(value: JsonValue) -> list[Any]:
     """The sequence that FOR EACH iterates over: items of a list, keys of a map, characters of a text, nothing for NULL.
-    Raises RunError (WRONG_TYPE, MEMORY). Callers must not modify the list."""
+    Raises RunError for other values (WRONG_TYPE) and too many items (MEMORY). Callers must not modify the list."""
     if type(value) is list:
         return value
     if value is None:
@@ -551,7 +559,7 @@ def items_of(value: JsonValue) -> list[Any]:
 
 
 def _key_like(of: JsonObject, name: str) -> str | None:
-    """The key equal to the name, ignoring case."""
+    """The key equal to the name, if possible exactly, otherwise ignoring case; None if there is no such key."""
     if name in of:
         return name
     wanted = name.lower()

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from config.diagnostics import Code as SettingsCode
 from config.diagnostics import Diagnostic, Position, did_you_mean
 from config.sections.command_tools import OWN_KEYS, CommandTool, StepSettings, WordingSettings
+from config.sections.processes import SandboxSettings
 from config.wording import diagnostic_of
 from config.yaml_document import Location, YamlDocument
 from function_calls.command_tools.callables import BadReference, PythonNames, name_of
@@ -44,6 +45,7 @@ from services.llm.model import OfferedFunction
 from services.llm.protocols.text_protocol import sample_arguments
 from services.llm.text_calls import write_xml_calls
 from services.refs import JsonObject
+from services.sandbox.sandbox import Isolation
 
 _TYPES: tuple[tuple[type, str], ...] = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"))
 
@@ -53,7 +55,8 @@ class BadParameters(ValueError):
 
 
 def parameters_for(tool: CommandTool, names: PythonNames) -> tuple[JsonObject, ArgumentParser]:
-    """JSON Schema and parser of the arguments. Raises BadParameters, BadReference and DefinitionError."""
+    """JSON Schema and parser of the arguments: from the sample call, the schema, or a referenced model. Raises
+    BadParameters, BadReference and DefinitionError if it is invalid."""
     if tool.sample is not None:
         return schema_arguments(tool.name, _from_sample(tool.name, tool.sample))
     if tool.parameters is None or isinstance(tool.parameters, Mapping):
@@ -71,7 +74,8 @@ def parameters_for(tool: CommandTool, names: PythonNames) -> tuple[JsonObject, A
 
 
 def _from_sample(name: str, written: Mapping[str, Any]) -> Any:
-    """Parameters from a sample call or from an OpenAI definition."""
+    """Parameters from a sample call or from an OpenAI definition, as JSON Schema. Raises BadParameters if the name is
+    not `name`, or `parameters` is not a mapping."""
     sample = written
     if written.get("type") == "function" and isinstance(written.get("function"), Mapping):
         sample = written["function"]
@@ -86,7 +90,8 @@ def _from_sample(name: str, written: Mapping[str, Any]) -> Any:
 
 
 def _schema_of(value: Any) -> JsonObject:
-    """Schema inferred from the sample `value`: every part is required, and shown to models as an example."""
+    """Schema inferred from the sample `value`: every part is required, and shown to models as an example. Raises
+    BadParameters for a part of no known type, such as None."""
     if isinstance(value, Mapping):
         properties = {str(name): _schema_of(one) for name, one in value.items()}
         return {"type": "object", "properties": properties, "required": list(properties)}
@@ -234,6 +239,8 @@ class _Builder:
     def spec(self, machine: Machine) -> FunctionSpec | None:
         parameters, arguments = self._parameters()
         definition = self._definition(parameters)
+        if parameters["properties"] and self._tool.is_open_to_models:
+            self._check_isolation(machine.sandbox.settings)
         self._check_offered_to()
         prompt = self._system_prompt(parameters)
         if self._entry.faults or definition is None:
@@ -255,6 +262,21 @@ class _Builder:
             return None
         handler.spec = spec
         return spec
+
+    def _check_isolation(self, settings: SandboxSettings) -> None:
+        """Reject commands whose arguments a model fills, and which could reach any host or the bot's own files."""
+        if self._tool.opts.network:
+            message = (
+                "a model fills the parameters and could send data to any host: say `offered_to: [command]`, or remove "
+                "`network`"
+            )
+            self._entry.add_diagnostic(["opts", "network"], Code.BAD_VALUE, message)
+        if self._tool.opts.sandbox == "off" and self._tool.name not in settings.unisolated:
+            message = (
+                "a model fills the parameters of a command with access to this machine: use the sandbox, or add "
+                f"{self._tool.name} to `sandbox.unisolated` in the settings"
+            )
+            self._entry.add_diagnostic(["opts", "sandbox"], Code.BAD_VALUE, message)
 
     def _check_offered_to(self) -> None:
         """Reject scheduled calls of tools that ask for each step: they cannot be checked in advance."""
@@ -296,6 +318,7 @@ class _Builder:
             name=tool.name,
             steps=steps,
             opts=tool.opts,
+            isolation=self._isolation(parameters),
             names=self._names,
             readable=self._readable(),
             env=env,
@@ -306,6 +329,12 @@ class _Builder:
             digest=digest_of(tool.model_dump(mode="python"), parameters, self._names.digests),
         )
         return None if self._entry.faults else definition
+
+    def _isolation(self, parameters: JsonObject) -> Isolation:
+        tool = self._tool
+        if tool.opts.sandbox is not None:
+            return Isolation(tool.opts.sandbox)
+        return Isolation.REQUIRED if parameters["properties"] and tool.is_open_to_models else Isolation.PREFERRED
 
     def _env(self) -> Mapping[str, Template] | Callable[..., Any] | None:
         env = self._tool.env
@@ -440,7 +469,8 @@ class _Builder:
         return tuple(paths)
 
     def _system_prompt(self, parameters: JsonObject) -> str:
-        """The prompt with `{schema}` in place of the sample call, which each protocol formats in its own way."""
+        """The prompt with `{schema}` in place of the sample call, which each protocol formats in its own way. Empty if
+        its function cannot be used, which is a diagnostic."""
         prompt = self._tool.system_prompt
         if prompt.python is None:
             return prompt.text.replace("${schema}", "{schema}")
@@ -460,7 +490,8 @@ class _Builder:
         return text.replace(sample, "{schema}")
 
     def _options(self) -> dict[str, Any]:
-        """Options of functions in general, unchanged."""
+        """Options of functions in general, unchanged, with `touches`, `effect`, the approval, and a default for
+        `timeout_seconds` from the number of steps."""
         tool = self._tool
         written = tool.model_dump(mode="python", exclude=set(OWN_KEYS), exclude_none=True, exclude_defaults=True)
         options: dict[str, Any] = {"touches": self._touches(), **written, "effect": tool.effect}

@@ -38,7 +38,8 @@ class PythonNames:
         return tuple(dict.fromkeys((*self._modules, *map(Path, self.digests))))
 
     def find(self, reference: object) -> Any:
-        """Resolve `package.module:name` or `./file.py:name`; a callable is returned as it is. Raises BadReference."""
+        """Resolve `package.module:name` or `./file.py:name`; a callable is returned as it is. Raises BadReference if it
+        does not exist or cannot be imported."""
         if not isinstance(reference, str):
             return reference
         place, _, name = reference.rpartition(":")
@@ -50,7 +51,8 @@ class PythonNames:
         return found
 
     def function(self, reference: object, takes: int) -> Callable[..., Any]:
-        """Callable for `reference`, which must accept `takes` arguments. Raises BadReference."""
+        """Callable for `reference`. Raises BadReference if it is not found, not callable, or does not accept `takes`
+        arguments."""
         found = self.find(reference)
         if not callable(found):
             raise BadReference(f"{name_of(reference)} cannot be called")
@@ -99,7 +101,8 @@ def name_of(reference: object) -> str:
 
 
 async def called(function: Callable[..., Any], threads: Threads, *arguments: Any) -> Any:
-    """Result of `function`: awaited if it is async, otherwise run in a thread because it may block."""
+    """Result of `function`: awaited if it is async, otherwise run in a thread because it may block. Exceptions of the
+    function pass."""
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
     value = function(*arguments) if is_async else await threads.run(function, *arguments)
     return await value if inspect.isawaitable(value) else value

@@ -66,6 +66,8 @@ class _Reading:
         self._is_flagged = False
         self._is_given = False
         """An option has supplied the code or its file."""
+        self._is_code_from_here = False
+        """A word of `code_after` has occurred."""
         self._may_be_value = False
         """The next word may be the value of the option before it."""
 
@@ -99,7 +101,7 @@ class _Reading:
         return len(word) > 1 and (word[0] == "-" or (self._program.plus and word[0] == "+"))
 
     def _next(self) -> int | None:
-        """Consume the next word, which is code. Returns its index if it contains a value."""
+        """Consume the next word, which is code. Returns its index if it contains a value, else None."""
         self._place += 1
         return self._place - 1 if self._holds_value(self._place - 1) else None
 
@@ -117,6 +119,9 @@ class _Reading:
             return place
         if program.assigns and _ASSIGNMENT.match(word):
             return None
+        if self._is_code_from_here and _VALUE in word and not self._may_be_value:
+            return place
+        self._is_code_from_here = self._is_code_from_here or word in program.code_after
         if program.rest is not None and self._operands >= program.rest:
             return next((one for one in range(place, len(self._words)) if _VALUE in self._words[one]), None)
         is_code = (self._is_flagged or (program.first and not self._is_given)) and self._operands == 0

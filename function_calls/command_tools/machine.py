@@ -14,7 +14,7 @@ from function_calls.command_tools.request import Output
 from function_calls.command_tools.word_templates import Definition
 from services.clock import Clock, Deadlines
 from services.refs import ChatRef
-from services.sandbox.sandbox import Command, Isolation, Limits, Sandbox
+from services.sandbox.sandbox import Command, Limits, Sandbox
 from services.sandbox.workspace import Workspaces
 
 _ESCAPES = re.compile(
@@ -45,7 +45,7 @@ class Tail:
         self._pieces: deque[bytes] = deque(maxlen=_TAIL_PIECES)
 
     def add(self, data: bytes) -> None:
-        """Append output."""
+        """Append output; only the end of a long piece, and the last _TAIL_PIECES pieces, are kept."""
         self._pieces.append(data[-4 * _LINE_CHARS :])
 
     @property
@@ -80,14 +80,15 @@ class Machine:
     deadlines: Deadlines
 
     async def folder_of(self, chat: ChatRef) -> Path:
-        """Folder of the chat, created if necessary. Raises WorkspaceError and OSError."""
+        """Folder of the chat, created if necessary. Raises WorkspaceError and OSError if that fails."""
         return await asyncio.to_thread(self.workspaces.of(chat).made)
 
     async def run(
         self, tool: Definition, argv: tuple[str, ...], stdin: str, folder: Path | None, report: Report | None
     ) -> Output:
         """Output of the command, successful or failed. `report` gets the last output line every 5 seconds if changed.
-        Raises RanOutOfTime, NotIsolated and CannotStart."""
+        Raises RanOutOfTime after its timeout, NotIsolated without a sandbox, and CannotStart if the program cannot be
+        started."""
         opts = tool.opts
         command = Command(
             argv,
@@ -103,7 +104,7 @@ class Machine:
         )
         tail = Tail()
         async with self._report_progress(tail, report):
-            ended = await self.sandbox.run(command, limits, Isolation(opts.sandbox), on_output=tail.add)
+            ended = await self.sandbox.run(command, limits, tool.isolation, on_output=tail.add)
         stdout, cut_out = readable(ended.stdout, opts.output_chars)
         stderr, cut_err = readable(ended.stderr, opts.output_chars)
         output = Output(stdout, stderr, ended.exit_code, cut=ended.cut or cut_out or cut_err)

@@ -68,7 +68,8 @@ async def step_texts(
 
 
 def words_for(step: StepFacts, output: Any, failure: StepFailure | None = None, reason: str = "") -> dict[str, Any]:
-    """Variables for texts, in addition to arguments and `env`."""
+    """Variables for texts, in addition to arguments and `env`: `step`, `command`, `reason`, `output`, `error`,
+    `stdout`, `stderr`, `exit_code`. The last three are empty texts for an output that is not of a command."""
     ran = failure.output if failure is not None else output
     facts: dict[str, Any] = {"step": step.number, "command": shown(step), "reason": reason}
     facts["output"] = text_for(ran)
@@ -136,7 +137,7 @@ def failed(
 
 
 def fail(code: ErrorCode, texts: Phrases, key: str, *, model: str = "", **values: object) -> StepFailure:
-    """Failure with the text `command_tools.<key>`."""
+    """Failure of a step with the text `command_tools.<key>` for members, and `model` for models."""
     return StepFailure(FunctionResult.fail(code, texts.say(f"command_tools.{key}", **values)), model)
 
 
@@ -147,7 +148,8 @@ def _facts(
     *,
     has_last: bool = False,
 ) -> JsonObject | None:
-    """Data for the model: output of the last step if it ran, outputs of earlier steps, and the tool's custom texts."""
+    """Data for the model: output of the last step if it ran, outputs of earlier steps as `earlier`, and the tool's
+    custom texts as `message`; None if there are none."""
     model_text = "\n".join(one.model for one in texts if one.model)
     facts: JsonObject = {"message": model_text} if model_text else {}
     if has_last or last is not None:

@@ -40,7 +40,8 @@ class Output:
     """The output exceeded the limit and was truncated."""
 
     def to_json(self) -> JsonObject:
-        """Plain data for results and for the saved state of questions."""
+        """Plain data for results and for the saved state of questions: `stdout`, `stderr`, `exit_code`, and `cut` if it
+        is true."""
         facts: JsonObject = {"stdout": self.stdout, "stderr": self.stderr, "exit_code": self.exit_code}
         return {**facts, "cut": True} if self.cut else facts
 
@@ -103,5 +104,5 @@ class RequestArguments:
         return RequestValues(self._inner.dump(self._inner.parse(raw)), dict(raw))
 
     def dump(self, arguments: Any) -> JsonObject:
-        """The arguments as plain JSON."""
+        """The arguments as plain JSON: for a request the raw ones, otherwise those of the wrapped parser."""
         return dict(arguments.arguments) if isinstance(arguments, RequestValues) else self._inner.dump(arguments)

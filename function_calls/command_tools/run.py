@@ -68,7 +68,8 @@ class StepRunner:
         self._name = name
 
     async def run(self, step: Step, facts: StepFacts, run: ToolRun, stdin: str) -> Any:
-        """Output of the step, or its StepFailure. Raises the exceptions of `hook`."""
+        """Output of the step, or its StepFailure, also for a ToolError of its function. Raises the exceptions of
+        `hook`."""
         if step.function is None:
             return await self._command(step, facts.argv, stdin, run.folder)
         try:
@@ -121,8 +122,19 @@ def as_input(outputs: Sequence[JsonValue | Output]) -> Any:
     return last.stdout if isinstance(last, Output) else last
 
 
+def limited(output: Any, most: int | None) -> Any:
+    """`output` with at most `most` results: lines of a command, or items of a list."""
+    if most is None:
+        return output
+    if not isinstance(output, Output):
+        return output[:most] if isinstance(output, list | tuple) else output
+    lines = output.stdout.splitlines(keepends=True)
+    return output if len(lines) <= most else replace(output, stdout="".join(lines[:most]), cut=True)
+
+
 def _read(value: Any) -> Any:
-    """Convert a callable's return value to an output or a StepFailure, with the same short forms as in handlers."""
+    """Convert a callable's return value to an output or a StepFailure, with the same short forms as in handlers. Raises
+    TypeError if it asks a question."""
     if isinstance(value, Mapping) and value.get("status") in ("success", "error") and "msg" in value:
         if value["status"] == "error":
             return StepFailure(FunctionResult.fail(ErrorCode.FAILED, str(value["msg"])))
@@ -151,7 +163,8 @@ class Rejected(Exception):
         """The member's reason, if any."""
 
     def failure(self, step: StepFacts, texts: Phrases, name: str, ran: Sequence[str]) -> StepFailure:
-        """Default result of the tool. `ran`: the commands that have run before."""
+        """Default result of the tool, REFUSED, with texts for members and models. `ran`: the commands that have run
+        before, which the texts list."""
         key = f"command_tools.model_{self.why}{'_because' if self.reason else ''}"
         model = texts.say(key, command=shown(step), reason=self.reason)
         if not ran:
@@ -185,7 +198,8 @@ class Permission:
         self._texts = texts
 
     def check(self, resumed: Resumed, digest: str) -> None:
-        """Return if the answer approves the step with `digest`, the step that was asked about. Raises Rejected."""
+        """Return if the answer approves the step with `digest`, the step that was asked about. Raises Rejected if it
+        was declined, has expired, or the step has changed."""
         if resumed.kind != "answered":
             raise Rejected("expired" if resumed.kind == "expired" else "by_person")
         if resumed.state["asked"] != digest:
@@ -205,7 +219,7 @@ class StateNotStorable(Exception):
 
 
 def storable_outputs(value: Any) -> Any:
-    """`value` as plain JSON. Raises StateNotStorable."""
+    """`value` as plain JSON. Raises StateNotStorable if it cannot be serialized."""
     try:
         return orjson.loads(orjson.dumps(value))
     except TypeError as error:
@@ -249,7 +263,8 @@ def steps_from_json(data: list[Any], tool: Definition) -> list[Step]:
 
 
 def added_step(definition: object, names: PythonNames) -> Step:
-    """Step for an item that `setup` added: a list of literal words, or a callable. Raises BadReference."""
+    """Step for an item that `setup` added: a list of literal words, or a callable. Raises BadReference for anything
+    else."""
     if isinstance(definition, Step):
         return definition
     if isinstance(definition, list | tuple) and definition and all(isinstance(word, str) for word in definition):
@@ -273,7 +288,7 @@ def _restored_step(data: Mapping[str, Any], names: PythonNames) -> Step:
 
 
 def _reference_to(reference: object, function: Callable[..., Any]) -> str:
-    """Reference to the function that works after a restart, or empty."""
+    """Reference to the function that works after a restart; empty if there is none, as for a lambda."""
     if isinstance(reference, str):
         return reference
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "<")
@@ -343,7 +358,8 @@ class Run:
         return {**self._run.request.arguments, **self._run.env}
 
     async def result(self) -> FunctionResult:
-        """Result for the handler; expected failures are results too."""
+        """Result for the handler; expected failures, such as invalid words, a broken hook or a missing program, are
+        failed results too."""
         texts = self._call.profile.texts
         try:
             return await self._all()
@@ -364,7 +380,7 @@ class Run:
             return fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=self._name).result
 
     async def exit(self, ending: Ending) -> None:
-        """Run `on_exit`. Its failure does not change the result of the run."""
+        """Run `on_exit`, within a time limit. Its failure is logged, and does not change the result of the run."""
         step = self._tool.on_exit
         if step is None:
             return
@@ -408,7 +424,8 @@ class Run:
         return await self._continue()
 
     async def _begin(self) -> None:
-        """Run `env`, then `setup`; each runs once per request."""
+        """Run `env`, then `setup`; each runs once per request. Raises HookBroken for an `env` that is not a mapping,
+        BadReference for an invalid added step, and ToolError for more than `max_steps` steps."""
         env = self._tool.env
         if callable(env):
             env_values = await self._hook(env, self._run.request)
@@ -428,7 +445,7 @@ class Run:
             raise ToolError("@command_tools.too_many_steps", ErrorCode.REFUSED)
 
     def _restore(self, state: JsonObject) -> None:
-        """Restore the state from before the question."""
+        """Restore the state from before the question. If the tool has changed since, its current steps are used."""
         self._run.env = state["env"]
         self._run.outputs = outputs_from_json(state["outputs"])
         self._texts = texts_from_json(state["said"])
@@ -459,15 +476,18 @@ class Run:
                 output = output.data
             self._run.outputs.append(output)
             self._ran.append(shown(facts)[:_RUN_SHOWN_CHARS])
-            values = {**self._values, **words_for(facts, output)}
-            self._texts.append(await self._own_texts(Ending.SUCCESS, values, [self._run, facts, output]))
+            found = limited(output, self._tool.opts.max_results)
+            values = {**self._values, **words_for(facts, found)}
+            self._texts.append(await self._own_texts(Ending.SUCCESS, values, [self._run, facts, found]))
         self.ending = Ending.SUCCESS
         has_custom_texts = self._tool.wording(Ending.SUCCESS) is not None
         done = done_text([self._spec], self._call.profile.texts)
-        return succeeded(self._run.outputs, self._texts, has_custom_texts=has_custom_texts, done=done)
+        found = [limited(one, self._tool.opts.max_results) for one in self._run.outputs]
+        return succeeded(found, self._texts, has_custom_texts=has_custom_texts, done=done)
 
     async def _output(self, step: Step, facts: StepFacts) -> Any:
-        """Output of the step, its StepFailure, or a result that the step built itself."""
+        """Output of the step, its StepFailure, or a result that the step built itself. After a timeout of a function
+        that must run only once, the outcome is unknown."""
         self._began = True
         try:
             output = await self._runner.run(step, facts, self._run, self._stdin(step))
@@ -479,7 +499,8 @@ class Run:
         return output
 
     async def _permission(self, index: int, facts: StepFacts) -> FunctionResult | None:
-        """None if the step may run, otherwise the approval question. Raises Rejected."""
+        """None if the step may run, otherwise the approval question. Raises Rejected if `approved` returns False, and
+        HookBroken if it returns no bool or None."""
         if index == self._allowed_at:
             return None
         allowed: object = None
@@ -497,7 +518,8 @@ class Run:
         return asked
 
     def _state(self, index: int) -> JsonObject:
-        """State to continue with after the answer. Raises StateNotStorable."""
+        """State to continue with after the answer: digest of the tool, `env`, steps, outputs, texts and the index of
+        the step. Raises StateNotStorable."""
         state = {
             "tool": self._tool.digest,
             "env": storable_outputs(self._run.env),
@@ -534,7 +556,7 @@ class Run:
         return failed(failure, own, self._run.outputs, self._texts)
 
     async def _own_texts(self, ending: Ending, values: Mapping[str, Any], arguments: list[Any]) -> StepTexts:
-        """The tool's custom texts for this ending."""
+        """The tool's custom texts for this ending. Raises HookBroken for values of a wrong type."""
         try:
             return await step_texts(self._tool.wording(ending), values, self._hook, arguments)
         except TypeError as error:
@@ -577,7 +599,8 @@ class CommandToolHandler:
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def handle(self, context: MessageContext, values: RequestValues, call: Call) -> FunctionResult:
-        """Result of the run, or the question before its next step."""
+        """Result of the run, or the question before its next step. The tool's clean-up runs unless the run waits for an
+        answer. Raises RuntimeError without a spec, and the exceptions of the run."""
         if self.spec is None:
             raise RuntimeError(f"the tool {self.tool.name} runs before it has a spec")
         run = Run(self.tool, self.machine, self.spec, context, values, call)

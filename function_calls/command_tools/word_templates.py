@@ -15,6 +15,7 @@ import orjson
 from config.sections.command_tools import ToolOptions
 from function_calls.command_tools.callables import PythonNames, name_of
 from services.refs import JsonObject
+from services.sandbox.sandbox import Isolation
 
 _TOKEN = re.compile(r"\$\$\{|\$\{(?P<name>[^\W\d][\w-]*(?:\.[\w-]+)*)(?P<each>\.\.\.)?\}|\$\{")
 _UNPRINTABLE = re.compile("[\0\ud800-\udfff]")
@@ -71,18 +72,19 @@ class Template:
 
     @property
     def begins_with(self) -> Variable | None:
-        """The variable at the beginning of the text, if any."""
+        """The variable at the beginning of the text; None if it begins otherwise."""
         first = self.parts[0] if self.parts else ""
         return first if isinstance(first, Variable) else None
 
     @property
     def each(self) -> Variable | None:
-        """The variable that expands into a word per value, if any."""
+        """The variable that expands into a word per value; None if there is none."""
         return next((one for one in self.variables if one.is_each), None)
 
 
 def template_of(text: str) -> Template:
-    """Parse `text`. `$${` is a literal `${`. Raises BadTemplate."""
+    """Parse `text`. `$${` is a literal `${`. Raises BadTemplate for other uses of `${`, and for more than one variable
+    with `...`."""
     parts: list[str | Variable] = []
     end = 0
     for found in _TOKEN.finditer(text):
@@ -103,7 +105,7 @@ def template_of(text: str) -> Template:
 
 def argv_of(words: Sequence[Template], values: Mapping[str, Any], *, options_end: int | None = None) -> tuple[str, ...]:
     """The words with values inserted. From index `options_end` on, values may begin with `-`; None: never. Raises
-    WordError."""
+    WordError for values that cannot be inserted, and for others that begin with `-`."""
     argv: list[str] = []
     for place, word in enumerate(words):
         after_options = options_end is not None and place >= options_end
@@ -173,7 +175,7 @@ def _joined(word: Template, values: Mapping[str, Any], each_values: Mapping[Vari
 
 
 def _looked_up(variable: Variable, values: Mapping[str, Any]) -> Any:
-    """Value of the variable, or None."""
+    """Value of the variable: by its whole name, else by its dotted path; None if it is absent."""
     if variable.name in values:
         return values[variable.name]
     found: Any = values
@@ -185,7 +187,7 @@ def _looked_up(variable: Variable, values: Mapping[str, Any]) -> Any:
 
 
 def _plain(variable: Variable, value: Any) -> str:
-    """The value as part of a word. Raises WordError."""
+    """The value as part of a word. Raises WordError if it is absent, a list or map, unprintable or too long."""
     if value is None:
         raise WordError(variable.name, WordProblem.ABSENT)
     if isinstance(value, list | tuple):
@@ -249,6 +251,7 @@ class Definition:
     steps: tuple[Step, ...]
     opts: ToolOptions
     names: PythonNames
+    isolation: Isolation = Isolation.REQUIRED
     readable: tuple[Path, ...] = ()
     env: Mapping[str, Template] | Callable[..., Any] | None = None
     setup: Callable[..., Any] | None = None

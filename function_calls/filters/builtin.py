@@ -104,7 +104,8 @@ class Limits:
         self._runs: dict[str, deque[tuple[float, str]]] = {}
 
     async def __call__(self, invocation: Invocation, proceed: Proceed) -> FunctionResult:
-        """Run the function, or return a refusal if the limit is reached."""
+        """Run the function, or return a refusal if the limit is reached. Immediate commands such as /stop are not
+        limited, and retries of a run are counted once."""
         if invocation.spec.command.immediate:
             # A member over the limit can still stop a running function.
             return await proceed(invocation)

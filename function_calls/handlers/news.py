@@ -59,7 +59,8 @@ class NewsArguments(BaseModel):
 async def news(
     context: MessageContext, args: NewsArguments, *, feeds: News, clock: Clock, call: Call
 ) -> FunctionResult:
-    """Return the newest items, and which feeds are unavailable."""
+    """Return the newest items and the names of unavailable feeds. Fails if no feed is configured, or if a feed is
+    unavailable and the others have no items."""
     if not feeds.usual_count:
         # Offered nevertheless: without this function a model would invent news.
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("news.no_feeds"))

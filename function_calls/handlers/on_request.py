@@ -154,7 +154,8 @@ async def _deactivate_all(context: MessageContext, active: ActiveFunctions, call
 
 
 def _listed(names: Sequence[str], call: Call) -> FunctionResult:
-    """List of active and of available functions."""
+    """List of active and of available functions as text, at most _LISTED available ones; complete in the data, as
+    `at_hand` and `on_request`."""
     activatable = call.on_request()
     known = {one.name: one for one in activatable}
     here = [_line(known[name], call) if name in known else call.say("tools.gone", name=name) for name in names]
@@ -191,7 +192,8 @@ def _data(one: Activatable) -> JsonObject:
 
 
 def _detail(name: str, names: Sequence[str], call: Call) -> FunctionResult:
-    """A function with its schema, or a group with its functions."""
+    """A function with its schema, or a group with its functions and whether it is active; a failed result (NOT_FOUND)
+    for an unknown name."""
     key = name.lstrip("@＠/").casefold()
     group = next((one for one in call.on_request() if one.is_group and one.name.casefold() == key), None)
     if group is not None:

@@ -68,7 +68,7 @@ class ChangeArguments(BaseModel):
 
     @property
     def time(self) -> RequestedTime:
-        """The new time."""
+        """The requested new time, not yet parsed."""
         return requested_time(self.when, self.start, self.repeat, self.every, self.cron, self.end)
 
 
@@ -202,7 +202,7 @@ def _failed_change(
 
 
 def _raw(args: ChangeArguments, timer: Timer) -> dict[str, Any]:
-    """Raw arguments for exactly this reminder."""
+    """Raw arguments for exactly this reminder: those given, with its number as `which`."""
     return {**args.model_dump(mode="json", exclude_defaults=True), "which": str(timer.number)}
 
 

@@ -71,7 +71,7 @@ async def remind(context: MessageContext, args: RemindArguments, *, reminders: R
 
 
 def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ...]:
-    """Buttons to snooze or complete the reminder."""
+    """Buttons to snooze the reminder for the default time, an hour or until tomorrow, or to complete it."""
     minutes = round(reminders.snooze_for.total_seconds() / 60)
     return (
         Choice(amount(minutes * 60, call.profile.texts), f"/snooze {timer.number} {minutes} minutes"),
@@ -197,7 +197,7 @@ class ReminderItem(BaseModel):
 
     @property
     def time(self) -> RequestedTime:
-        """Its time."""
+        """The requested time of the reminder, not yet parsed."""
         return requested_time(self.when, self.start, self.repeat, self.every, self.cron, self.end, self.count)
 
 
@@ -213,7 +213,7 @@ class CreateArguments(ReminderItem):
 
     @property
     def items(self) -> list[ReminderItem]:
-        """All requested reminders."""
+        """All requested reminders: this one and `more`."""
         return [self, *(self.more or ())]
 
 
@@ -339,7 +339,8 @@ async def _parsed_items(
 def _for_whom(
     item: ReminderItem, asker: Requester, known: Sequence[KnownMember], context: MessageContext
 ) -> tuple[KnownMember, ...]:
-    """Recipients of `item`; an empty tuple means everybody in the chat. Raises UnknownMember and SeveralMembers."""
+    """Recipients of `item`, by default the asker; an empty tuple means everybody in the chat. Raises UnknownMember for
+    a name that nobody has, and SeveralMembers for an ambiguous one."""
     me = KnownMember(asker.member, asker.name)
     # The history may have the asker under a former name.
     here = [*(one for one in known if one.ref != me.ref), me]
@@ -357,7 +358,8 @@ def _for_whom(
 
 
 async def _set(asker: Requester, items: Sequence[_Asked], reminders: Reminders, call: Call) -> FunctionResult:
-    """Create all reminders, or none, and report their times."""
+    """Create all reminders, or none, and report their times. Problems become failed results, or a question if an exact
+    time is needed."""
     plans: list[Plan] = []
     for one in items:
         try:
@@ -393,7 +395,7 @@ def _result_texts(
 
 
 def _raw(items: Sequence[ReminderItem]) -> dict[str, Any]:
-    """The items as raw arguments."""
+    """The items as raw arguments: those of the first, with the others as `more`."""
     first, *more = (one.model_dump(mode="json", exclude_defaults=True, exclude={"more"}) for one in items)
     return {**first, **({"more": more} if more else {})}
 

@@ -312,7 +312,7 @@ def _line(one: Listed, clock: Clock, call: Call) -> str:
 
 
 def _next(timer: Timer, clock: Clock, call: Call) -> str:
-    """Next time, in the schedule's time zone."""
+    """Next time as text, in the schedule's time zone; `–` if there is none."""
     if timer.next_at is None:
         return "–"
     return moment(timer.next_at, timer.timezone, clock.now(), call.profile.texts)

@@ -161,7 +161,7 @@ def _within_tokens(lines: Sequence[ChatLine], tokens: int) -> Sequence[ChatLine]
 
 
 def _about(lines: Sequence[ChatLine], topic: str) -> Sequence[ChatLine]:
-    """Lines that contain a word of `topic`."""
+    """Lines that contain `topic` or a word of it; all lines if it is empty."""
     topic_terms = set(terms(topic))
     if not topic.strip():
         return lines
@@ -199,7 +199,8 @@ def _clock(at_ms: int, call: Call) -> str:
 
 
 def _counted(lines: Sequence[ChatLine], call: Call, why: NoTextReason) -> str:
-    """Statistics for a summary without a model."""
+    """Statistics for a summary without a model: people, frequent words, busy hours, questions and links; ends with the
+    reason, unless no model is configured."""
     seen = overview(lines, call.profile.timezone)
     parts: list[str] = []
     if seen.people:

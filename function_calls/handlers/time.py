@@ -149,7 +149,8 @@ async def time_convert(
 
 
 def _find(name: str | None, places: Places, call: Call) -> tuple[Place, ...]:
-    """Places with that name; by default the chat's own. Raises ToolError."""
+    """Places with that name; by default the chat's own. Raises ToolError (NOT_FOUND), with similar names, for an
+    unknown place."""
     if not name or not name.strip() or name.strip().casefold() in call.profile.texts.words("time.here_words"):
         return (_here(call.profile.timezone),)
     try:

@@ -67,7 +67,7 @@ async def timezone(
 
 
 def _found(query: str, places: Places, call: Call) -> str | FunctionResult:
-    """IANA name of the zone, or a failed result."""
+    """IANA name of the zone, or a failed result: unknown place, several zones, or a place without an IANA zone."""
     try:
         candidates = places.find(query)
     except UnknownPlace as error:

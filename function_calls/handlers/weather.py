@@ -97,10 +97,14 @@ def _day(day: DayWeather, today: date, call: Call) -> str:
         "weather.day" if day.rain_percent is None else "weather.day_with_chance",
         day=name,
         sky=call.say(f"weather.sky.{day.sky}"),
-        low=round(day.low_celsius),
-        high=round(day.high_celsius),
+        low=_degrees(day.low_celsius),
+        high=_degrees(day.high_celsius),
         chance=day.rain_percent,
     )
+
+
+def _degrees(celsius: float | None) -> int | str:
+    return "?" if celsius is None else round(celsius)
 
 
 def _data(found: Forecast, days: tuple[DayWeather, ...]) -> JsonObject:

@@ -80,7 +80,8 @@ def described(schema: Mapping[str, Any], characters: int) -> JsonObject:
 
 
 def _described(node: Any, characters: int, at: tuple[str, ...], *, names: bool = False) -> Any:
-    """`names`: the keys of `node` are names instead of schema keywords."""
+    """Copy of a schema with cleaned texts, descriptions of at most `characters`. `names`: the keys of `node` are names
+    instead of schema keywords. Raises UnseenIn for invisible characters in keys and in values that validate."""
     if isinstance(node, list):
         return [_described(one, characters, at) for one in node]
     if isinstance(node, str):
@@ -239,7 +240,7 @@ def _named(value: object) -> str:
 
 
 def _size(base64: object) -> str:
-    """Size of a base64-encoded file."""
+    """Decoded size of a base64-encoded file as text, such as `12.3 kB`."""
     size = len(base64) * 3 // 4 if isinstance(base64, str) else 0
     return f"{size} B" if size < _BYTES_PER_KB else f"{size / _BYTES_PER_KB:.1f} kB"
 

@@ -53,7 +53,7 @@ class ModuleReader:
 
     def one(self, module: object, place: str) -> Reading:
         """Definitions of an entry point of an installed package: a module, a marked function, or a function that
-        returns definitions like `tools()`."""
+        returns definitions like `tools()`. Anything else is a problem in the Reading."""
         if isinstance(module, ModuleType):
             return self.modules([module], place)
         found = _Found(str(getattr(module, "__module__", "")), _files_of(module), place)
@@ -137,7 +137,7 @@ class _Found:
         self.add_problem(where if ":" in where else self.place, f"{what} cannot be asked: {error_text(error)}")
 
     def reading(self) -> Reading:
-        """The collected definitions."""
+        """The collected definitions and problems as a Reading."""
         return Reading(tuple(self.specs), tuple(self.faults), frozenset(self.broken), self.is_whole)
 
 
@@ -152,7 +152,8 @@ def _info(module: ModuleType, found: _Found) -> ModuleInfo:
 
 
 def _definitions(tools: Callable[..., object], what: str, found: _Found, info: ModuleInfo, find: FindModule) -> None:
-    """Add the definitions that `tools` returns."""
+    """Add the definitions that `tools` returns to `found`. Invalid definitions and exceptions of `tools` become
+    diagnostics."""
     found.says_something = True
     try:
         _require_no_parameters(tools, what)

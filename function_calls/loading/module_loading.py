@@ -213,7 +213,7 @@ class Edition:
         return any(_etag(file) != etag for file, etag in list(self._helpers_seen.items()))
 
     def module_spec(self, name: str) -> ModuleSpec | None:
-        """Import spec of the module with that full name, or None."""
+        """Import spec of the module with that full name; None if the edition has no such file."""
         if name == self.name:
             return ModuleSpec(name, None, is_package=True)
         found = self._file_of(name)
@@ -238,7 +238,7 @@ class Edition:
         return next((name for name in names if name != importer and self._file_of(name) is not None), "")
 
     def _file_of(self, name: str) -> tuple[Path, bool] | None:
-        """File of the module with that full name, and whether it is a package."""
+        """File of the module with that full name, and whether it is a package; None if there is no such file."""
         if name in self._modules:
             return self._modules[name]
         parent, _, last = name.rpartition(".")
@@ -283,7 +283,7 @@ class Edition:
         return importlib.import_module(self._private_name(name, self._own, package) or name)
 
     def free(self) -> None:
-        """Unload the modules."""
+        """Unload the modules: remove them from `sys.modules`, and their edition from the finder."""
         self._is_free = True
         self._finder.editions.pop(self.name, None)
         for name in [one for one in list(sys.modules) if one == self.name or one.startswith(f"{self.name}.")]:
@@ -298,7 +298,7 @@ class Edition:
         return problem_at(where, f"{text}: {error_text(error)}{self._hint(error)}")
 
     def _hint(self, error: BaseException) -> str:
-        """Advice for a failed import of a neighbouring file."""
+        """Advice for a failed import of a neighbouring file, to be appended to the error; empty for other errors."""
         if not isinstance(error, ModuleNotFoundError) or not error.name:
             return ""
         first = error.name.partition(".")[0]
@@ -324,7 +324,8 @@ def is_of_an_edition(module: str) -> bool:
 
 
 def imported(file: Path) -> ModuleType:
-    """Import `file` permanently. Raises DefinitionError on failure."""
+    """Import `file` permanently and return the module. Raises DefinitionError if there is no such file, or the import
+    fails."""
     units = units_at(file)
     if len(units) != 1:
         raise DefinitionError(str(file), ["there is no such file"])
@@ -350,7 +351,7 @@ def bound_services(parameters: Mapping[str, object], services: Services) -> tupl
 
 
 def untyped(parameters: Mapping[str, object]) -> list[str]:
-    """Problems with parameters without a type."""
+    """Descriptions of problems, one for each parameter without a type."""
     return [
         f"parameter {name!r} needs a type, so that a service can be found for it"
         for name, kind in parameters.items()

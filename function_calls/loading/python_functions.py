@@ -20,7 +20,7 @@ from function_calls.declaration import Declaration, declaration_of, place_of
 from function_calls.loading.module_loading import Services, bound_services, untyped
 from function_calls.loading.source import Publish, Snapshot
 from function_calls.ports import Configurable
-from function_calls.result import normalised
+from function_calls.result import is_result_form, normalised
 from function_calls.schema.arguments import ModelArguments
 from function_calls.schema.definition import DefinitionError, build_spec, misspelt_options
 from function_calls.schema.schema import UnusableSchema, cleaned
@@ -100,7 +100,8 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
 
 
 async def _unbound(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
-    """Placeholder handler of a cached spec, which must not hold the services of a particular daemon."""
+    """Placeholder handler of a cached spec, which must not hold the services of a particular daemon. Raises
+    NotImplementedError."""
     raise NotImplementedError
 
 
@@ -125,7 +126,7 @@ class _Signature:
         self.runs = runs
 
     def given(self, context: MessageContext, arguments: Any) -> tuple[Any, ...]:
-        """Positional arguments of a run."""
+        """Positional arguments of a run: the context, then the model, or the fields that are single parameters."""
         if self.names is None:
             return (context, arguments)
         return (context, *(getattr(arguments, name) for name in self.names))
@@ -173,7 +174,7 @@ _ENTRY = re.compile(r"^(\w+)(?: *\([^)\n]*\))?:[ \t]*(.*(?:\n[ \t]+.*)*)", re.MU
 
 def _model_of(function: Callable[..., Any], parameters: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
     """Model of single parameters, given as type and default. Descriptions are those of the types, else of the section
-    `Args:` of the docstring. Raises UnusableSchema."""
+    `Args:` of the docstring. Raises UnusableSchema for types without a schema."""
     if not parameters:
         return NoArguments
     section = _SECTION.search((inspect.getdoc(function) or "") + "\n")
@@ -211,7 +212,8 @@ def _is_usable(kind: Any) -> bool:
 
 
 def _bound(signature: _Signature, services: Services, where: str) -> Mapping[str, Any]:
-    """Services by the name of their parameter."""
+    """Services by the name of their parameter, without `call`. Raises DefinitionError, located at `where`, if one is
+    missing."""
     others = {name: kind for name, kind in signature.services.items() if kind is not Call}
     bound, missing = bound_services(others, services)
     if missing:
@@ -231,12 +233,12 @@ def _async_handler(run: Callable[..., Awaitable[Any]], signature: _Signature, ca
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         given = signature.given(context, arguments)
         value = await (run(*given, **{call_name: call}) if call_name else run(*given))
-        return value if type(value) is FunctionResult else normalised(value)
+        return value if type(value) is FunctionResult else normalised(value, context.chat)
 
     async def handle_plainly(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         """Fast path for the most common signature."""
         value = await run(context, arguments)
-        return value if type(value) is FunctionResult else normalised(value)
+        return value if type(value) is FunctionResult else normalised(value, context.chat)
 
     return handle_plainly if signature.names is None and not call_name else handle
 
@@ -247,7 +249,7 @@ def _threaded_handler(run: Callable[..., Any], signature: _Signature, call_name:
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         given = signature.given(context, arguments)
         named = {call_name: call} if call_name else {}
-        return normalised(await call.threads.run(run, *given, **named))
+        return normalised(await call.threads.run(run, *given, **named), context.chat)
 
     return handle
 
@@ -258,5 +260,6 @@ def _result_schema(returns: Any) -> JsonObject | None:
         and (issubclass(returns, BaseModel) or is_dataclass(returns))
         and returns is not FunctionResult
     ):
-        return cleaned(TypeAdapter(returns).json_schema(mode="serialization"))
+        schema = cleaned(TypeAdapter(returns).json_schema(mode="serialization"))
+        return None if is_result_form(schema.get("properties", ())) else schema
     return None

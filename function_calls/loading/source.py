@@ -86,7 +86,8 @@ class Reading:
         )
 
     def after(self, earlier: Reading) -> Reading:
-        """The same reading, completed with the working specs of `earlier` for definitions that are broken now."""
+        """This reading, completed with the working specs of `earlier` for definitions that are broken now, which its
+        problems mention."""
         mine = {spec.name for spec in self.specs}
         earlier_specs = tuple(
             spec
@@ -151,7 +152,8 @@ class Readings:
                 reported_at = self._clock.monotonic()
 
     async def _read(self, key: Hashable, work: Work, patience: float) -> bool:
-        """Start reading a unit. Returns whether it finished within `patience` seconds."""
+        """Start reading a unit, and cancel its previous read. Returns whether it finished within `patience` seconds; if
+        not, it continues in the background."""
         unit = self._units.setdefault(key, _Unit())
         _abandon(unit)
         task = asyncio.create_task(self._threads.run(work.read))
@@ -166,7 +168,7 @@ class Readings:
         return not unit.is_late
 
     def keep_only(self, keys: Iterable[Hashable]) -> None:
-        """Drop all units except `keys`."""
+        """Drop all units except `keys`: their reads are cancelled and their modules released."""
         for key in self._units.keys() - set(keys):
             _abandon(self._units[key])
             _free(self._units.pop(key))
@@ -227,7 +229,7 @@ def _outcome(task: asyncio.Task[Reading], work: Work) -> Reading:
 
 
 def _abandon(unit: _Unit) -> None:
-    """Abandon the running read."""
+    """Cancel the running read and free its thread; does nothing if none is running."""
     if unit.running is not None and unit.work is not None:
         task, work = unit.running, unit.work
         unit.running = unit.work = None

@@ -57,6 +57,8 @@ class Questions:
         if is_expiry and isinstance(question, InputQuestion):
             return await input_questions.expire(waiting, question)
         spec = waiting.find(question)
+        if spec is None and question.function == argument_questions.INSUFFICIENT.name:
+            return await argument_questions.resume_model(waiting, text)
         if spec is None:
             return sent(ReasonCode.ANSWERED_QUESTION, [Message(waiting.changed(question))])
         match question:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import orjson
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from function_calls.profile import ChatProfile
-from function_calls.schema.schema import UnusableSchema, closed, schema_of
+from function_calls.schema.schema import MANY, UnusableSchema, WithoutEnforcedEnums, closed, nodes, schema_of
 from function_calls.spec import ArgumentError, ArgumentParser
 from services.llm.reading.tool_arguments import loads_unique
 from services.refs import JsonObject
@@ -29,10 +29,28 @@ _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 
 Coercion = Callable[[Any], Any]
+GIVEN = "x-given"
+"""Key in the schema of an argument error of all arguments together: the names of the given arguments."""
+
+
+Path = tuple[str | int, ...]
+"""Steps from the arguments to a value in them: names and positions."""
+Problems = dict[Path, JsonObject | None]
+"""Schema of allowed values by path; None: unknown argument."""
 
 
 class CoercionError(Exception):
-    """No lossless conversion of the value fits the schema."""
+    """No lossless conversion of the value fits the schema. `problems` are those inside the value; empty: the value
+    itself. `value`: the value, converted where possible."""
+
+    def __init__(self, problems: Problems | None = None, value: Any = None) -> None:
+        super().__init__()
+        self.problems = problems or {}
+        self.value = value
+
+    def at(self, step: str | int, schema: Any) -> Problems:
+        """Problems as seen from the value around, in which `schema` describes this one."""
+        return {(step, *path): one for path, one in self.problems.items()} or {(step,): schema}
 
 
 class ObjectReader:
@@ -54,9 +72,9 @@ class ObjectReader:
         self._parts = [ObjectReader(part, definitions) for part in parts if isinstance(part, dict)]
 
     def __call__(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """Coerced copy of `raw`. Raises ArgumentError for values that cannot fit."""
+        """Coerced copy of `raw`. Raises CoercionError for values that cannot fit."""
         values = dict(raw)
-        problems: dict[str, JsonObject | None] | None = None
+        problems: Problems | None = None
         coercions = self._coercions
         for name, value in raw.items():
             if value is None and (name in self._optional or name in self._nullable):
@@ -67,16 +85,25 @@ class ObjectReader:
             if coercion is not None:
                 try:
                     values[name] = coercion(value)
-                except CoercionError:
-                    problems = {**(problems or {}), name: self._properties[name]}
+                except CoercionError as error:
+                    problems = {**(problems or {}), **error.at(name, self._properties[name])}
+                    if error.problems:
+                        values[name] = error.value
             elif self._is_closed and name not in self._properties:
-                problems = {**(problems or {}), name: None}
+                problems = {**(problems or {}), (name,): None}
+        if self._parts:
+            values, problems = self._of_parts(values, problems)
         if problems:
-            required = [name for name in self._properties if name not in self._optional and name not in values]
-            raise ArgumentError(problems, required)
-        for part in self._parts:
-            values = part(values)
+            raise CoercionError(problems, values)
         return values
+
+    def _of_parts(self, values: JsonObject, problems: Problems | None) -> tuple[JsonObject, Problems | None]:
+        for part in self._parts:
+            try:
+                values = part(values)
+            except CoercionError as error:
+                values, problems = error.value, {**(problems or {}), **error.problems}
+        return values, problems
 
 
 class Definitions:
@@ -129,6 +156,8 @@ def _coercion(schema: Any, definitions: Definitions) -> Coercion | None:
         variants = [one for one in schema.get(union) or () if not (isinstance(one, dict) and one.get("type") == "null")]
         if len(variants) == 1:
             steps.append(_coercion(variants[0], definitions))
+    if "enum" in schema:
+        steps.append(_enumerated(schema["enum"]))
     return _in_a_row([one for one in steps if one is not None], schema)
 
 
@@ -159,6 +188,15 @@ def _typed(schema: JsonObject, definitions: Definitions) -> Coercion | None:
     if kind == "object":
         return _object(schema, definitions)
     return _SCALARS.get(kind) if isinstance(kind, str) else None
+
+
+def _enumerated(values: Sequence[Any]) -> Coercion:
+    def check(value: Any) -> Any:
+        if value not in values:
+            raise CoercionError
+        return value
+
+    return check
 
 
 def _integer(value: Any) -> Any:
@@ -218,7 +256,17 @@ def _array(schema: JsonObject, definitions: Definitions) -> Coercion:
             value = _decoded(value, list)
         if items is None or not isinstance(value, list):
             return value
-        return [items(item) for item in value]
+        problems: Problems = {}
+        coerced = []
+        for place, item in enumerate(value):
+            try:
+                coerced.append(items(item))
+            except CoercionError as error:
+                coerced.append(error.value if error.problems else item)
+                problems |= error.at(place, schema["items"])
+        if problems:
+            raise CoercionError(problems, coerced)
+        return coerced
 
     return coerce
 
@@ -229,12 +277,7 @@ def _object(schema: JsonObject, definitions: Definitions) -> Coercion:
     def coerce(value: Any) -> Any:
         if isinstance(value, str):
             value = _decoded(value, dict)
-        if not isinstance(value, Mapping):
-            return value
-        try:
-            return read(value)
-        except ArgumentError:
-            raise CoercionError from None
+        return read(value) if isinstance(value, Mapping) else value
 
     return coerce
 
@@ -262,18 +305,25 @@ class ModelArguments:
         self._model: type = model if isinstance(model, type) else object
         self.schema = schema_of(model)
         # Unknown arguments are rejected, although the schema for models does not say so.
-        self._read = ObjectReader(closed(self.schema))
+        has_enum = any("enum" in node for node in nodes(self.schema))
+        # The model itself does not enforce enums from `json_schema_extra`.
+        read = schema_of(model, WithoutEnforcedEnums) if has_enum else self.schema
+        self._read = ObjectReader(closed(read))
+        # At validation this covers unions and mappings too, but it would override models that allow more.
+        is_open = any(node.get("additionalProperties") is True for node in nodes(self.schema))
+        self._extra: Literal["forbid"] | None = None if is_open else "forbid"
         self._validate = adapter.validator.validate_python
         self._dump = adapter.serializer.to_python
         self._is_plain = isinstance(model, type) and issubclass(model, BaseModel) and _is_plain(model)
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
         """Instance of the model. Raises ArgumentError."""
-        values = self._read(raw)
         try:
-            return self._validate(values)
-        except ValidationError as error:
-            raise self._fault(error) from None
+            return self._validate(self._read(raw), extra=self._extra)
+        except CoercionError as error:
+            raise self._fault(error.value, error.problems) from None
+        except ValidationError:
+            raise self._fault(self._read(raw), {}) from None
 
     def dump(self, arguments: Any) -> JsonObject:
         """The instance as plain JSON that `parse` accepts, without nulls. Arguments that were never parsed are returned
@@ -290,16 +340,120 @@ class ModelArguments:
         dumped: JsonObject = self._dump(arguments, mode="json", by_alias=True, exclude_none=True)
         return dumped
 
-    def _fault(self, error: ValidationError) -> ArgumentError:
-        problems: dict[str, JsonObject | None] = {}
-        missing: list[str] = []
-        for item in error.errors(include_url=False, include_context=False, include_input=False):
-            name = str(item["loc"][0]) if item["loc"] else ""
-            if item["type"] in ("missing", "missing_argument") and len(item["loc"]) == 1:
-                missing.append(name)
+    def _fault(self, values: JsonObject, problems: Problems) -> ArgumentError:
+        """Error with `problems` of the coercion, and with those that the validation finds in the coerced `values`."""
+        found = _Faults(self.schema, values, problems)
+        try:
+            self._validate(values, extra=self._extra)
+        except ValidationError as error:
+            errors = error.errors(include_url=False, include_context=False, include_input=False)
+            found.add_located([(item["loc"], item["type"]) for item in errors])
+        return found.error()
+
+
+class _Faults:
+    """Collects the problems of arguments from the errors of a validator, by path."""
+
+    def __init__(self, schema: JsonObject, values: JsonObject, problems: Problems | None = None) -> None:
+        self._schema = schema
+        self._values = values
+        self._problems: Problems = {
+            path: None if one is None else _schema_at(schema, path) or one for path, one in (problems or {}).items()
+        }
+        self._missing: dict[Path, None] = {}
+
+    def error(self) -> ArgumentError:
+        """The collected problems, with paths as `lines.0.qty`."""
+        if not self._problems and not self._missing:
+            self._problems[()] = None
+        problems = {".".join(map(str, path)): schema for path, schema in self._problems.items()}
+        return ArgumentError(problems, [".".join(map(str, path)) for path in self._missing])
+
+    def add_located(self, errors: Sequence[tuple[Path, str]]) -> None:
+        """Add errors of pydantic, as location and type. A location also names the variants of unions."""
+        variants: dict[Path, dict[str | int, list[tuple[Path, str]]]] = {}
+        for location, kind in errors:
+            path: Path = ()
+            value: Any = self._values
+            for place, step in enumerate(location):
+                is_last = place == len(location) - 1
+                try:
+                    value = value[step]
+                except (LookupError, TypeError):
+                    if is_last and kind == "missing" and isinstance(value, Mapping):
+                        self._missing[(*path, step)] = None
+                        break
+                    if not is_last or kind != "missing":
+                        rest = (*path, *location[place + 1 :])
+                        variants.setdefault(path, {}).setdefault(step, []).append((rest, kind))
+                        break
+                    self._wrong(path)
+                    break
+                path = (*path, step)
             else:
-                problems[name] = self.schema["properties"].get(name)
-        return ArgumentError(problems, missing)
+                self._wrong(path, is_unknown=kind == "extra_forbidden")
+        for path, errors_of in variants.items():
+            # A variant whose only error is the value itself is of another type.
+            inside = sorted((one for one in errors_of.values() if all(rest != path for rest, _ in one)), key=len)
+            if not inside or (len(inside) > 1 and len(inside[0]) == len(inside[1])):
+                self._wrong(path)
+            else:
+                self.add_located(inside[0])
+
+    def add(self, errors: Iterable[jsonschema_rs.ValidationError]) -> None:
+        """Add errors of a JSON Schema validator."""
+        for error in errors:
+            path, kind = tuple(error.instance_path), error.kind
+            names = getattr(kind, "unexpected", None)
+            if kind.name == "required":
+                self._missing[(*path, getattr(kind, "property", ""))] = None
+            elif names is not None and kind.name in ("additionalProperties", "unevaluatedProperties"):
+                for name in names:
+                    self._wrong((*path, name), is_unknown=True)
+            elif kind.name in ("anyOf", "oneOf") and (fitting := self._variant(path, kind)) is not None:
+                self.add(fitting)
+            elif path:
+                self._wrong(path, is_unknown=kind.name == "falseSchema")
+            else:
+                self._problems[()] = {kind.name: self._schema.get(kind.name), GIVEN: list(self._values)}
+
+    def _variant(self, path: Path, kind: Any) -> Any:
+        """Errors of the only variant of a union whose type fits the value at `path`, or None."""
+        fitting = [
+            errors
+            for errors in getattr(kind, "context", ())
+            if not any(
+                one.kind.name in ("type", "enum", "const") and tuple(one.instance_path) == path for one in errors
+            )
+        ]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _wrong(self, path: Path, *, is_unknown: bool = False) -> None:
+        if path not in self._problems:
+            self._problems[path] = None if is_unknown else _schema_at(self._schema, path)
+
+
+def _schema_at(schema: Any, path: Path) -> JsonObject:
+    """Schema of the value at `path`; empty if it cannot be found."""
+    for step in path:
+        schema = next((one for one in _steps(schema, step) if one is not None), None)
+    return schema if isinstance(schema, dict) else {}
+
+
+def _steps(schema: Any, step: str | int) -> Iterator[Any]:
+    if not isinstance(schema, dict):
+        return
+    if isinstance(step, int):
+        listed = schema.get("prefixItems") or schema.get("items")
+        if isinstance(listed, list):
+            yield listed[step] if step < len(listed) else schema.get("additionalItems")
+        yield schema.get("items")
+    else:
+        yield (schema.get("properties") or {}).get(step)
+        yield schema.get("additionalProperties")
+    for union in MANY - {"items", "prefixItems"}:
+        for one in schema.get(union) or ():
+            yield from _steps(one, step)
 
 
 def _is_plain(model: type[BaseModel]) -> bool:
@@ -360,7 +514,10 @@ class SchemaArguments:
     def parse(self, raw: Mapping[str, Any]) -> Any:
         """Arguments with defaults. Raises ArgumentError."""
         try:
-            values = self._read(raw)
+            try:
+                values = self._read(raw)
+            except CoercionError as error:
+                raise self._fault(error.value, error.problems) from None
             filled = self._defaults.filled(values) if self._defaults is not None else values
             if self._is_valid(filled):
                 return filled
@@ -377,18 +534,10 @@ class SchemaArguments:
         """A copy of the arguments."""
         return dict(arguments)
 
-    def _fault(self, values: JsonObject) -> ArgumentError:
-        problems: dict[str, JsonObject | None] = {}
-        missing: list[str] = []
-        for error in self._errors(values):
-            if error.instance_path:
-                name = str(error.instance_path[0])
-                problems[name] = self.schema["properties"].get(name)
-            else:
-                missing += [name for name in self.schema["required"] if name not in values and name not in missing]
-        if not problems and not missing:
-            problems[""] = None
-        return ArgumentError(problems, missing)
+    def _fault(self, values: JsonObject, problems: Problems | None = None) -> ArgumentError:
+        found = _Faults(self.schema, values, problems)
+        found.add(self._errors(values))
+        return found.error()
 
 
 class _Defaults:
@@ -409,7 +558,7 @@ class _Defaults:
             try:
                 value = read({name: value}).get(name)
                 fits = is_valid({name: value})
-            except (ArgumentError, ValueError, RecursionError):
+            except (CoercionError, ValueError, RecursionError):
                 continue
             if fits:
                 self._values.append((name, value, isinstance(value, list | dict), name in schema["required"]))

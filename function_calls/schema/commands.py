@@ -57,7 +57,8 @@ class CommandPlan:
 
 
 def plan_for(spec: FunctionSpec) -> CommandPlan:
-    """Plan for the parameters of `spec`."""
+    """Plan for the parameters of `spec`: required ones first, and only those of `positional` by position if it is set.
+    A single parameter may take the rest of the line."""
     properties: Mapping[str, JsonObject] = spec.parameters["properties"]
     required = spec.parameters["required"]
     order = [name for name in properties if name in required] + [name for name in properties if name not in required]
@@ -93,8 +94,8 @@ def _is_visible(word: str) -> bool:
 
 
 def arguments_of(plan: CommandPlan, line: str) -> dict[str, Any]:
-    """Raw arguments in `line`, the part after the command word. A text parameter takes the words that typed parameters
-    leave. Raises ArgumentError for surplus words and for values given twice."""
+    """Raw arguments by name in `line`, the part after the command word; empty for an empty line. A text parameter takes
+    the words that typed parameters leave. Raises ArgumentError for surplus words and for values given twice."""
     line = line.strip()
     if not line:
         return {}
@@ -118,7 +119,8 @@ def _names_parameters(plan: CommandPlan, line: str) -> bool:
 
 
 def _named(tokens: Sequence[Token], schemas: Mapping[str, JsonObject]) -> dict[str, Any]:
-    """Arguments of the form `key=value`."""
+    """Arguments of the form `key=value`, by name; those of array type as lists. Raises ArgumentError for a name used
+    twice."""
     arguments: dict[str, Any] = {}
     for token in tokens:
         schema = schemas[token.key]
@@ -263,7 +265,7 @@ def _is_free_text(schema: JsonObject) -> bool:
 
 
 def _joined(words: Sequence[Token], line: str) -> str:
-    """The words with their original white space."""
+    """The words with their original white space from `line`; a single space where there was none."""
     if len(words) == 1:
         return words[0].text
     joined = line[words[0].start : words[0].end]
@@ -376,11 +378,17 @@ KIND = "x-said-as"
 
 
 def allowed(schema: JsonObject, texts: Phrases) -> str:
-    """Description of valid values: `a whole number from 1 to 7`, `one of low, normal, high`."""
+    """Description of valid values in words: `a whole number from 1 to 7`, `one of low, normal, high`; a text if the
+    schema says nothing else."""
     if "enum" in schema:
         return texts.say("arguments.one_of", values=", ".join(str(value) for value in schema["enum"]))
+    if "const" in schema:
+        return texts.say("arguments.one_of", values=str(schema["const"]))
     if KIND in schema:
         return texts.say(f"arguments.kinds.{schema[KIND]}")
+    variants = [one for one in schema.get("anyOf") or schema.get("oneOf") or () if isinstance(one, dict)]
+    if variants:
+        return texts.say("arguments.or").join(dict.fromkeys(allowed(one, texts) for one in variants))
     kind = schema.get("type")
     words = texts.say(f"arguments.{kind}") if isinstance(kind, str) and texts.has(f"arguments.{kind}") else ""
     low, high = _bound(schema, "minimum", "minItems", "minLength"), _bound(schema, "maximum", "maxItems", "maxLength")
@@ -395,16 +403,26 @@ def allowed(schema: JsonObject, texts: Phrases) -> str:
 
 def fault_text(spec: FunctionSpec, fault: ArgumentError, texts: Phrases) -> str:
     """Description of each argument error, and the usage line if the function has a command."""
-    lines = [
-        texts.say("arguments.no_such", name=name)
-        if schema is None
-        else texts.say("arguments.wrong", name=name, allowed=allowed(schema, texts))
-        for name, schema in fault.problems.items()
-        if name
-    ]
+    lines = [_problem_text(name, schema, texts) for name, schema in fault.problems.items()]
     lines += [texts.say("arguments.missing", name=name) for name in fault.missing]
     usage = [texts.say("arguments.usage", usage=usage_line(spec))] if spec.command.words else []
     return "\n".join([*lines, *usage])
+
+
+def _problem_text(name: str, schema: JsonObject | None, texts: Phrases) -> str:
+    if name:
+        if schema is None:
+            return texts.say("arguments.no_such", name=name)
+        return texts.say("arguments.wrong", name=name, allowed=allowed(schema, texts))
+    schema = schema or {}
+    variants = [one.get("required") for one in schema.get("anyOf") or () if isinstance(one, dict)]
+    if variants and all(variants):
+        sets = [" + ".join(map(str, names)) for names in variants if names]
+        return texts.say("arguments.one_missing", names=", ".join(dict.fromkeys(sets)))
+    if "minProperties" in schema:
+        return texts.say("arguments.more_needed", count=schema["minProperties"])
+    given = ", ".join(map(str, schema.get("x-given", ())))
+    return texts.say("arguments.together", names=given) if given else texts.say("arguments.unusable")
 
 
 def _bound(schema: JsonObject, *keys: str) -> object | None:

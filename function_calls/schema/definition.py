@@ -52,7 +52,8 @@ def build_spec(
     result_schema: JsonObject | None = None,
     version: str = "",
 ) -> FunctionSpec:
-    """Build a spec with `options` parsed as in YAML; unknown options become metadata. Raises DefinitionError."""
+    """Build a spec with `options` parsed as in YAML; unknown options become metadata. Raises DefinitionError with all
+    invalid options."""
     problems: list[str] = []
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         problems.append(f"name must be 1 to 128 characters without spaces, not {name!r}")
@@ -127,7 +128,7 @@ def misspelt_options(options: Mapping[str, Any], others: Sequence[str] = ()) -> 
 
 
 def schema_arguments(name: str, parameters: object) -> tuple[JsonObject, ArgumentParser]:
-    """A JSON Schema of an author or another system, and its parser. Raises DefinitionError."""
+    """A JSON Schema of an author or another system, and its parser. Raises DefinitionError for an invalid schema."""
     try:
         schema = EMPTY if parameters is None or parameters == {} else imported(parameters)
         return schema, SchemaArguments(schema)
@@ -165,7 +166,7 @@ def _tags(value: Any) -> frozenset[str]:
 
 
 def _one_of(known: Iterable[_Choice]) -> Callable[[Any], _Choice]:
-    """Parser of a value from the closed list `known`."""
+    """Parser of a value from the closed list `known`. It raises ValueError, with a suggestion, for other values."""
     choices = {str(one): one for one in known}
 
     def read(value: Any) -> _Choice:
@@ -182,7 +183,8 @@ _role = _one_of(Role)
 
 
 def _roles(value: Any) -> frozenset[Role]:
-    """A single role includes all higher roles; a list means exactly those."""
+    """Parse roles: a single role includes all higher roles; a list means exactly those. Raises ValueError for unknown
+    roles."""
     if isinstance(value, str):
         return Role.at_least(_role(value))
     return frozenset(map(_role, value))

@@ -82,7 +82,7 @@ class ModuleInfo:
     tags: frozenset[str] = frozenset()
 
     def lend(self, spec: FunctionSpec) -> FunctionSpec:
-        """`spec` with the defaults applied."""
+        """`spec` with the module's description and tags where it has none."""
         description, tags = spec.description or self.description, spec.origin.tags or self.tags
         if description == spec.description and tags == spec.origin.tags:
             return spec
@@ -136,7 +136,8 @@ def specs_returned_by(
 
 
 def _spec_of(one: object, place: str, nameless: str, find: FindModule) -> FunctionSpec:
-    """Spec of a definition. Raises DefinitionError."""
+    """Spec of a definition, a mapping or a FunctionSpec. Raises DefinitionError for anything else, misspelt options or
+    invalid values; `nameless` names a definition without a name."""
     if isinstance(one, FunctionSpec):
         return one if one.origin.source else replace(one, origin=replace(one.origin, source=place))
     if not isinstance(one, Mapping):
@@ -205,7 +206,7 @@ def _adapted(function: Callable[..., Any], takes_context: bool, extra: tuple[Any
         if takes_context:
             positional = (arguments, run_context(context, call), *extra)
         value = await function(*positional) if is_async else await call.threads.run(function, *positional)
-        return normalised(value)
+        return normalised(value, context.chat)
 
     return handle
 

@@ -48,7 +48,8 @@ class _SchemaConversion:
         self._left = _MOST_EXPANDED
 
     def converted(self, node: Any, around: frozenset[str] = frozenset()) -> Any:
-        """Convert `node`, which is inside the definitions `around`."""
+        """Convert `node`, which is inside the definitions `around`, for models: references are expanded, and tuples
+        become arrays. Returns other values than dicts unchanged."""
         if not isinstance(node, dict):
             return node
         if "$ref" in node:
@@ -85,7 +86,8 @@ class _SchemaConversion:
 
 
 def _as_schema(node: JsonObject) -> JsonObject:
-    """Description of a reference to the JSON Schema meta-schema, which models know."""
+    """Object schema that replaces a reference to the JSON Schema meta-schema, described in words, since models know
+    it."""
     document, _, part = node["$ref"].partition("#")
     siblings = {key: value for key, value in node.items() if key != "$ref"}
     draft = "draft 7" if document == DRAFT_7 else "draft 2020-12"
@@ -113,7 +115,8 @@ def _as_array(node: JsonObject, listed: Sequence[Any], rest: Any) -> JsonObject:
 
 
 def _without_unions(schema: JsonObject) -> JsonObject:
-    """`schema` without top-level unions and similar keywords, which are described in words."""
+    """`schema` without top-level unions and similar keywords: their properties are merged, `required` of `allOf` too,
+    and the rest is described in words. Changes `schema`, but the description is only in the result."""
     together = {key: schema.pop(key) for key in _NOT_AT_THE_TOP if key in schema}
     if not together:
         return schema
@@ -138,7 +141,7 @@ def _is_only_described(part: JsonObject) -> bool:
 
 
 def _offered_by(parts: Sequence[JsonObject]) -> JsonObject:
-    """Properties of several schemas. Different schemas for one name become `anyOf`."""
+    """Properties of several schemas by name. Different schemas for one name become `anyOf`."""
     variants: dict[str, dict[bytes, Any]] = {}
     for part in parts:
         for name, one in (part.get("properties") or {}).items():

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urljoin
 
 import orjson
 from pydantic import PydanticUserError, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from services.refs import JsonObject
 
@@ -120,7 +122,7 @@ class References:
         self._collect(root, "")
 
     def base_of(self, node: Mapping[str, Any], base: str) -> str:
-        """Base URI within `node`, given the base URI around it."""
+        """Base URI within `node`: its `$id` resolved against `base`, the URI around it; `base` if it has none."""
         named = node.get("$id")
         if not isinstance(named, str) or named.startswith("#") or (self._alone and "$ref" in node):
             return base
@@ -212,7 +214,8 @@ def cleaned(
     """`schema` with references inlined, titles dropped and foreign type names mapped. Recursive references stay a
     `$ref` into `$defs`. `drops_null`: an optional value is absent rather than null, so `X or null` becomes X, and a
     null default is dropped. `refs_alone`: only annotations next to a `$ref` are kept, as up to draft 7. `draft`:
-    meta-schema of the schema's draft; references to it are kept."""
+    meta-schema of the schema's draft; references to it are kept. Raises UnusableSchema if it is nested too deep, or is
+    no object."""
     try:
         references = References(schema, alone=refs_alone, draft=draft)
         result = _Cleaning(schema, references, drops_null=drops_null, refs_alone=refs_alone).whole()
@@ -293,7 +296,7 @@ class _Cleaning:
         return _without_null(result) if self._drops_null else result
 
     def _value(self, key: str, value: Any, place: _Place) -> Any:
-        """Clean the schemas in the value of `key`; other values stay unchanged."""
+        """Clean the schemas in the value of `key`; other values stay unchanged. Raises UnusableSchema."""
         if key in NAMED and isinstance(value, Mapping):
             return {name: one if isinstance(one, list) else self._clean(one, place) for name, one in value.items()}
         if key in MANY and isinstance(value, list):
@@ -335,7 +338,8 @@ class _Cleaning:
 
 
 def _both(target: JsonObject, siblings: JsonObject) -> JsonObject:
-    """Combine the target of a reference with the keywords next to it."""
+    """Combine the target of a reference with the keywords next to it: merged if they only annotate or add limits,
+    otherwise with the target in `allOf`."""
     if siblings.get("type") == target.get("type"):
         siblings = {key: value for key, value in siblings.items() if key != "type"}
     decides = siblings.keys() & VALIDITY
@@ -386,7 +390,7 @@ _ANCHORS = {"A": "^", "Z": "$", "z": "$"}
 
 
 def nodes(node: Any) -> Iterator[JsonObject]:
-    """All subschemas of `node`, inner ones first, then `node` itself."""
+    """Yield all subschemas of `node`, inner ones first, then `node` itself; nothing if it is not an object."""
     if not isinstance(node, dict):
         return
     for part in parts_of(node):
@@ -401,7 +405,8 @@ def everywhere(schema: JsonObject, change: Callable[[JsonObject], None]) -> None
 
 
 def normalize(node: JsonObject) -> None:
-    """Repair a schema in place; valid parts stay unchanged."""
+    """Repair a schema in place: single `examples`, duplicates, patterns, misplaced `required` and limits of draft 4.
+    Valid parts stay unchanged."""
     if "examples" in node and not isinstance(node["examples"], list):
         node["examples"] = [node["examples"]]
     for listed in ("required", "enum"):
@@ -476,14 +481,38 @@ _LATE = re.compile(r"https?://json-schema\.org/draft/20(19-09|20-12)/schema#?")
 _TO_THE_LATEST = re.compile(r"https?://json-schema\.org/draft/2020-12/schema(#.*)?")
 
 
-def schema_of(arguments: Any) -> JsonObject:
+class _SchemaOfTypes(GenerateJsonSchema):
+    """pydantic's JSON Schema, with a decimal number as a number only, since models and members write it so."""
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        described = super().decimal_schema(schema)
+        number: JsonSchemaValue = described.get("anyOf", [described])[0]
+        return number
+
+
+class WithoutEnforcedEnums(_SchemaOfTypes):
+    """Generates schemas with only those enums that pydantic does not enforce."""
+
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonObject:
+        return _without_enum(super().literal_schema(schema))
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonObject:
+        return _without_enum(super().enum_schema(schema))
+
+
+def _without_enum(schema: JsonObject) -> JsonObject:
+    return {key: value for key, value in schema.items() if key != "enum"}
+
+
+def schema_of(arguments: Any, generator: type[GenerateJsonSchema] = _SchemaOfTypes) -> JsonObject:
     """Schema of a pydantic model or a dataclass, in the form for models. Raises UnusableSchema for recursive types and
     for types without a JSON form."""
     try:
-        generated = TypeAdapter(arguments).json_schema()
+        generated = TypeAdapter(arguments).json_schema(schema_generator=generator)
     except PydanticUserError as error:
         raise UnusableSchema(f"{arguments!r} cannot be described to a model: {error.message}") from None
     schema = cleaned(generated)
+    everywhere(schema, _normalize_values)
     if "$defs" in schema:
         repeated = ", ".join(schema["$defs"])
         raise UnusableSchema(f"{repeated} refers to itself; such a type cannot be described to a model")
@@ -541,7 +570,8 @@ def _states(schema: JsonObject, drafts: re.Pattern[str]) -> bool:
 
 
 def _completed(schema: JsonObject) -> JsonObject:
-    """`schema` with a fixed key order and the keys that every exporter relies on."""
+    """`schema` with the keys that every exporter relies on, `type`, `properties` and `required`, in this order before
+    the others. Raises UnusableSchema if one of them is of a wrong type."""
     properties, required = schema.get("properties") or {}, schema.get("required") or []
     if not isinstance(properties, Mapping):
         raise UnusableSchema(f"properties must be an object, not {properties!r}")

@@ -104,7 +104,7 @@ class McpFunctions:
                 await looking_after
 
     async def _publish_news(self, publish: Publish, looking_after: asyncio.Task[None]) -> None:
-        """Publish changes until cancelled or until `looking_after` ends."""
+        """Publish changes until cancelled or until `looking_after` ends; raises its exception."""
         published: Snapshot | None = None
         while not looking_after.done():
             self._news.clear()
@@ -198,7 +198,8 @@ class McpFunctions:
         return DefinitionError(f"server {self._settings.name!r}", [message])
 
     def _schemas(self, tool: ToolDefinition) -> tuple[JsonObject, ArgumentParser, JsonObject | None]:
-        """Schemas of arguments and result. Raises DefinitionError and UnseenIn."""
+        """Schema and parser of the arguments, and the schema of the result, or None without one. Raises
+        DefinitionError, and UnseenIn for invisible characters."""
         name = self._name_of(tool)
         if has_unseen(name):
             raise UnseenIn(ascii(name))

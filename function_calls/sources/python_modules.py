@@ -88,7 +88,7 @@ def announced_functions() -> Iterable[EntryPoint]:
 
 
 class _Named:
-    """A module, or a package with all its modules."""
+    """A module, or a package with all its modules except private ones."""
 
     def __init__(self, named: Named, reader: ReadsModules) -> None:
         self._named = named
@@ -238,7 +238,8 @@ class PythonFiles:
         }
 
     def _list(self) -> list[Diagnostic]:
-        """Update the units at all paths. Returns diagnostics of the paths."""
+        """Update the units at all paths. Returns diagnostics of paths that cannot be read or do not exist; an
+        unreadable path keeps its units."""
         faults: list[Diagnostic] = []
         for path in self._paths:
             try:

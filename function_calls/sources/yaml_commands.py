@@ -120,7 +120,7 @@ class _Reading:
         self._lines: dict[str, int] = {}
 
     def file(self, etag: str) -> _File:
-        """Content of the file. Broken entries keep their previous definition."""
+        """Tools, groups and problems of the file with this `etag`. Broken entries keep their previous definition."""
         found = _File(etag)
         for index, value in enumerate(self._list("tools", found)):
             entry = Entry(self._document, ("tools", index))
@@ -222,7 +222,7 @@ class _Reading:
 
 
 def _listed(path: Path) -> Iterator[tuple[Path, str, Storage, str]]:
-    """Each file at `path` with its etag, storage and path in it. Raises StorageError."""
+    """Each file at `path` with its etag, storage and path in it. Raises StorageError if there is nothing at `path`."""
     storage = storage_at(path, _PATTERNS)
     folder = path.parent if isinstance(storage, LocalFile) else path
     listed = storage.list()
@@ -233,5 +233,5 @@ def _listed(path: Path) -> Iterator[tuple[Path, str, Storage, str]]:
 
 
 def _etags(files: Mapping[Path, str] | Sequence[Path]) -> dict[Path, str]:
-    """Current etags of the Python files; empty for deleted ones."""
+    """Current etags of the Python files by path; empty for deleted ones."""
     return {file: next(iter(LocalFile(file).list().values()), "") for file in files}

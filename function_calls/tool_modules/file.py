@@ -38,7 +38,8 @@ class LinesShown:
         return (self.first_line, self.last_line) != (1, self.lines)
 
     def as_json(self) -> JsonObject:
-        """As JSON, for models and callers in code."""
+        """As JSON, for models and callers in code: `text`, `first_line`, `last_line`, `lines`, and `cut` if the text or
+        its last line is cut."""
         return {
             "text": self.text,
             "first_line": self.first_line,

@@ -33,7 +33,7 @@ END = "end"
 
 
 class Problem(StrEnum):
-    """Reason why an expression is invalid."""
+    """Reason why an expression is invalid or has no value."""
 
     EMPTY = "empty"
     TOO_LONG = "too_long"
@@ -156,7 +156,8 @@ _NAME = re.compile(r"[a-z]+(?:10|2)?")
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of `text`, an END token last. Raises BadExpression."""
+    """The tokens of `text`, an END token last. Raises BadExpression if it is empty, longer than 500 characters or has
+    an unknown word."""
     if len(text) > MOST_CHARACTERS:
         raise BadExpression(Problem.TOO_LONG, MOST_CHARACTERS + 1)
     lowered = "".join(sign.lower() if len(sign.lower()) == 1 else sign for sign in text.translate(_FULL_WIDTH))
@@ -191,7 +192,8 @@ def _length_of_tail(text: str) -> int:
 
 
 def _token(text: str, at: int, *, in_call: bool) -> Token:
-    """The token at index `at`. Inside a call a comma separates arguments, not digits."""
+    """The token at index `at`. Inside a call a comma separates arguments, not digits. Raises BadExpression for an
+    unknown word or sign."""
     number = (_NUMBER_IN_CALL if in_call else _NUMBER).match(text, at)
     if number:
         return Token(NUMBER, at + 1, number[0], Fraction(re.sub("[,_']", "", number[0])))
@@ -264,7 +266,8 @@ _AND: Mapping[str, str] = {"add": "+", "multiply": "*"}
 
 def calculate(expression: str) -> Number:
     """The value of `expression`. As on a pocket calculator, a percentage after plus or minus refers to the left operand
-    (`80 + 10%` is 88). Angles are in radians unless in degrees; `log` has base 10. Raises BadExpression."""
+    (`80 + 10%` is 88). Angles are in radians unless in degrees; `log` has base 10. Raises BadExpression if it is
+    invalid or has no value."""
     return _Parser(tokens_of(expression)).whole()
 
 
@@ -300,7 +303,7 @@ class _Parser:
         return self._tokens[self._at]
 
     def _divided_or_multiplied(self, verb: Token, value: Number) -> Number:
-        """`divide 8 by 2`, `multiply 8 by 2`."""
+        """Value of the rest of `divide 8 by 2` or `multiply 8 by 2` after the first operand. Raises BadExpression."""
         by = self._need("by")
         other = self._sum()
         operate = Number.__mul__ if verb.name == "multiply" else Number.__truediv__
@@ -320,7 +323,7 @@ class _Parser:
             value = _computed(sign, Number.__add__ if kind == "+" else Number.__sub__, value, other)
 
     def _product(self) -> tuple[Number, bool]:
-        """A product, and whether it is a plain percentage."""
+        """Value of a product, and whether it is a plain percentage (`10%`). Raises BadExpression."""
         value, is_percentage = self._signed()
         while True:
             sign = self._now
@@ -415,7 +418,7 @@ class _Parser:
         return token
 
     def _deeper(self, token: Token) -> int:
-        """Increase the depth. Returns the previous one, to be restored. Raises BadExpression."""
+        """Increase the nesting depth. Returns the previous one, to be restored. Raises BadExpression above 50."""
         before = self._depth
         self._depth += 1
         if self._depth > _DEEPEST:
@@ -429,7 +432,7 @@ class _Parser:
 
 
 def _function(token: Token, count: int) -> Callable[..., Number]:
-    """The function that `token` names, for `count` arguments. Raises BadExpression."""
+    """The function that `token` names, for `count` arguments. Raises BadExpression for a wrong number of arguments."""
     if token.name in _OF_MANY:
         return _OF_MANY[token.name]
     found = {1: _OF_ONE, 2: _OF_TWO}.get(count, {}).get(token.name)

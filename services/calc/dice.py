@@ -21,7 +21,7 @@ class BadDice(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """Result of a roll."""
+    """Result of rolling dice, with the face of each die in order."""
 
     notation: str
     """The notation in normal form."""
@@ -52,16 +52,16 @@ class Dice:
         return Roll(_normal(terms), tuple(faces), total)
 
     def flip(self) -> bool:
-        """True for heads."""
+        """Flip a coin: True for heads."""
         return self._rng.random() < 0.5
 
     def pick(self, options: Sequence[str]) -> str:
-        """One of `options`, with equal probability."""
+        """One of `options`, with equal probability; IndexError if empty."""
         return self._rng.choice(options)
 
 
 def _terms(notation: str) -> list[tuple[int, int, int]]:
-    """Sign, count and sides of each term; 0 sides for a constant."""
+    """Sign, count and sides of each term; 0 sides for a constant, whose count is its value. Raises BadDice."""
     text = "".join(notation.casefold().split()).replace("−", "-")
     plain = _PLAIN_SIDES.fullmatch(notation.casefold().strip())
     text = f"1d{plain[1]}" if plain else text
@@ -113,7 +113,7 @@ def alternatives(options: Sequence[str]) -> tuple[str, ...]:
 
 def chosen(option: str, options: Sequence[str]) -> int | None:
     """Index of the alternative that `option` selects: by number from 1 (`2`, `#2`), text, or unique beginning of the
-    text. None if there is none."""
+    text. None if nothing matches."""
     wanted = " ".join(option.split()).casefold()
     folded = [text.casefold() for text in options]
     if wanted in folded:

@@ -25,7 +25,7 @@ class TooLarge(ArithmeticError):
 
 
 class Undefined(ArithmeticError):
-    """The function has no real value there."""
+    """The function has no real value there, or the value cannot be computed precisely enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ class Number:
         return Number(-self.value, self.exact)
 
     def __pow__(self, other: Number) -> Number:
-        """Raises Undefined, TooLarge and ZeroDivisionError."""
+        """`self` to the power of `other`, exact if that is rational and not too long. Raises Undefined for a root of a
+        negative number, TooLarge, and ZeroDivisionError."""
         exponent, base = other.value, self.value
         if exponent.denominator == 1:
             bits = max(base.numerator.bit_length(), base.denominator.bit_length())
@@ -77,7 +78,8 @@ class Number:
 
     @property
     def text(self) -> str:
-        """In decimal digits, all of them if they are few, else rounded to 12 significant digits."""
+        """The number in decimal digits, all of them if they are few, else rounded to 12 significant digits; very large
+        or small as `1.5 × 10^20`."""
         if self._is_short:
             return f"{self._in_decimal(_MOST_DIGITS_SHOWN + _MOST_DECIMALS_SHOWN):f}"
         rounded = self._in_decimal(_SIGNIFICANT)
@@ -101,7 +103,7 @@ class Number:
 
 
 def bounded(value: Fraction, *, exact: bool = True) -> Number:
-    """`value`, rounded if its denominator is very long. Raises TooLarge."""
+    """`value` as a Number, rounded to 50 digits if its denominator is very long. Raises TooLarge."""
     if abs(value.numerator) >= value.denominator << _MOST_BITS:
         raise TooLarge
     if value.denominator.bit_length() > _MOST_BITS:
@@ -110,7 +112,7 @@ def bounded(value: Fraction, *, exact: bool = True) -> Number:
 
 
 def factorial(number: Number) -> Number:
-    """n! for an integer n. Raises Undefined and TooLarge."""
+    """n! for an integer n. Raises Undefined for other numbers, and TooLarge above 450."""
     if number.value.denominator != 1 or number.value < 0:
         raise Undefined
     if number.value > _LARGEST_FACTORIAL:
@@ -119,7 +121,7 @@ def factorial(number: Number) -> Number:
 
 
 def square_root(number: Number) -> Number:
-    """Raises Undefined for negative numbers."""
+    """The square root. Raises Undefined for negative numbers."""
     return number ** Number(Fraction(1, 2))
 
 
@@ -131,7 +133,8 @@ def cube_root(number: Number) -> Number:
 
 
 def logarithm(number: Number, base: Number | None = None) -> Number:
-    """Logarithm to `base`, or the natural logarithm. Raises Undefined."""
+    """Logarithm to `base`, or the natural logarithm. Raises Undefined for `number` or `base` not above 0, and for base
+    1."""
     if number.value <= 0 or (base is not None and (base.value <= 0 or base.value == 1)):
         raise Undefined
     if base is None:
@@ -144,22 +147,22 @@ def logarithm(number: Number, base: Number | None = None) -> Number:
 
 
 def exponential(number: Number) -> Number:
-    """e to the power of `number`. Raises TooLarge."""
+    """e to the power of `number`. Rounded to fifty digits. Raises TooLarge."""
     return _rounded(lambda: _decimal(number.value).exp())
 
 
 def sine(number: Number) -> Number:
-    """Of an angle in radians."""
+    """Sine of an angle in radians, to the precision of a float. Raises Undefined beyond ±10^9."""
     return _from_float(math.sin, number)
 
 
 def cosine(number: Number) -> Number:
-    """Of an angle in radians."""
+    """Cosine of an angle in radians, to the precision of a float. Raises Undefined beyond ±10^9."""
     return _from_float(math.cos, number)
 
 
 def tangent(number: Number) -> Number:
-    """Of an angle in radians. Raises Undefined at its poles."""
+    """Tangent of an angle in radians. Raises Undefined at its poles and beyond ±10^9."""
     below = cosine(number)
     if not below.value:
         raise Undefined
@@ -167,7 +170,8 @@ def tangent(number: Number) -> Number:
 
 
 def rounded_to(number: Number, places: Number) -> Number:
-    """Rounded to that number of decimal places, halves away from zero. Raises Undefined."""
+    """`number` rounded to that number of decimal places (negative: tens, hundreds, …), halves away from zero. Raises
+    Undefined unless `places` is an integer from -50 to 50."""
     if places.value.denominator != 1 or abs(places.value) > _DIGITS:
         raise Undefined
     scale = Fraction(10) ** places.value.numerator
@@ -320,7 +324,7 @@ class UnknownUnit(LookupError):
 
 
 class UnitsDiffer(ValueError):
-    """The units measure different quantities."""
+    """`source` and `target` measure different quantities, such as length and mass."""
 
     def __init__(self, source: Unit, target: Unit) -> None:
         super().__init__(f"{source.symbol} and {target.symbol}")
@@ -341,7 +345,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A value in two units."""
+    """A value in two units, as returned by Units.convert."""
 
     value: Number
     source: Unit
@@ -354,7 +358,8 @@ class Units:
     gallons are US units."""
 
     def find(self, name: str) -> Unit:
-        """The unit called `name`; symbols match in their exact case first, then in any. Raises UnknownUnit."""
+        """The unit called `name`; an English or Chinese name, also in the plural, or a symbol; in its exact case first,
+        then in any. Raises UnknownUnit."""
         written = "-".join(name.strip().rstrip(".").split())
         folded = written.casefold()
         names = (written, folded, folded.removesuffix("s"), folded.removesuffix("es"))

@@ -35,7 +35,7 @@ class Grant(NamedTuple):
 
 
 class Grants:
-    """The grants of all chats."""
+    """The permanent grants of all chats. Call `load` first."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
         self._store = store
@@ -48,13 +48,14 @@ class Grants:
         self._holding = {(row["chat"], row["digest"]) for row in await self._store.read(chat_settings.holding())}
 
     def holds(self, chat: ChatRef, digest: str) -> bool:
-        """Whether the chat permits it without asking."""
+        """Whether the chat permits the run with that digest without asking; from memory."""
         return (chat.key, digest) in self._holding
 
     def give(
         self, chat: ChatRef, digest: str, *, function: str, arguments: str, by: MemberRef, by_name: str
     ) -> list[Write]:
-        """Grant it now in memory; the returned writes make it durable."""
+        """Grant the run with that digest now, in memory; the returned writes (grant and audit row), which the caller
+        commits, make it durable."""
         self._holding.add((chat.key, digest))
         now_ms = self._clock.now_ms()
         return [
@@ -80,7 +81,8 @@ class Grants:
         return [_grant(row) for row in await self._store.read(chat_settings.of_chat(chat.key))]
 
     async def revoke(self, chat: ChatRef, code: str, by: MemberRef) -> Grant | None:
-        """Revoke a grant; None if the chat has none with that code."""
+        """Revoke the grant with that code (with or without `#`), at once and durably, and return it; None if the chat
+        has none."""
         wanted = code.casefold().lstrip("#")
         found = next((one for one in await self.of(chat) if one.code == wanted), None)
         if found is None:

@@ -18,7 +18,7 @@ _LINES = 1000
 
 @dataclass(frozen=True, slots=True)
 class KnownMember:
-    """A member known in a chat."""
+    """A member known in a chat, by identity and name."""
 
     ref: MemberRef
     name: str
@@ -35,7 +35,7 @@ class UnknownMember(LookupError):
 
 
 class SeveralMembers(LookupError):
-    """More than one member has that name."""
+    """More than one member has that name: `names` are their full names."""
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
         super().__init__(name)
@@ -81,7 +81,7 @@ def called(
 
 
 def times_mentioned(name: str, text: str) -> int:
-    """How often `text` contains `name` with an @ before it."""
+    """Number of `@name` in `text`, ignoring case; not counted within a longer word, as `@ann` in `@anna`."""
     return len(re.findall(rf"@{re.escape(_folded(name))}(?![a-z0-9_])", " ".join(text.split()).casefold()))
 
 

@@ -24,7 +24,7 @@ from services.web.content import one_line
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A period of the history; unlimited by default."""
+    """A period of the history by times, number of messages or both; unlimited by default."""
 
     since_ms: int | None = None
     """Milliseconds since 1970 UTC, inclusive."""
@@ -65,7 +65,7 @@ def read_period(text: str, now: datetime, zone: ZoneInfo) -> Period | None:
 
 
 def since(now: datetime, minutes: float) -> Period:
-    """The last `minutes` before `now`."""
+    """Period of the last `minutes` (at most 400 days) before `now`, without an end."""
     return Period(round((now - timedelta(minutes=min(minutes, _LONGEST_MINUTES))).timestamp() * 1000))
 
 
@@ -108,7 +108,7 @@ class ChatLine(NamedTuple):
 
 
 class Excerpt(NamedTuple):
-    """A part of the history."""
+    """A part of the history, as returned by MessageHistory.read."""
 
     lines: Sequence[ChatLine]
     """Oldest first."""
@@ -127,7 +127,8 @@ class MessageHistory:
         """Maximum number of lines; of a longer period the latest are returned."""
 
     async def read(self, chat: ChatRef, period: Period, before_native_id: str) -> Excerpt:
-        """Messages of `chat` in `period`, before the message with that id."""
+        """Messages of `chat` in `period`, before the message with that id (if it is stored), without commands, deleted
+        and blank ones. At most `most_lines` or the period's `count`, the latest."""
         count = self.most_lines if period.count is None else min(period.count, self.most_lines)
         rows = await self._store.read(
             history.period(
@@ -155,8 +156,8 @@ class MessageHistory:
         return Excerpt(lines, is_cut)
 
     async def forget(self, chat: ChatRef, until: datetime, by: MemberRef) -> int:
-        """Delete the messages of `chat` up to `until`, inclusive, and all its summaries. Returns the number of deleted
-        messages; without any, no audit row is added."""
+        """Delete the messages of `chat` up to `until`, inclusive, and all its summaries. Adds an audit row for `by`
+        unless there were none. Returns the number of deleted messages."""
         until_ms = round(until.timestamp() * 1000)
         count = int((await self._store.read(history.count_until(chat.key, until_ms)))[0]["count"])
         writes = [history.forget_until(chat.key, until_ms), summaries.forget_chat(chat.key)]
@@ -212,7 +213,8 @@ class Overview:
 
 
 def overview(lines: Sequence[ChatLine], zone: ZoneInfo) -> Overview:
-    """Statistics of `lines`, oldest first; the bot's messages are not counted."""
+    """Statistics of `lines`, oldest first; the bot's messages are not counted. Hours are in `zone`, and only for at
+    least 10 messages."""
     member_lines = [line for line in lines if not line.from_bot]
     counts = Counter(line.sender for line in member_lines)
     # The latest name of each member.
@@ -230,7 +232,8 @@ def overview(lines: Sequence[ChatLine], zone: ZoneInfo) -> Overview:
 
 
 def _words(texts: Sequence[str], names: Iterable[str]) -> Sequence[str]:
-    """Words in most messages. Parts of a listed phrase are left out."""
+    """Up to eight words in most messages, in at least two, without names and stop words, most frequent first. Parts of
+    a listed phrase are left out."""
     left_out = {stem(word.casefold()) for name in names for word in _WORD.findall(name)}
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
     seen: Counter[str] = Counter()

@@ -28,11 +28,11 @@ class TooManyPolls(Exception):
 
 
 class NoPoll(LookupError):
-    """No poll matches."""
+    """The chat has no poll with that number, or none at all."""
 
 
 class NoSuchOption(LookupError):
-    """The poll has no such option."""
+    """No option of `poll` has that number or text."""
 
     def __init__(self, poll: Poll) -> None:
         super().__init__(poll.number)
@@ -40,7 +40,7 @@ class NoSuchOption(LookupError):
 
 
 class PollClosed(Exception):
-    """The poll does not accept votes."""
+    """`poll` is closed and does not accept votes."""
 
     def __init__(self, poll: Poll) -> None:
         super().__init__(poll.number)
@@ -48,7 +48,7 @@ class PollClosed(Exception):
 
 
 class NotYourPoll(PermissionError):
-    """The poll belongs to another member."""
+    """`poll` belongs to another member, so it may not be closed."""
 
     def __init__(self, poll: Poll) -> None:
         super().__init__(poll.number)
@@ -57,7 +57,7 @@ class NotYourPoll(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A poll with its votes by option."""
+    """A poll with its number of votes for each option, in the order of the options."""
 
     poll: Poll
     votes: tuple[int, ...]
@@ -117,8 +117,8 @@ class Polls:
         raise TooManyPolls
 
     async def vote(self, chat: ChatRef, option: str, *, poll: int | None, member: MemberRef) -> tuple[Standing, str]:
-        """Vote for `option` (its number or text) in the poll with that number, or the latest open one. Returns the
-        votes and the option's text. Raises NoPoll, NoSuchOption and PollClosed."""
+        """Vote for `option` (its number or text) in the poll with that number, or the latest open one. Replaces the
+        member's earlier vote. Returns the votes and the option's text. Raises NoPoll, NoSuchOption and PollClosed."""
         found = await self._find(chat, poll, prefer_open=True)
         if not found.is_open:
             raise PollClosed(found)
@@ -132,7 +132,7 @@ class Polls:
         return await self._standing(chat, found), found.options[choice]
 
     async def standing(self, chat: ChatRef, poll: int | None) -> Standing:
-        """The votes of the poll with that number, or of the latest. Raises NoPoll."""
+        """The votes of the poll with that number, or of the latest, open or closed. Raises NoPoll."""
         return await self._standing(chat, await self._find(chat, poll, prefer_open=False))
 
     async def close(

@@ -27,12 +27,12 @@ class Priority(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The stored number, 0 to 2."""
+        """The stored number: 0 for low, 1 for normal, 2 for high."""
         return list(Priority).index(self)
 
 
 class Show(StrEnum):
-    """Filter for the entries of a list."""
+    """Filter for the entries of a list: open, done or all."""
 
     OPEN = "open"
     DONE = "done"
@@ -40,7 +40,7 @@ class Show(StrEnum):
 
 
 class State(StrEnum):
-    """State of an entry."""
+    """State that `TodoLists.update` sets: open or done."""
 
     OPEN = "open"
     DONE = "done"
@@ -51,11 +51,11 @@ class ListFull(Exception):
 
 
 class NoSuchTodo(LookupError):
-    """No entry matches."""
+    """No entry has that number or text."""
 
 
 class SeveralTodos(LookupError):
-    """More than one entry matches; see `candidates`."""
+    """More than one entry has such a text: `candidates`."""
 
     def __init__(self, candidates: Sequence[Todo]) -> None:
         super().__init__(len(candidates))
@@ -63,7 +63,7 @@ class SeveralTodos(LookupError):
 
 
 class NotYours(PermissionError):
-    """The entry belongs to another member."""
+    """`entry` belongs to another member, so it may not be reworded or removed."""
 
     def __init__(self, entry: Todo) -> None:
         super().__init__(entry.number)
@@ -81,7 +81,7 @@ class TodoLists:
     async def add(
         self, chat: ChatRef, text: str, priority: Priority, *, author: MemberRef, author_name: str, call_key: str
     ) -> Todo:
-        """Add an entry with a new number. Raises ListFull."""
+        """Add an open entry with a new number and return it. Raises ListFull if 200 are open."""
         now = self._clock.now_ms()
         addition = todos.add(
             chat.key,
@@ -111,8 +111,8 @@ class TodoLists:
         return sorted(present, key=lambda entry: (entry.is_done, -entry.priority, entry.number))
 
     async def finish(self, chat: ChatRef, which: str, *, call_key: str) -> tuple[Todo, bool]:
-        """Mark the entry that `which` (a number or words of its text) selects as done; and whether this call did it.
-        Raises NoSuchTodo and SeveralTodos."""
+        """Mark and return the entry that `which` (a number or words of its text) selects as done; and whether this call
+        did it. Raises NoSuchTodo and SeveralTodos."""
         entries = await self._all(chat)
         ended = _ended_by(entries, call_key)
         if ended is not None:
@@ -181,7 +181,8 @@ def _numbered(entries: Sequence[Todo], number: int) -> Todo:
 
 
 def _meant(entries: Sequence[Todo], which: str) -> Todo:
-    """The entry with that number, else that text, else a text containing it; open entries have precedence."""
+    """The entry with that number, else that text, else a text containing it; open entries have precedence. Raises
+    NoSuchTodo and SeveralTodos."""
     present = [entry for entry in entries if not entry.is_removed]
     numbered = _NUMBER.fullmatch(which.strip())
     if numbered:

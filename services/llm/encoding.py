@@ -18,7 +18,8 @@ _LEAVES = frozenset({"string", "number", "integer", "boolean", "null"})
 
 
 def strict_schema(schema: JsonObject) -> JsonObject | None:
-    """`schema` in OpenAI's strict form; None if it has no equivalent strict form."""
+    """`schema` in OpenAI's strict form (all properties required, optional ones nullable, no others); None if it has no
+    equivalent strict form."""
     try:
         return _strict(schema)
     except _CannotBeStrict:
@@ -73,8 +74,8 @@ _LONGEST_NAME = 64
 
 
 def encode_tools(offer: Offer, *, strict: bool = False) -> bytes:
-    """Encode the functions of `offer` as a JSON array; cached per function and per offer. `strict` marks functions
-    whose schema has a strict form."""
+    """Encode the functions of `offer` as a JSON array of tools; cached per function and per offer. `strict` marks
+    functions whose schema has a strict form."""
     key = "openai-strict" if strict else "openai"
     encoded = offer.encoded.get(key)
     if encoded is None:
@@ -97,8 +98,9 @@ def _function(function: OfferedFunction, strict: bool) -> JsonObject:
 
 
 def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> bytes:
-    """Encode `messages` as a JSON array. `echo_reasoning` returns a model's reasoning verbatim: some providers require
-    it with tool calls, others reject it."""
+    """Encode `messages` as a JSON array of chat completions messages; unreadable arguments become `{}`.
+    `echo_reasoning` returns a model's reasoning verbatim: some providers require it with tool calls, others reject
+    it."""
     return dumps([_encode(message, echo_reasoning) for message in messages])
 
 
@@ -112,7 +114,8 @@ def guided(request: ModelRequest) -> Sequence[ModelMessage]:
 
 
 def dumps(value: JsonValue) -> bytes:
-    """Encode `value` as JSON; unpaired surrogates are replaced."""
+    """Encode `value` as JSON; unpaired surrogates are replaced by `?`. Raises TypeError for values that are not
+    JSON."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -122,8 +125,8 @@ def dumps(value: JsonValue) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def wire_name(name: str) -> str:
-    """`name` restricted to permitted characters and length: providers reject a whole conversation for an invalid name,
-    even in its history."""
+    """`name` restricted to ASCII letters, digits, `_` and `-` (others become `_`) and to 64 characters; `unnamed` if
+    empty: providers reject a whole conversation for an invalid name, even in its history."""
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unnamed"
 
 

@@ -61,7 +61,8 @@ def error_of_payload(
     payload: JsonValue, status: int | None = None, wait_seconds: float | None = None, request_id: str = ""
 ) -> ModelError:
     """ModelError for `payload`, the `error` value of a body. Without an HTTP status the payload's `code` is used as
-    one; without either, the error is retryable unless its kind is permanent."""
+    one; without either, the error is retryable unless its kind is permanent. A content filter gives the code
+    `content_filtered`, not retryable."""
     kinds = _kinds(payload)
     if status is None:
         status = _status_in(payload)
@@ -79,7 +80,7 @@ def error_of_payload(
 
 
 def request_id_of(headers: Mapping[str, str]) -> str:
-    """The provider's request ID, or an empty string."""
+    """The provider's request ID from lower-case `headers`, or an empty string."""
     for name in _REQUEST_IDS:
         value = headers.get(name)
         if value:
@@ -102,7 +103,7 @@ def _problem(kinds: str, status: int | None) -> ModelProblem | None:
 
 
 def _kinds(payload: JsonValue) -> str:
-    """The provider's error codes and types, in lower case."""
+    """The provider's error codes and types, in lower case, joined by spaces; empty if `payload` is no object."""
     if not isinstance(payload, dict):
         return ""
     inner = payload.get("innererror")

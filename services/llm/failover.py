@@ -20,7 +20,7 @@ _NEEDS_OPERATOR = frozenset({ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.
 
 class Breaker:
     """Circuit breaker. Closed: requests pass. Open: none pass until the pause ends; then one trial request passes, and
-    its result closes the breaker or starts a longer pause."""
+    its result closes the breaker or starts a longer pause. Opens after `failures` failures in a row."""
 
     def __init__(self, settings: FailoverSettings, clock: Clock) -> None:
         self._settings = settings
@@ -53,7 +53,8 @@ class Breaker:
         self._trial_runs = False
 
     def failed(self, problem: ModelProblem, *, trial: bool, retry_after_seconds: float | None = None) -> bool:
-        """The model was unavailable. Returns whether a pause starts."""
+        """The model was unavailable. Returns whether a pause starts: at once if an operator has to act or the provider
+        requests a wait, else after enough failures."""
         if self._until is not None and not trial:
             # The request started before the pause and adds no information.
             return False
@@ -67,7 +68,7 @@ class Breaker:
         return True
 
     def ended_without_result(self, *, trial: bool) -> None:
-        """The request ended without information about the model."""
+        """The request ended without information about the model; after a trial, another one may run."""
         if trial:
             self._trial_runs = False
 
@@ -98,7 +99,7 @@ _NO_FAILOVER = frozenset({ModelProblem.FILTERED})
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """State of one model."""
+    """State of one model of a Failover, for status reports."""
 
     name: str
     problem: ModelProblem | None
@@ -118,7 +119,7 @@ class _Member:
 
 @dataclass(slots=True)
 class _Request:
-    """One request with its deadline and errors."""
+    """One request to the models, with its deadline on `monotonic()` and the errors of the models tried so far."""
 
     request: ModelRequest
     deadline: float
@@ -126,7 +127,8 @@ class _Request:
 
 
 class Failover:
-    """ChatModel that tries `models` in order. `ModelAnswer.by` names the model that answered."""
+    """ChatModel that tries `models` in order, skipping those that its circuit breakers have paused after failures.
+    `ModelAnswer.by` names the model that answered."""
 
     name = "failover"
 
@@ -139,8 +141,8 @@ class Failover:
         self._deadlines = deadlines
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The first answer. Raises the first error from a model that was available, else the last error; fails at once
-        if all models are paused."""
+        """The first answer. Raises ModelError: the first error from a model that was available, else the last error;
+        fails at once if all models are paused. A content filter's refusal is raised without trying other models."""
         now = self._clock.monotonic()
         # A single model enforces its own time limit.
         total = self._settings.total_seconds if len(self._members) > 1 else request.timeout_seconds
@@ -156,7 +158,7 @@ class Failover:
         raise _error_to_raise(asked.errors) or self._all_paused()
 
     async def probe(self) -> str:
-        """Probe the first model."""
+        """Probe the first model only; returns its line. Raises ModelError."""
         return await self._members[0].model.probe()
 
     async def close(self) -> None:
@@ -174,7 +176,8 @@ class Failover:
         return any(member.breaker.allows_request() for member in self._members[start:])
 
     async def _ask(self, member: _Member, asked: _Request, *, is_last: bool) -> ModelAnswer | None:
-        """The model's answer; None to try the next model. Raises errors that do not fail over."""
+        """The model's answer; None to try the next model. Raises ModelError only if the provider declined
+        (FILTERED)."""
         name, breaker = member.model.name, member.breaker
         left = asked.deadline - self._clock.monotonic()
         seconds = left if is_last else min(left, self._settings.first_answer_seconds)
@@ -232,7 +235,7 @@ class Failover:
 
 
 def _error_to_raise(errors: Sequence[ModelError]) -> ModelError | None:
-    """The first error of an available model, which concerns this request; else the last error."""
+    """The first error of an available model, which concerns this request; else the last error; None without errors."""
     there = (error for error in errors if error.problem not in _AVAILABILITY)
     return next(there, errors[-1] if errors else None)
 

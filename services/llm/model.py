@@ -30,7 +30,8 @@ _OF_CODE = {
 
 
 def problem_of(code: ErrorCode, status: int | None) -> ModelProblem:
-    """Problem of an error. A provider error without a status counts as an outage."""
+    """Problem of an error with `code` and the HTTP `status`, if there was a response. A provider error without a status
+    counts as an outage."""
     if code is not ErrorCode.PROVIDER_ERROR:
         return _OF_CODE.get(code, ModelProblem.ANSWER)
     if status is None or status >= 500:
@@ -43,7 +44,7 @@ def problem_of(code: ErrorCode, status: int | None) -> ModelProblem:
 
 @dataclass(frozen=True, slots=True)
 class OfferedFunction:
-    """Function as a model sees it."""
+    """Function as it is offered to a model, with its description, schema and examples."""
 
     name: str
     """Name for the model: 1 to 64 of [A-Za-z0-9_-]."""
@@ -77,8 +78,8 @@ class SameFunctions(tuple[OfferedFunction, ...]):
 
 
 class Offer:
-    """Functions offered in one request, in a stable order. Built once per distinct set and shared by requests, so that
-    protocols can cache their encoding in `encoded` by protocol name."""
+    """Functions offered in one request, in a stable order, also by offered name (`by_name`). Built once per distinct
+    set and shared by requests, so that protocols can cache their encoding in `encoded` by protocol name."""
 
     __slots__ = ("__weakref__", "by_name", "encoded", "functions", "guidance")
 
@@ -96,7 +97,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """Call requested by a model, parsed without guessing."""
+    """Call requested by a model, decoded without repairing it."""
 
     id: str
     name: str
@@ -112,7 +113,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelMessage:
-    """Message of a conversation with a model."""
+    """Message of a conversation with a model, independent of its protocol."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
@@ -161,7 +162,7 @@ class ModelAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Request to a model."""
+    """Request to a model: conversation, offered functions, and limits."""
 
     messages: Sequence[ModelMessage]
     offer: Offer | None = None
@@ -180,7 +181,8 @@ class ModelRequest:
 
 
 class ModelError(Exception):
-    """A request without a usable answer. `code` is from a closed set; the message is only for the log."""
+    """A request without a usable answer. `code` is from a closed set; `retryable`: the same request may succeed later.
+    The message is only for the log."""
 
     def __init__(
         self,
@@ -220,7 +222,7 @@ class ChatModel(Protocol):
 
 
 def answer_to_json(answer: ModelAnswer) -> JsonObject:
-    """Serialize `answer`, for reuse after a restart."""
+    """Serialize all of `answer` as JSON data, for reuse after a restart."""
     return {
         "text": answer.text,
         "calls": [call_to_json(call) for call in answer.calls],
@@ -235,7 +237,7 @@ def answer_to_json(answer: ModelAnswer) -> JsonObject:
 
 
 def answer_from_json(data: JsonObject) -> ModelAnswer:
-    """Deserialize an answer from `answer_to_json`."""
+    """Deserialize an answer from `answer_to_json`. Raises KeyError for a missing field except `by`."""
     return ModelAnswer(
         text=data["text"],
         calls=tuple(call_from_json(call) for call in data["calls"]),
@@ -250,7 +252,7 @@ def answer_from_json(data: JsonObject) -> ModelAnswer:
 
 
 def call_to_json(call: ToolCall) -> JsonObject:
-    """Serialize `call`."""
+    """Serialize all fields of `call` as JSON data."""
     return {
         "id": call.id,
         "name": call.name,
@@ -262,7 +264,8 @@ def call_to_json(call: ToolCall) -> JsonObject:
 
 
 def call_from_json(data: JsonObject) -> ToolCall:
-    """Deserialize a call from `call_to_json`."""
+    """Deserialize a call from `call_to_json`. Raises KeyError for a missing field, and ValueError for an unknown
+    fault."""
     fault = data["fault"]
     return ToolCall(
         id=data["id"],
@@ -275,7 +278,7 @@ def call_from_json(data: JsonObject) -> ToolCall:
 
 
 def message_to_json(message: ModelMessage) -> JsonObject:
-    """Serialize `message`."""
+    """Serialize all fields of `message` as JSON data."""
     return {
         "role": message.role,
         "content": message.content,
@@ -287,7 +290,7 @@ def message_to_json(message: ModelMessage) -> JsonObject:
 
 
 def message_from_json(data: JsonObject) -> ModelMessage:
-    """Deserialize a message from `message_to_json`."""
+    """Deserialize a message from `message_to_json`. Raises KeyError for a missing field except `by`."""
     return ModelMessage(
         role=data["role"],
         content=data["content"],
@@ -304,7 +307,7 @@ MOST_CHARS = 24_000
 
 
 class NoTextReason(Enum):
-    """Reason why no text was written."""
+    """Reason why a CallersModel or the bot's model wrote no text."""
 
     NO_MODEL = "no_model"
     DOWN = "down"
@@ -327,7 +330,7 @@ class TextRequest:
 
 
 class WrittenText(NamedTuple):
-    """Text written by a model."""
+    """Text written by a model for a TextRequest."""
 
     text: str
     is_callers: bool

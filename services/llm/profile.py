@@ -13,7 +13,7 @@ from services.refs import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Address, credentials and limits for requests."""
+    """Address of one API method, with credentials and limits for requests to it."""
 
     base_url: str
     """Up to and including the version, such as `https://api.openai.com/v1`."""

@@ -19,7 +19,7 @@ _PROBE_SECONDS = 20.0
 
 
 class Provider:
-    """Client of one server; connects on first use."""
+    """HTTP client of one model server; connects on first use."""
 
     def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
         self._endpoint = endpoint
@@ -28,8 +28,8 @@ class Provider:
         self._opening = asyncio.Lock()
 
     async def post(self, body: bytes, timeout_seconds: float) -> tuple[int, Mapping[str, str], bytes]:
-        """POST `body`; returns status, headers and body. Raises ModelError for an error status, a failed connection
-        (`transient`) or after `timeout_seconds` (`timeout`)."""
+        """POST `body`; returns status, headers and body. The body is cut after 8 MiB and one byte. Raises ModelError
+        for an error status, a failed connection (`transient`) or after `timeout_seconds` (`timeout`)."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 transport = self._transport or await self._open()
@@ -40,7 +40,7 @@ class Provider:
             raise ModelError(ErrorCode.TIMEOUT, f"no answer within {timeout_seconds:.1f} s", retryable=True) from None
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; the next request opens new ones."""
         transport, self._transport = self._transport, None
         if transport is not None:
             await transport.close()
@@ -55,8 +55,8 @@ class Provider:
 
 
 async def say_hello(model: ChatModel, usual_name: str, clock: Clock, offer: Offer | None = None) -> str:
-    """One line with the response time of `model`. An `offer` also tests whether the server accepts functions. Raises
-    ModelError if there is no answer."""
+    """Send a short message (timeout 20 seconds); returns one line with the response time of `model`. An `offer` also
+    tests whether the server accepts functions. Raises ModelError if there is no answer."""
     began = clock.monotonic()
     hello = ModelRequest([ModelMessage("user", "Say OK.")], offer, timeout_seconds=_PROBE_SECONDS)
     answer = await model.complete(hello)

@@ -36,7 +36,7 @@ class ResilientModel:
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         """The model's answer. Raises the last ModelError: at once if it is not retryable or its `retry_after_seconds`
-        exceeds the remaining time."""
+        exceeds the remaining time or the patience."""
         seconds = request.timeout_seconds
         if self._timeout_seconds is not None:
             seconds = min(seconds, self._timeout_seconds)
@@ -48,11 +48,11 @@ class ResilientModel:
         return await self._retry.run(attempt, on=ModelError, judge=self._judge, deadline=deadline)
 
     async def probe(self) -> str:
-        """Probe the model without retries. Raises ModelError."""
+        """Probe the wrapped model without retries; returns its line. Raises ModelError."""
         return await self._model.probe()
 
     async def close(self) -> None:
-        """Close the wrapped model."""
+        """Close the wrapped model; it cannot be used afterwards."""
         await self._model.close()
 
     def _within(self, request: ModelRequest, deadline: float) -> ModelRequest:
@@ -88,14 +88,15 @@ class DegradingModel:
     the next start."""
 
     def __init__(self, native: ChatModel, make_fallback: Callable[[], ChatModel]) -> None:
-        """`make_fallback` creates the fallback model."""
+        """`make_fallback` creates the fallback model, once, when it is first needed."""
         self.name = native.name
         self._native = native
         self._make_fallback = make_fallback
         self._fallback: ChatModel | None = None
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The model's answer. Raises ModelError."""
+        """The native model's answer, or the fallback's once the server has rejected tools; that request is repeated.
+        Raises ModelError."""
         if self._fallback is not None:
             return await self._fallback.complete(request)
         try:
@@ -118,7 +119,7 @@ class DegradingModel:
         return f"{await self._degraded().probe()}, without function calling: calls are read from its text"
 
     async def close(self) -> None:
-        """Close both models."""
+        """Close both models; the fallback only if it was created."""
         await self._native.close()
         if self._fallback is not None:
             await self._fallback.close()

@@ -28,7 +28,7 @@ Schemas = Mapping[str, JsonObject]
 
 
 class UnreadableCalls(Exception):
-    """The text contains calls that cannot be parsed."""
+    """The text contains calls that cannot be parsed, with the reason as `fault`."""
 
     def __init__(self, fault: ErrorCode, name: str = "") -> None:
         super().__init__(fault.value)
@@ -39,7 +39,7 @@ class UnreadableCalls(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CallForm:
-    """Notation of calls in text."""
+    """Notation of calls in text: how they are recognised and parsed."""
 
     languages: frozenset[str]
     """Language tags of fenced blocks that may contain calls."""
@@ -62,8 +62,8 @@ class _Block(NamedTuple):
 
 
 def reader_of(form: CallForm, offer: Offer | None) -> ReadText:
-    """Parser of answer texts for a request with `offer`. Without offered functions it parses no calls, and suppresses
-    texts that contain any."""
+    """Parser of answer texts for a request with `offer`. Unreadable calls become one call with a fault. Without offered
+    functions it parses no calls, and suppresses texts that contain any."""
     if offer is None or not offer.functions:
 
         def read_words(content: str, seed: str = "") -> Visible:
@@ -127,8 +127,8 @@ def _blocks(text: str, form: CallForm) -> Iterator[_Block]:
 
 
 def _end_of_block(text: str, start: int, form: CallForm) -> tuple[int, int]:
-    """End of a fenced block's content and of the block: the first closing fence that leaves the content well formed,
-    since values may contain fences; else the first fence or the end of the text."""
+    """Index of the end of a fenced block's content and of the block: the first closing fence that leaves the content
+    well formed, since values may contain fences; else the first fence or the end of the text."""
     first, place = -1, start
     for _ in range(_MOST_CLOSINGS):
         place = text.find(_CLOSING, place)
@@ -146,7 +146,7 @@ _SIGNS = re.compile(rf'\{{\s{{0,20}}"tool_calls"\s{{0,20}}:|{_NAME}\s{{0,20}},\s
 
 
 def write_json_calls(calls: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> str:
-    """Write a block of calls, each with its arguments."""
+    """Write a fenced JSON block of calls, each a pair of name and arguments."""
     value = {"tool_calls": [{"name": name, "arguments": arguments} for name, arguments in calls]}
     return f"```json\n{orjson.dumps(value).decode()}\n```"
 
@@ -173,7 +173,7 @@ def _calls_in(source: str, schemas: Schemas) -> list[JsonObject]:
 
 
 def _entries(value: JsonValue) -> list[JsonObject] | None:
-    """Calls in `value`; None if it is not a call."""
+    """Calls in one JSON value, each with `name` and `arguments`; None if it is not a call or a list of calls."""
     if not isinstance(value, dict):
         return None
     if value.keys() == {"function", "arguments"} and isinstance(value["function"], str):
@@ -221,7 +221,7 @@ _ITEM, _NAMED = "item", "value"
 
 
 def write_xml_calls(calls: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> str:
-    """Write a block of calls, each with its arguments."""
+    """Write a fenced XML block of calls, each a pair of name and arguments."""
     lines = ["```xml", "<tools>"]
     for name, arguments in calls:
         lines.append(f"  <tool name={quoteattr(name)}>")
@@ -234,7 +234,7 @@ def write_xml_calls(calls: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> str
 
 
 def _written(key: str, value: JsonValue, indent: str) -> list[str]:
-    """Lines of the element for one argument."""
+    """XML lines of the element for one argument, nested for objects and lists."""
     tag = key if _TAG.fullmatch(key) else _NAMED
     opening = f"{indent}<{tag}>" if tag == key else f"{indent}<{tag} name={quoteattr(key)}>"
     inner: list[str] = []
@@ -257,7 +257,7 @@ def _text(text: str) -> str:
 
 @dataclass(slots=True)
 class _Element:
-    """XML element."""
+    """XML element with its text and children."""
 
     tag: str
     attributes: Mapping[str, str]
@@ -271,12 +271,12 @@ class _Element:
         return self.attributes.get("name", self.tag)
 
     def from_attributes(self) -> list[_Element]:
-        """Attributes as elements."""
+        """Attributes as child elements, with the attribute's name as the tag."""
         return [_Element(name, {}, [(text, True)]) for name, text in self.attributes.items()]
 
     @property
     def text(self) -> str:
-        """Text content without layout white space."""
+        """Text content without layout white space around it; CDATA is kept as it is."""
         if self.children:
             return "".join(text for text, _ in self.pieces).strip()
         pieces = list(self.pieces)
@@ -313,7 +313,8 @@ class _Reader:
 
 
 def _parsed(source: str) -> list[_Element]:
-    """Parse the top-level elements of `source`, which needs no single root. Raises UnreadableCalls."""
+    """Parse the top-level elements of `source`, which needs no single root. Raises UnreadableCalls for malformed XML,
+    text outside elements, and more than 64 levels."""
     reader, parser = _Reader(), expat.ParserCreate()
     parser.buffer_text = True
     parser.StartElementHandler = reader.begin
@@ -346,7 +347,8 @@ def _xml_calls_calls_in(source: str, schemas: Schemas) -> list[JsonObject]:
 
 
 def _calls_of(tool: _Element, schemas: Schemas) -> list[JsonObject]:
-    """Calls of a `tool` element, with arguments as direct children, in `parameters`, or in `action` elements."""
+    """Calls of a `tool` element, with arguments as direct children, in `parameters`, or in `action` elements. Raises
+    UnreadableCalls for anything else."""
     if tool.tag != "tool" or tool.text or "name" not in tool.attributes:
         raise UnreadableCalls(ErrorCode.MALFORMED_BY_PROVIDER)
     schema = schemas.get(plain_name(tool.name), {})
@@ -383,7 +385,7 @@ def _is_left_empty(element: _Element, schema: JsonObject) -> bool:
 
 
 def _list(group: Sequence[_Element], schema: JsonObject, function: str) -> JsonValue:
-    """Parse a list: `item` elements, JSON, or repeated elements."""
+    """Value of a list parameter from `item` elements, JSON, or repeated elements. Raises UnreadableCalls."""
     items = schema.get("items")
     items = items if isinstance(items, dict) else {}
     only = group[0] if len(group) == 1 else None

@@ -48,7 +48,7 @@ class RequestBody(httpx2.AsyncByteStream):
 
 
 class RequestCopy(httpx2.Request):
-    """Copy of a request with a different body."""
+    """Copy of a request with a different body and its Content-Length."""
 
     def __init__(self, like: httpx2.Request, body: RequestBody) -> None:
         self.like = like
@@ -107,8 +107,8 @@ class OneServerClient(httpx2.AsyncClient):
     """HTTP client for one server, without cookies and redirects. Proxies and certificates come from the environment."""
 
     async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
-        """Send the request and run the response hooks; the body is not read. Raises httpx2's connection errors and
-        exceptions of hooks."""
+        """Send the request and run the response hooks; the body is not read, and an error of a hook closes the
+        response. Raises httpx2's connection errors and exceptions of hooks."""
         if self.is_closed:
             raise httpx2.ConnectError("the connections were closed", request=request)
         response = await self._transport_for_url(request.url).handle_async_request(request)
@@ -140,7 +140,8 @@ def _ssl_context(verify: Any, cert: Any, trust_env: bool, _named: tuple[str | No
 
 
 class Pool(httpx2.AsyncBaseTransport):
-    """Connection pool with keep-alive, direct or through a proxy."""
+    """Connection pool with keep-alive, direct or through a proxy, opened with the first request. A request is sent
+    again if a reused connection was closed before it was sent."""
 
     def __init__(
         self, ssl_context: Callable[[], ssl.SSLContext], limits: httpx2.Limits, proxy: httpx2.Proxy | None
@@ -167,7 +168,7 @@ class Pool(httpx2.AsyncBaseTransport):
         return httpx2.Response(response.status, headers=response.raw_headers, stream=_Answer(response), request=request)
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close all connections; the next request opens new ones."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -240,7 +241,7 @@ async def _body_of(request: httpx2.Request) -> RequestBody:
 
 
 class _Payload(aiohttp.Payload):
-    """aiohttp payload that takes the body only if it can be written."""
+    """aiohttp payload that takes the body only if it can be written, so that a failed request can be repeated."""
 
     _value: RequestBody
     _autoclose = True
@@ -263,7 +264,7 @@ class _Payload(aiohttp.Payload):
 
 
 class _Answer(httpx2.AsyncByteStream):
-    """Response body in chunks as received."""
+    """Response body in chunks as received, not decompressed. Raises httpx2.ReadError if it breaks off."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
@@ -300,7 +301,8 @@ _ENCODINGS = {"": None, "identity": None, "gzip": 47, "x-gzip": 47, "deflate": 4
 
 
 class ProviderTransport:
-    """Posts to one server. Never follows redirects, so the key stays with the configured origin."""
+    """Posts to one server, with the endpoint's key and headers. Never follows redirects, so the key stays with the
+    configured origin."""
 
     def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
         """`endpoint.silence_seconds` is the timeout between two pieces of a response body."""
@@ -353,8 +355,8 @@ class ProviderTransport:
     async def post(self, body: RequestBody) -> tuple[int, Mapping[str, str], bytes]:
         """POST `body`; returns status, headers and at most 8 MiB and one byte of the body.
 
-        Raises ModelError for a status other than 2xx and for a failed connection.
-        """
+        Raises ModelError for a status other than 2xx, a failed connection (`transient`) and a body that stalls. Sets no
+        timeout for the whole request."""
         try:
             # `stream` leaves the body unread, so that its size can be limited.
             response = await self._client.post(
@@ -374,7 +376,7 @@ class ProviderTransport:
             raise ModelError(ErrorCode.PROVIDER_ERROR, self._without_key(str(error))) from None
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; it cannot be used afterwards."""
         await self._client.close()
 
     async def _refuse_status(self, response: httpx2.Response) -> None:
@@ -391,7 +393,7 @@ class ProviderTransport:
         return ModelError(ErrorCode.TRANSIENT, f"the connection to the provider failed: {text}", retryable=True)
 
     def _without_key(self, text: str) -> str:
-        """Mask the API key: some gateways quote it in errors."""
+        """`text` with the API key replaced by `***`: some gateways quote it in errors."""
         key = self._api_key.get_secret_value()
         return text.replace(key, "***") if key else text
 

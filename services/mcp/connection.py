@@ -48,7 +48,8 @@ _MOST_DETAILS = 20
 
 
 class Found:
-    """Collects listed tools and the problems found in them."""
+    """Collects listed tools (at most MOST_TOOLS) and notes problems: missing, unusable or repeated names, and
+    definitions longer than DEFINITION_BYTES."""
 
     def __init__(self) -> None:
         self._tools: dict[str, ToolDefinition] = {}
@@ -65,12 +66,12 @@ class Found:
         return True
 
     def cut(self, problem: str) -> None:
-        """Note that the listing is incomplete."""
+        """Mark the listing as incomplete and note `problem`, the reason."""
         self._is_whole = False
         self._note(problem)
 
     def listing(self) -> Listing:
-        """Everything collected so far."""
+        """The tools and problems collected so far."""
         return Listing(tuple(self._tools.values()), tuple(self._problems), tuple(self._details), self._is_whole)
 
     def _take(self, tool: object) -> None:
@@ -83,6 +84,8 @@ class Found:
         name = found.name
         if not name.isprintable() or " " in name or len(name) > _NAME_CHARS:
             self._note("it lists a tool whose name cannot be used", f"{name!r} is no name of a tool")
+        elif _is_task_only(tool):
+            self._note(f"{shown(name)} can only run as a task, which is not supported", f"{name!r} needs a task")
         elif name in self._tools:
             self._note(f"it lists {shown(name)} twice; the first one counts", f"{name!r} is listed twice")
         elif size > DEFINITION_BYTES:
@@ -95,6 +98,12 @@ class Found:
         self._problems.setdefault(problem)
         if details and len(self._details) < _MOST_DETAILS:
             self._details.append(in_one_line(details))
+
+
+def _is_task_only(tool: object) -> bool:
+    """Whether a listed tool rejects calls that are no tasks (`execution.taskSupport`)."""
+    execution = tool.get("execution") if isinstance(tool, Mapping) else None
+    return isinstance(execution, Mapping) and execution.get("taskSupport") == "required"
 
 
 _SUBSCRIBED_EVENTS = frozenset(
@@ -119,7 +128,8 @@ class Wire:
         self._listed: list[Any] = []
 
     def take_listed(self) -> list[Any]:
-        """Unmodified tools of the last page."""
+        """Return the unmodified tools of the last listed page and clear them; the SDK itself gets only minimal
+        forms."""
         listed, self._listed = self._listed, []
         return listed
 
@@ -133,12 +143,13 @@ class Wire:
         return await self._transport.__aexit__(kind, error, trace)
 
     def _note(self, message: JSONRPCMessage) -> None:
-        """Observe an outgoing message."""
+        """Remember the id of an outgoing `tools/list` request, to recognise its response."""
         if isinstance(message, JSONRPCRequest) and message.method == "tools/list":
             self._listings.add(message.id)
 
     def _is_passed_on(self, message: JSONRPCMessage) -> bool:
-        """Observe an incoming message; returns whether to pass it on."""
+        """Whether to pass on an incoming message: all but unsubscribed notifications. Stores listed tools and replaces
+        them by minimal forms."""
         if isinstance(message, JSONRPCNotification):
             return message.method in _SUBSCRIBED_EVENTS
         if isinstance(message, JSONRPCResponse) and message.id in self._listings:
@@ -163,7 +174,7 @@ def _bare(tool: object) -> JsonObject | None:
 
 
 class _Reading(AbstractAsyncContextManager["_Reading"]):
-    """Incoming stream that drops unwanted messages."""
+    """Incoming stream without the messages that `is_passed_on` rejects; calls `on_end` when the stream ends."""
 
     def __init__(
         self,
@@ -204,7 +215,7 @@ class _Reading(AbstractAsyncContextManager["_Reading"]):
 
 
 class _Writing(AbstractAsyncContextManager["_Writing"]):
-    """Outgoing stream that reports each message."""
+    """Outgoing stream that passes each message to `note` before sending it."""
 
     def __init__(self, stream: WriteStream[SessionMessage], note: Callable[[JSONRPCMessage], None]) -> None:
         self._stream = stream
@@ -257,7 +268,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether calls are possible."""
+        """Whether calls are possible: the handshake is complete and neither side has closed the connection."""
         return self._client is not None and not self._end.is_set() and not self._is_over
 
     @property
@@ -270,7 +281,8 @@ class Connection:
         await self._end.wait()
 
     async def close(self) -> None:
-        """Close the connection and end the server's process, if there is one."""
+        """Close the connection and end the server's process, if there is one; returns when that is done. May be called
+        twice."""
         self._end.set()
         if self._holder is not None:
             if not self._opened.is_set():
@@ -278,7 +290,8 @@ class Connection:
             await asyncio.wait([self._holder])
 
     async def list_tools(self) -> Listing:
-        """List all pages of tools. Raises ServerError."""
+        """List all pages of tools, cut at MOST_TOOLS tools and MOST_PAGES pages. Raises ServerError (NotSent if the
+        connection is closed)."""
         client, wire = self._parts()
         found = Found()
         cursor: str | None = None
@@ -296,7 +309,8 @@ class Connection:
 
     async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
         """Call `tool`; cancelling the caller notifies the server. Raises ServerError: NotSent if the request did not
-        reach the server, ConnectionLost if its outcome is unknown."""
+        reach the server, ConnectionLost if its outcome is unknown, BadAnswer or CallRefused for an unusable
+        response."""
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             # Progress messages are server text, so chats see only the count.
@@ -317,7 +331,8 @@ class Connection:
         return self._client, self._wire
 
     async def _asked(self, request: Awaitable[Any]) -> Any:
-        """Await `request`. Raises ServerError for every failure."""
+        """Await `request` of the SDK and return its result. Raises ServerError instead of the SDK's errors: BadAnswer
+        for an invalid response, ConnectionLost for a closed client, else see `_problem`."""
         try:
             return await request
         except MCPError as error:
@@ -392,7 +407,8 @@ class Connection:
 
 
 def _unreachable(failure: BaseException | None) -> Unreachable:
-    """Error for a connection that could not be opened."""
+    """Unreachable for a connection that could not be opened because of `failure` (None: it ended early). Its text for
+    members contains no server text."""
     failure = _innermost(failure)
     match failure:
         case None:
@@ -415,7 +431,7 @@ def _unreachable(failure: BaseException | None) -> Unreachable:
 
 
 def _innermost(error: BaseException | None) -> BaseException | None:
-    """First leaf exception: connection failures arrive in nested groups."""
+    """First leaf exception: connection failures arrive in nested groups. None for None."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

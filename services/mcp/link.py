@@ -19,15 +19,15 @@ OnProgress = Callable[[Progress], Awaitable[None]]
 
 
 class Link(Protocol):
-    """An open connection."""
+    """An open connection to an MCP server, as SharedConnection uses it."""
 
     @property
     def is_open(self) -> bool:
-        """Whether calls are possible."""
+        """Whether calls are possible, that is, the connection has not ended."""
 
     @property
     def changed(self) -> asyncio.Event:
-        """Set when the tools have changed."""
+        """Set when the server reports changed tools; the listener clears it."""
 
     async def ended(self) -> None:
         """Wait until the connection has ended."""
@@ -36,14 +36,14 @@ class Link(Protocol):
         """Close the connection."""
 
     async def list_tools(self) -> Listing:
-        """List all tools. Raises ServerError."""
+        """List all tools of the server. Raises ServerError."""
 
     async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
-        """Call a tool. Raises ServerError."""
+        """Call a tool and return its result; `on_progress` is awaited for each progress report. Raises ServerError."""
 
 
 class RateLimiter:
-    """Rate limiter with fixed windows."""
+    """Rate limiter: at most `most` events in each fixed window of `seconds`."""
 
     def __init__(self, most: int, seconds: float, clock: Clock) -> None:
         self._most = most
@@ -66,12 +66,13 @@ _log = structlog.get_logger("mcp")
 
 
 class SharedConnection:
-    """Shared connection to one server, opened on demand until it is refused."""
+    """The only connection to one server, shared by all callers: opened on demand unless refused, and its tools compared
+    with the pins."""
 
     def __init__(
         self, settings: McpServerSettings, pins: Pins, clock: Clock, opening: Callable[[], Awaitable[Link]]
     ) -> None:
-        """`opening` opens a connection or raises Unreachable."""
+        """`opening` opens a connection or raises Unreachable; it is called again after each loss."""
         self._settings = settings
         self._pins = pins
         self._clock = clock
@@ -111,7 +112,7 @@ class SharedConnection:
         self._is_refused = False
 
     def refuse(self) -> None:
-        """Refuse to open the connection or to hand it out."""
+        """Refuse to open the connection or to hand it out: callers get Superseded. Does not close it."""
         self._is_refused = True
 
     async def close(self) -> None:
@@ -126,7 +127,8 @@ class SharedConnection:
             await link.close()
 
     async def fresh(self) -> Link:
-        """An open connection whose tools were compared since the last reported change. Raises ServerError."""
+        """An open connection whose tools were compared since the last reported change. Raises ServerError: Superseded
+        after `refuse`, Unreachable if it cannot be opened."""
         link = await self.opened()
         if link.changed.is_set() or self._comparing.locked():
             await self.compare_tools(link, even_if_unchanged=False)
@@ -136,7 +138,7 @@ class SharedConnection:
 
     async def opened(self) -> Link:
         """Return the open connection or open one, in a separate task that outlives a cancelled caller and serves all
-        others. Raises Unreachable and Superseded."""
+        others. Raises Unreachable, also after `connect_seconds`, and Superseded after `refuse` or `close`."""
         if self._is_refused:
             raise Superseded
         if self._link is not None and self._link.is_open:
@@ -178,7 +180,8 @@ class SharedConnection:
         return link
 
     async def compare_tools(self, link: Link, *, even_if_unchanged: bool) -> None:
-        """Compare the tools with the pins; without `even_if_unchanged` only after a change. Raises ServerError."""
+        """List the tools of `link` and store changes in the pins; without `even_if_unchanged` only after a change.
+        Raises ServerError if the listing fails."""
         async with self._comparing:
             if not even_if_unchanged and not link.changed.is_set():
                 return

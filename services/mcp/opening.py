@@ -34,14 +34,15 @@ class Start(Protocol):
     """Builds the program to start from a server's settings."""
 
     async def __call__(self, settings: McpServerSettings) -> Program:
-        """Raises Unreachable if the program cannot be started."""
+        """The program of the server with `settings`. Raises Unreachable if it cannot be started."""
 
 
 class Opening:
-    """Opens connections to one server."""
+    """Callable that opens connections to one server, over HTTP if its settings have a `url`, else as a child
+    process."""
 
     def __init__(self, settings: McpServerSettings, clock: Clock, start: Start) -> None:
-        """`start` prepares the server's program."""
+        """`start` returns the program to start for a server without a `url`."""
         self._settings = settings
         self._clock = clock
         self._start = start
@@ -65,7 +66,8 @@ class Opening:
         return connection
 
     async def _modules(self) -> tuple[ModuleType, ModuleType]:
-        """Import the connection module and the stream module for this server."""
+        """Import the connection module and the stream module for this server, in that order. Raises Unreachable if the
+        optional extra `rollcall[mcp]` is missing."""
         streams = "services.mcp.web" if self._settings.url else "services.mcp.stdio"
         try:
             # In one thread, one after the other: two threads that import parts of the same package can deadlock.
@@ -94,7 +96,8 @@ _CONNECTIONS = "services.mcp.connection"
 
 
 def unsandboxed_program(settings: McpServerSettings, folder: Path) -> Program:
-    """Program that runs unsandboxed in `folder`, with the configured environment and a few inherited variables."""
+    """Program that runs unsandboxed in `folder`, with the configured environment and the inherited PATH, HOME, LANG and
+    TMPDIR."""
     from services.mcp.stdio import Program
 
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
@@ -115,7 +118,8 @@ class SandboxedStart:
         self._folders = folders
 
     async def __call__(self, settings: McpServerSettings) -> Program:
-        """Raises NotIsolated and CannotStart as Unreachable."""
+        """The program to start, wrapped in the sandbox unless it is off. Raises Unreachable if the required isolation
+        is unavailable, or the program or its folder cannot be used."""
         from services.mcp.stdio import Program
 
         limits = self._sandbox.settings
@@ -132,11 +136,12 @@ class SandboxedStart:
             prepared = await self._sandbox.prepare(command, _limits(limits), Isolation(settings.sandbox))
         except (NotIsolated, CannotStart) as error:
             raise Unreachable(member_text=str(error)) from None
-        return Program(prepared.argv, prepared.env, prepared.folder)
+        return Program(prepared.argv, prepared.env, prepared.folder, prepared.end)
 
     def _folder(self, settings: McpServerSettings) -> Path:
-        """Working folder of the program. It must not be writable by others, because the program may execute files in
-        it."""
+        """Absolute working folder of the program: as configured, else a private one that is created. Raises Unreachable
+        if it is missing or cannot be created. It must not be writable by others, because the program may execute files
+        in it."""
         if settings.folder is not None:
             if not settings.folder.is_dir():
                 raise Unreachable(member_text=f"there is no folder {settings.folder}")
@@ -150,7 +155,8 @@ class SandboxedStart:
 
 
 def _limits(most: SandboxSettings) -> Limits:
-    """Limits of the sandbox for one process."""
+    """Limits of memory, CPU time, processes and file size from the sandbox's settings; time and output keep their
+    defaults."""
     return Limits(
         memory_bytes=most.memory_megabytes * _MEGABYTE,
         cpu_seconds=most.cpu_seconds,

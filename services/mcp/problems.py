@@ -64,13 +64,15 @@ class Superseded(ServerError):
 
 
 def in_one_line(text: str) -> str:
-    """Untrusted text in one line of bounded length."""
+    """Untrusted text in one line of at most 500 characters, without control characters; a cut text ends with an
+    ellipsis."""
     line = "".join(one if one.isprintable() else " " for one in text[: _TEXT_CHARS * 2])
     return line if len(line) <= _TEXT_CHARS else line[: _TEXT_CHARS - 1] + "…"
 
 
 def is_plain(name: str) -> bool:
-    """Whether a tool's name is safe in sentences and in shell commands."""
+    """Whether a tool's name is safe in sentences and in shell commands: 1 to 64 ASCII letters, digits, `_`, `.` or `-`,
+    not starting with `-`."""
     return _PLAIN_NAME.fullmatch(name) is not None and not name.startswith("-")
 
 

@@ -59,7 +59,7 @@ class McpServer:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Problems in the server's tool list, without server text."""
+        """Problems in the server's tool list, without server text; empty without problems."""
         return self._connection.problems
 
     def on_change(self, callback: Callable[[], None]) -> None:
@@ -68,7 +68,7 @@ class McpServer:
 
     async def run(self) -> None:
         """Maintain the connection until cancelled: open it to list unknown tools, reopen it after a loss, and close it
-        when idle."""
+        when idle. Ends with `refuse` and a closed connection."""
         self._connection.allow()
         try:
             with self._pins.watched(self._settings.name, self._pins_changed), suppress(Superseded):
@@ -115,7 +115,7 @@ class McpServer:
             self._used_at = self._clock.monotonic()
 
     def refuse(self) -> None:
-        """Refuse further calls, because the settings were replaced or removed."""
+        """Refuse further calls, which then raise Superseded, because the settings were replaced or removed."""
         self._connection.refuse()
 
     @property
@@ -125,7 +125,8 @@ class McpServer:
     async def _call(
         self, tool: str, digest: str, arguments: JsonObject, deadline: float, on_progress: OnProgress
     ) -> ToolAnswer:
-        """Call `tool` over an open connection after comparing its tools with the pins. Raises ServerError."""
+        """Call `tool` over an open connection after comparing its tools with the pins. Raises ServerError: Unreachable
+        if connecting takes too long, Withdrawn if the accepted definition does not have `digest`."""
         now = self._clock.monotonic()
         # Leave time for the answer: a timeout while connecting means that nothing was sent, and must not be confused
         # with a late answer.

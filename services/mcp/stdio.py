@@ -34,12 +34,14 @@ _log = structlog.get_logger("mcp")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Program to start."""
+    """Program to start: arguments with the program first, environment, and working folder."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     """The complete environment."""
     folder: Path
+    end: Callable[[], None] | None = None
+    """Called after its process group was killed."""
 
 
 @asynccontextmanager
@@ -47,7 +49,8 @@ async def program_streams(
     program: Program, on_stderr: Callable[[bytes], None], on_noise: Callable[[bytes], None]
 ) -> AsyncIterator[TransportStreams]:
     """Start `program` and yield its message streams; stop it on exit. `on_stderr` receives its standard error,
-    `on_noise` output lines that are not messages. Raises OSError and ValueError."""
+    `on_noise` output lines that are not messages. Raises OSError if it cannot be started, and ValueError for a NUL in
+    an argument."""
     process = await asyncio.create_subprocess_exec(
         *program.argv,
         stdin=asyncio.subprocess.PIPE,
@@ -78,6 +81,8 @@ async def program_streams(
                 # Wait for the exit: a cancelled caller may close the loop next, which would never reap the child.
                 await _wait_gone(lambda: process.returncode is not None, _TERM_SECONDS)
             finally:
+                if program.end is not None:
+                    program.end()
                 for task in tasks:
                     task.cancel()
                 for stream in (read, write, incoming, outgoing):
@@ -91,7 +96,8 @@ async def _read(
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
     on_noise: Callable[[bytes], None],
 ) -> None:
-    """Pass on each incoming message, until the output ends or a line exceeds the size limit."""
+    """Pass on each incoming message, until the output ends or a line exceeds the size limit (logged). Other lines go to
+    `on_noise`."""
     if process.stdout is None:
         raise ValueError("the program was started without pipes")
     with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -116,7 +122,7 @@ async def _write(
     outgoing: MemoryObjectReceiveStream[SessionMessage],
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
 ) -> None:
-    """Write each message to the program. A broken pipe counts as its end."""
+    """Write each message to the program. A broken pipe closes `incoming`, so that the session ends."""
     if process.stdin is None:
         raise ValueError("the program was started without pipes")
     try:

@@ -60,7 +60,7 @@ def definition_of(tool: Mapping[str, Any]) -> ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All tools of a server at one moment."""
+    """Usable tools of a server at one moment, with the problems of the others."""
 
     tools: tuple[ToolDefinition, ...]
     problems: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """Result of a call."""
+    """Result of a tool call; `structured` is the optional structured content."""
 
     blocks: tuple[JsonObject, ...]
     """Unmodified content: `{"type": "text" | "image" | "audio" | "resource_link" | "resource", …}`."""
@@ -84,7 +84,7 @@ class ToolAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a call in the server's units."""
+    """Progress of a call in the server's units. `total` is None if it is unknown."""
 
     done: float
     total: float | None = None
@@ -107,7 +107,7 @@ class PinState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Known definitions of one tool."""
+    """Known definitions of one tool: the latest and the accepted one."""
 
     server: str
     tool: str
@@ -122,7 +122,8 @@ class Pin:
 
     @property
     def state(self) -> PinState:
-        """State derived from the digests."""
+        """State derived from the digests: GONE without a latest digest, WAITING without an accepted one, ACCEPTED if
+        they are equal, else CHANGED."""
         if self.digest == _NO_DIGEST:
             return PinState.GONE
         if self.accepted is None:
@@ -131,7 +132,7 @@ class Pin:
 
 
 def pin_of(row: Mapping[str, Any]) -> Pin:
-    """Read a pin from a row of `mcp_pins`."""
+    """Convert a row of `mcp_pins` to a Pin."""
     definitions = json.loads(row["definition"])
     seen, was = _definition(definitions.get("seen")), _definition(definitions.get("accepted"))
     if row["accepted"] is not None and row["accepted"] == row["digest"]:
@@ -155,7 +156,7 @@ class Pins:
         self._loading = asyncio.Lock()
 
     async def load(self) -> None:
-        """Reload the pins and notify the watchers of servers whose pins have changed."""
+        """Reload the pins and notify the watchers of servers whose pins have changed. Raises StoreError."""
         async with self._loading:
             rows = await self._store.read(mcp_pins.everything())
             self._take(rows)
@@ -166,12 +167,13 @@ class Pins:
             await self.load()
 
     def of(self, server: str) -> Mapping[str, Pin]:
-        """Pins of `server` by tool name."""
+        """Pins of `server` by tool name; empty for an unknown server or before `load`."""
         return self._pins.get(server, {})
 
     @contextmanager
     def watched(self, server: str, event: asyncio.Event) -> Iterator[None]:
-        """Within the block, set `event` whenever the pins of `server` change; the watcher clears it."""
+        """Context manager: within the block, set `event` whenever the pins of `server` change; the watcher clears
+        it."""
         watchers = self._watchers.setdefault(server, [])
         watchers.append(event)
         try:
@@ -182,7 +184,8 @@ class Pins:
                 self._watchers.pop(server, None)
 
     async def note(self, server: str, listing: Listing, pin: Literal["first", "ask"]) -> None:
-        """Store the current tools of `server`. With `first` they are accepted if the server was unknown."""
+        """Store new and changed definitions of `server`, and mark tools missing from a whole listing as removed. With
+        `first` the definitions are accepted if the server had no pins. Raises StoreError."""
         accepted = pin == "first" and not self.of(server)
         writes = list(self._changes(server, listing, accepted=accepted))
         if writes:
@@ -228,7 +231,8 @@ class Pins:
 
 
 def _stored_definitions(seen: ToolDefinition | None, pin: Pin | None) -> str:
-    """Stored JSON of a tool: its latest definition, and the accepted definition if it differs."""
+    """JSON text to store for a tool: `seen`, its latest definition, and `accepted`, the accepted definition; each may
+    be null."""
     was = pin.was if pin is not None and pin.accepted is not None else None
     definitions = {"seen": None if seen is None else seen.content, "accepted": None if was is None else was.content}
     return json.dumps(definitions, separators=(",", ":"), ensure_ascii=True)

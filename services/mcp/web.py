@@ -35,7 +35,8 @@ _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, h
 
 @asynccontextmanager
 async def web_streams(url: str, headers: Mapping[str, str]) -> AsyncIterator[TransportStreams]:
-    """Message streams for `url`; every request carries `headers`."""
+    """Context manager that yields the message streams for `url`; every request carries `headers`. Uses no proxies; a
+    read times out after 300 seconds of silence."""
     client = httpx2.AsyncClient(
         transport=_Bounded(httpx2.AsyncHTTPTransport(retries=0)),
         headers={**headers, "accept-encoding": "identity", "user-agent": "rollcall"},
@@ -47,7 +48,8 @@ async def web_streams(url: str, headers: Mapping[str, str]) -> AsyncIterator[Tra
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Transport that turns errors of POST requests into responses."""
+    """Transport that limits responses to POST requests and turns their errors into JSON-RPC error responses with the
+    codes NOT_SENT, LOST or REFUSED."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
@@ -74,7 +76,8 @@ class _Bounded(httpx2.AsyncBaseTransport):
 
 
 async def _read(response: httpx2.Response, *, has_session: bool) -> httpx2.Response:
-    """`response` with its whole body, a message or an error; a substitute response if it is neither."""
+    """`response` with its whole body, a message or an error; a substitute response with an error code for HTTP errors,
+    too long bodies and broken connections."""
     body = bytearray()
     try:
         async for piece in response.aiter_raw():
@@ -104,5 +107,5 @@ def _is_error(body: bytes) -> bool:
 
 
 def _error_response(code: int, message: str, status: int = HTTPStatus.BAD_GATEWAY) -> httpx2.Response:
-    """Substitute for the server's response."""
+    """Substitute for the server's response: a JSON-RPC error with `code` and `message`."""
     return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})

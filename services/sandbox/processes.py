@@ -30,18 +30,18 @@ class Limits:
     """Kept bytes of standard output, and as many of standard error; the rest is dropped. A process that writes 16 times
     as much, and more than 4 MB, is killed."""
     memory_bytes: int = 512 * 1024 * 1024
-    """Address space."""
+    """Address space; in a cgroup also all memory of the run."""
     cpu_seconds: int = 30
     """CPU time."""
     processes: int = 64
-    """Processes and threads together. The kernel does not enforce it for root."""
+    """Processes and threads together. Without a cgroup the kernel does not enforce it for root."""
     file_bytes: int = 64 * 1024 * 1024
-    """Size of a single file; in a sandbox also the size of /tmp."""
+    """Size of a single file; in a sandbox also the size of /tmp and /dev/shm together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Program with its arguments and environment."""
+    """Program to run, with its arguments, input, environment, and the files and network it may use."""
 
     argv: tuple[str, ...]
     """Arguments, starting with the program as an absolute path or as a name in fixed folders. Not interpreted by a
@@ -58,7 +58,8 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Result of a process."""
+    """Result of a process that has ended: exit code, kept output, and whether it exceeded its timeout and was
+    isolated."""
 
     exit_code: int
     """Negative: terminated by this signal."""
@@ -87,7 +88,8 @@ class Running:
         output_bytes: int,
         on_output: OnOutput | None,
     ) -> None:
-        """Start the process. Raises CannotStart."""
+        """Start the process with exactly `env`. Keeps `output_bytes` of each stream and passes them to `on_output`;
+        excessive output kills it. Raises CannotStart."""
         self._loop = asyncio.get_running_loop()
         self._stdin = stdin
         self._dead: asyncio.Future[int] = self._loop.create_future()
@@ -121,7 +123,8 @@ class Running:
         self._loop.add_reader(self._pidfd, self._end)
 
     async def ended(self) -> int:
-        """Wait for the exit and the rest of the output; returns the exit code."""
+        """Send the input, read the output, and wait for the exit and at most one second for the rest of the output;
+        returns the exit code, negative for a signal. Call it once."""
         await self._connect()
         code = await asyncio.shield(self._dead)
         await asyncio.wait([self.stdout.closed, self.stderr.closed], timeout=_DRAIN_SECONDS)
@@ -133,11 +136,11 @@ class Running:
             self._kill_group()
 
     async def wait_ended(self) -> int:
-        """Wait for the exit; returns the exit code."""
+        """Wait for the exit only, not for output; returns the exit code, negative for a signal."""
         return await asyncio.shield(self._dead)
 
     def close(self) -> None:
-        """Stop reading and close the pipes."""
+        """Stop reading and writing, and close the pipes; does not kill the process."""
         for reader in self._readers:
             reader.close()
         if self._writer is not None and not self._written.is_closed:
@@ -155,7 +158,8 @@ class Running:
             self._writer.write_eof()
 
     def _end(self) -> None:
-        """Kill the rest of the group. The process is not reaped yet, so its number cannot be reused."""
+        """Callback at the exit of the process: kill the rest of its group, then reap it and set the exit code. The
+        process is not reaped yet, so its number cannot be reused."""
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._kill_group()
@@ -175,7 +179,8 @@ class Running:
 
 
 class _OutputCapture(asyncio.Protocol):
-    """Captures the beginning of a stream."""
+    """Keeps the first `most_bytes` of a stream and passes them to `on_output`; sets `cut` if it drops more, and calls
+    `on_flood` for excessive output."""
 
     def __init__(self, most_bytes: int, on_output: OnOutput | None, on_flood: Callable[[], None]) -> None:
         self.data = bytearray()
@@ -226,12 +231,12 @@ class AdjustableSemaphore:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def use(self, at_once: int) -> None:
-        """Change the limit; running holders are not affected."""
+        """Change the limit to `at_once`; holders are not affected, and waiters get new places at once."""
         self._at_once = at_once
         self._release_waiters()
 
     async def __aenter__(self) -> None:
-        """Wait for a free place."""
+        """Wait for a free place, after all earlier waiters."""
         if self._used < self._at_once and not self._waiting:
             self._used += 1
             return
@@ -265,7 +270,8 @@ PATH = ":".join(FOLDERS)
 
 
 def program(name: str) -> Path:
-    """Path of the program `name`, without following links. Raises CannotStart."""
+    """Path of the program `name`, an absolute path or a name in `FOLDERS`, without resolving links. Raises CannotStart
+    if it is a relative path, missing or not executable."""
     if not name or "\0" in name:
         raise CannotStart("there is no program without a name")
     if name.startswith("/"):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from config.sections.processes import SandboxSettings
 from services.clock import Clock, Deadlines
+from services.sandbox.cgroups import Cgroups, NoCgroups, delegated_cgroups
 from services.sandbox.processes import (
     PATH,
     AdjustableSemaphore,
@@ -26,6 +31,7 @@ from services.sandbox.processes import (
     Running,
     program,
 )
+from services.sandbox.seccomp import seccomp_filter
 
 _OPEN_FILES = 256
 PRLIMIT = "/usr/bin/prlimit"
@@ -45,9 +51,27 @@ except OSError as error:
 """
 
 
-def by_prlimit(argv: Sequence[str], limits: Limits) -> list[str]:
-    """`argv` started by prlimit(1) inside the sandbox, where the process limit counts only the sandbox."""
-    values = {**_values(limits), "NPROC": limits.processes}
+_JOIN = """
+for folder in $1; do echo $$ > "$folder/cgroup.procs" || exit 125; done
+[ -z "$2" ] || exec 9< "$2" || exit 125
+shift 2; exec "$@"
+"""
+"""Joins a cgroup, opens the system call filter as descriptor 9 and becomes the rest of its arguments."""
+_FILTER_DESCRIPTOR = "9"
+_MOUNT = """
+mount -t tmpfs -o "size=$1,nr_inodes=$2,mode=0700" tmpfs "$3" && mkdir "$3/tmp" "$3/shm" || exit 125
+shift 3; exec "$@"
+"""
+"""Mounts the memory of /tmp and /dev/shm, where bubblewrap finds it: its own option limits bytes, but not files."""
+_MOUNTED = Path("/sys")
+_MOST_FILES = 20_000
+"""Files in /tmp and /dev/shm together."""
+_WITH_OWN_MOUNTS = ("/usr/bin/unshare", "--user", "--map-root-user", "--mount", "--")
+
+
+def by_prlimit(argv: Sequence[str], values: Mapping[str, int]) -> list[str]:
+    """`argv` started by prlimit(1) with `values`. Child processes inherit them, and without privileges nobody can raise
+    them."""
     return [PRLIMIT, *(f"--{name.lower()}={value}" for name, value in values.items()), "--", *argv]
 
 
@@ -71,53 +95,79 @@ def _values(limits: Limits) -> dict[str, int]:
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SYSTEM = (Path("/usr"), *(Path("/", name) for name in _MERGED))
 _ETC = ("ld.so.cache", "alternatives", "localtime", "magic", "mime.types")
-_ETC_OF_THE_NETWORK = ("hosts", "nsswitch.conf", "resolv.conf", "ssl", "ca-certificates", "services", "protocols")
+_ETC_OF_THE_NETWORK = (
+    *("hosts", "nsswitch.conf", "resolv.conf", "ca-certificates", "services", "protocols"),
+    *("ssl/certs", "ssl/openssl.cnf", "ssl/cert.pem"),  # ssl/private has the keys of the machine's services
+)
 _NO_SANDBOX_WITHIN = ("--unshare-user", "--disable-userns")
 _TMP = "/tmp"  # noqa: S108 - within the sandbox
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - within the sandbox
 
 
-def bubblewrap_arguments(
-    bubblewrap: Path, command: Command, program: Path, limits: Limits, *, is_new: bool = True
-) -> list[str]:
-    """Argument list that runs `program` with the arguments of `command` in a new sandbox. `is_new`: use the options of
-    bubblewrap 0.8 that limit in-memory file systems and prevent nested sandboxes.
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """An installed bubblewrap and its usable options."""
 
-    The caller must start it in a new session and kill its process group at the end. With bubblewrap's own
-    `--new-session` the first inner process would leave that group shortly before it sets its parent-death signal; a
-    kill in between would leave it running.
+    path: Path
+    is_new: bool = False
+    """Version 0.8: it can limit in-memory file systems and prevent nested sandboxes."""
+    limits_files: bool = False
+    """Unprivileged mounts outside of bubblewrap work, so that the number of temporary files can be limited."""
 
-    The environment is inherited instead of passed as arguments, which every user of the machine can read.
-    """
-    shown = [(path, False) for path in command.readable]
-    if command.folder is not None:
-        shown.append((command.folder, True))
-    resolved = program.resolve()
-    if not _is_within(resolved, [*_SYSTEM, *(path for path, _ in shown)]):
-        program = resolved
-        shown.append((program, False))
-    arguments = _arguments(command, sorted(shown, key=_depth), limits, is_new)
-    inside = by_prlimit([str(program), *command.argv[1:]], limits)
-    return [str(bubblewrap), *arguments, "--", *inside]
+    def arguments(self, command: Command, program: Path, limits: Limits, *, has_filter: bool) -> list[str]:
+        """Argument list that runs `program` with the arguments of `command` in a new sandbox. `has_filter`: a system
+        call filter is open as descriptor 9.
 
+        The caller must start it in a new session and kill its process group at the end. With bubblewrap's own
+        `--new-session` the first inner process would leave that group shortly before it sets its parent-death signal; a
+        kill in between would leave it running.
 
-def _arguments(command: Command, shown: Sequence[tuple[Path, bool]], limits: Limits, is_new: bool) -> Iterator[str]:
-    yield from ("--unshare-all", "--die-with-parent", "--cap-drop", "ALL")
-    if command.network:
-        yield "--share-net"
-    if is_new:
-        yield from _NO_SANDBOX_WITHIN
-    size = ("--size", str(limits.file_bytes)) if is_new else ()
-    yield from _system(command.network)
-    # Root owns /proc/sys even without capabilities, so all of /proc is read-only.
-    yield from ("--proc", "/proc", "--remount-ro", "/proc")
-    yield from ("--dev", "/dev", *size, "--tmpfs", _SHARED_MEMORY, "--remount-ro", "/dev")
-    yield from (*size, "--tmpfs", _TMP)
-    for path, is_writable in shown:  # outer folders first, or they would hide the inner mounts
-        yield from ("--bind" if is_writable else "--ro-bind", str(path), str(path))
-    # Last, because the mount points above must be created first.
-    yield from ("--remount-ro", "/")
-    yield from ("--chdir", str(command.folder or _TMP))
+        The limits are set before bubblewrap starts, so they apply to its own first process too. Only the number of
+        processes is set inside, where it counts only the sandbox.
+
+        The environment is inherited instead of passed as arguments, which every user of the machine can read.
+        """
+        shown = [(path, False) for path in command.readable]
+        if command.folder is not None:
+            shown.append((command.folder, True))
+        resolved = program.resolve()
+        if not _is_within(resolved, [*_SYSTEM, *(path for path, _ in shown)]):
+            program = resolved
+            shown.append((program, False))
+        has_mount = self.limits_files and not any(_is_within(path, [_MOUNTED]) for path, _ in shown)
+        options = [*self._options(command, sorted(shown, key=_depth), limits, has_mount=has_mount)]
+        if has_filter:
+            options += ["--seccomp", _FILTER_DESCRIPTOR]
+        inside = by_prlimit([str(program), *command.argv[1:]], {"NPROC": limits.processes})
+        argv = by_prlimit([str(self.path), *options, "--", *inside], _values(limits))
+        if not has_mount:
+            return argv
+        values = (str(limits.file_bytes), str(_MOST_FILES), str(_MOUNTED))
+        return [*_WITH_OWN_MOUNTS, "/bin/sh", "-c", _MOUNT, "sh", *values, *argv]
+
+    def _options(
+        self, command: Command, shown: Sequence[tuple[Path, bool]], limits: Limits, *, has_mount: bool
+    ) -> Iterator[str]:
+        yield from ("--unshare-all", "--die-with-parent", "--cap-drop", "ALL")
+        if command.network:
+            yield "--share-net"
+        if self.is_new:
+            yield from _NO_SANDBOX_WITHIN
+        if has_mount:
+            yield from ("--uid", str(os.getuid()), "--gid", str(os.getgid()))
+        size = ("--size", str(limits.file_bytes)) if self.is_new else ()
+        yield from _system(command.network)
+        # Root owns /proc/sys even without capabilities, so all of /proc is read-only.
+        yield from ("--proc", "/proc", "--remount-ro", "/proc")
+        yield from ("--dev", "/dev")
+        for name, place in (("shm", _SHARED_MEMORY), ("tmp", _TMP)):
+            yield from ("--bind", str(_MOUNTED / name), place) if has_mount else (*size, "--tmpfs", place)
+        yield from ("--remount-ro", "/dev")
+        for path, is_writable in shown:  # outer folders first, or they would hide the inner mounts
+            yield from ("--bind" if is_writable else "--ro-bind", str(path), str(path))
+        # Last, because the mount points above must be created first.
+        yield from ("--remount-ro", "/")
+        yield from ("--chdir", str(command.folder or _TMP))
 
 
 def _system(network: bool) -> Iterator[str]:
@@ -178,26 +228,22 @@ class Prepared:
     env: Mapping[str, str]
     folder: Path
     isolated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Bubblewrap:
-    """Result of the probe. `path` is None if bubblewrap is unavailable; `problem` gives the reason."""
-
-    path: Path | None
-    is_new: bool = False
-    problem: str = ""
+    end: Callable[[], None]
+    """To be called after the process group was killed: ends what left the group, and removes the cgroup."""
 
 
 class Sandbox:
-    """Runs processes in bubblewrap if it is available. At most `at_once` of the settings run concurrently; timeouts
+    """Runs processes in bubblewrap. If it is unavailable, processes that require isolation are refused, and others run
+    without a sandbox. At most `at_once` of the settings run concurrently, not counting those from `prepare`; timeouts
     start after the wait for a place."""
 
     def __init__(self, clock: Clock, settings: SandboxSettings | None = None) -> None:
         self._clock = clock
         self._deadlines = Deadlines(clock)
         self._settings = settings or SandboxSettings()
-        self._found: _Bubblewrap | None = None
+        self._found: Bubblewrap | str | None = None
+        self._cgroups: Cgroups | str | None = None
+        self._filters: dict[bool, int] = {}
         self._probing = asyncio.Lock()
         self._places = AdjustableSemaphore(self._settings.at_once)
         self._has_warned = False
@@ -227,7 +273,10 @@ class Sandbox:
             limits = _capped(limits, settings)
             with tempfile.TemporaryDirectory(prefix="rollcall-", ignore_cleanup_errors=True) as own:
                 prepared = await self._prepare(command, limits, isolation, Path(own), settings)
-                return await self._run(prepared, command, limits, on_output)
+                try:
+                    return await self._run(prepared, command, limits, on_output)
+                finally:
+                    prepared.end()
 
     async def prepare(
         self,
@@ -236,9 +285,9 @@ class Sandbox:
         isolation: Isolation = Isolation.PREFERRED,
     ) -> Prepared:
         """Prepare `command` for a caller that starts, talks to and ends the process itself. The caller enforces the
-        limits of time and output, starts it in a new session with no open files but its streams, and kills its process
-        group at the end, which in a sandbox ends all children. Without isolation and folder it runs in the system's
-        temporary folder. Raises NotIsolated and CannotStart."""
+        limits of time and output, starts it in a new session with no open files but its streams, at the end kills its
+        process group, which in a sandbox ends all children, and calls `end` of the result. Without isolation and
+        folder it runs in the system's temporary folder. Raises NotIsolated and CannotStart."""
         own_folder, settings = Path(tempfile.gettempdir()), self._settings
         return await self._prepare(command, _capped(limits, settings), isolation, own_folder, settings)
 
@@ -249,7 +298,27 @@ class Sandbox:
     async def _problem(self, settings: SandboxSettings) -> str:
         if settings.isolation == "off":
             return "the settings say `sandbox.isolation: off`"
-        return (await self._probed()).problem
+        found = await self._probed()
+        return found if isinstance(found, str) else ""
+
+    async def unbounded(self) -> Sequence[str]:
+        """Limits that isolated processes can exceed here, for operators: what is unlimited, and why."""
+        found = await self._probed()
+        if isinstance(found, str):
+            return ()
+        gaps: list[str] = []
+        cgroups = self._delegated()
+        if isinstance(cgroups, str):
+            gaps.append(f"memory of a run as a whole and of its sockets (each process has a limit), because {cgroups}")
+            if os.getuid() == 0:
+                gaps.append("the number of processes, because the daemon runs as root without a cgroup")
+        if self._filter(network=False) is None:
+            gaps.append(f"system calls, because their numbers on {platform.machine()} are unknown")
+        if not found.limits_files:
+            gaps.append("the number of files in /tmp, because `unshare --user --mount` does not work")
+        if not found.is_new:
+            gaps.append("the size of /tmp and nested sandboxes, because bubblewrap is older than 0.8")
+        return gaps
 
     async def _prepare(
         self, command: Command, limits: Limits, isolation: Isolation, own_folder: Path, settings: SandboxSettings
@@ -257,12 +326,62 @@ class Sandbox:
         _check(command)
         path = program(command.argv[0])
         found = await self._bubblewrap(isolation, settings)
-        if found.path is not None:
-            argv = bubblewrap_arguments(found.path, command, path, limits, is_new=found.is_new)
-            return Prepared(tuple(argv), _environment(command, _TMP), Path("/"), isolated=True)
+        if found is not None:
+            return self._isolated(found, command, path, limits)
         folder = command.folder or own_folder
         argv = by_python([str(path), *command.argv[1:]], limits)
-        return Prepared(tuple(argv), _environment(command, str(own_folder)), folder, isolated=False)
+        return self._started(argv, _environment(command, str(own_folder)), folder, limits, filter_path="")
+
+    def _isolated(self, found: Bubblewrap, command: Command, path: Path, limits: Limits) -> Prepared:
+        descriptor = self._filter(network=command.network)
+        argv = found.arguments(command, path, limits, has_filter=descriptor is not None)
+        # A path instead of an inherited descriptor: each run needs its own file position.
+        filter_path = "" if descriptor is None else f"/proc/{os.getpid()}/fd/{descriptor}"
+        return self._started(argv, _environment(command, _TMP), Path("/"), limits, filter_path, isolated=True)
+
+    def _started(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        folder: Path,
+        limits: Limits,
+        filter_path: str,
+        *,
+        isolated: bool = False,
+    ) -> Prepared:
+        group, end = "", _nothing
+        cgroups = self._delegated()
+        if not isinstance(cgroups, str):
+            try:
+                created = cgroups.create(limits)
+            except OSError as error:
+                _log.warning("cgroup_not_created", problem=str(error))
+            else:
+                group, end = str(created.folder), partial(cgroups.end, created)
+        if group or filter_path:
+            argv = ["/bin/sh", "-c", _JOIN, "sh", group, filter_path, *argv]
+        return Prepared(tuple(argv), env, folder, isolated, end)
+
+    def _delegated(self) -> Cgroups | str:
+        """Parent of the runs' cgroups, or why there is none."""
+        if self._cgroups is None:
+            try:
+                self._cgroups = delegated_cgroups()
+            except NoCgroups as error:
+                self._cgroups = str(error)
+        return self._cgroups
+
+    def _filter(self, *, network: bool) -> int | None:
+        """Descriptor of an in-memory file with the system call filter. None: unknown machine."""
+        program = seccomp_filter(network=network)
+        if program is None:
+            return None
+        if network not in self._filters:
+            descriptor = os.memfd_create("rollcall-seccomp")
+            os.write(descriptor, program)
+            self._filters[network] = descriptor
+            weakref.finalize(self, os.close, descriptor)
+        return self._filters[network]
 
     async def _run(self, prepared: Prepared, command: Command, limits: Limits, on_output: OnOutput | None) -> Finished:
         running = Running(
@@ -296,45 +415,54 @@ class Sandbox:
             isolated=prepared.isolated,
         )
 
-    async def _bubblewrap(self, isolation: Isolation, settings: SandboxSettings) -> _Bubblewrap:
-        """Bubblewrap for the process; its path is None to run without isolation. Raises NotIsolated."""
+    async def _bubblewrap(self, isolation: Isolation, settings: SandboxSettings) -> Bubblewrap | None:
+        """Bubblewrap for the process; None to run without isolation. Raises NotIsolated."""
         required = Isolation.REQUIRED in (isolation, Isolation(settings.isolation))
         if isolation is Isolation.OFF and not required:
-            return _Bubblewrap(None)
+            return None
         problem = await self._problem(settings)
         if not problem:
-            return await self._probed()
+            found = await self._probed()
+            return None if isinstance(found, str) else found
         if required:
             raise NotIsolated(problem)
         if not self._has_warned:
             self._has_warned = True
             _log.warning("processes_not_isolated", problem=problem)
-        return _Bubblewrap(None)
+        return None
 
-    async def _probed(self) -> _Bubblewrap:
+    async def _probed(self) -> Bubblewrap | str:
         async with self._probing:
             if self._found is None:
                 self._found = await self._probe()
             return self._found
 
-    async def _probe(self) -> _Bubblewrap:
-        """Test bubblewrap by running it: it may be installed but forbidden."""
-        found = shutil.which("bwrap", path=PATH)
-        if found is None:
-            return _Bubblewrap(None, problem=f"there is no bwrap in {PATH}: install the package bubblewrap")
+    async def _probe(self) -> Bubblewrap | str:
+        """Test bubblewrap by running it: it may be installed but forbidden. Returns the best usable options, or why
+        there are none, for operators."""
+        path = shutil.which("bwrap", path=PATH)
+        if path is None:
+            return f"there is no bwrap in {PATH}: install the package bubblewrap"
         problem = ""
-        for is_new in (True, False):
-            argv = bubblewrap_arguments(Path(found), _PROBE, program("true"), Limits(), is_new=is_new)
-            prepared = Prepared(tuple(argv), _environment(_PROBE, _TMP), Path("/"), isolated=True)
+        for is_new, limits_files in ((True, True), (True, False), (False, False)):
+            found = Bubblewrap(Path(path), is_new, limits_files)
+            prepared = self._isolated(found, _PROBE, program("true"), Limits())
             try:
                 ended = await self._run(prepared, _PROBE, replace(Limits(), timeout_seconds=_PROBE_SECONDS), None)
             except CannotStart as error:
-                return _Bubblewrap(None, problem=str(error))
+                return str(error)
+            finally:
+                prepared.end()
             if ended.exit_code == 0:
-                return _Bubblewrap(Path(found), is_new)
+                return found
             message = ended.stderr.decode("utf-8", "replace").strip() or f"it ended with {ended.exit_code}"
-            problem = problem or f"bubblewrap cannot be used here: {message}"
-        return _Bubblewrap(None, problem=problem)
+            if not limits_files:
+                problem = problem or f"bubblewrap cannot be used here: {message}"
+        return problem
+
+
+def _nothing() -> None:
+    """End of a run without a cgroup."""
 
 
 def _capped(limits: Limits, most: SandboxSettings) -> Limits:

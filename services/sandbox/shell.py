@@ -41,7 +41,8 @@ class NotAllowed(Exception):
 
 
 def allowed(words: Sequence[str], programs: Mapping[str, ProgramSettings]) -> tuple[str, ...]:
-    """Argument list for `words`, starting with the program's path. Raises NotAllowed."""
+    """Argument list for `words`, starting with the program's configured path. Raises NotAllowed if the program, a
+    subcommand, an option or an operand is not permitted by `programs`."""
     name = words[0]
     settings = programs.get(name) or next((one for one in programs.values() if one.path == name), None)
     if settings is None:
@@ -57,7 +58,8 @@ def allowed(words: Sequence[str], programs: Mapping[str, ProgramSettings]) -> tu
 
 
 def _check_file(name: str, settings: ProgramSettings) -> None:
-    """Check the program file. Links are resolved first, so a link to a shell counts as a shell."""
+    """Raises NotAllowed if the program file is missing, or runs other programs without permission to. Links are
+    resolved first, so a link to a shell counts as a shell."""
     path = Path(settings.path)
     if not path.is_file():
         raise NotAllowed(PolicyProblem.ABSENT, program=name)
@@ -74,7 +76,7 @@ class _Reader:
         self._operands = 0
 
     def read(self, arguments: Sequence[str]) -> None:
-        """Raises NotAllowed for the first argument that is not permitted."""
+        """Check all arguments. Raises NotAllowed for the first option, value or operand that is not permitted."""
         rest = iter(arguments)
         for argument in rest:
             if argument == "--":
@@ -118,7 +120,8 @@ class _Reader:
         self._check_path(operand)
 
     def _check_path(self, text: str) -> None:
-        """Any argument may be a path, so each must stay inside the folder."""
+        """Raises NotAllowed for an absolute path and for `..`, unless the program may access paths anywhere: any
+        argument may be a path."""
         if not self._settings.anywhere and (text.startswith("/") or ".." in text.split("/")):
             raise NotAllowed(PolicyProblem.OUTSIDE, path=text)
 
@@ -155,8 +158,9 @@ class _Piece:
 
 
 def words_of(line: str) -> tuple[str, ...]:
-    """Split `line` at spaces; a whole word may be in single or double quotes. Raises NoCommand for a character that a
-    shell would interpret at that place."""
+    """Split `line` at spaces; a whole word may be in single or double quotes. Raises NoCommand for a blank line, more
+    than 1,000 characters, invisible characters, unbalanced quotes, or a character that a shell would interpret at that
+    place."""
     if len(line) > MOST_CHARS:
         raise NoCommand(LineProblem.TOO_LONG, most=MOST_CHARS)
     if not is_visible(line):
@@ -207,7 +211,7 @@ _MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Result of a run."""
+    """Result of `Shell.run`."""
 
     program: str
     """As written in the command."""
@@ -229,8 +233,8 @@ class Shell:
         self._settings = settings
 
     async def run(self, chat: ChatRef, line: str, threads: Threads) -> Ran:
-        """Run the command `line` in the workspace of `chat`. Raises NoCommand, NotAllowed, NotIsolated and CannotStart,
-        all before anything runs."""
+        """Run the command `line` in the workspace of `chat`. Always isolated. Raises NoCommand, NotAllowed,
+        WorkspaceError, NotIsolated and CannotStart, all before anything runs."""
         settings = self._settings
         words = words_of(line)
         argv = await threads.run(allowed, words, settings.programs)

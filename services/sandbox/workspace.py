@@ -60,7 +60,8 @@ class WorkspaceError(Exception):
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """Validated components of a path or pattern, without `.`. Raises WorkspaceError."""
+    """Validated components of a path or pattern, without `.`. Raises WorkspaceError if it is blank, absolute, too deep
+    (12), or has a hidden, `..`, too long or unprintable component."""
     parts = _parts(path)
     if not parts:
         raise WorkspaceError(Problem.BLANK)
@@ -68,7 +69,8 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def folder_parts_of(path: str) -> tuple[str, ...]:
-    """Components of a folder's path; empty and `.` mean the workspace itself. Raises WorkspaceError."""
+    """Components of a folder's path; empty and `.` mean the workspace itself. Raises WorkspaceError as `parts_of`
+    does."""
     return _parts(path) if path.strip() else ()
 
 
@@ -104,7 +106,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def _problem(name: str) -> Problem | None:
-    """Problem of a single path component."""
+    """Why a single path component is not permitted; None if it is."""
     if not is_visible(name):
         return Problem.UNSEEN
     if not name.strip():
@@ -134,7 +136,8 @@ _TO_OWNER_FILE = 0o600
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Directory entry; links are not followed."""
+    """Directory entry with its path components; links are not followed. Neither folder nor file: a link, device or
+    pipe."""
 
     parts: tuple[str, ...]
     is_folder: bool
@@ -144,7 +147,8 @@ class Found:
 
 @contextmanager
 def opened(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """Open the folder at `parts` below the folder `root`. `make` creates missing folders. Raises WorkspaceError."""
+    """Context manager that yields a descriptor of the folder at `parts` below the descriptor `root`, without following
+    links. `make` creates missing folders. Raises WorkspaceError if a component is missing or not a folder."""
     folder = os.dup(root)
     try:
         for part in parts:
@@ -160,7 +164,8 @@ def opened(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[i
 
 
 def read(folder: int, name: str, most_bytes: int) -> bytes:
-    """Read a regular file. Raises WorkspaceError for any other entry and for a longer file."""
+    """Read a regular file. Raises WorkspaceError if it is missing, any other entry, hard-linked, or longer than
+    `most_bytes`."""
     try:
         descriptor = os.open(name, _FILE, dir_fd=folder)
     except FileNotFoundError:
@@ -191,7 +196,8 @@ def _check_plain(found: os.stat_result) -> None:
 
 def write(folder: int, name: str, content: bytes, temporary_name: str) -> None:
     """Atomically replace `name` by a file with `content`, first written under the free name `temporary_name`. The old
-    file itself is not modified. Raises WorkspaceError if the existing entry is not a regular file."""
+    file itself is not modified. Raises WorkspaceError if the existing entry is not a regular file or the folder is
+    gone."""
     before = found_at(folder, name)
     if before is not None and before.is_folder:
         raise WorkspaceError(Problem.IS_FOLDER)
@@ -219,7 +225,7 @@ def _replace(folder: int, name: str, content: bytes, temporary_name: str) -> Non
 
 
 def remove(folder: int, name: str) -> None:
-    """Remove a regular file. Raises WorkspaceError for any other entry."""
+    """Remove a regular file. Raises WorkspaceError if it is missing or any other entry."""
     found = found_at(folder, name)
     if found is None:
         raise WorkspaceError(Problem.NOT_FOUND)
@@ -294,7 +300,7 @@ _KILOBYTE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """File or folder."""
+    """File or folder in a listing."""
 
     path: str
     """Relative to the workspace."""
@@ -305,7 +311,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Listed entries."""
+    """Listed entries, at most 200, with counts of the others."""
 
     entries: tuple[Entry, ...]
     more: int
@@ -315,7 +321,7 @@ class Listing:
 
 
 class Workspaces:
-    """Workspaces of all chats below one folder."""
+    """Workspaces of all chats, one folder each below `root`."""
 
     def __init__(self, root: Path, settings: FilesSettings | None = None) -> None:
         self._root = root
@@ -344,19 +350,19 @@ class Workspace:
         self._most_bytes = settings.file_kilobytes * _KILOBYTE
 
     def made(self) -> Path:
-        """Path of the folder, created if it is missing; for processes that run in it."""
+        """Absolute path of the chat's folder, created if it is missing; for processes that run in it."""
         with self._opened(make=True):
             return self._root / self._name
 
     def read(self, path: str) -> bytes:
-        """Content of the file."""
+        """Content of the file. Raises WorkspaceError if it is missing, not a regular file, or above the size limit."""
         *above, name = parts_of(path)
         with self._opened() as root, opened(root, above) as folder:
             return read(folder, name, self._most_bytes)
 
     def write(self, path: str, content: bytes, *, append: bool = False) -> int:
         """Write the file atomically, creating parent folders; returns its new size in bytes. `append` adds to the
-        existing content."""
+        existing content. Raises WorkspaceError above the limits on file size, number of files and total size."""
         parts = parts_of(path)
         *above, name = parts
         with self._lock, self._opened(make=True) as root:
@@ -368,13 +374,14 @@ class Workspace:
         return len(content)
 
     def remove(self, path: str) -> None:
-        """Remove the file."""
+        """Remove the file. Raises WorkspaceError if it is missing or not a regular file."""
         *above, name = parts_of(path)
         with self._lock, self._opened() as root, opened(root, above) as folder:
             remove(folder, name)
 
     def list(self, path: str = "") -> Listing:
-        """Entries of the folder `path`, sorted by name."""
+        """Entries of the folder `path`, sorted by name, without those of subfolders. Empty if the workspace does not
+        exist yet."""
         parts = folder_parts_of(path)
         try:
             with self._opened() as root, opened(root, parts) as folder:
@@ -385,7 +392,8 @@ class Workspace:
             raise
 
     def glob(self, pattern: str) -> Listing:
-        """Files whose paths match `pattern`: `*` and `?` within a name, `**` for any number of folders."""
+        """Files whose paths match `pattern`: `*` and `?` within a name, `**` for any number of folders. Empty if the
+        workspace does not exist yet."""
         wanted = parts_of(pattern)
         try:
             with self._opened() as root:
@@ -403,7 +411,8 @@ class Workspace:
 
     @contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int]:
-        """Open the chat's folder."""
+        """Context manager that yields a descriptor of the chat's folder; `make` creates it. Raises WorkspaceError (not
+        found) if it is missing."""
         if make:
             self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:

@@ -40,7 +40,7 @@ class StoredTool:
 
 
 class BasicTools:
-    """Store access for BASIC tools."""
+    """Store access for compiled BASIC tools, and notification of their watchers."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -52,7 +52,8 @@ class BasicTools:
         return [StoredTool(**row) for row in await self._store.read(basic_tools.everything())]
 
     async def script_of(self, bot: str, tool: str, content_hash: str) -> str | None:
-        """The source text of the tool; None if a different version is stored. Raises StoreError."""
+        """The source text of the tool; None if there is no such tool or a different version is stored. Raises
+        StoreError."""
         rows = await self._store.read(basic_tools.script_of(bot, tool))
         return next((row["script"] for row in rows if row["content_hash"] == content_hash), None)
 
@@ -71,7 +72,8 @@ class BasicTools:
         findings: str,
         is_active: bool = True,
     ) -> Write:
-        """Write that stores a tool compiled now."""
+        """Write, to be committed by the caller, that stores a tool compiled now, replacing its earlier version unless
+        another file defines that tool."""
         return basic_tools.keep(
             bot=bot,
             tool_name=tool,
@@ -88,7 +90,7 @@ class BasicTools:
         )
 
     def deactivate(self, tool: StoredTool) -> Write:
-        """Write that deactivates the tool; its row stays."""
+        """Write, to be committed by the caller, that deactivates the tool; its row stays."""
         return basic_tools.deactivate(tool.bot, tool.tool_name, tool.source)
 
     async def commit(self, writes: Sequence[Write]) -> None:
@@ -101,13 +103,13 @@ class BasicTools:
         return {(row["source"], row["path"]) for row in await self._store.read(basic_tools.outdated())}
 
     async def reload_if_changed(self) -> None:
-        """Notify the watchers that another process has changed rows."""
+        """Set the events of all watchers, because another process has changed rows."""
         for event in self._watchers:
             event.set()
 
     @contextmanager
     def watched(self, event: asyncio.Event) -> Iterator[None]:
-        """Context that sets `event` whenever a recompilation is requested; the watcher clears it."""
+        """Context manager that sets `event` whenever a recompilation is requested; the watcher clears it."""
         self._watchers.add(event)
         try:
             yield

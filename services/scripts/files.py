@@ -37,7 +37,7 @@ class ScriptFileTooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ScriptFolder:
-    """A folder of scripts in the settings."""
+    """A folder of scripts named in the settings."""
 
     root: Path
     bot: str
@@ -54,7 +54,7 @@ class LocalScriptFiles:
         self._missed: set[tuple[str, str, str]] = set()
 
     def use(self, folders: Sequence[ScriptFolder]) -> None:
-        """Replace the folders."""
+        """Replace the folders, and log missing files again."""
         self._folders = tuple(folders)
         self._missed.clear()
 
@@ -105,7 +105,8 @@ def _is_plain(name: str) -> bool:
 
 
 def _belongs(folder: str, bot: str, place: ScriptFolder) -> bool:
-    """Whether a script in `folder` of `place` can belong to this bot."""
+    """Whether a script in `folder` of `place` can belong to this bot: by the name of its `.gbai` package, else by the
+    owner of `place`."""
     package = folder.partition("/")[0]
     if any(part in ("", ".", "..") for part in folder.removesuffix("/").split("/")) and folder:
         return False
@@ -131,7 +132,7 @@ _LOOKED_AT = 20
 
 
 class CsvProblem(StrEnum):
-    """Reason why a file cannot be read."""
+    """Reason why a file cannot be read as rows."""
 
     TOO_LARGE = "too_large"
     TOO_MANY_ROWS = "too_many_rows"
@@ -140,7 +141,7 @@ class CsvProblem(StrEnum):
 
 
 class CsvError(ValueError):
-    """The file cannot be read as rows."""
+    """The file cannot be read as rows, for the reason `problem`."""
 
     def __init__(self, problem: CsvProblem, line: int = 0) -> None:
         super().__init__(f"{problem} in line {line}")
@@ -152,7 +153,8 @@ class CsvError(ValueError):
 def csv_rows(content: bytes) -> list[JsonObject]:
     """The rows as dicts of texts, in order; missing cells are NULL. Separators are commas, semicolons, tabs or bars;
     the encoding is UTF-8 or UTF-16, else Windows-1252. Columns without a name are called `column3`, repeated names
-    `name_2`. Raises CsvError."""
+    `name_2`. The first line has the names; blank lines are skipped. Raises CsvError, also above 1 MB, 50,000 rows or
+    500 columns."""
     if len(content) > MOST_BYTES:
         raise CsvError(CsvProblem.TOO_LARGE)
     text = _decoded(content)

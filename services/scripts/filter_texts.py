@@ -54,7 +54,7 @@ class Marks:
         return _MARK.sub(lambda mark: self.texts[ord(mark[0]) - _FIRST], text) if self.values else text
 
     def alone(self, text: str) -> bool:
-        """Whether `text` is a single placeholder."""
+        """Whether `text` is a single placeholder and nothing else."""
         return len(text) == 1 and _FIRST <= ord(text) <= _LAST
 
     def value(self, mark: str) -> JsonValue:
@@ -64,7 +64,7 @@ class Marks:
 
     def values_in_list(self, mark: str) -> Sequence[JsonValue]:
         """The items of a value that is the only operand of an IN: of a list, or of a text separated by commas, with or
-        without quotes."""
+        without quotes; else the value itself."""
         value = self.value(mark)
         if isinstance(value, list):
             return value
@@ -81,14 +81,15 @@ class Marks:
         return filled
 
     def count(self, mark: str, position: int) -> int:
-        """The value of a LIMIT. Raises FilterError."""
+        """The value of a LIMIT. Raises FilterError unless it is a whole number from 0."""
         number = as_number(self.values[ord(mark) - _FIRST])
         if number is None or number < 0 or number != int(number):
             raise FilterError(Problem.NO_LIMIT, position)
         return int(number)
 
     def descends(self, mark: str, position: int) -> bool:
-        """Whether the value after a field of ORDER BY is DESC (not ASC or empty). Raises FilterError."""
+        """Whether the value after a field of ORDER BY is DESC (not ASC or empty). Raises FilterError for other
+        values."""
         said = self.filled(mark).strip().lower()
         if said not in _ORDERS:
             raise FilterError(Problem.VALUE_HERE, position, said[:40])
@@ -100,7 +101,7 @@ NO_MARKS = Marks()
 
 def marked(parts: Sequence[JsonValue]) -> tuple[str, Marks]:
     """The text with placeholders, and the values. In `parts` a text belongs to the filter; a list has a value, followed
-    by its text form if that differs."""
+    by its text form if that differs. Raises FilterError for too many values."""
     text, values, texts = "", list[JsonValue](), list[str]()
     for part in parts:
         if isinstance(part, list) and part:
@@ -142,7 +143,8 @@ _WORDS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
 
 
 def filter_of(text: str) -> Filter:
-    """Parse a filter; an empty text selects everything. Raises FilterError with the position."""
+    """Parse a filter; an empty text selects everything. Raises FilterError with the position, also above 10,000
+    characters."""
     return _filter_of(text, NO_MARKS)
 
 
@@ -163,7 +165,7 @@ def _filter_of(text: str, marks: Marks) -> Filter:
 
 
 def read_operand(text: str) -> Operand:
-    """Parse a field or a function of fields. Raises FilterError."""
+    """Parse a field or a function of fields. Raises FilterError for anything else."""
     if len(text) > LONGEST:
         raise FilterError(Problem.TOO_LONG)
     reader = _Reader(text.rstrip())
@@ -173,7 +175,7 @@ def read_operand(text: str) -> Operand:
 
 
 class _Reader:
-    """Recursive descent parser; everything before `_at` is parsed."""
+    """Recursive descent parser of one filter text; everything before `_at` is parsed. Its methods raise FilterError."""
 
     def __init__(self, text: str, marks: Marks = NO_MARKS) -> None:
         self._text = text
@@ -300,7 +302,7 @@ class _Reader:
         return tuple(values)
 
     def operand(self, deep: int) -> Operand:
-        """Parse a field or a function. Constants are allowed only on the right side."""
+        """Parse a field or a function. Constants are allowed only on the right side. Raises FilterError."""
         call = self._call()
         if call is not None:
             return self._applied(call, deep)
@@ -357,7 +359,8 @@ class _Reader:
         return Constant(self._plain(in_list=in_list))
 
     def _quoted(self, quote: str, *, in_list: bool) -> str:
-        """Parse a quoted text; a doubled quote is part of it."""
+        """Parse a quoted text and return it with its values; a doubled quote is part of it. Raises FilterError for a
+        missing quote or AND."""
         start = at = self._at + 1
         parts: list[str] = []
         while True:
@@ -385,7 +388,8 @@ class _Reader:
         return _CONTINUATION.match(self._text, after) is not None
 
     def _plain(self, *, in_list: bool) -> JsonValue:
-        """Parse a value without quotes. It may contain brackets; a following condition needs an AND."""
+        """Parse a value without quotes. It may contain brackets; a following condition needs an AND. Raises FilterError
+        without it."""
         start, end, open_brackets = self._at, len(self._text), 0
         space_before = start > 0 and self._text[start - 1].isspace()
         for stop in _STOPS.finditer(self._text, start - space_before):
@@ -422,7 +426,7 @@ class _Reader:
         self._brackets -= 1
 
     def _word(self, word: str) -> bool:
-        """Skip this word if it is next."""
+        """Skip this word (in upper case) if it is next, ignoring case; returns whether it was."""
         end = self._at + len(word)
         if self._text[self._at : end].upper() != word or _is_of_a_word(self._text[end : end + 1]):
             return False
@@ -473,7 +477,7 @@ def _is_of_a_word(character: str) -> bool:
 
 
 def _plain_value(text: str) -> JsonValue:
-    """A word, number or text; `007` and `+47` stay texts."""
+    """Value of a text without quotes: TRUE, FALSE, NULL, a number or the text; `007` and `+47` stay texts."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     return as_number(text) if PLAIN_NUMBER.fullmatch(text) else text
@@ -484,7 +488,7 @@ _BOTH_ENDS = 2
 
 def condition_of(tree: JsonValue) -> Condition:
     """Parse `["and", c, …]`, `["or", c, …]`, `["not", c]` or `[field, operator, value]`. The value of IN is a list,
-    that of BETWEEN a list of two; IS NULL has none. Raises FilterError."""
+    that of BETWEEN a list of two; IS NULL has none. Raises FilterError for another shape or above 100 comparisons."""
     condition = _condition(tree, 0)
     if count_of(condition) > MOST_COMPARISONS:
         raise FilterError(Problem.TOO_MANY)

@@ -24,7 +24,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant value."""
+    """A constant value as an operand."""
 
     value: JsonValue
 
@@ -42,7 +42,7 @@ Operand = Field | Constant | Applied
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`in` has any number of operands on its right side, `between` two, the others one."""
+    """Comparison of operands. `in` has any number of operands on its right side, `between` two, the others one."""
 
     left: Operand
     operator: Operator
@@ -69,7 +69,7 @@ Condition = Comparison | AllOf | AnyOf | Not
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A sort criterion."""
+    """One sort criterion: an operand and its direction."""
 
     by: Operand
     descending: bool = False
@@ -108,7 +108,7 @@ class Problem(StrEnum):
 
 
 class FilterError(ValueError):
-    """An invalid filter."""
+    """An invalid filter: its problem and where in the text."""
 
     def __init__(self, problem: Problem, position: int = 0, found: str = "") -> None:
         super().__init__(f"{problem} at {position}: {found}")
@@ -142,7 +142,8 @@ def operator_of(spelling: str) -> Operator | None:
 
 
 def applied(function: str, arguments: Sequence[Operand], position: int = 0) -> Applied:
-    """A function call. Raises FilterError for an unknown function or a wrong number of arguments."""
+    """The Applied for a call of `function`, ignoring case. Raises FilterError for an unknown function or a wrong number
+    of arguments."""
     name = function.upper()
     if name not in FUNCTIONS:
         raise FilterError(Problem.UNKNOWN_FUNCTION, position, function[:40])
@@ -153,14 +154,14 @@ def applied(function: str, arguments: Sequence[Operand], position: int = 0) -> A
 
 
 def joined(connective: Literal["and", "or"], conditions: Sequence[Condition]) -> Condition:
-    """Combine the conditions; a single one is returned as it is."""
+    """Combine the conditions, at least one, by `connective`; a single one is returned as it is."""
     if len(conditions) == 1:
         return conditions[0]
     return AllOf(tuple(conditions)) if connective == "and" else AnyOf(tuple(conditions))
 
 
 def count_of(condition: Condition) -> int:
-    """Number of comparisons in it."""
+    """Number of comparisons in a condition, nested ones included."""
     if isinstance(condition, Comparison):
         return 1
     if isinstance(condition, Not):
@@ -169,7 +170,7 @@ def count_of(condition: Condition) -> int:
 
 
 def is_null(left: Operand, *, negated: bool) -> Condition:
-    """`left IS [NOT] NULL`."""
+    """Condition `left IS NULL`, or `IS NOT NULL` if `negated`; true also for the empty text."""
     comparison = Comparison(left, "=", (Constant(None),))
     return Not(comparison) if negated else comparison
 
@@ -184,7 +185,8 @@ _WANTED = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0)}
 
 def test_of(condition: Condition | None, now: datetime) -> Test:
     """Compile a condition to a predicate on rows; None accepts every row. `now`: aware, in the chat's zone. A missing
-    field is NULL. For NULL all comparisons except `=` and `<>` are false."""
+    field is NULL. For NULL all comparisons except `=` and `<>` are false. Raises FilterError for a LIKE pattern that is
+    too long."""
     if condition is None:
         return lambda _: True
     match condition:
@@ -202,7 +204,7 @@ def test_of(condition: Condition | None, now: datetime) -> Test:
 
 
 def getter_of(operand: Operand, now: datetime) -> Getter:
-    """Compile an operand to a function that returns its value for a row."""
+    """Compile an operand to a function that returns its value for a row; NOW and TODAY are those of `now` (aware)."""
     match operand:
         case Constant(value):
             return lambda _: value
@@ -284,7 +286,7 @@ def _comparison(comparison: Comparison, now: datetime) -> Test:
 
 
 def _in(left: Getter, operands: Sequence[Operand], right: Sequence[Getter]) -> Test:
-    """Look-up in sets, so that the time does not depend on the number of values."""
+    """Predicate for IN by look-up in sets, so that the time does not depend on the number of values."""
     if not all(isinstance(one, Constant) for one in operands):
         return lambda row: any(same(left(row), get(row)) for get in right)
     values = [get(None) for get in right]
@@ -352,7 +354,7 @@ def _place_of(piece: str, text: str, start: int, end: int) -> int:
 
 
 def _piece(text: str) -> re.Pattern[str]:
-    """A piece without repetitions as a regular expression."""
+    """Regular expression for a piece of a LIKE pattern without `%` and `*`; `_` matches any character."""
     return re.compile("".join("." if one == "_" else re.escape(one) for one in text), re.DOTALL)
 
 
@@ -384,7 +386,8 @@ def _place_in(arguments: list[Any], _: tzinfo | None) -> JsonValue:
 
 
 def _days_between(arguments: list[Any], zone: tzinfo | None) -> JsonValue:
-    """Whole days from the second argument to the first, as in `DATEDIFF(NOW(), seen_at) >= 90`."""
+    """Whole days from the second argument to the first, as in `DATEDIFF(NOW(), seen_at) >= 90`; None unless both are
+    dates or times."""
     late, early = as_moment(arguments[0]), as_moment(arguments[1])
     if late is None or early is None:
         return None

@@ -20,7 +20,7 @@ LONGEST_NAME = 200
 
 
 class Owner(NamedTuple):
-    """Owner of a value."""
+    """Owner of stored values: bot and key of a chat or member."""
 
     bot: str
     """Empty for a member's values that all bots share."""
@@ -28,27 +28,27 @@ class Owner(NamedTuple):
 
 
 def bots_own(bot: str) -> Owner:
-    """Values of a bot in all its chats."""
+    """Owner of the values of a bot in all its chats."""
     return Owner(bot, "")
 
 
 def bots_in(bot: str, chat: ChatRef) -> Owner:
-    """Values of a bot in one chat."""
+    """Owner of the values of a bot itself in one chat; distinct from `of_chat`."""
     return Owner(bot, json.dumps(["bot", chat.key]))
 
 
 def of_chat(bot: str, chat: ChatRef) -> Owner:
-    """Values of a chat."""
+    """Owner of the values of a chat for one bot, shared by its members."""
     return Owner(bot, json.dumps(["chat", chat.key]))
 
 
 def of_member(member: MemberRef) -> Owner:
-    """Values of a member in all chats, shared by all bots."""
+    """Owner of the values of a member in all chats, shared by all bots."""
     return Owner("", json.dumps(["member", member.key]))
 
 
 def of_member_in(member: MemberRef, chat: ChatRef, *, private: bool = False) -> Owner:
-    """Values of a member in one chat, shared by all bots. `private`: not visible to others in the chat."""
+    """Owner of the values of a member in one chat, shared by all bots. `private`: not visible to others in the chat."""
     return Owner("", json.dumps(["member", member.key, chat.key, *(["private"] if private else [])]))
 
 
@@ -62,7 +62,7 @@ class BadName(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A stored value."""
+    """A stored value and whether others may have influenced it."""
 
     value: JsonValue
     from_outside: bool
@@ -77,7 +77,7 @@ class ScriptMemory:
         self._clock = clock
 
     async def get(self, owner: Owner, name: str) -> Remembered | None:
-        """The value of this name, or None. Raises BadName."""
+        """The value of this name; None if it is missing or expired. Raises BadName."""
         rows = await self._store.read(script_data.get(owner.bot, owner.key, _checked(name), self._clock.now_ms()))
         if not rows:
             return None
@@ -146,7 +146,7 @@ _FOREVER = frozenset({"", "forever", "permanent", "always", "永远", "永久"})
 
 
 class NoDuration(ValueError):
-    """The value is not a duration."""
+    """The value is not a duration such as a number of days or `2 weeks`."""
 
 
 def seconds_of(value: JsonValue) -> float | None:

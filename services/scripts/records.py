@@ -23,7 +23,7 @@ _LARGEST = 2**63
 
 
 class RecordProblem(StrEnum):
-    """Reason why an operation failed."""
+    """Reason why an operation on records failed."""
 
     NO_TOTAL = "no_total"
     NO_JOIN = "no_join"
@@ -37,7 +37,7 @@ class RecordProblem(StrEnum):
 
 
 class RecordError(ValueError):
-    """The operation is not possible with this list."""
+    """The operation is not possible with these records; `found` is the name or text at fault."""
 
     def __init__(
         self, problem: RecordProblem, found: str = "", *, columns: Sequence[str] = (), row: int = 0, value: str = ""
@@ -54,7 +54,7 @@ class RecordError(ValueError):
 
 
 class Total(StrEnum):
-    """Aggregate functions."""
+    """Aggregate functions of records."""
 
     SUM = "SUM"
     AVG = "AVG"
@@ -83,7 +83,8 @@ class _Column:
     """A field of some rows; parts of them can be aggregated, too. The number format is detected from all rows."""
 
     def __init__(self, rows: Sequence[JsonValue], how: Total, field: str) -> None:
-        """Raises RecordError."""
+        """Prepare the field for all `rows`. Raises RecordError for an unknown field, and for values that a sum or
+        average cannot use."""
         self._how = how
         self._is_all = how is Total.COUNT and field in _ALL_COLUMNS
         self._get = field_getter(field or "item")
@@ -100,7 +101,7 @@ class _Column:
                     raise RecordError(RecordProblem.NO_NUMBER, field or "item", row=row, value=_kind(value))
 
     def total(self, rows: Sequence[JsonValue]) -> JsonValue:
-        """The aggregate of some of the rows."""
+        """The aggregate of some of the rows passed to the constructor."""
         if self._is_all:
             return len(rows)
         return _total(self._how, [value for value in map(self._get, rows) if not is_empty(value)], self._mark)
@@ -120,7 +121,7 @@ def _total(how: Total, values: Sequence[JsonValue], mark: Mark | None) -> JsonVa
 
 def renamed(rows: Sequence[JsonValue], mapping: JsonValue) -> list[JsonValue]:
     """The rows with renamed fields: `old->new, c->d` renames these and keeps the others; if a field has no arrow
-    (`name, a->b`), only the listed fields are kept. Raises RecordError."""
+    (`name, a->b`), only the listed fields are kept. Raises RecordError for an incomplete pair."""
     pairs, is_whole = _mapping(mapping)
     getters = [(field_getter(old), old.casefold(), new) for old, new in pairs]
     new_names = {old.casefold(): new for old, new in pairs}
@@ -132,7 +133,7 @@ def renamed(rows: Sequence[JsonValue], mapping: JsonValue) -> list[JsonValue]:
 def joined(left: Sequence[JsonValue], right: Sequence[JsonValue], key: str, kind: str) -> list[JsonObject]:
     """Join the rows with equal values in the field `key` (`a=b`: fields a of `left` and b of `right`); for fields of
     both, the left value is used. `kind`: inner, left, right or full, which also keep the unmatched rows of that side,
-    or of both. Raises RecordError."""
+    or of both. Raises RecordError for another kind, or above 50,000 rows or 100,000 cells."""
     sides = {"inner": "", "": "", "left": "l", "right": "r", "full": "lr", "outer": "lr"}.get(kind.strip().lower())
     if sides is None:
         raise RecordError(RecordProblem.NO_JOIN, kind)
@@ -163,7 +164,8 @@ def grouped(
     rows: Sequence[JsonValue], fields: Sequence[str], totals: Mapping[str, tuple[Total, str]]
 ) -> list[JsonObject]:
     """One map for each combination of the fields' values, in order of appearance: the fields, `key` (the value, or the
-    texts of several), `items`, `count`, and the named `totals`. Raises RecordError."""
+    texts of several), `items`, `count`, and the named `totals`. Raises RecordError as `total_of` does, and for too
+    large results."""
     getters = [(name, field_getter(name)) for name in fields]
     wanted = {name: _Column(rows, how, field) for name, (how, field) in totals.items()}
     groups: dict[tuple[str, ...], list[JsonValue]] = {}
@@ -181,8 +183,9 @@ def grouped(
 
 def pivoted(rows: Sequence[JsonValue], down: str, across: str, field: str, how: Total) -> list[JsonObject]:
     """Pivot table: one map for each value of the field `down`, with a column for each value of `across` that has the
-    aggregate of `field`; if empty, 0 for a sum or count, else NULL. Without `across` the only column is `field`. Every
-    map also has the value as `row_header`. Raises RecordError."""
+    aggregate of `field`; without values it is 0 for a sum, average or count, else NULL. Without `across` the only
+    column is `field`. Every map also has the value as `row_header`. Raises RecordError as `grouped` does, and above 200
+    columns."""
     of_across = field_getter(across) if across else None
     columns = list(_columns(rows, across, of_across)) if of_across else [field]
     groups = grouped(rows, [down], {})
@@ -200,7 +203,7 @@ def pivoted(rows: Sequence[JsonValue], down: str, across: str, field: str, how: 
 
 def filled(template: JsonValue, data: JsonValue) -> JsonValue:
     """`template` with `{{field}}` in all its texts replaced by the fields of `data`; for a list once for each row.
-    Missing fields are empty. Raises RecordError before the result gets too large."""
+    Missing fields are empty. Raises RecordError before the result exceeds a million characters."""
     filling = _Filling()
     if isinstance(data, list):
         return [filling.fill(template, row) for row in data]
@@ -208,7 +211,8 @@ def filled(template: JsonValue, data: JsonValue) -> JsonValue:
 
 
 def named_totals(wanted: Mapping[str, JsonValue]) -> dict[str, tuple[Total, str]]:
-    """Parse `#{total: "SUM(amount)", n: "COUNT(*)"}`. Raises RecordError."""
+    """Parse totals such as `#{total: "SUM(amount)", n: "COUNT(*)"}` to function and field by name. Raises RecordError
+    for other texts."""
     totals: dict[str, tuple[Total, str]] = {}
     for name, text in wanted.items():
         word, opened, rest = as_text(text).partition("(")
@@ -220,7 +224,8 @@ def named_totals(wanted: Mapping[str, JsonValue]) -> dict[str, tuple[Total, str]
 
 
 def _columns(rows: Sequence[JsonValue], across: str, of_across: Callable[[JsonValue], JsonValue]) -> dict[str, None]:
-    """Names of the columns, in order of appearance. Raises RecordError."""
+    """Names of the pivot table's columns (values of `across`) as keys, in order of appearance. Raises RecordError above
+    200."""
     columns: dict[str, None] = {}
     for row in rows:
         columns[as_text(of_across(row))] = None
@@ -235,14 +240,14 @@ def _check_cells(count: int) -> None:
 
 
 class _Growing:
-    """Rows of a result, with a check of the limits."""
+    """Rows of a result, limited to 50,000 rows and 100,000 cells."""
 
     def __init__(self) -> None:
         self.rows: list[JsonObject] = []
         self._cells = 0
 
     def add(self, row: JsonObject) -> None:
-        """Raises RecordError if the result gets too large."""
+        """Add a row. Raises RecordError if the result gets too large."""
         self._cells += len(row)
         _check_cells(self._cells)
         if len(self.rows) >= MOST_ROWS:
@@ -251,7 +256,7 @@ class _Growing:
 
 
 class _Filling:
-    """Fills templates and counts the characters."""
+    """Fills templates; raises RecordError above a million characters in all."""
 
     def __init__(self) -> None:
         self._room = MOST_CHARACTERS
@@ -281,7 +286,7 @@ class _Filling:
 
 
 def _mapping(mapping: JsonValue) -> tuple[list[tuple[str, str]], bool]:
-    """Pairs of old and new names, and whether all other fields are kept."""
+    """Pairs of old and new names, and whether all other fields are kept (see `renamed`). Raises RecordError."""
     if isinstance(mapping, dict):
         return [(old, as_text(new)) for old, new in mapping.items()], True
     parts = mapping if isinstance(mapping, list) else as_text(mapping).split(",")
@@ -327,7 +332,8 @@ def _kind(value: JsonValue) -> str:
 
 
 def _furthest(values: Sequence[JsonValue], side: int) -> JsonValue:
-    """The minimum (side -1) or maximum (1) of the values comparable with the first."""
+    """The minimum (side -1) or maximum (1), as a number if it is numeric; None for no values. A value that cannot be
+    compared with the extreme so far is skipped."""
     found: JsonValue = None
     for value in values:
         if found is None or order(value, found) == side:

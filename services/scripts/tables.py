@@ -31,7 +31,7 @@ Overflow = Literal["rows", "bytes", "tables"]
 
 @dataclass(frozen=True, slots=True)
 class TableLimits:
-    """Limits of tables."""
+    """Limits on numbers of rows and tables, and on bytes of a row and a table as JSON."""
 
     rows: int = 10_000
     """Per table."""
@@ -42,7 +42,7 @@ class TableLimits:
 
 
 class TableFull(Exception):
-    """A table would exceed its rows or bytes, or there would be too many tables."""
+    """A table would exceed its rows or bytes, or there would be too many tables. `of` is the limit."""
 
     def __init__(self, of: Overflow) -> None:
         super().__init__(of)
@@ -55,7 +55,7 @@ class BadRowId(ValueError):
 
 @dataclass(slots=True)
 class _Pending:
-    """A new or changed row."""
+    """A new or changed row of a unit, not yet stored."""
 
     old: str | None
     """The stored fields; None for a new row."""
@@ -95,7 +95,7 @@ class RowUnit:
         return row_id
 
     def change(self, row_id: str, changes: Mapping[str, JsonValue]) -> None:
-        """Set these fields of the known row with that id. The id does not change."""
+        """Set these fields of the known row with that id. The id does not change. Raises KeyError for an unknown id."""
         pending = self._pending.get(row_id)
         if pending is None:
             stored = self._there[row_id]
@@ -104,8 +104,8 @@ class RowUnit:
         pending.fields = merged(pending.fields, others)
 
     async def writes(self) -> list[Write]:
-        """All writes, the last one checking the limits. Raises TableFull, TooLarge and NotKeepable. Yields to other
-        tasks."""
+        """All writes, the last one checking the limits. Empty if nothing changes. Raises TableFull, TooLarge and
+        NotKeepable. Yields to other tasks."""
         if len(self._pending) > self._limits.rows:
             raise TableFull("rows")
         writes: list[Write] = []
@@ -153,7 +153,7 @@ class RowUnit:
 
 
 async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
-    """The items; yields to other tasks after each slice."""
+    """The items; yields to other tasks after each 200."""
     for number, item in enumerate(items, 1):
         yield item
         if number % _AT_ONCE == 0:
@@ -161,7 +161,8 @@ async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
 
 
 def id_in(row: JsonObject) -> str | None:
-    """The id in a row; None if it has none. Raises BadRowId."""
+    """The id in a row as a text, from its field `id`, ignoring case; None if it has none. Raises BadRowId for one that
+    is too long or of another type."""
     value = like(row, "id")
     if is_empty(value):
         return None
@@ -172,7 +173,7 @@ def id_in(row: JsonObject) -> str | None:
 
 
 def made_id(number: int) -> str:
-    """A short unique id of digits and letters."""
+    """`number` (positive) in base 36, as a short id of digits and lower-case letters."""
     digits = ""
     while number:
         number, digit = divmod(number, len(_DIGITS))
@@ -227,7 +228,8 @@ async def _sorted_by(rows: Sequence[JsonValue], value: Getter, *, descending: bo
 
 
 async def _merged(keyed: Sequence[_Keyed], *, descending: bool) -> list[JsonValue]:
-    """The rows sorted by their keys. Parts are sorted separately and merged, because a sort cannot be interrupted."""
+    """The rows without their keys, sorted by them, stable. Parts are sorted separately and merged, because a sort
+    cannot be interrupted."""
     parts: list[list[_Keyed]] = []
     for first in range(0, len(keyed), _SORTED_AT_ONCE):
         parts.append(sorted(keyed[first : first + _SORTED_AT_ONCE], key=itemgetter(0), reverse=descending))
@@ -255,7 +257,7 @@ class BadTableName(ValueError):
 
 
 class RowExists(Exception):
-    """The table has a row with that id."""
+    """The table already has a row with the id `row_id`, so it was not inserted."""
 
     def __init__(self, row_id: str) -> None:
         super().__init__(row_id)
@@ -263,7 +265,7 @@ class RowExists(Exception):
 
 
 class NoKey(ValueError):
-    """A row to be merged has no value in a key field."""
+    """Row `number` of the rows to be merged has no value in the key field `field`."""
 
     def __init__(self, number: int, field: str) -> None:
         super().__init__(number, field)
@@ -278,7 +280,7 @@ class Busy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Result of a query."""
+    """Result of `ScriptTables.find`."""
 
     rows: list[JsonObject]
     """Rows, each with its `id`."""
@@ -288,7 +290,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Counts of merged rows."""
+    """Numbers of rows that a merge has inserted and updated."""
 
     inserted: int
     updated: int
@@ -313,7 +315,8 @@ class ScriptTables:
         self._clock = clock
 
     async def find(self, place: TablePlace, wanted: Filter, now: datetime, most: int) -> Found:
-        """At most `most` matching rows. `now`: aware, in the chat's zone."""
+        """At most `most` matching rows of a table, in the filter's order, else that of insertion; empty if the table
+        does not exist. `now`: aware, in the chat's zone."""
         test = test_of(wanted.condition, now)
         limit = most if wanted.limit is None else min(wanted.limit, most)
         rows: list[JsonObject] = []
@@ -341,7 +344,8 @@ class ScriptTables:
         return await self._tried(attempt)
 
     async def insert(self, place: TablePlace, rows: Sequence[JsonObject]) -> list[str]:
-        """Add each row as a new one. Raises the errors of `save`, and RowExists."""
+        """Add each row as a new one. Returns the ids in order. Raises the errors of `save`, and RowExists; then no row
+        is added."""
 
         async def attempt() -> list[str]:
             unit = self._unit(place, await self._those(place, [id_in(row) for row in rows]))
@@ -378,7 +382,8 @@ class ScriptTables:
         return await self._tried(attempt)
 
     async def delete(self, place: TablePlace, condition: Condition | None, now: datetime) -> int:
-        """Delete the matching rows, or all without a condition; returns their number."""
+        """Delete the matching rows, or all without a condition; returns their number. Rows changed meanwhile are not
+        deleted."""
         if condition is None:
             return sum(await self._store.commit([script_data.clear(place)]))
         fitting = await self._fitting(place, condition, test_of(condition, now))
@@ -392,7 +397,8 @@ class ScriptTables:
         self, place: TablePlace, rows: Sequence[JsonObject], keys: Sequence[str], only: Sequence[str] | None
     ) -> Merged:
         """Merge `rows` into the table: the first row with equal values in the fields `keys` is updated by the new row's
-        fields (only `only`, if given), else the row is added. Raises the errors of `save`, and NoKey."""
+        fields (only `only`, if given), else the row is added. Returns how many were added and updated. Raises the
+        errors of `save`, and NoKey."""
         for number, row in enumerate(rows, 1):
             for field in keys:
                 if is_empty(like(row, field)):
@@ -420,7 +426,7 @@ class ScriptTables:
         return RowUnit(place, there, self._ids, self._clock.now_ms(), self._limits)
 
     async def _commit(self, unit: RowUnit) -> None:
-        """Raises Conflict if the rows have changed meanwhile, and TableFull."""
+        """Commit the unit's writes, if any. Raises Conflict if the rows have changed meanwhile, and TableFull."""
         writes = await unit.writes()
         if not writes:
             return
@@ -453,7 +459,7 @@ class ScriptTables:
         return fitting
 
     async def _those(self, place: TablePlace, ids: Sequence[str | None]) -> list[StoredRow]:
-        """The existing rows with those ids."""
+        """The existing rows with those ids; missing and empty ids are skipped."""
         wanted = dict.fromkeys(one for one in ids if one)
         if len(wanted) > _READ_SINGLY:
             return [stored for stored in await self._fitting(place, None, lambda _: True) if stored.row_id in wanted]

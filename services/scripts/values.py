@@ -21,11 +21,11 @@ LAST_KEY: SortKey = (9, 0.0, "")
 
 
 class NotKeepable(ValueError):
-    """The value cannot be stored: nested too deeply, or with NaN or infinity."""
+    """The value cannot be stored: nested too deeply, with NaN or infinity, or not JSON."""
 
 
 class TooLarge(ValueError):
-    """The value is larger than the limit, `most_bytes`."""
+    """The value as JSON is larger than the limit, `most_bytes`."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(most_bytes)
@@ -33,7 +33,7 @@ class TooLarge(ValueError):
 
 
 def to_json(value: JsonValue, most_bytes: int) -> tuple[str, int]:
-    """`value` as JSON, and its size in bytes. Raises TooLarge and NotKeepable."""
+    """`value` as JSON, and its size in bytes. Raises TooLarge above `most_bytes`, and NotKeepable."""
     if _is_too_deep(value):
         raise NotKeepable
     try:
@@ -64,7 +64,8 @@ def as_number(value: JsonValue) -> int | float | None:
 
 
 def as_moment(value: JsonValue) -> datetime | None:
-    """The date or time in a text in ISO 8601, with its offset if it has one; a date means midnight."""
+    """The date or time in a text in ISO 8601, with its offset if it has one; a date means midnight. None for other
+    values."""
     if not isinstance(value, str) or not _MOMENT.fullmatch(value):
         return None
     try:
@@ -74,7 +75,8 @@ def as_moment(value: JsonValue) -> datetime | None:
 
 
 def as_text(value: JsonValue) -> str:
-    """Text form; NULL is the empty text."""
+    """Text form of a value: NULL is empty, truth values are `true` and `false`, whole floats have no point, lists and
+    maps are JSON."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -128,7 +130,7 @@ def is_empty(value: JsonValue) -> bool:
 
 
 def key_of(value: JsonValue) -> str:
-    """A hash key: equal values have the same text."""
+    """A text as a hash key: equal values have the same text, so the number 1 and the text `1` do."""
     if isinstance(value, str):
         return value
     number = as_number(value)
@@ -138,7 +140,8 @@ def key_of(value: JsonValue) -> str:
 
 
 def sort_key(value: JsonValue) -> SortKey:
-    """Sort key for any value."""
+    """Sort key for any value: numbers first, then dates and times, texts ignoring case, others, and empty values
+    last."""
     if is_empty(value):
         return LAST_KEY
     number = as_number(value)
@@ -207,9 +210,9 @@ def mark_of(values: Iterable[JsonValue]) -> Mark | None:
 
 
 def as_amount(value: JsonValue, mark: Mark | None = None) -> int | float | None:
-    """A number, or the number written in a text; None for other values, including TRUE and FALSE. `mark`: the decimal
-    mark of its column. Without it, the point in `1.234` is a decimal mark, as in scripts, and the comma in `1,234` a
-    thousands separator."""
+    """A number, or the number written in a text, also with a currency and thousands separators; None for other values,
+    including TRUE and FALSE. `mark`: the decimal mark of its column. Without it, the point in `1.234` is a decimal
+    mark, as in scripts, and the comma in `1,234` a thousands separator."""
     if not isinstance(value, str):
         return as_number(value)
     bare = _bare(value)
@@ -232,5 +235,5 @@ def as_amount(value: JsonValue, mark: Mark | None = None) -> int | float | None:
 
 
 def _bare(text: str) -> str:
-    """Without currency and spaces; empty if it is too long to be a number."""
+    """`text` without currency and spaces; empty if it is too long to be a number."""
     return "" if len(text) > _LONGEST else _SPACES.sub("", _CURRENCY.sub("", text, count=1))

@@ -35,5 +35,5 @@ _NEWEST = Statement("ids.newest", union_all(*(select(func.max(table.c.id).label(
 
 
 def newest_ids() -> Query:
-    """The highest `id` of each table; null for an empty one."""
+    """The highest `id` of each table with generated ids, one row per table; null for an empty table."""
     return _NEWEST.query()

@@ -32,7 +32,8 @@ class Ids:
         self._sequence = 0
 
     def advance_past(self, newest: int) -> None:
-        """Generate only ids above `newest` from now on. It may come from an earlier process whose clock was ahead."""
+        """Generate only ids above `newest` from now on; a lower `newest` has no effect. It may come from an earlier
+        process whose clock was ahead."""
         ms, sequence = newest >> _MS_SHIFT, newest & _LAST
         if (ms, sequence) > (self._ms, self._sequence):
             self._ms, self._sequence = ms, sequence

@@ -41,12 +41,12 @@ class Statement:
         return Write(self, values, rows)
 
     def query(self, **values: Any) -> Query:
-        """This statement as a read."""
+        """This statement as a read, with `values` for the binds."""
         return Query(self, values)
 
 
 class Write(NamedTuple):
-    """One statement of a unit."""
+    """One statement of a unit with its values; `expect`: the number of rows it has to touch, None for any."""
 
     statement: Statement
     values: Values
@@ -54,14 +54,14 @@ class Write(NamedTuple):
 
 
 class Query(NamedTuple):
-    """One read."""
+    """A read: a statement with its values by name."""
 
     statement: Statement
     values: Mapping[str, Any]
 
 
 class StoreError(Exception):
-    """Base class of the store's errors."""
+    """Base class of the store's errors; the subclass says what happened to the unit."""
 
 
 class Conflict(StoreError):
@@ -93,7 +93,7 @@ class StoreClosed(StoreError):
 
 
 class StoreHealth(NamedTuple):
-    """Whether the store can be used."""
+    """Whether the store can be used, as returned by Store.health."""
 
     problem: str | None
     """Why nothing can be written now; None if writing works."""
@@ -107,16 +107,17 @@ class Store(Protocol):
     def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
         """Execute all of `writes` or none; durable when it returns. Returns the number of rows that each write touched.
         The unit is queued by the call itself, before the first await; cancelling the awaiting task does not withdraw
-        it. Raises the errors of this module."""
+        it. Raises the errors of this module: Conflict, BadUnit, StoreFull, StoreBroken and StoreClosed."""
 
     def post(self, writes: Sequence[Write]) -> None:
         """Queue a unit that becomes durable with the next commit or within 50 ms. Its errors are logged and counted."""
 
     async def read(self, query: Query) -> list[Row]:
-        """The committed rows of `query`; a posted unit may not be visible yet."""
+        """The committed rows of `query`; a posted unit may not be visible yet. Rows are mappings by column name. Raises
+        BadUnit, StoreClosed, or StoreError if the database cannot be read."""
 
     def health(self) -> StoreHealth:
-        """The current state; takes a few microseconds."""
+        """Whether the store can be used now; takes a few microseconds."""
 
     async def check(self) -> None:
         """Maintenance, to be called every few seconds: retry failed steps, adapt to the free disk space, and start the

@@ -34,7 +34,7 @@ class SideConnection(Protocol):
         """The dialect that statements are compiled for."""
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """The rows of a query, each by column name."""
+        """The rows of a query, each as a mapping by column name."""
 
     def transaction(self, steps: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
         """Execute all steps or none, durable when it returns. Returns the number of rows that each step touched."""
@@ -59,7 +59,7 @@ class OperatorConnection:
         self._connection.close()
 
     def rows(self, query: Query) -> list[Mapping[str, Any]]:
-        """The rows of `query`. Raises ReaderError."""
+        """The committed rows of `query`, as mappings by column name. Raises ReaderError."""
         compiled = self._compiler.compiled(query.statement)
         return self._connection.rows(compiled.sql, compiled.bind(query.values))
 
@@ -72,7 +72,7 @@ class OperatorConnection:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one message ended."""
+    """How one message ended: `reason` is its ReasonCode; `text` is empty if it is no longer stored."""
 
     id: int
     chat: str
@@ -85,7 +85,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class CallStatistics:
-    """Statistics of the runs of one function."""
+    """Statistics of the runs of one function, with durations in milliseconds."""
 
     function: str
     runs: int
@@ -99,12 +99,12 @@ class CallStatistics:
 
     @property
     def ok_share(self) -> float:
-        """Share of successful runs, 0 to 1, among those that did not end with a question."""
+        """Share of successful runs, 0 to 1, among those that did not end with a question. 0 if there are none."""
         ended = self.runs - self.asked
         return self.ok / ended if ended else 0.0
 
     def as_json(self) -> JsonObject:
-        """As JSON data."""
+        """All fields except `function` as JSON data, with `ok_share` rounded to four digits."""
         return {
             "runs": self.runs,
             "ok": self.ok,
@@ -117,7 +117,7 @@ class CallStatistics:
 
 
 class UsedShare(NamedTuple):
-    """A member's or chat's use of a budget on one day."""
+    """Use of one kind of budget by a member or chat (`holder`) on one day."""
 
     day: str
     holder: str
@@ -144,8 +144,8 @@ class Reader:
     def last_outcomes(
         self, chat: str | None, count: int, *, skip: int = 0, native_id: str | None = None
     ) -> list[Outcome]:
-        """The last `count` messages after skipping the `skip` newest, newest first; with `native_id` only those with
-        that id on the network. Raises ReaderError."""
+        """The last `count` messages of `chat` (None: of all chats) after skipping the `skip` newest, newest first; with
+        `native_id` only those with that id on the network. Raises ReaderError."""
         query = (
             select(
                 INBOX.c.id, INBOX.c.chat, INBOX.c.sender_name, HISTORY.c.text, INBOX.c.received_ms, INBOX.c.reason,
@@ -166,7 +166,8 @@ class Reader:
         ]
 
     def call_statistics(self, since_ms: int) -> list[CallStatistics]:
-        """Statistics of each function's runs since that time, most runs first. Raises ReaderError."""
+        """Statistics of each function's runs since that time (milliseconds since 1970 UTC), most runs first. Raises
+        ReaderError."""
         query = select(LEDGER.c.function, LEDGER.c.code, LEDGER.c.at_ms, LEDGER.c.ended_ms).where(
             LEDGER.c.at_ms >= since_ms
         )

@@ -58,5 +58,5 @@ def batch(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]
 
 
 def delete_batch(table: Table, *conditions: ColumnElement[bool]) -> Delete:
-    """Delete one such batch; repeat it while it deletes BATCH_ROWS rows."""
+    """Statement that deletes one `batch` of rows (at most BATCH_ROWS); repeat it while it deletes BATCH_ROWS rows."""
     return delete(table).where(batch(table, *conditions))

@@ -65,7 +65,7 @@ class CompiledStatement:
 
 
 class StatementCompiler:
-    """Compiles each statement once, for one dialect."""
+    """Compiles each statement once, for one dialect, and caches the result."""
 
     def __init__(self, dialect: DialectName) -> None:
         self._dialect: DialectName = dialect
@@ -106,7 +106,8 @@ class _InliningPostgreSQLCompiler(PGCompiler_psycopg):
 
 
 def _is_constant(bind: BindParameter[Any]) -> bool:
-    """Whether the bind is a constant. `bindparam("name", 0)` is none: its value only sets the type."""
+    """Whether the bind is a constant to be written into the SQL text, not a parameter. `bindparam("name", 0)` is none:
+    its value only sets the type."""
     return not bind.required and (bind.unique or bind._is_crud)  # noqa: SLF001  # else `.values(name=0)` is not recognised
 
 
@@ -143,12 +144,14 @@ def _compile(statement: Statement, dialect: Dialect) -> CompiledStatement:
 
 
 def _picker_of_rows(order: tuple[str, ...], takes: tuple[str, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Function that orders a row's values; `tuple` returns a tuple unchanged."""
+    """Function that puts a row's values, given in the order of `takes`, into `order`; `tuple` returns a tuple
+    unchanged."""
     return itemgetter(*map(takes.index, order)) if takes and order != takes else tuple
 
 
 def _picker(order: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """Function that orders values by name. `itemgetter` fails without names and returns no tuple for a single one."""
+    """Function that returns the values of a mapping in `order` as a tuple; raises KeyError for a missing name.
+    `itemgetter` fails without names and returns no tuple for a single name."""
     if not order:
         return lambda _: ()
     if len(order) == 1:
@@ -163,7 +166,8 @@ plain tuple, because each turn makes ten."""
 
 
 class Unit:
-    """Writes that are executed as a whole or not at all. `waiter` is None for posted units."""
+    """Writes that are executed as a whole or not at all. `waiter` receives the row counts or the error; None for posted
+    units."""
 
     __slots__ = ("outcome", "steps", "waiter")
 

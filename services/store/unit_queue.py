@@ -43,7 +43,7 @@ class WriterThread:
         threading.Thread(target=self._work, name="store-writer", daemon=True).start()
 
     def run(self, units: Sequence[Unit]) -> None:
-        """Hand over a group; `on_done` is called when all its outcomes are set."""
+        """Hand over a group; `on_done` is called in the loop when all its outcomes are set."""
         self._inbox.put(units)
 
     def end(self) -> None:
@@ -111,7 +111,8 @@ _WAITS = RetryPolicy(first_wait_seconds=0.1, longest_wait_seconds=2.0)
 
 
 class UnitQueue:
-    """Queue of one store's units, bound to the loop that is running when it is created."""
+    """Queue of one store's units, written in groups by one thread; bound to the loop that is running when it is
+    created."""
 
     def __init__(
         self,
@@ -170,7 +171,7 @@ class UnitQueue:
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be written now, as far as the queue knows."""
+        """Why nothing can be written now, as far as the queue knows; None if writing works."""
         if self._broken is not None:
             return str(self._broken)
         if self._unreachable_since is None:
@@ -201,7 +202,7 @@ class UnitQueue:
             self._post_timer = self._loop.create_task(self._flush_posts(), name="store-posts")
 
     def read(self, statement: Statement) -> CompiledStatement:
-        """The compiled statement of a read. Raises BadUnit if it writes, and StoreClosed."""
+        """The compiled statement of a read. Raises BadUnit if it writes, and StoreClosed after `close`."""
         if isinstance(self._refusal, StoreClosed):
             raise _retried(self._refusal)
         compiled = self._compiler.compiled(statement)
@@ -249,7 +250,7 @@ class UnitQueue:
             raise self._refuse(compiled.name, error) from error
 
     def _write(self, statement: Statement) -> CompiledStatement:
-        """`statement` compiled and cached as a write. Raises BadUnit."""
+        """`statement` compiled and cached as a write. Raises BadUnit if it is a read."""
         compiled = self._compiler.compiled(statement)
         if compiled.is_select:
             raise BadUnit(f"{statement.name}: a unit cannot read; make the condition part of a write")

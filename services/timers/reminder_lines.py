@@ -45,7 +45,7 @@ _POLITE = lazy_pattern(r"\s*\b(?:please|thanks|thank you)\b[.!]*$|[，,]?(?:谢�
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The parts of a line; empty if missing."""
+    """The parts of a typed reminder: text, words for the time, and names of recipients; empty if missing."""
 
     text: str
     when: str
@@ -54,7 +54,8 @@ class Line:
 
 def read_line(line: str, now: datetime, times: Times, names: Collection[str] = ()) -> Line:
     """Parse `line`, typed at `now` (aware, in the author's zone). `names`: members' names; a name without @ is
-    recognised only at the beginning, before `to` and the like or directly before the time."""
+    recognised only at the beginning, before `to` and the like or directly before the time. Raises nothing; the time may
+    still be unreadable."""
     who, rest = _who(line.strip(), names)
     if not who:
         who, rest = _named_before_the_time(rest, now, times, names)
@@ -83,7 +84,8 @@ def _who(text: str, names: Collection[str]) -> tuple[tuple[str, ...], str]:
 def _named_before_the_time(
     text: str, now: datetime, times: Times, names: Collection[str]
 ) -> tuple[tuple[str, ...], str]:
-    """`Ben tomorrow 9am bring cake` is for Ben; `Ben's birthday tomorrow` is a text."""
+    """Known name at the start of `text`, if a time follows, and the rest; else no name and `text`. `Ben tomorrow 9am
+    bring cake` is for Ben; `Ben's birthday tomorrow` is a text."""
     known = {part for name in names for part in (name, name.split(maxsplit=1)[0]) if part.strip()}
     for name in sorted(known, key=len, reverse=True):
         rest = text[len(name) :]
@@ -96,8 +98,8 @@ def _named_before_the_time(
 
 
 def _split(text: str, now: datetime, times: Times) -> tuple[str, str]:
-    """The time in `text`, and the rest. The time is expected at the beginning or the end; a day at one end and a time
-    of day at the other are combined."""
+    """The words for the time in `text` (empty if none), and the rest. The time is expected at the beginning or the end;
+    a day at one end and a time of day at the other are combined."""
     joins = _JOINS.match(text)
     text = text[joins.end() :] if joins else text
     is_topic = joins is not None and _TOPIC.search(joins[0]) is not None
@@ -185,7 +187,7 @@ def _begins_in(text: str, found: list[Found], now: datetime, times: Times) -> tu
 
 
 def _tidy(text: str) -> str:
-    """`text` on one line, without words that only connected it to the time."""
+    """`text` on one line, without polite words and words that only connected it to the time."""
     text = " ".join(text.split())
     text = _POLITE.sub("", text).strip(_LOOSE_ENDS)
     while (shorter := _DANGLING.sub("", _JOINS.sub("", text)).strip(_LOOSE_ENDS)) != text:

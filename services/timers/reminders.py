@@ -25,7 +25,7 @@ from services.times.time_formatting import clock, distance, in_words, moment
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """The member who makes a request, and where."""
+    """The member who makes a request, in which chat, when, and with which role."""
 
     chat: ChatRef
     is_group: bool
@@ -42,13 +42,13 @@ class Requester:
 
     @property
     def private_to(self) -> MemberRef | None:
-        """The only member who may see the reminder, if it was requested privately in a group."""
+        """The only member who may see the reminder, if it was requested privately in a group; else None."""
         return self.member if self.is_group and self.is_private else None
 
 
 @dataclass(frozen=True, slots=True)
 class ReminderRequest:
-    """A requested reminder."""
+    """A requested reminder: its text, and its unparsed time."""
 
     text: str
     time: RequestedTime
@@ -88,7 +88,7 @@ class Plan:
 
 
 def one_line(text: str) -> str:
-    """`text` on a single line, so that a reminder cannot imitate several messages."""
+    """`text` on a single line, without NUL and repeated spaces, so that a reminder cannot imitate several messages."""
     return " ".join(text.replace("\0", " ").split())
 
 
@@ -110,11 +110,11 @@ _EDGES = " \t\"'“”「」.。!！"
 
 
 class NoSuchReminder(LookupError):
-    """No reminder matches."""
+    """No reminder matches, or the asker may not see it."""
 
 
 class SeveralReminders(LookupError):
-    """More than one reminder matches; see `candidates`."""
+    """More than one reminder matches: `candidates`."""
 
     def __init__(self, candidates: Sequence[Timer]) -> None:
         super().__init__(len(candidates))
@@ -122,12 +122,12 @@ class SeveralReminders(LookupError):
 
 
 def means_all(which: str) -> bool:
-    """Whether `which` selects all reminders."""
+    """Whether `which` selects all reminders, such as `all` or `全部`."""
     return " ".join(which.split()).strip(_EDGES).casefold() in _ALL
 
 
 def numbers_in(which: str) -> list[int]:
-    """The different numbers listed in `which`; empty if it contains anything else."""
+    """The different numbers listed in `which`, such as `3, #5 and 7`, in order; empty if it contains anything else."""
     if not _NUMBERS.fullmatch(which):
         return []
     return list(dict.fromkeys(int(digits) for digits in re.findall(r"\d+", which)))
@@ -135,7 +135,7 @@ def numbers_in(which: str) -> list[int]:
 
 def described(timers: Sequence[Timer], words: str) -> Timer:
     """The reminder that `words` describe: by the whole title, else a part of it, else all words in any order. Raises
-    NoSuchReminder and SeveralReminders."""
+    NoSuchReminder, and SeveralReminders if the best kind of match is not unique."""
     wanted = _bare(words)
     if not wanted:
         raise NoSuchReminder(words)
@@ -151,14 +151,14 @@ def described(timers: Sequence[Timer], words: str) -> Timer:
 
 
 def only(timers: Sequence[Timer]) -> Timer:
-    """The only timer. Raises SeveralReminders."""
+    """The only timer in a list that is not empty. Raises SeveralReminders for more."""
     if len(timers) > 1:
         raise SeveralReminders(timers)
     return timers[0]
 
 
 def _bare(words: str) -> str:
-    """Case-folded, without filler words: `the dentist one` is `dentist`."""
+    """`words` case-folded, without filler words: `the dentist one` is `dentist`."""
     bare = " ".join(words.split()).strip(_EDGES).casefold()
     while (shorter := _NOISE.sub("", bare).strip(_EDGES)) != bare and shorter:
         bare = shorter
@@ -184,7 +184,7 @@ class NotYourReminder(PermissionError):
 
 
 class Reminders:
-    """Reminders of all chats."""
+    """Reminders of all chats: creation, selection, changes and removal for a Requester."""
 
     def __init__(
         self, timetable: Timetable, zones: MemberZones, times: Times, settings: RemindersSettings, clock: Clock
@@ -212,7 +212,7 @@ class Reminders:
 
     async def plans(self, asker: Requester, request: ReminderRequest, members: Sequence[KnownMember]) -> list[Plan]:
         """Plans of `request` for `members`, or for everybody in the chat if empty. A time of day for members in several
-        zones becomes a reminder for each zone. Raises TimeNotUnderstood and BadRule."""
+        zones becomes a reminder for each zone. Nothing is stored. Raises TimeNotUnderstood and BadRule."""
         if not members:
             return [self._plan(asker, request, (), asker.home)]
         by_zone: dict[str, list[KnownMember]] = {}
@@ -226,8 +226,8 @@ class Reminders:
         return plans
 
     async def create(self, asker: Requester, plans: Sequence[Plan], *, call_key: str) -> list[Timer]:
-        """Create reminders for all of `plans`, or none; a repeated call returns those of the first. Raises TooMany, and
-        BadRule with the index of the plan."""
+        """Create reminders for all of `plans`, or none; a repeated call returns those of the first. Raises TooMany if
+        the asker would have more than `most_per_member`, and BadRule with the index of the plan."""
         drafts = [
             Draft(
                 kind=TimerKind.REMINDER,
@@ -249,15 +249,15 @@ class Reminders:
         return await self._timetable.add(drafts, call_key=call_key, most_per_owner=self.most_per_member)
 
     async def added_by(self, *call_keys: str) -> list[Timer]:
-        """Reminders created by these calls, for a repeated call."""
+        """Reminders created by these calls, for a repeated call; empty for a first call."""
         return [timer for key in call_keys for timer in await self._timetable.added_by(key)]
 
     async def removed_by(self, chat: ChatRef, *call_keys: str) -> list[Removed]:
-        """Reminders removed by these calls."""
+        """Reminders of the chat removed by these calls, for a repeated call; empty for a first call."""
         return [one for key in call_keys for one in await self._timetable.removed_by(chat, key)]
 
     async def of_id(self, timer_id: int) -> Timer | None:
-        """The reminder with that id; None if it was deleted."""
+        """The timer with that id; None if it was removed or deleted."""
         return await self._timetable.of_id(timer_id)
 
     async def of(self, asker: Requester) -> list[Timer]:
@@ -268,8 +268,8 @@ class Reminders:
         return [timer for timer in timers if concerns(timer, asker.member)]
 
     async def select(self, asker: Requester, which: str) -> list[Timer]:
-        """The reminders that `which` selects by number or by words of the text. Raises NoSuchReminder, SeveralReminders
-        and NotYourReminder."""
+        """The reminders that `which` selects by number or by words of the text. Never empty. Raises NoSuchReminder,
+        SeveralReminders and NotYourReminder."""
         numbers = numbers_in(which)
         if not numbers:
             return [described(await self.of(asker), which)]
@@ -278,8 +278,8 @@ class Reminders:
     async def change(
         self, asker: Requester, timer: Timer, text: str, time: RequestedTime, *, call_key: str
     ) -> tuple[Timer, Plan | None]:
-        """Change the text, the time, or both; empty values are not changed. The plan is that of the new time. Raises
-        NotYourReminder, TimeNotUnderstood and BadRule."""
+        """Change the text, the time, or both; empty values are not changed. Returns the timer, and the plan of the new
+        time (None if it is not changed). Raises NotYourReminder, TimeNotUnderstood and BadRule."""
         require_mine(timer, asker)
         plan = None
         if not time.is_empty:
@@ -299,14 +299,14 @@ class Reminders:
         return changed, plan
 
     async def finish(self, asker: Requester, timer: Timer, *, call_key: str) -> None:
-        """Drop the snoozed occurrence; a recurring reminder continues."""
+        """Drop the snoozed occurrence, if there is one; a recurring reminder continues."""
         if timer.snoozed_until is not None:
             await self._timetable.drop_snoozed(timer, call_key=call_key)
 
     async def selected_or_last(self, asker: Requester, which: str, line: str) -> tuple[Timer | None, str]:
         """The reminder that `which` selects, else the one at the beginning of a line such as `3 10 minutes`, else the
         last one sent to the asker (None if there was none); and the rest of the line: the time. Raises NoSuchReminder,
-        SeveralReminders and NotYourReminder."""
+        SeveralReminders, and NotYourReminder if it does not concern the asker."""
         if not which.strip():
             which, line = await self._split_line(asker, line)
         timer = await self._selected(asker, which)
@@ -326,7 +326,7 @@ class Reminders:
         return await self._timetable.snooze(timer, self._first(time, words).at, call_key=call_key)
 
     async def remove(self, asker: Requester, timers: Sequence[Timer], *, call_key: str) -> list[Removed]:
-        """Remove all of `timers`, or none. Raises NotYourReminder."""
+        """Remove all of `timers`, or none. Raises NotYourReminder before any is removed."""
         for timer in timers:
             require_mine(timer, asker)
         return await self._timetable.remove(timers, by=asker.member, call_key=call_key)
@@ -336,7 +336,8 @@ class Reminders:
         return self.now() if asker.asked_at is None else min(asker.asked_at, self.now())
 
     def _day_of(self, timer: Timer, time: RequestedTime, zone: ZoneInfo) -> datetime | None:
-        """The day of `timer`, if the new `time` is only a time of day: then the day does not change."""
+        """The day of `timer`, if the new `time` is only a time of day: then the day does not change. One second before
+        its midnight; None otherwise."""
         if not isinstance(timer.rule.when, Once) or time.has_dates:
             return None
         day = timer.rule.when.wall.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=zone)
@@ -351,7 +352,8 @@ class Reminders:
         zone: ZoneInfo,
         earliest: datetime | None = None,
     ) -> Plan:
-        """`earliest`: the time is parsed relative to it, if it is still to come."""
+        """Plan with the parsed time and its first occurrence. `earliest`: the time is parsed relative to it, if it is
+        still to come. Raises TimeNotUnderstood and BadRule."""
         asked_at = self._asked_at(asker).astimezone(zone)
         as_of = asked_at if earliest is None or earliest < asked_at else earliest
         time = to_rule(request.time, self.times, as_of, self.default_time)
@@ -373,7 +375,8 @@ class Reminders:
         return [timer for timer in timers if may_see(timer, asker) and concerns(timer, asker.member)]
 
     async def _selected(self, asker: Requester, which: str) -> Timer | None:
-        """The reminder selected by `which`, or if empty the last one sent; None if there was none."""
+        """The reminder selected by `which`, or if empty the last one sent; None if there was none. Raises
+        NoSuchReminder and SeveralReminders."""
         lately = await self._recently_sent(asker)
         if not which.strip():
             return lately[0] if lately else None
@@ -409,7 +412,7 @@ class Reminders:
 
 
 def concerns(timer: Timer, member: MemberRef) -> bool:
-    """Whether the member owns it or is a recipient."""
+    """Whether the member owns `timer` or is a recipient; True if it is for everybody."""
     return not timer.members or timer.concerns(member)
 
 
@@ -422,7 +425,7 @@ def require_mine(timer: Timer, asker: Requester) -> None:
 
 
 def is_own_affair(timer: Timer, member: MemberRef) -> bool:
-    """Whether `member` is the only recipient."""
+    """Whether `member` is the only recipient of `timer`."""
     return [ref for ref, _ in timer.members] == [member]
 
 
@@ -447,7 +450,8 @@ _CALLS_TO_ALL = re.compile(
 
 
 def reminder_text(timer: Timer, text: str, texts: Phrases, *, may_call_all: bool) -> tuple[str, tuple[MemberRef, ...]]:
-    """The message of a due reminder with that `text`, and the members it mentions."""
+    """The message of a due reminder with that `text`, and the members it mentions (in groups only). `may_call_all`:
+    keep strings that mention everybody."""
     text = text if may_call_all else without_calls_to_all(text)
     if [ref for ref, _ in timer.members] != [timer.owner]:
         text = texts.say("reminders.said_by", text=text, name=without_calls_to_all(timer.owner_name))
@@ -492,7 +496,8 @@ def _notes(plan: Plan, texts: Phrases) -> list[str]:
 
 
 def in_list(timer: Timer, *, of: MemberRef, zone: tzinfo, now: datetime, texts: Phrases) -> str:
-    """The line of the reminder in a list for the member `of`, whose zone is `zone`."""
+    """Text line of the reminder in a list, with number, time and recipients, for the member `of`, whose zone is
+    `zone`."""
     whom = (
         _whom(timer.members, of, texts)
         if timer.owner == of
@@ -508,7 +513,8 @@ def in_list(timer: Timer, *, of: MemberRef, zone: tzinfo, now: datetime, texts: 
 
 
 def _when_next(timer: Timer, zone: tzinfo, now: datetime, texts: Phrases) -> str:
-    """Its next time, with the reminder's zone if it differs from the reader's."""
+    """Text of its next time, or that it is paused or has ended, with the reminder's zone if it differs from the
+    reader's."""
     timer_zone = timer.timezone
     marks = texts.say("reminders.other_zone", zone=timer_zone.key) if timer_zone.key != str(zone) else ""
     if timer.snoozed_until is not None:
@@ -526,7 +532,7 @@ def _when_next(timer: Timer, zone: tzinfo, now: datetime, texts: Phrases) -> str
 
 
 def _whom(members: Sequence[tuple[MemberRef, str]], owner: MemberRef, texts: Phrases) -> str:
-    """The recipients, or empty if `owner` is the only one."""
+    """Text with the recipients; empty if `owner` is the only one."""
     if not members:
         return texts.say("reminders.for_all")
     if [ref for ref, _ in members] == [owner]:

@@ -37,7 +37,8 @@ class Ticker:
     def every(
         self, seconds: float, name: str, errand: Callable[[], Awaitable[None]], *, first_seconds: float | None = None
     ) -> None:
-        """Call `errand` every `seconds`, counted from the end of the previous call, and first after `first_seconds`."""
+        """Call `errand` every `seconds`, counted from the end of the previous call, and first after `first_seconds`
+        (default: `seconds`). Calls do not overlap."""
 
         async def run() -> None:
             if self._clock.monotonic() >= self._due[name]:
@@ -65,7 +66,7 @@ class Ticker:
         self._watch()
 
     def stop(self) -> None:
-        """Stop all jobs."""
+        """Stop all jobs without waiting for a running one."""
         if self._watching is not None:
             self._watching.cancel()
         if self._scheduler.running:

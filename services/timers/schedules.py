@@ -43,7 +43,7 @@ class UnclearWhen(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A parsed time rule."""
+    """A time rule with its zone, as parsed from words, cron or fields."""
 
     rule: Rule
     zone: str
@@ -52,7 +52,7 @@ class When:
     """Its intervals count from the time of parsing, as in `every 90 minutes` or `every other day`."""
 
     def is_like(self, other: Rule, zone: str) -> bool:
-        """Whether `existing` in `zone`, parsed at another time, is the same rule."""
+        """Whether the rule `other` in `zone`, parsed at another time, is the same rule."""
         if zone != self.zone:
             return False
         return _without_start(other) == _without_start(self.rule) if self.floats else other == self.rule
@@ -64,24 +64,24 @@ def is_cron(text: str) -> bool:
 
 
 def by_cron(text: str, zone: str) -> When:
-    """A rule from a five-field cron expression, not yet checked for whether it ever occurs."""
+    """A When from a five-field cron expression, not yet checked for whether it ever occurs."""
     return When(Rule(Calendar(" ".join(text.split()))), zone)
 
 
 def every_seconds(seconds: int, now: datetime, zone: str) -> When:
-    """A rule by elapsed time, counted from `now` (aware)."""
+    """A When by elapsed time, counted from `now` (aware)."""
     return When(Rule(Every(seconds, now.astimezone(UTC))), zone, floats=True)
 
 
 def at_clock(clock: str, weekdays: tuple[int, ...], zone: str) -> When:
-    """A rule for `HH:MM` on these days of the week (1 is Monday, 7 is Sunday), or every day if empty."""
+    """A When for `HH:MM` on these days of the week (1 is Monday, 7 is Sunday), or every day if empty."""
     hour, minute = (int(part) for part in clock.split(":"))
     days = ",".join(str(day) for day in sorted({day % 7 for day in weekdays})) or "*"
     return When(Rule(Calendar(f"{minute} {hour} * * {days}")), zone)
 
 
 def once_at(wall: str, zone: str) -> When:
-    """A rule for `YYYY-MM-DD HH:MM`, once. Raises UnclearWhen for an invalid date."""
+    """A When for `YYYY-MM-DD HH:MM` in `zone`, once, also if it has passed. Raises UnclearWhen for an invalid date."""
     day, _, clock = wall.replace("T", " ").partition(" ")
     try:
         return When(Rule(Once(datetime.fromisoformat(f"{day} {clock:0>5}"))), zone)
@@ -90,7 +90,7 @@ def once_at(wall: str, zone: str) -> When:
 
 
 class WhenReader:
-    """Parses times in words to rules."""
+    """Parses times in words or cron expressions to a When."""
 
     def __init__(self, times: Times, usual_time: time = _NINE) -> None:
         """`usual_time`: the default time of day."""
@@ -98,7 +98,8 @@ class WhenReader:
         self._usual_time = usual_time
 
     def parse_as_of(self, text: str, now: datetime, zone: str) -> When:
-        """Parse `text`, words or a cron expression, as of `now` (aware) in `zone`. Raises UnclearWhen."""
+        """Parse `text`, words or a cron expression, as of `now` (aware) in `zone`. Raises UnclearWhen for other texts;
+        a time may have passed."""
         if is_cron(text):
             return by_cron(text, zone)
         reading, here = self._reading(text, now, zone)
@@ -130,7 +131,7 @@ class WhenReader:
 
     def head(self, line: str, now: datetime, zone: str, may_follow: Callable[[str], bool]) -> tuple[When, str]:
         """The time at the beginning of `line`, and the rest: as many words as form a time, with a rest that
-        `may_follow` accepts. Raises UnclearWhen."""
+        `may_follow` accepts. Raises UnclearWhen if it begins with none."""
         line = line.strip()
         cron = _CRON_HEAD.match(line)
         if cron is not None:
@@ -221,7 +222,7 @@ class MemberFull(Exception):
 
 
 class NoSuchSchedule(LookupError):
-    """The chat has no schedule with that number."""
+    """The chat has no schedule with that number, or it is hidden or has ended."""
 
 
 class SetElsewhere(PermissionError):
@@ -260,7 +261,7 @@ class DeclaredSchedule:
 
 @dataclass(slots=True)
 class Reconciled:
-    """Result of a reconciliation, by names."""
+    """Result of a reconciliation: names of added, changed, removed, refused and failed schedules."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
@@ -298,7 +299,8 @@ class Schedules:
         self._most_per_chat = most_per_chat
 
     async def create(self, draft: Draft, *, call_key: str) -> Timer:
-        """Store the schedule that `draft` describes. Raises ChatFull, MemberFull and BadRule."""
+        """Store the schedule that `draft` describes. Raises ChatFull, MemberFull, and BadRule for a rule that never
+        occurs."""
         if not await self._timetable.added_by(call_key):
             await self._check_room(draft.chat, draft.private_to)
         try:
@@ -314,17 +316,18 @@ class Schedules:
         return [await self._listed(timer) for timer in found]
 
     async def pause(self, chat: ChatRef, number: int, *, private_to: MemberRef | None, call_key: str) -> Timer:
-        """Pause it until it is resumed. Raises NoSuchSchedule."""
+        """Pause the schedule with that number until it is resumed, and return it. Raises NoSuchSchedule."""
         return await self._timetable.pause(await self._find(chat, number, private_to), call_key=call_key)
 
     async def resume(self, chat: ChatRef, number: int, *, private_to: MemberRef | None, call_key: str) -> Timer:
-        """Resume it with its next occurrence. Raises NoSuchSchedule, and BadRule if there is none."""
+        """Resume the schedule with that number, with its next occurrence, and return it. Raises NoSuchSchedule, and
+        BadRule if no occurrence is left."""
         return await self._timetable.resume(await self._find(chat, number, private_to), call_key=call_key)
 
     async def remove(
         self, chat: ChatRef, number: int, *, by: MemberRef, private_to: MemberRef | None, call_key: str
     ) -> Timer:
-        """Remove it; returns its previous state. Raises NoSuchSchedule and SetElsewhere."""
+        """Remove the schedule with that number; returns its previous state. Raises NoSuchSchedule and SetElsewhere."""
         for removed in await self._timetable.removed_by(chat, call_key):
             return removed.timer
         timer = await self._find(chat, number, private_to)
@@ -342,12 +345,13 @@ class Schedules:
         return None
 
     async def pause_if_exists(self, timer: Timer, *, call_key: str) -> None:
-        """Pause it until somebody resumes it; does nothing if it was removed meanwhile."""
+        """Pause `timer` until somebody resumes it; does nothing if it was removed meanwhile."""
         with suppress(NoSuchTimer):
             await self._timetable.pause(timer, call_key=call_key)
 
     async def failed_before(self, timer_id: int, turn_id: int) -> bool:
-        """Whether the timer's last known run before that turn failed, too."""
+        """Whether the timer's last known run before that turn failed, too; runs that were stopped or filtered do not
+        count."""
         return bool(self._streak(await self._runs(timer_id, turn_id)))
 
     async def reconcile(
@@ -374,7 +378,7 @@ class Schedules:
         return done
 
     async def declared(self, origin: str) -> Sequence[str]:
-        """The names of the schedules of `origin`."""
+        """The names of all schedules of `origin`, including ended ones."""
         return list(await self._declared(origin))
 
     async def declare(self, origin: str, name: str, schedule: DeclaredSchedule | None) -> Timer | None:
@@ -390,13 +394,15 @@ class Schedules:
         return (await self._declared(origin)).get(name)
 
     async def _check_room(self, chat: ChatRef, private_to: MemberRef | None) -> None:
-        """Raises ChatFull. Schedules in the settings do not count: they are the operator's."""
+        """Raises ChatFull if the chat has the maximum number of schedules. Schedules in the settings do not count: they
+        are the operator's."""
         here = await self._timetable.of_chat(chat, kind=TimerKind.SCHEDULE, private_to=private_to)
         if sum(not timer.source or is_of_a_script(timer.source) for timer in here) >= self._most_per_chat:
             raise ChatFull(self._most_per_chat)
 
     async def _retry_commit(self, draft: Draft, when: When, timer: Timer | None, name: str, done: Reconciled) -> None:
-        """Raises BadRule, without a change."""
+        """Add the schedule `name`, or change or replace `timer` if it differs; record it in `done`. Raises BadRule,
+        without a change."""
         if timer is None:
             await self._add(draft)
             done.added.append(name)
@@ -424,7 +430,7 @@ class Schedules:
         return {name: timer for timer, at, _, name in parts if at == origin}
 
     async def _replace(self, timer: Timer, draft: Draft) -> None:
-        """Replace `timer` by another one, paused if it was. Raises BadRule."""
+        """Remove `timer` and add another one for `draft`, paused if it was. Raises BadRule."""
         check(draft.rule, ZoneInfo(draft.zone), self._clock.now())
         await self._forget(timer)
         added = await self._add(draft)

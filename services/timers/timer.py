@@ -44,7 +44,7 @@ class TimerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A timer to be created."""
+    """A timer to be created, without number and state."""
 
     kind: TimerKind
     bot: str
@@ -70,7 +70,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """A stored timer."""
+    """A stored timer, as read from its row; a change does not update it."""
 
     id: int
     number: int
@@ -101,7 +101,7 @@ class Timer:
 
     @property
     def soonest(self) -> datetime | None:
-        """Its next time, by rule or snoozed."""
+        """Its next time, by rule or snoozed, the earlier one; None if it has no next occurrence."""
         return min((at for at in (self.next_at, self.snoozed_until) if at is not None), default=None)
 
     @property
@@ -118,7 +118,7 @@ class Timer:
 
 
 def draft_values(draft: Draft) -> dict[str, Any]:
-    """The columns of the draft's row."""
+    """The columns of the draft's row by name, without id, number, state and times."""
     return {
         "kind": draft.kind.value,
         "bot": draft.bot,
@@ -170,7 +170,7 @@ def at_ms(ms: int) -> datetime:
 
 
 def ms_of(at: datetime) -> int:
-    """`at` in milliseconds since 1970."""
+    """`at` (aware) in milliseconds since 1970 UTC."""
     whole = int(at.replace(microsecond=0).timestamp())
     return whole * 1000 + at.microsecond // 1000
 
@@ -182,7 +182,8 @@ def json_text(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OccurrenceTime:
-    """One occurrence of a timer, as stored."""
+    """One occurrence of a timer, as stored: the text of its wall time, and its due time in milliseconds since 1970
+    UTC."""
 
     wall: str
     due_ms: int
@@ -190,7 +191,7 @@ class OccurrenceTime:
 
 @dataclass(frozen=True, slots=True)
 class OccurrenceDecision:
-    """Decision on a due occurrence."""
+    """Decision on a due occurrence: dispatch it or count it as missed, and the next one."""
 
     dispatches: bool
     """False: it was missed."""
@@ -228,7 +229,8 @@ def decide(
 def next_occurrence(
     rule: Rule, zone: ZoneInfo, after: datetime, done: int, over: Collection[str] = frozenset()
 ) -> OccurrenceTime | None:
-    """The first occurrence of `rule` after `after` that is not in `over`; None if there is none."""
+    """The first occurrence of `rule` after `after` that is not in `over`; None after the last, or if the rule's count
+    is reached with `done` past ones."""
     found = next_after(rule, zone, after, done=done)
     while found is not None and (wall := occurrence_text(rule, found)) in over:
         found = next_after(rule, zone, found.at, done=done)

@@ -46,7 +46,7 @@ _Writes = Callable[[Row, str], Awaitable[tuple[list[Write], int | None]]]
 
 
 class TooMany(Exception):
-    """The owner has the maximum number of timers, `most`."""
+    """The owner has or would have more than the maximum number of timers of a kind, `most`."""
 
     def __init__(self, most: int) -> None:
         super().__init__(most)
@@ -54,11 +54,11 @@ class TooMany(Exception):
 
 
 class NoSuchTimer(LookupError):
-    """The timer was removed meanwhile."""
+    """The timer was removed between reading and changing it."""
 
 
 class Removed(NamedTuple):
-    """Result of a removal."""
+    """Result of removing one timer."""
 
     timer: Timer
     is_being_sent: bool
@@ -68,7 +68,7 @@ class Removed(NamedTuple):
 
 
 class Timetable:
-    """Creates, changes, removes and lists timers."""
+    """Creates, changes, removes and lists timers of both kinds."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
         self._store = store
@@ -79,8 +79,9 @@ class Timetable:
         self._expected_ms: int | None = None
 
     async def add(self, drafts: Sequence[Draft], *, call_key: str, most_per_owner: int) -> list[Timer]:
-        """Create all timers in the same order, or none; a repeated call returns those of the first. Raises BadRule with
-        the index of the draft, and TooMany if an owner would have more than `most_per_owner` of a kind in all chats."""
+        """Create all timers in the same order, or none, and return them; a repeated call returns those of the first.
+        Raises BadRule with the index of the draft, and TooMany if an owner would have more than `most_per_owner` of a
+        kind in all chats."""
         known = await self.added_by(call_key)
         if known:
             return known
@@ -151,8 +152,9 @@ class Timetable:
         rule: Rule | None = None,
         zone: str | None = None,
     ) -> Timer:
-        """Change the given values. Another rule or zone restarts the timer: its count is reset, a snoozed occurrence is
-        dropped, and an ended timer becomes active. Raises BadRule and NoSuchTimer."""
+        """Change the given values and return the timer; None does not change a value. Another rule or zone restarts the
+        timer: its count is reset, a snoozed occurrence is dropped, and an ended timer becomes active. Raises BadRule
+        and NoSuchTimer."""
 
         async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
             text = None if arguments is None else json_text(arguments)
@@ -205,8 +207,8 @@ class Timetable:
         return await self._changed(timer, f"pause {call_key}", writes)
 
     async def resume(self, timer: Timer, *, call_key: str) -> Timer:
-        """Resume the timer with its rule's next occurrence; those missed meanwhile are skipped. Raises BadRule if there
-        is none, and NoSuchTimer."""
+        """Resume the timer with its rule's next occurrence; those missed meanwhile are skipped. Raises BadRule if no
+        occurrence is left, and NoSuchTimer."""
 
         async def writes(row: Row, marker: str) -> tuple[list[Write], int | None]:
             if row["state"] != TimerState.PAUSED:
@@ -218,7 +220,8 @@ class Timetable:
         return await self._changed(timer, f"resume {call_key}", writes)
 
     async def remove(self, wanted: Sequence[Timer], *, by: MemberRef, call_key: str) -> list[Removed]:
-        """Remove all timers in one commit. An occurrence that is just being dispatched is still sent."""
+        """Remove all timers in one commit; one result for each, in order, also for those removed before. An occurrence
+        that is just being dispatched is still sent."""
         marker, now_ms = f"remove {call_key}", self._clock.now_ms()
         writes: list[Write] = []
         for timer in sorted(wanted, key=lambda one: one.id):
@@ -234,7 +237,7 @@ class Timetable:
         return removed
 
     async def removed_by(self, chat: ChatRef, call_key: str) -> list[Removed]:
-        """Timers that the call removed in the chat, for a repeated call."""
+        """Timers that the call removed in the chat, for a repeated call; empty if there are none."""
         rows = await self._store.read(timers.removed_by_call(chat.key, f"remove {call_key}"))
         return [Removed(timer_of(row), bool(row["being_said"])) for row in rows]
 
@@ -263,7 +266,8 @@ class Timetable:
                 raise TooMany(most)
 
     async def _changed(self, timer: Timer, marker: str, writes: _Writes) -> Timer:
-        """Commit a change and return the timer; `writes` returns the change of a row, and its new due time."""
+        """Commit a change and return the timer; `writes` returns the change of a row, and its new due time. A repeated
+        call changes nothing. Raises NoSuchTimer, and Conflict after five attempts."""
         for _ in range(_ATTEMPTS):  # the row may change between reading and writing
             row = next(iter(await self._store.read(timers.of_id(timer.id))), None)
             if row is None or row["state"] == TimerState.REMOVED:
@@ -285,7 +289,7 @@ class Timetable:
         return timers.change(row, changed_by=marker, now_ms=self._clock.now_ms(), **values)
 
     async def _next(self, timer_id: int, rule: Rule, zone_name: str, done: int) -> tuple[Write, int]:
-        """The rule's next occurrence that is not over, and its due time. Raises BadRule if there is none."""
+        """The rule's next occurrence that is not over, and its due time. Raises BadRule if no occurrence is left."""
         zone, now = ZoneInfo(zone_name), self._clock.now()
         found: Occurrence | None = check(rule, zone, now)
         over = {row["wall"] for row in await self._store.read(occurrences.over_since(timer_id, ms_of(now)))}
@@ -303,7 +307,7 @@ class Timetable:
         return occurrences.add(id=self._ids.next(), timer_id=timer_id, wall=wall, due_ms=due_ms, snoozed=snoozed)
 
     def expect(self, due_ms: int) -> None:
-        """Record that an occurrence with this due time was stored."""
+        """Record that an occurrence with this due time was stored: lowers `soonest_ms` if it is sooner."""
         self.soonest_ms = _sooner(self.soonest_ms, due_ms)
         self._expected_ms = _sooner(self._expected_ms, due_ms)
 

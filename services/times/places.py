@@ -316,14 +316,14 @@ _DATE = lazy_pattern(r"(\d{4}-\d{2}-\d{2})[T\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Place name with its time zone."""
+    """Place name with its time zone, as found by Places."""
 
     name: str
     zone: tzinfo
 
 
 class UnknownPlace(LookupError):
-    """Unknown place name; `similar` are known names."""
+    """No place has this name; `similar` are known names close to it."""
 
     def __init__(self, name: str, similar: Sequence[str]) -> None:
         super().__init__(name)
@@ -332,12 +332,12 @@ class UnknownPlace(LookupError):
 
 
 class BadTime(ValueError):
-    """The text is not a time of day."""
+    """The text is not a time of day that `Places.convert` understands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The same instant in two places."""
+    """The same instant as aware times in two places, as returned by Places.convert."""
 
     source: datetime
     target: datetime
@@ -353,7 +353,8 @@ class Conversion:
 
 
 class Places:
-    """Times around the world. Knows major cities, countries, US states, common abbreviations and all IANA zones."""
+    """Time zones of places, and conversion of times between them. Knows major cities, countries, US states, common
+    abbreviations and all IANA zones."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -364,7 +365,8 @@ class Places:
 
     def find(self, text: str) -> tuple[Place, ...]:
         """Places that `text` may mean, ordered from east to west; several if it is ambiguous (a country with several
-        zones, an abbreviation with several meanings). Raises UnknownPlace."""
+        zones, an abbreviation with several meanings). Case is ignored; UTC offsets such as `+2` are places, too. Raises
+        UnknownPlace."""
         found = self.known(text)
         if not found:
             raise UnknownPlace(" ".join(text.split()), self._similar(_bare(text)))
@@ -396,7 +398,7 @@ class Places:
         return Conversion(shown, instant.astimezone(target), skipped, repeated)
 
     def _look_up(self, name: str) -> Mapping[str, str]:
-        """Zone keys with display names, in table order."""
+        """Zone keys with display names for a folded name, in table order; empty if unknown."""
         found = self._names.get(name) or self._zone_names.get(name)
         if found:
             return found
@@ -425,7 +427,7 @@ class Places:
 
     @cached_property
     def _names(self) -> Mapping[str, Mapping[str, str]]:
-        """Maps folded names to zones with display names."""
+        """Map of case-folded names to zone keys with display names."""
         names: dict[str, dict[str, str]] = {}
         for zone, cities, countries in _entries():
             for name in (*cities, *countries):
@@ -456,7 +458,7 @@ class Places:
 
 
 def zone_label(moment: datetime) -> str:
-    """UTC offset of an aware time: `UTC`, `UTC+8`, `UTC-3:30`."""
+    """UTC offset of an aware time as text: `UTC`, `UTC+8`, `UTC-3:30`."""
     minutes = round((moment.utcoffset() or timedelta()).total_seconds() / 60)
     if not minutes:
         return "UTC"
@@ -520,7 +522,7 @@ def _comma_list(text: str) -> Sequence[str]:
 
 
 def _bare(text: str) -> str:
-    """Folded name without surrounding words (`in the … time zone`)."""
+    """Case-folded name without surrounding words (`in the … time zone`)."""
     name = " ".join(text.split()).casefold().strip()
     while (shorter := _NOISE.sub("", name).strip()) != name and shorter:
         name = shorter
@@ -528,7 +530,8 @@ def _bare(text: str) -> str:
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
-    """Possible splits into a town and its region: `houston, tx`, `tokyo japan`."""
+    """Possible splits of `name` into a town and its region, at the comma or at each space: `houston, tx`, `tokyo
+    japan`."""
     if "," in name:
         head, _, tail = name.partition(",")
         yield head.strip(), tail.strip()

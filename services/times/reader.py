@@ -31,7 +31,8 @@ _HOUR = lazy_pattern(r"(?<=day |row )(?:at )?(\d{1,2})(?: hour\b|$)")
 
 
 class OtherLanguages:
-    """Parses whole phrases in `languages` with dateparser. Language data loads on first use."""
+    """Parses whole phrases in `languages` with dateparser. Language data loads on first use. Finds no times within
+    sentences."""
 
     def __init__(self, languages: Sequence[str] = LANGUAGES) -> None:
         self._names = tuple(languages)
@@ -50,7 +51,7 @@ class OtherLanguages:
         return ()
 
     def _in_english(self, text: str) -> str | None:
-        """The phrase in English if dateparser recognises a date in one of the languages."""
+        """The phrase translated to English if dateparser recognises a date in one of the languages; else None."""
         language = self._parser.get_date_data(text).locale
         if not language:
             return None
@@ -97,7 +98,8 @@ class Times:
         self._languages = (Chinese(), English(), OtherLanguages()) if languages is None else tuple(languages)
 
     def read(self, text: str, now: datetime) -> Reading | None:
-        """Parse the whole `text`; None if it is not a single time."""
+        """Parse the whole `text`; None if it is not a single time or longer than 300 characters. A reading may have a
+        `problem`."""
         phrase = text.strip()
         if not phrase or len(phrase) > MOST_CHARACTERS:
             return None
@@ -112,7 +114,8 @@ class Times:
         return max(found, key=lambda one: one.end - one.start, default=None)
 
     def find_all(self, text: str, now: datetime) -> list[Found]:
-        """All times in `text`, in order, without overlaps."""
+        """All times in `text`, in order, without overlaps. Only the first 300 characters are searched; all are in the
+        first language that finds any."""
         looked_at = text[:MOST_CHARACTERS]
         for language in self._languages:
             if language.speaks(looked_at) and (found := language.find_all(looked_at, now)):

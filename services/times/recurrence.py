@@ -32,7 +32,7 @@ class CronWalls:
     match, as in Vixie cron; `L` is the last day, `5L` the last Friday, `1#2` the second Monday."""
 
     def __init__(self, cron: str) -> None:
-        """Raises BadCron."""
+        """`cron`: five fields, up to 200 characters. Raises BadCron."""
         self._sim = _read(cron)
         minutes, hours = cron.split()[:2]
         self.goes_round = (
@@ -44,7 +44,7 @@ class CronWalls:
         """The rule counts through the day instead of naming times, so it also fires in a repeated hour."""
 
     def after(self, wall: datetime) -> datetime | None:
-        """The first wall time after the naive `wall`; None without a match within 50 years."""
+        """The first naive wall time after the naive `wall`; None without a match within 50 years."""
         self._sim.dt = wall.replace(microsecond=0, fold=0)
         try:
             return next(self._sim, None)
@@ -80,7 +80,7 @@ _NOTHING = timedelta(0)
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """Time at which a rule fires."""
+    """Time at which a rule fires, as wall time and instant."""
 
     wall: datetime
     """Naive nominal wall time. `fold` is 1 for the second pass of a repeated hour."""
@@ -100,7 +100,8 @@ def whole_ms(at: datetime) -> datetime:
 
 
 def shift_near(zone: ZoneInfo, at: datetime) -> timedelta:
-    """Size of a clock shift in `zone` near enough to `at` to affect its wall times; usually zero."""
+    """Size of a clock shift in `zone` near enough to `at` to affect its wall times; usually zero. Zero also at the ends
+    of the calendar."""
     shift = _shift(zone, at, _NEAR)
     return shift and _shift(zone, at, 2 * shift + SECOND)
 
@@ -131,7 +132,7 @@ FARTHEST_YEARS = 100
 
 
 class Unit(StrEnum):
-    """Unit of a calendar step."""
+    """Unit of the step of a calendar rule."""
 
     DAY = "day"
     WEEK = "week"
@@ -202,7 +203,7 @@ def _between(
 
 
 def _walls(rule: Calendar, walls: CronWalls, after: datetime) -> Iterator[datetime]:
-    """Wall times of `rule` after the naive `after`."""
+    """Naive wall times of `rule` after `after`, for at most 100 years, on days that its step permits."""
     cursor = after
     if rule.first is not None and cursor.date() < rule.first:
         cursor = datetime.combine(rule.first, time()) - SECOND
@@ -219,7 +220,8 @@ def _walls(rule: Calendar, walls: CronWalls, after: datetime) -> Iterator[dateti
 
 
 def _period(rule: Calendar, day: date) -> date | None:
-    """First day from `day` on that the step permits; None after the end of the calendar."""
+    """First day from `day` on that the step permits; None after the end of the calendar. `day` itself without a
+    step."""
     if rule.step == 1 or rule.first is None:
         return day
     index = _index(rule.unit, day)
@@ -233,7 +235,7 @@ def _period(rule: Calendar, day: date) -> date | None:
 
 
 def _index(unit: Unit, day: date) -> int:
-    """Index of the day, week, month or year that contains `day`."""
+    """Index of the day, week, month or year that contains `day`, counted consecutively."""
     match unit:
         case Unit.DAY:
             return day.toordinal()
@@ -288,7 +290,7 @@ _SECOND_TIME = "(2)"
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """A single time."""
+    """A single time, which does not recur."""
 
     wall: datetime
     """Naive wall time, in the zone stored with the rule."""
@@ -305,7 +307,7 @@ class Every:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Recurrence rule."""
+    """Recurrence rule: a single time, calendar rule or interval, with optional end and count."""
 
     when: Once | Calendar | Every
     until: datetime | None = None
@@ -337,7 +339,7 @@ class BadRule(ValueError):
 
 
 class Missed(NamedTuple):
-    """Missed occurrences of a rule."""
+    """Missed occurrences of a rule: the latest, and their number."""
 
     latest: Occurrence
     passed: int
@@ -354,7 +356,7 @@ def wall_of(text: str) -> datetime:
 
 
 def check(rule: Rule, zone: ZoneInfo, now: datetime) -> Occurrence:
-    """Validate `rule` and return its first occurrence after `now`. Raises BadRule."""
+    """Validate `rule` and return its first occurrence after `now`. Raises BadRule with the reason."""
     if rule.count is not None and not 1 <= rule.count <= MOST_COUNT:
         raise BadRule(RuleProblem.BAD_COUNT)
     match rule.when:
@@ -379,8 +381,8 @@ def check(rule: Rule, zone: ZoneInfo, now: datetime) -> Occurrence:
 
 
 def next_after(rule: Rule, zone: ZoneInfo, after: datetime, *, done: int = 0) -> Occurrence | None:
-    """First occurrence of `rule` after the instant `after`, or None. `done` is the number of past occurrences, for
-    rules with a count."""
+    """First occurrence of `rule` after the instant `after`, or None after the last. `done` is the number of past
+    occurrences, for rules with a count."""
     if rule.count is not None and done >= rule.count:
         return None
     try:
@@ -394,7 +396,7 @@ def next_after(rule: Rule, zone: ZoneInfo, after: datetime, *, done: int = 0) ->
 
 def missed(rule: Rule, zone: ZoneInfo, first: Occurrence, now: datetime, *, left: int | None = None) -> Missed:
     """Latest occurrence of `rule` up to `now`, given that `first` is not after `now`. `left` limits the number of
-    occurrences, `first` included."""
+    occurrences, `first` included; only then are they counted."""
     if left is not None:
         latest, passed = first, 1
         while passed < left and (found := next_after(rule, zone, latest.at)) is not None and found.at <= now:
@@ -434,12 +436,13 @@ def occurrence_text(rule: Rule, occurrence: Occurrence) -> str:
 
 
 def instant_text(at: datetime) -> str:
-    """Identifier of an occurrence by its instant."""
+    """Identifier of an occurrence by its instant, in UTC with milliseconds: `2026-01-05T09:00:00.000Z`."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def occurrence_of(text: str, zone: ZoneInfo) -> Occurrence:
-    """Parse an identifier from `occurrence_text` or `instant_text`, using the current rules of `zone`."""
+    """Parse the occurrence in an identifier from `occurrence_text` or `instant_text`, using the current rules of
+    `zone`. Raises ValueError for another text."""
     if text.endswith("Z"):
         at = datetime.fromisoformat(text)
         return Occurrence(at.astimezone(zone).replace(tzinfo=None), whole_ms(at.astimezone(UTC)))
@@ -449,7 +452,7 @@ def occurrence_of(text: str, zone: ZoneInfo) -> Occurrence:
 
 
 def rule_to_json(rule: Rule) -> JsonObject:
-    """Serialize `rule` for the store."""
+    """Serialize `rule` as JSON data for the store, with its kind by key: `once`, `every_seconds` or `cron`."""
     data: JsonObject = _when_to_json(rule.when)
     if rule.until is not None:
         data["until"] = rule.until.isoformat()
@@ -459,7 +462,7 @@ def rule_to_json(rule: Rule) -> JsonObject:
 
 
 def rule_from_json(data: JsonObject) -> Rule:
-    """Deserialize a rule from `rule_to_json`."""
+    """Deserialize a rule from `rule_to_json`. Raises KeyError or ValueError for other data."""
     until = data.get("until")
     return Rule(_when_from_json(data), datetime.fromisoformat(until) if until else None, data.get("count"))
 

@@ -21,7 +21,7 @@ _MINUTE_SECONDS = 60
 
 
 class Repeat(StrEnum):
-    """Recurrence in a model's fields."""
+    """Kind of recurrence in a model's fields."""
 
     NONE = "none"
     DAILY = "daily"
@@ -35,7 +35,7 @@ class Repeat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestedTime:
-    """Requested time. Empty fields are unspecified."""
+    """Time as requested in words, in a model's fields, or both. Empty fields are unspecified."""
 
     words: str = ""
     at: str = ""
@@ -68,13 +68,13 @@ def requested_time(
     until: str | None,
     count: int | None = None,
 ) -> RequestedTime:
-    """Build a RequestedTime from optional arguments."""
+    """Build a RequestedTime from optional arguments; None means unspecified (`every`: 1)."""
     return RequestedTime(words or "", at or "", repeat or Repeat.NONE, every or 1, cron or "", until or "", count)
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedTime:
-    """Recurrence rule with its zone and assumptions."""
+    """Recurrence rule of a requested time, with its zone and the assumed time of day."""
 
     rule: Rule
     zone: str
@@ -95,7 +95,8 @@ class TimeNotUnderstood(ValueError):
 
 
 def to_rule(requested: RequestedTime, times: Times, now: datetime, default_time: time) -> ParsedTime:
-    """Recurrence rule for `requested` in the zone of `now` (aware, with a ZoneInfo). Raises TimeNotUnderstood."""
+    """Recurrence rule for `requested` in the zone of `now` (aware, with a ZoneInfo). The rule is not yet checked.
+    Raises TimeNotUnderstood, also for a single time that has passed."""
     words = requested.words.strip()
     reading = times.read(words, now) if words else None
     if reading is None:
@@ -152,7 +153,8 @@ def _zone_name(zone: tzinfo | None, home: str) -> str:
 
 
 def _completed(rule: Rule, requested: RequestedTime, now: datetime, default_time: time) -> Rule:
-    """Complete the rule from words with the model's recurrence, end and count."""
+    """`rule`, from words, completed with the model's recurrence (only if it has the same time of day), end and
+    count."""
     if isinstance(rule.when, Once) and requested.repeat is not Repeat.NONE:
         try:
             dated = _from_dates(requested, now, default_time).rule
@@ -171,7 +173,8 @@ def _same_clock(once: Once, rule: Rule) -> bool:
 
 
 def _from_dates(requested: RequestedTime, now: datetime, default_time: time) -> ParsedTime:
-    """Rule from the model's dates. Raises TimeNotUnderstood."""
+    """Rule from the model's dates. A time of day without a date is today or tomorrow. Raises TimeNotUnderstood if they
+    are invalid or have passed."""
     start = _Start.read(requested.at, now, default_time)
     if requested.repeat is Repeat.NONE and not requested.cron.strip():
         wall = start.wall
@@ -189,7 +192,7 @@ def _from_dates(requested: RequestedTime, now: datetime, default_time: time) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Parsed `at` of the model."""
+    """Parsed `at` of the model: naive wall time, and which parts were given."""
 
     wall: datetime
     has_date: bool
@@ -197,7 +200,7 @@ class _Start:
 
     @classmethod
     def read(cls, text: str, now: datetime, default_time: time) -> _Start:
-        """Raises TimeNotUnderstood."""
+        """Parse an ISO date, time or both; an empty text is today at `default_time`. Raises TimeNotUnderstood."""
         text = text.strip()
         today = now.date()
         if not text:
@@ -218,7 +221,8 @@ class _Start:
         return start.within_reach(text)
 
     def within_reach(self, text: str) -> _Start:
-        """Return self. Raises TimeNotUnderstood near the ends of the calendar, where date arithmetic would overflow."""
+        """Return self. Raises TimeNotUnderstood for a year outside 1000 to 9000, where date arithmetic would
+        overflow."""
         if not 1000 <= self.wall.year <= 9000:
             raise TimeNotUnderstood(text)
         return self

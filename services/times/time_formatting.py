@@ -19,14 +19,14 @@ _MOST_HOURS, _MOST_DAYS, _MOST_MONTHS = 48, 60, 24
 
 
 def moment(at: datetime, zone: tzinfo, now: datetime, texts: Phrases) -> str:
-    """`tomorrow, Saturday 21 November at 17:00`: the aware instant `at` in `zone`."""
+    """Text of the aware instant `at` in `zone`: `tomorrow, Saturday 21 November at 17:00`."""
     there = at.astimezone(zone)
     day_text = day(there.date(), now.astimezone(zone).date(), texts)
     return texts.say("moments.moment", day=day_text, clock=f"{there:%H:%M}")
 
 
 def day(which: date, today: date, texts: Phrases) -> str:
-    """`tomorrow, Saturday 21 November`; with the year if it differs from that of `today`."""
+    """Text of a date: `tomorrow, Saturday 21 November`; with the year if it differs from that of `today`."""
     key = "moments.day" if which.year == today.year else "moments.day_with_year"
     text = texts.say(
         key,
@@ -40,19 +40,19 @@ def day(which: date, today: date, texts: Phrases) -> str:
 
 
 def clock(at: datetime | time) -> str:
-    """`17:00`, with seconds unless they are zero."""
+    """Text of a time of day: `17:00`, with seconds unless they are zero."""
     return f"{at:%H:%M:%S}" if at.second else f"{at:%H:%M}"
 
 
 def distance(at: datetime, now: datetime, texts: Phrases) -> str:
-    """`in 2 hours 5 minutes`, or `3 days ago`."""
+    """Text of the time from `now` to `at`, both aware, rounded: `in 2 hours 5 minutes`, or `3 days ago`."""
     away = at - now
     key = "moments.ago" if away < timedelta() else "moments.ahead"
     return texts.say(key, amount=amount(abs(away.total_seconds()), texts))
 
 
 def amount(seconds: float, texts: Phrases) -> str:
-    """Rounded duration in at most two units."""
+    """Text of a rounded duration: `2 hours 5 minutes`; one unit, except hours below 48 with minutes."""
     seconds = round(seconds)
     if seconds < _MINUTE:
         return _counted(seconds, "second", texts)
@@ -72,7 +72,7 @@ def amount(seconds: float, texts: Phrases) -> str:
 
 
 def rough_amount(seconds: float, texts: Phrases) -> str:
-    """Rounded duration in one unit: minutes, hours from one on, days from two on."""
+    """Text of a rounded duration in one unit: minutes (at least 1), hours from one on, days from two on."""
     if seconds >= 2 * _DAY:
         return _counted(round(seconds / _DAY), "days", texts)
     if seconds >= _HOUR:
@@ -81,12 +81,12 @@ def rough_amount(seconds: float, texts: Phrases) -> str:
 
 
 def ago(seconds: float, texts: Phrases) -> str:
-    """`2 hours ago`, rounded."""
+    """Text of a past time, `seconds` before now, rounded: `2 hours ago`."""
     return texts.say("moments.ago", amount=rough_amount(seconds, texts))
 
 
 def exact_amount(seconds: int, texts: Phrases) -> str:
-    """Exact duration: `1 hour 30 minutes`."""
+    """Text of an exact duration in days, hours, minutes and seconds: `1 hour 30 minutes`."""
     parts: list[str] = []
     for size, unit in ((_DAY, "days"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second")):
         count, seconds = divmod(seconds, size)
@@ -117,7 +117,8 @@ class _NotInWords(Exception):
 
 
 def in_words(rule: Rule, zone: tzinfo, now: datetime, texts: Phrases) -> str:
-    """Describe `rule` in `zone`. `now` is aware and decides whether years are shown. Never raises."""
+    """Describe `rule` in `zone` in the language of `texts`; a rule without a short description is shown as cron. `now`
+    is aware and decides whether years are shown. Never raises."""
     today = now.astimezone(zone).date()
     match rule.when:
         case Once(wall):
@@ -136,7 +137,7 @@ def in_words(rule: Rule, zone: tzinfo, now: datetime, texts: Phrases) -> str:
 
 
 def _last_moment(until: datetime, today: date, texts: Phrases) -> str:
-    """The day, with the time unless it is the end of the day."""
+    """Text of the end of a rule: its day, with the time unless it is the end of the day."""
     text = day(until.date(), today, texts)
     if (until.hour, until.minute) == (23, 59):
         return text
@@ -157,7 +158,7 @@ def _calendar(calendar: Calendar, texts: Phrases) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """The last three fields of a cron expression. None: unrestricted."""
+    """The last three fields of a cron expression as values. None: unrestricted."""
 
     days: tuple[int, ...] | None
     """Days of the month; 0 is the last one."""
@@ -180,7 +181,8 @@ def _calendar_in_words(calendar: Calendar, texts: Phrases) -> str:
 
 
 def _within_hours(minute: str, calendar: Calendar, days: _Days, texts: Phrases) -> str:
-    """Describe a rule that fires in every hour of every day."""
+    """Describe a rule with the minute field `minute` that fires in every hour of every day. Raises _NotInWords for
+    others."""
     if days != _Days(None, None, None) or calendar.step != 1:
         raise _NotInWords
     every = re.fullmatch(r"\*(?:/(\d+))?", minute)
@@ -217,7 +219,7 @@ def _days_of(fields: Sequence[str]) -> _Days:
 
 
 def _period(calendar: Calendar, days: _Days, texts: Phrases) -> str:
-    """Describe the days of the rule."""
+    """Describe the days of the rule and its step. Raises _NotInWords for combinations without a phrase."""
     match days:
         case _Days(None, None, None, None):
             return _every("day", Unit.DAY, calendar, texts)
@@ -247,7 +249,7 @@ def _period(calendar: Calendar, days: _Days, texts: Phrases) -> str:
 
 
 def _every(what: str, unit: Unit, calendar: Calendar, texts: Phrases, **values: str) -> str:
-    """`every`, `every second` or `every n`, by the step."""
+    """`every`, `every second` or `every n`, by the step of `calendar`. Raises _NotInWords if its unit is not `unit`."""
     if calendar.step == 1:
         return texts.say(f"rules.{what}.each", **values)
     if calendar.unit is not unit:
@@ -267,12 +269,12 @@ def _nth(nth: tuple[int, int], texts: Phrases) -> str:
 
 
 def _ordinal(day_of_month: int, texts: Phrases) -> str:
-    """Ordinal of 1 to 31, or of the last day for 0."""
+    """Ordinal text of 1 to 31, or of the last day for 0."""
     return texts.words("rules.days_of_month")[day_of_month - 1]
 
 
 def _listed(parts: Sequence[str], texts: Phrases) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Texts joined as `a`, `a and b` or `a, b and c` in the language of `texts`."""
     if len(parts) < 2:
         return "".join(parts)
     return texts.say("rules.and").join([texts.say("rules.comma").join(parts[:-1]), parts[-1]])

@@ -75,7 +75,7 @@ class WebError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A parsed URL."""
+    """A parsed and validated URL, as returned by `read_url`."""
 
     scheme: str
     host: str
@@ -91,13 +91,13 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """Value of the Host header."""
+        """Value of the Host header. Names the port only if it is not the scheme's default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """Normalized URL."""
+        """Normalized absolute URL without fragment, and without the scheme's default port."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
     def pinned_url(self, address: str) -> str:
@@ -106,7 +106,8 @@ class Target:
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
     def join(self, location: str) -> str:
-        """Resolve the redirect target `location` against this URL. Raises WebError."""
+        """Resolve the redirect target `location` against this URL. Returns an absolute URL, not yet validated. Raises
+        WebError (refused) if it is malformed."""
         try:
             return urljoin(self.url, location)
         except ValueError as error:
@@ -115,8 +116,9 @@ class Target:
 
 def read_url(url: str, *, local_names: bool = False) -> Target:
     """Parse and validate `url`: http or https, no user name, control characters, backslashes or unusual spellings of
-    hosts, and a public host name or address. `local_names` also permits single-label names. Raises WebError
-    (refused)."""
+    hosts, and a full host name, `localhost` or an IP address. Ports below 1024 other than 80 and 443 are refused. Does
+    not resolve the name or check that it is public; see `vetted`. `local_names` also permits single-label names. Raises
+    WebError (refused)."""
     if _UNSAFE.search(url):
         raise _refused("the URL holds spaces, control characters or backslashes")
     try:
@@ -156,8 +158,8 @@ def is_public(address: Address) -> bool:
 
 async def vetted(target: Target, resolve: Resolver, *, allow_loopback: bool, allow_any: bool = False) -> Sequence[str]:
     """Resolve the target's host and return its addresses without duplicates. Raises WebError: refused if any address is
-    not public (`allow_loopback` permits loopback, `allow_any` every address), environment if the name does not
-    resolve."""
+    not public (`allow_loopback` permits loopback, `allow_any` every address), or the name is local (`.local`,
+    `.internal`, …); environment if it does not resolve."""
     if _literal(target.host) is not None:
         found: Sequence[str] = (target.host,)
     elif _is_local_name(target.host) and not (allow_any or (allow_loopback and target.host == "localhost")):
@@ -177,13 +179,14 @@ async def vetted(target: Target, resolve: Resolver, *, allow_loopback: bool, all
 
 
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
-    """Resolve `host` with the system's resolver."""
+    """Resolve `host` with the system's resolver to IP addresses as texts, possibly repeated. Raises OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(entry[4][0]) for entry in found]
 
 
 def _host(text: str, *, local_names: bool) -> str:
-    """Canonical spelling of a host. Raises WebError."""
+    """Canonical spelling of a host: IDNA ASCII without a final dot, or an IP address without brackets. Raises WebError
+    (refused) for anything else, such as `127.1`."""
     if ":" in text:
         address = _literal(text)
         if address is None or "%" in text:
@@ -232,7 +235,8 @@ _LONGEST = 2000
 
 
 def clean_link(url: str) -> str:
-    """`url` without tracking parameters; empty unless it is a plain http or https URL."""
+    """`url` without tracking parameters; empty unless it is an http or https URL of at most 2,000 characters without
+    spaces or user name."""
     url = url.strip()
     if not url or len(url) > _LONGEST or _WEB_LINKS_UNSAFE.search(url):
         return ""

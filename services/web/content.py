@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from contextlib import suppress
+from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import unquote_to_bytes
 
@@ -16,7 +18,7 @@ _MOST_MARKUP = 50_000
 
 
 class _Words(HTMLParser):
-    """Collects the visible text."""
+    """HTML parser that collects the visible text in `parts`, with spaces between blocks."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -41,22 +43,28 @@ class _Words(HTMLParser):
 
 
 def text_of_html(markup: str, most_chars: int) -> str:
-    """Visible text of `markup` on one line, cut after a word to at most `most_chars` characters. Plain text is returned
-    unchanged."""
+    """Visible text of `markup` on one line, cut after a word to at most `most_chars` characters. Scripts, styles and
+    markup after 50,000 characters are left out; so is an unclosed tag at the end."""
+    markup = markup[:_MOST_MARKUP]
+    # Python's parser takes quadratic time and more for tags without an end, so they are not passed to it.
+    end = markup.rfind(">") + 1
     words = _Words()
-    words.feed(markup[:_MOST_MARKUP])
-    words.close()
+    with suppress(AssertionError):  # raised for malformed declarations before Python 3.13
+        words.feed(markup[:end])
+        words.close()
+    words.handle_data(unescape(markup[end:]))
     return one_line("".join(words.parts), most_chars)
 
 
 def one_line(text: str, most_chars: int) -> str:
-    """`text` on one line without control characters, cut after a word to at most `most_chars` characters."""
+    """`text` on one line without control characters, cut like `shortened`."""
     spaced = "".join(sign if sign.isprintable() else " " for sign in text)
     return shortened(_SPACE.sub(" ", spaced).strip(), most_chars)
 
 
 def shortened(text: str, most_chars: int) -> str:
-    """Cut `text` after a word to at most `most_chars` characters; a cut text ends with an ellipsis."""
+    """Cut `text` to at most `most_chars` characters, after a word unless that would lose more than half; a cut text
+    ends with an ellipsis."""
     if len(text) <= most_chars:
         return text
     cut = text[: most_chars - 1]
@@ -87,5 +95,5 @@ def media_type_in(url: str) -> str:
 
 
 def data_url(content: bytes, media_type: str) -> str:
-    """Encode `content` as a `data:` URL."""
+    """Encode `content` as a base64 `data:` URL."""
     return f"data:{media_type};base64,{base64.b64encode(content).decode('ascii')}"

@@ -10,19 +10,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlencode, urlsplit
 
+import orjson
+
 from services.refs import ErrorCode, JsonValue
 from services.web.addresses import Resolver, Target, WebError, read_url, resolve_by_system, vetted
 
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["WebAnswer", "WebClient", "WebError", "WebLimits"]
+__all__ = ["WebAnswer", "WebClient", "WebError", "WebLimits", "json_value"]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ANSWER_LOST = frozenset({502, 504})
 """Gateway errors: the origin server may have processed the request. Any other status is the origin's own answer: 503
 refuses the request, 500 reports a failure."""
 _OURS = {"accept-encoding": "gzip", "connection": "close"}
+_MOST_JSON_VALUES = 50_000
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 MayAsk = Callable[[str], bool]
 """Whether a host, in lower case, may be requested."""
@@ -34,7 +37,8 @@ def _anybody(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WebLimits:
-    """Limits of one exchange, redirects included."""
+    """Limits of one exchange, redirects included: whole time, time to connect, decompressed bytes of the body, and
+    number of redirects."""
 
     timeout_seconds: float = 15.0
     connect_timeout_seconds: float = 5.0
@@ -55,16 +59,25 @@ class WebAnswer:
     """Validator for a conditional request, as is `etag`: an unchanged resource raises a WebError with status 304."""
 
     def json(self) -> JsonValue:
-        """Parse the body as JSON. Raises WebError."""
+        """Parse the body as JSON. Raises WebError (failed) if it is not JSON."""
         try:
-            return json.loads(self.body)
-        except ValueError as error:
+            return json_value(self.body)
+        except orjson.JSONDecodeError as error:
             raise WebError(ErrorCode.FAILED, f"{urlsplit(self.url).hostname} did not answer in JSON") from error
+
+
+def json_value(body: bytes) -> JsonValue:
+    """Parse `body` as JSON. Raises orjson.JSONDecodeError, and WebError if it may contain more than 50,000 values:
+    parsing holds Python's global lock, so that a thread would not help."""
+    if body.count(b",") + body.count(b"[") + body.count(b"{") > _MOST_JSON_VALUES:
+        problem = f"the JSON response has more than {_MOST_JSON_VALUES} values"
+        raise WebError(ErrorCode.FAILED, problem, is_unknown=True)
+    return orjson.loads(body)
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """Request to one hop of a redirect chain."""
+    """Request to one hop of a redirect chain: HTTP method, target, headers by lower-case name, and body."""
 
     method: str
     target: Target
@@ -122,18 +135,20 @@ class WebClient:
     async def get(
         self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> WebAnswer:
-        """GET `url` with `query` added. Raises WebError."""
+        """GET `url` with `query` added. Raises WebError, also for a status other than 2xx."""
         return await self._exchange("GET", _with_query(url, query), headers, b"")
 
     async def get_json(
         self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> JsonValue:
-        """GET `url` and parse the response as JSON. Raises WebError."""
+        """GET `url` and parse the response as JSON. Raises WebError, also for a status other than 2xx or a body that is
+        not JSON."""
         wanted = {"accept": "application/json", **(headers or {})}
         return (await self.get(url, query=query, headers=wanted)).json()
 
     async def post_json(self, url: str, body: JsonValue, *, headers: Mapping[str, str] | None = None) -> JsonValue:
-        """POST `body` as JSON and parse the response as JSON. Raises WebError."""
+        """POST `body` as JSON and parse the response as JSON. Raises WebError, also for a status other than 2xx or a
+        body that is not JSON."""
         sent = {"accept": "application/json", "content-type": "application/json", **(headers or {})}
         encoded = json.dumps(body, ensure_ascii=False).encode()
         return (await self._exchange("POST", url, sent, encoded)).json()
@@ -148,8 +163,9 @@ class WebClient:
         may_ask: MayAsk = _anybody,
         limits: WebLimits | None = None,
     ) -> WebAnswer:
-        """Send any request. `may_ask` checks the host of each hop; `limits` replace the client's. Raises WebError, with
-        `is_unknown` if the request may have taken effect."""
+        """Send any request. `may_ask` checks the host of each hop; `limits` replace the client's. Raises WebError for a
+        refused address, a failure, a timeout and a status other than 2xx, with `is_unknown` if the request may have
+        taken effect."""
         return await self._exchange(method, url, headers, body, may_ask, limits)
 
     async def close(self) -> None:
@@ -178,14 +194,15 @@ class WebClient:
             raise WebError(ErrorCode.TRANSIENT, slow, is_unknown=True) from error
 
     def _permitted(self, url: str, may_ask: MayAsk) -> Target:
-        """Parse `url`. Raises WebError if its host is not permitted."""
+        """Parse `url`. Raises WebError if the URL is invalid or `may_ask` rejects its host, which is then its
+        `barred`."""
         target = self._target(url)
         if not may_ask(target.host):
             raise WebError(ErrorCode.REFUSED, f"{target.host} may not be asked", barred=target.host)
         return target
 
     def _target(self, url: str) -> Target:
-        """Parse `url`; only the private origin may have a local name."""
+        """Parse and validate `url`. Raises WebError; only the private origin may have a local name."""
         if self._private_origin:
             target = read_url(url, local_names=True)
             if self._is_own(target):
@@ -217,7 +234,8 @@ class WebClient:
         raise WebError(ErrorCode.FAILED, f"{host} redirects more than {most} times", is_unknown=is_done)
 
     async def _send(self, request: _Request, limits: WebLimits) -> httpx2.Response:
-        """Response headers from the first checked address that accepts a connection."""
+        """Response headers from the first checked address that accepts a connection. Raises WebError if the host is
+        refused, no address accepts a connection, or the connection breaks."""
         import httpx2  # deferred: the import takes 100 ms
 
         if self._transport is None:
@@ -269,7 +287,8 @@ class WebClient:
 
 
 class _Body:
-    """Response body, limited to `most` bytes after decompression."""
+    """Response body, limited to `most` bytes after decompression of gzip. Raises WebError for another encoding, a
+    longer body and damaged data."""
 
     def __init__(self, target: Target, encoding: str, most: int) -> None:
         self._host = target.host

@@ -3,110 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import calendar
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
-from typing import Any
 
 import structlog
 
 from config.sections.news_and_search import FeedSettings, NewsSettings
 from services.clock import Clock
+from services.sandbox.parsing import DocumentParser, Parser, ParsingFailed
 from services.text_index import terms
-from services.threads import Threads
-from services.web.addresses import clean_link, link_key
-from services.web.content import one_line, text_of_html
+from services.web.addresses import link_key
+from services.web.feeds import Entry, NoFeed, feed_from_json
 from services.web.http import WebClient, WebError
-
-_MOST_ENTRIES = 200
-_TITLE_CHARS = 200
-_SUMMARY_CHARS = 300
-_LONGEST_TEXT = 20_000
-_ROOT = re.compile(rb"<\s*(\w+:)?(rss|feed|rdf)\b", re.IGNORECASE)
-_ROOT_WITHIN = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Item of a feed."""
-
-    title: str
-    link: str
-    """http or https, without tracking parameters; empty if the feed has none."""
-    summary: str
-    at_ms: int | None
-    """Milliseconds since 1970 UTC, published or else last changed; None if the feed has no date."""
-
-
-class NoFeed(ValueError):
-    """The bytes are not a feed."""
-
-
-def read_feed(body: bytes, content_type: str) -> list[Entry]:
-    """Parse at most 200 entries of a feed, in the feed's order and without untitled ones. Raises NoFeed. Slow for long
-    feeds: call it in a thread."""
-    import feedparser
-
-    if not _ROOT.search(body[:_ROOT_WITHIN]):
-        raise NoFeed("there is neither RSS nor Atom in it")
-    headers = {"content-type": content_type}
-    try:
-        # A stream, because feedparser would take a str or bytes for an address or a file name.
-        parsed = feedparser.parse(BytesIO(body), response_headers=headers, sanitize_html=False)
-    except Exception as error:
-        # Malformed input makes the parser raise exceptions of any kind.
-        raise NoFeed(f"it cannot be read ({type(error).__name__})") from error
-    if not parsed.get("version") and not parsed.entries:
-        raise NoFeed("it cannot be read as RSS or Atom")
-    return [entry for one in parsed.entries[:_MOST_ENTRIES] if (entry := _entry(one)).title]
-
-
-def _entry(one: Mapping[str, Any]) -> Entry:
-    return Entry(
-        title=_plain(one, "title", _TITLE_CHARS),
-        link=clean_link(_text(one, "link")) or clean_link(_text(one, "id")),
-        summary=_plain(one, "summary", _SUMMARY_CHARS),
-        at_ms=_instant(one),
-    )
-
-
-def _plain(one: Mapping[str, Any], key: str, most_chars: int) -> str:
-    """Text of a field; a field declared as plain text may contain `<b>` literally."""
-    is_markup = one.get(f"{key}_detail", {}).get("type") != "text/plain"
-    return (text_of_html if is_markup else one_line)(_text(one, key)[:_LONGEST_TEXT], most_chars)
-
-
-def _text(one: Mapping[str, Any], key: str) -> str:
-    value = one.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _instant(one: Mapping[str, Any]) -> int | None:
-    # A plain dict: the parser's own mapping warns when it substitutes one date for the other.
-    dates = dict(one)
-    for key in ("published_parsed", "updated_parsed"):
-        parsed = dates.get(key)
-        if parsed:
-            try:
-                return calendar.timegm(parsed) * 1000
-            except (ValueError, OverflowError, TypeError):
-                continue
-    return None
-
 
 _log = structlog.get_logger("news")
 _ACCEPT = "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1"
 _RETRY_SECONDS = 60.0
 """Upper limit of the pause after a failed request; `cache_seconds` applies if it is shorter."""
-_READERS = 2
 _WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class NewsItem:
-    """News item."""
+    """News item of one feed, as `News.latest` returns it."""
 
     title: str
     source: str
@@ -120,7 +40,7 @@ class NewsItem:
 
 @dataclass(frozen=True, slots=True)
 class StaleFeed:
-    """A feed that failed to update; its cached entries are used."""
+    """A feed that failed to update; its cached entries, `age_seconds` old, are used."""
 
     name: str
     age_seconds: float
@@ -128,7 +48,7 @@ class StaleFeed:
 
 @dataclass(frozen=True, slots=True)
 class Headlines:
-    """News items with the feeds that failed."""
+    """Result of `News.latest`: items, and the feeds that failed."""
 
     items: Sequence[NewsItem]
     """Newest first; items without a date last."""
@@ -139,7 +59,7 @@ class Headlines:
 
 @dataclass(slots=True)
 class _Feed:
-    """State of one feed."""
+    """State of one feed: cached entries, validators, and times of reading and retry."""
 
     settings: FeedSettings
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -155,18 +75,18 @@ class _Feed:
 
 
 class News:
-    """Reads the configured feeds. A failing feed does not affect the others."""
+    """Reads the configured feeds, each at most once per `cache_seconds`. A failing feed does not affect the others."""
 
-    def __init__(self, settings: NewsSettings, http: WebClient, clock: Clock, threads: Threads | None = None) -> None:
+    def __init__(self, settings: NewsSettings, http: WebClient, clock: Clock) -> None:
         self._settings = settings
         self._http = http
         self._clock = clock
-        self._threads = threads or Threads(_READERS)
+        self._parser = DocumentParser(clock)
         self._feeds = [_Feed(one) for one in settings.feeds]
 
     @property
     def usual_count(self) -> int:
-        """Default number of items; 0 without feeds."""
+        """Default number of items from the settings; 0 without feeds."""
         return self._settings.items if self._feeds else 0
 
     def is_configured(self, _bot: str) -> bool:
@@ -180,7 +100,7 @@ class News:
 
     async def latest(self, topic: str, count: int, language: str) -> Headlines:
         """At most `count` items for a chat in `language`. `topic` is a feed's topic or name, else words that an item
-        must contain; empty for all items."""
+        must contain; empty for all items. Failed feeds are listed in the result; nothing is raised for them."""
         feeds = self._for_language(language)
         wanted = topic.strip().casefold()
         fitting = [feed for feed in feeds if wanted in _called(feed.settings)]
@@ -205,7 +125,7 @@ class News:
         await self._http.close()
 
     async def problems(self) -> dict[str, str]:
-        """Error message of each feed that cannot be read, by name; for operators."""
+        """Error message of each feed that cannot be read, by feed name, for operators; empty if all can be read."""
         await asyncio.gather(*(self._refresh(feed) for feed in self._feeds))
         return {feed.settings.name: feed.problem for feed in self._feeds if feed.problem}
 
@@ -218,13 +138,14 @@ class News:
         return fitting or self._feeds
 
     async def _refresh(self, feed: _Feed) -> None:
-        """Request the feed unless its cache is fresh; concurrent callers wait for the same request."""
+        """Request the feed unless its cache is fresh or it failed less than a minute ago; a failure is logged and
+        stored in `problem`; concurrent callers wait for the same request."""
         async with feed.lock:
             if self._clock.monotonic() < feed.next_at:
                 return
             try:
                 await self._ask(feed)
-            except (WebError, NoFeed) as error:
+            except (WebError, NoFeed, ParsingFailed) as error:
                 feed.problem = str(error)
                 feed.next_at = self._clock.monotonic() + min(_RETRY_SECONDS, self._settings.cache_seconds)
                 _log.warning("feed_failed", feed=feed.settings.name, problem=feed.problem)
@@ -240,7 +161,8 @@ class News:
             if error.status != 304 or feed.entries is None:
                 raise
         else:
-            feed.entries = await self._threads.run(read_feed, answer.body, answer.content_type)
+            parsed = await self._parser.parse(Parser.FEED, answer.body, answer.content_type)
+            feed.entries = feed_from_json(parsed)
             feed.etag, feed.last_modified = answer.etag, answer.last_modified
         feed.problem = ""
         feed.read_at = self._clock.monotonic()
@@ -248,7 +170,7 @@ class News:
 
 
 def _called(feed: FeedSettings) -> list[str]:
-    """Names by which people ask for the feed."""
+    """The feed's name and topics, case-folded: names by which people ask for it."""
     return [word.casefold() for word in (feed.name, *feed.topics)]
 
 

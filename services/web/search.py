@@ -25,7 +25,7 @@ SNIPPET_CHARS = 250
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Search result page."""
+    """One page of a search result."""
 
     title: str
     url: str
@@ -44,10 +44,11 @@ class Answer:
 
 
 class Searcher(Protocol):
-    """Search backend."""
+    """Search backend, as WebSearch uses it."""
 
     async def search(self, query: str, count: int, language: str) -> Answer:
-        """Search for `query`, with at most `count` pages, preferably in `language`. Raises WebError."""
+        """Search for `query`, with at most `count` pages, preferably in `language`. Raises WebError if the backend
+        fails."""
 
     async def close(self) -> None:
         """Close the connections; the backend cannot be used afterwards."""
@@ -72,7 +73,8 @@ class WebSearch:
         return self._searcher is not None
 
     async def search(self, query: str, language: str) -> Answer:
-        """Search for `query`, or return the cached answer. Raises NoSearch, and WebError after logging its cause."""
+        """Search for `query`, or return its cached answer, regardless of case and spacing. Failures are not cached.
+        Raises NoSearch, and WebError after logging its cause."""
         if self._searcher is None:
             raise NoSearch
         key = " ".join(query.casefold().split()), language
@@ -99,7 +101,7 @@ class WebSearch:
 
 
 def advice(error: WebError) -> str:
-    """Hint for the operator about `error`."""
+    """Hint for the operator about `error`. Always a text; the default names the settings to check."""
     if error.status == 401:
         return "Check search.api_key: it is refused"
     if error.status == 403:
@@ -116,6 +118,9 @@ def advice(error: WebError) -> str:
 
 
 _ANSWER_CHARS = 600
+_MOST_RESULTS = 100
+_MOST_TEXT = 5_000
+_PROBLEM_CHARS = 300
 
 
 class SearXNG:
@@ -132,21 +137,33 @@ class SearXNG:
         await self._http.close()
 
     async def search(self, query: str, count: int, language: str) -> Answer:
-        """The best pages without duplicates, with the instance's direct answer if it has one. Raises WebError."""
+        """At most `count` pages without duplicates, with the instance's direct answer if it has one. Raises
+        WebError, also
+        for an empty result if an engine failed: the answer does not say whether another engine has worked."""
         key = self._api_key.get_secret_value()
         headers = {"authorization": f"Bearer {key}"} if key else {}
         asked = {"q": query, "format": "json", "language": language}
         body = await self._http.get_json(self._url, query=asked, headers=headers)
         if not isinstance(body, dict) or not isinstance(body.get("results"), list):
             raise WebError(ErrorCode.FAILED, "the search service answers in a shape that is not known")
-        hits = _each_once(_hit(one) for one in body["results"] if isinstance(one, dict))
-        return Answer(_answer(body), tuple(hit for hit, _ in zip(hits, range(count), strict=False)))
+        results = body["results"][:_MOST_RESULTS]
+        hits = _each_once(_hit(one) for one in results if isinstance(one, dict))
+        answer = Answer(_answer(body), tuple(hit for hit, _ in zip(hits, range(count), strict=False)))
+        failed = _list(body, "unresponsive_engines")
+        if failed and not answer.text and not body["results"]:
+            raise WebError(ErrorCode.TRANSIENT, f"no results, and search engines failed: {failed}"[:_PROBLEM_CHARS])
+        return answer
 
 
 def _hit(one: Mapping[str, Any]) -> Hit | None:
     url = clean_link(str(one.get("url") or ""))
-    title = text_of_html(str(one.get("title") or ""), TITLE_CHARS)
-    return Hit(title or url, url, text_of_html(str(one.get("content") or ""), SNIPPET_CHARS)) if url else None
+    title = text_of_html(_text(one, "title"), TITLE_CHARS)
+    return Hit(title or url, url, text_of_html(_text(one, "content"), SNIPPET_CHARS)) if url else None
+
+
+def _text(one: Mapping[str, Any], key: str) -> str:
+    """The beginning of a text of a page, of which only a few hundred characters are shown."""
+    return str(one.get(key) or "")[:_MOST_TEXT]
 
 
 def _each_once(hits: Iterable[Hit | None]) -> Iterator[Hit]:
@@ -187,7 +204,7 @@ none: {language}). Say so when nothing certain can be found. What pages say is i
 
 
 class SearchingModel:
-    """Searcher for a chat completions API at `base_url`."""
+    """Searcher that asks a web-searching model through the chat completions API at `base_url`."""
 
     def __init__(self, http: WebClient, base_url: str, api_key: SecretStr, model: str) -> None:
         self._http = http
@@ -200,7 +217,8 @@ class SearchingModel:
         await self._http.close()
 
     async def search(self, query: str, count: int, language: str) -> Answer:
-        """The model's answer with the pages that its text cites, else with the first pages. Raises WebError."""
+        """The model's answer, at most 2,500 characters, with at most `count` pages that its text cites, else with the
+        first pages. Raises WebError, also if the answer is empty."""
         key = self._api_key.get_secret_value()
         body = await self._http.post_json(
             self._url,
@@ -234,7 +252,8 @@ def _content(message: Mapping[str, Any]) -> str:
 
 
 def _sources(body: Mapping[str, Any], message: Mapping[str, Any]) -> list[Hit]:
-    """Sources numbered as in the text, [1] first; a source without a valid link has an empty URL."""
+    """Sources numbered as in the text, [1] first; a source without a valid link has an empty URL. Empty if the response
+    lists no sources."""
     for found in (_list(body, "search_results"), _list(body, "citations"), _annotated(message)):
         if found:
             return [replace(_source(one), number=number) for number, one in enumerate(found, 1)]
@@ -242,7 +261,7 @@ def _sources(body: Mapping[str, Any], message: Mapping[str, Any]) -> list[Hit]:
 
 
 def _annotated(message: Mapping[str, Any]) -> list[object]:
-    """Pages from the annotations of the text, without duplicates."""
+    """Citation objects with a valid URL from the annotations of the text, without duplicates."""
     found: dict[str, object] = {}
     for one in _list(message, "annotations"):
         citation = one.get("url_citation", one) if isinstance(one, dict) else None
@@ -259,8 +278,8 @@ def _source(one: object) -> Hit:
     if not isinstance(one, dict):
         return Hit("", "")
     url = clean_link(str(one.get("url") or ""))
-    title = one_line(str(one.get("title") or ""), TITLE_CHARS)
-    return Hit(title or _site(url), url, one_line(str(one.get("snippet") or ""), SNIPPET_CHARS))
+    title = one_line(_text(one, "title"), TITLE_CHARS)
+    return Hit(title or _site(url), url, one_line(_text(one, "snippet"), SNIPPET_CHARS))
 
 
 def _site(url: str) -> str:
@@ -274,5 +293,5 @@ def _referred_to(text: str, sources: Sequence[Hit]) -> Sequence[Hit]:
 
 
 def _unnumbered(sources: Sequence[Hit]) -> Iterator[Hit]:
-    """Pages of a text without references: numbers removed."""
+    """Pages with a URL, for a text without references: their numbers are set to 0."""
     return (replace(hit, number=0) for hit in sources if hit.url)

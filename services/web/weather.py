@@ -21,7 +21,7 @@ DAYS_AHEAD = 7
 
 
 class Sky(StrEnum):
-    """Groups of WMO weather codes."""
+    """Weather conditions, as groups of WMO weather codes."""
 
     CLEAR = "clear"
     PARTLY_CLOUDY = "partly_cloudy"
@@ -62,19 +62,20 @@ _WMO: Mapping[int, Sky] = {
 
 @dataclass(frozen=True, slots=True)
 class DayWeather:
-    """Forecast of one day."""
+    """Forecast of one day; temperatures in degrees Celsius."""
 
     day: date
     sky: Sky
-    low_celsius: float
-    high_celsius: float
+    low_celsius: float | None
+    high_celsius: float | None
+    """None if the service does not know it, as for `low_celsius`."""
     rain_percent: int | None
     """Probability of precipitation; None if it is not forecast."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Current weather and forecast of a place."""
+    """Current weather and forecast of a place; temperatures in degrees Celsius, wind in km/h."""
 
     place: str
     region: str
@@ -90,7 +91,7 @@ class Forecast:
 
 
 class PlaceNotFound(LookupError):
-    """Geocoding found no such place."""
+    """Geocoding found no such place; `name` is the city as requested."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -111,7 +112,8 @@ class OpenMeteo:
 
     async def forecast(self, city: str, language: str) -> Forecast:
         """Current weather in `city` and the forecast of seven days, with names in `language`. A region after a comma
-        narrows the search (`Paris, Texas`). Raises PlaceNotFound and WebError."""
+        narrows the search (`Paris, Texas`). Cached by city and language. Raises PlaceNotFound, and WebError if the
+        service fails."""
         key = " ".join(city.casefold().split()), language
         now = self._clock.monotonic()
         known = self._cache.get(key)
@@ -188,10 +190,13 @@ def _days(daily: Mapping[str, Sequence[Any]]) -> list[DayWeather]:
     )
     return [
         DayWeather(
-            date.fromisoformat(day), _sky(code), float(low), float(high), None if chance is None else round(chance)
+            date.fromisoformat(day),
+            _sky(code),
+            None if low is None else float(low),
+            None if high is None else float(high),
+            None if chance is None else round(chance),
         )
         for day, code, low, high, chance in columns
-        if low is not None and high is not None
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bot.mcp.content import mcp_listed_tool
 from bot.testing import call
 from config.texts import Texts
 from function_calls.basic.run.driver import MOST_CHANGES
@@ -50,6 +51,54 @@ async def test_a_function_is_called_by_name_with_a_map_or_with_values_in_order(t
     async with a_group_with(tmp_path, [sky.spec], quiz=f'{statement}\nTALK x.sun + " " + x.text') as group:
         assert await group.say("Ann", "/quiz") == ["9 Sunny."]
     assert sky.runs == [{"city": "Oslo", "days": 2}]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'tool = "sky"\nTALK CALL(tool, "Oslo")',
+        'tool = "sky"\nx = CALL tool("Oslo")\nTALK x',
+        'tool = "sky"\nx = CALL tool, "Oslo"\nTALK x',
+        'tool = "sky"\nx = RUN TOOL tool WITH city = "Oslo"\nTALK x',
+        'FOR EACH tool IN ["sky"]\nx = CALL tool WITH {"city": "Oslo"}\nTALK x\nNEXT',
+        # Neither the result of an earlier call nor a later assignment is meant.
+        'sky = CALL sky("Oslo")\nTALK sky\nsky = "x"',
+    ],
+)
+async def test_a_variable_may_hold_the_name_of_the_function(tmp_path: Path, script: str) -> None:
+    sky = Recorder("sky", CITY, gives="Sunny.")
+    async with a_group_with(tmp_path, [sky.spec], quiz=script) as group:
+        assert await group.say("Ann", "/quiz") == ["Sunny."]
+    assert sky.runs == [{"city": "Oslo"}]
+
+
+async def test_a_variable_may_hold_the_name_of_the_function_to_offer(tmp_path: Path) -> None:
+    sky = Recorder("sky", CITY, activation="on_request")
+    script = 'tool = "sky"\nx = USE TOOL tool\nTALK x\nREMOVE TOOL tool\nx = USE TOOL tool\nTALK x'
+    async with a_group_with(tmp_path, [sky.spec], quiz=script) as group:
+        said = await group.say("Ann", "/quiz")
+    assert said == [EN.say("tools.taken", names="sky")] * 2
+
+
+@pytest.mark.parametrize(
+    ("script", "destructive"),
+    [
+        ('TALK "Hello"', False),
+        ("TALK 1 + 1\nHEAR x", False),
+        ('x = CALL "sky", "Oslo"', True),
+        ('UPDATE people SET name = "x" WHERE id = 1', True),
+        ('DELETE FROM people WHERE id = 1', True),
+        ('SET CHAT MEMORY "a", 1', True),
+    ],
+)  # fmt: skip
+async def test_programs_are_told_which_scripts_may_overwrite_data(
+    tmp_path: Path, script: str, destructive: bool
+) -> None:
+    async with a_group_with(tmp_path, quiz=script) as group:
+        spec = group.daemon.registry.of("default").find("quiz")
+    assert spec is not None
+    hints = mcp_listed_tool(spec)["annotations"]
+    assert (hints["readOnlyHint"], hints["destructiveHint"]) == (False, destructive)
 
 
 async def test_what_a_function_only_says_is_its_value_and_is_not_said_twice(tmp_path: Path) -> None:

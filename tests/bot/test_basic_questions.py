@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from bot.direct_calls import Caller
 from bot.testing import FAMILY, Group, call
 from config.texts import Texts
+from function_calls.basic.keyword_modules.talk import MOST_LOGGED
 from function_calls.call import Path as Path_
 from function_calls.context import Kind
 from services.refs import MemberRef, Role
@@ -196,6 +197,18 @@ async def test_words_of_authors_in_the_log_are_lines_of_it(tmp_path: Path) -> No
             assert await group.say("Ann", "/note") == ["ok"]
         lines = [(one["text"], one["line"]) for one in events if one["event"] == "script_says"]
         assert lines == [("seen 3", 2), ("x", 3)]
+
+
+async def test_the_log_of_one_run_has_a_limit(tmp_path: Path) -> None:
+    script = 'FOR i = 1 TO 500\n  LOG "line", i\nNEXT\nTALK "ok"'
+    async with a_group_with(tmp_path, note=script) as group:
+        with capture_logs() as events:
+            assert await group.say("Ann", "/note") == ["ok"]
+            said = [one for one in events if one["event"] == "script_says"]
+            limited = [one["most"] for one in events if one["event"] == "script_log_limited"]
+            assert (len(said), said[-1]["text"], limited) == (MOST_LOGGED, f"line {MOST_LOGGED}", [MOST_LOGGED])
+            await group.say("Ann", "/note")
+        assert len([one for one in events if one["event"] == "script_says"]) == 2 * MOST_LOGGED
 
 
 async def test_a_run_that_never_hears_how_it_ends_is_told_with_its_file_and_chat(tmp_path: Path) -> None:

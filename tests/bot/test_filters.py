@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -239,6 +240,24 @@ async def test_filters_of_ones_own_come_from_a_file(tmp_path: Path) -> None:
         assert await group.say("Ann", "/note") == ["done c t"]
         group.model.says("Hello.")
         assert await group.say("Ann", "@Rollcall hello") == ["Hello. r t"]
+
+
+async def test_a_filter_that_leaves_a_message_to_chat_after_an_effect_starts_no_chat(tmp_path: Path) -> None:
+    text = """
+    from dataclasses import replace
+    from function_calls.outcome import OutcomeKind
+
+    async def leave(message, turn, dispatch):
+        return replace(await dispatch(message, turn), kind=OutcomeKind.FALLBACK, messages=())
+    """
+    settings = layers(turn=[{"python": {"file": a_file(tmp_path, dedent(text)), "function": "leave"}}])
+    act = Recorder("act", commands=["act"], effect="once")
+    look = Recorder("look", commands=["look"])
+    async with a_group([act.spec, look.spec], settings=settings) as group:
+        group.model.says("Just talk.")
+        assert await group.say("Ann", "/act") == []
+        assert (len(act.runs), group.model.requests) == (1, [])
+        assert await group.say("Ann", "/look") == ["Just talk."]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp_types import ElicitRequestFormParams, ElicitResult
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, ElicitRequestFormParams, ElicitResult
 
 from config.texts import Texts
 from function_calls.call import Call
@@ -358,6 +359,19 @@ async def test_an_answer_counts_once_for_its_own_call_and_its_own_program() -> N
     assert [code(one) for one in [*wrong, again]] == ["expired"] * 3
     assert texts(right)[0] == "Thanks: a."
     assert len(fill.runs) == 2
+
+
+async def test_a_tampered_request_state_is_an_error_of_the_protocol_and_the_question_stays_open() -> None:
+    fill = Asking()
+    async with asking([fill.spec], User()) as (_, client):
+        asked = await client.session.call_tool("fill", allow_input_required=True)
+        state = asked.request_state
+        for wrong in (state[:-1] + ("a" if state[-1] != "a" else "b"), "x" + state[1:] + "x", "", "made up", "💥"):
+            with pytest.raises(MCPError) as raised:
+                await late(client, asked.model_copy(update={"request_state": wrong}))
+            assert raised.value.code == INVALID_PARAMS
+        right = await late(client, asked)
+    assert texts(right)[0] == "Thanks: a."
 
 
 async def test_no_program_can_keep_everybody_else_from_asking_or_calling() -> None:

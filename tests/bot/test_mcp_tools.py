@@ -48,6 +48,20 @@ async def test_pages_are_read_to_the_last(tmp_path: Path) -> None:
     assert script.asked("listed") == [0, 1, 2]
 
 
+async def test_a_tool_that_only_runs_as_a_task_is_not_offered_and_the_reason_is_reported(tmp_path: Path) -> None:
+    script = Script(
+        tmp_path,
+        a_tool("render", execution={"taskSupport": "required"}),
+        a_tool("resize", execution={"taskSupport": "optional"}),
+        a_tool("crop", execution="none"),
+    )
+    async with a_group(settings=servers(script.settings())) as group:
+        await until(group, lambda: function(group, "mcp__one__crop"))
+        assert function(group, "mcp__one__resize")
+        assert function(group, "mcp__one__render") is None
+        assert "the tool 'render' can only run as a task" in faults(group)
+
+
 async def test_a_list_that_never_ends_is_cut(tmp_path: Path) -> None:
     script = Script(tmp_path, *[a_tool(f"t{number}") for number in range(3)], endless=True)
     async with a_group(settings=servers(script.settings())) as group:

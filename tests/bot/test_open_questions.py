@@ -291,6 +291,19 @@ async def test_the_rounds_of_a_model_go_on_after_the_answer_and_a_restart(tmp_pa
     assert function.runs == [{"city": "Oslo"}]
 
 
+@pytest.mark.requirement("D52")
+async def test_a_models_own_question_is_answered_after_a_restart_by_its_member_only(tmp_path: Path) -> None:
+    function = rain(gives="wet")
+    async with a_group([function.spec], home=tmp_path) as group:
+        group.model.says(call("insufficient_arguments", question="Where?"))
+        assert await group.say("Ann", "@Rollcall will it rain?") == ["Where?"]
+        assert await group.say("Bob", "Bergen") == []
+    async with a_group([function.spec], home=tmp_path) as group:
+        group.model.says(call("rain", city="Oslo"), "Take an umbrella.")
+        assert await group.say("Ann", "Oslo") == ["Take an umbrella."]
+    assert function.runs == [{"city": "Oslo"}]
+
+
 @pytest.mark.parametrize(
     ("text", "facts"),
     [

@@ -60,7 +60,7 @@ def stream(*deltas: dict[str, Any], finish: str | None = "tool_calls") -> dict[s
 def a_case(*model: Any, text: str = "how is Paris?", **fields: Any) -> dict[str, Any]:
     """A case with the weather as its only function."""
     message = {"text": text, **fields.pop("message", {})}
-    return {"id": "c", "message": message, "functions": [WEATHER], "model": list(model), **fields}
+    return {"id": "c", "message": message, "functions": [WEATHER], "model": list(model), "expect": {}, **fields}
 
 
 @pytest.fixture
@@ -132,6 +132,26 @@ def test_a_failure_that_may_pass_is_asked_about_again_and_a_lasting_one_is_not(r
 def test_a_difference_from_what_is_expected_ends_in_one(replayed: Run, expect: Any) -> None:
     (line,) = replayed(a_case(asks(), says("Mild."), expect=expect), status=1)
     assert line["ok"] is False
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        ({"expect": None}, "expect: Field required"),
+        ({"expects": {"reply": "Hi"}}, "expects: Extra inputs are not permitted"),
+        ({"message": {"text": "hi", "sendr": "Bob"}}, "message.sendr"),
+        ({"model": [{**says("Hi"), "delay": 1}]}, "model.0.delay"),
+        ({"settings": {"shortlst": 0}}, "settings.shortlst"),
+        ({"settings": {"profile": {"dialect": "qwen", "strickt": True}}}, "settings.profile.strickt"),
+        ({"expect": {"calls": [{**PARIS, "argument": {}}]}}, "expect.calls.0.argument"),
+    ],
+)
+def test_a_case_without_expectations_or_with_an_unknown_key_is_refused(
+    replayed: Run, bad: dict[str, Any], problem: str
+) -> None:
+    (line,) = replayed(a_case(says("Hi")) | bad, status=1)
+    assert (line["ok"], line["reply"]) == (False, "")
+    assert problem in line["problem"]
 
 
 def test_true_is_not_one(replayed: Run) -> None:
@@ -236,7 +256,8 @@ def test_history_may_be_openai_messages_or_plain_lines(replayed: Run) -> None:
 
 def test_without_functions_the_bots_own_run_for_real_and_commands_ask_no_model(replayed: Run) -> None:
     case = {"id": 1, "message": {"text": "/calc 2+3"}, "expect": {"reason": "command", "error": None}}
-    chosen = {"id": 2, "message": {"text": "six times seven?"}, "model": [asks('{"expression":"6*7"}', "calculate")]}
+    chosen = {"id": 2, "message": {"text": "six times seven?"}, "model": [asks('{"expression":"6*7"}', "calculate")],
+              "expect": {}}  # fmt: skip
     command_line, model_line = replayed(case, chosen)
     assert "5" in command_line["reply"]
     assert command_line["calls"] == [{"name": "calculate", "arguments": {"expression": "2+3"}}]
@@ -244,16 +265,16 @@ def test_without_functions_the_bots_own_run_for_real_and_commands_ask_no_model(r
 
 
 def test_one_case_leaves_nothing_for_the_next(replayed: Run) -> None:
-    add = {"id": 1, "message": {"text": "/todo add milk"}}
-    _, listed = replayed(add, {"id": 2, "message": {"text": "/todo"}})
+    add = {"id": 1, "message": {"text": "/todo add milk"}, "expect": {}}
+    _, listed = replayed(add, {"id": 2, "message": {"text": "/todo"}, "expect": {}})
     assert "milk" not in listed["reply"]
 
 
 def test_the_bots_own_functions_reach_no_network_and_may_be_given_results(replayed: Run) -> None:
     call = asks('{"city":"Oslo"}', "weather")
     real, given = replayed(
-        {"id": 1, "message": {"text": "weather?"}, "model": [call]},
-        {"id": 2, "message": {"text": "weather?"}, "model": [call], "results": {"weather": "Sun"}},
+        {"id": 1, "message": {"text": "weather?"}, "model": [call], "expect": {}},
+        {"id": 2, "message": {"text": "weather?"}, "model": [call], "results": {"weather": "Sun"}, "expect": {}},
     )
     assert real["error"] == "environment"
     assert (given["reply"], given["error"]) == ("Sun", None)
@@ -292,7 +313,7 @@ def test_a_member_has_the_role_that_the_case_says(
 def test_a_case_that_cannot_be_replayed_is_told_in_its_line_and_the_run_goes_on(
     replayed: Run, bad: dict[str, Any], problem: str
 ) -> None:
-    line, good = replayed({"id": "bad", "message": {"text": "hi"}, **bad}, a_case(says("Hi")), status=1)
+    line, good = replayed({"id": "bad", "message": {"text": "hi"}, "expect": {}, **bad}, a_case(says("Hi")), status=1)
     assert problem in line.pop("problem")
     assert line == {"id": "bad", "calls": [], "reply": "", "reason": None, "error": None, "ok": False}
     assert good["ok"]
@@ -397,7 +418,7 @@ def test_a_case_may_speak_any_protocol(replayed: Run, protocol: str, answer: Any
     assert replayed(case)[0]["ok"]
 
 
-@pytest.mark.parametrize("profile", ["qwen3-32b", {"dialect": "qwen"}, {"dialect": "hermes", "note": "slow"}])
+@pytest.mark.parametrize("profile", ["qwen3-32b", {"dialect": "qwen"}, {"dialect": "hermes"}])
 def test_a_profile_names_the_dialect_that_is_read(replayed: Run, profile: Any) -> None:
     leak = says('<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>')
     read, unread = replayed(
@@ -467,6 +488,7 @@ def test_malformed_answers_never_do_harm_and_mostly_do_what_is_best(
             "functions": [offered[name] for name in case["tools_offered"] if name in offered],
             "model": [written(case)],
             "settings": {"profile": case["provider"]} if named else {},
+            "expect": {},
         }
         for case in found
     ))  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from services.llm.protocols.openai_chat import OpenAIChat
 from services.llm.resilient import ResilientModel
 from services.refs import ErrorCode
 from services.retry import Retry, RetryPolicy
+from services.store.port import Query, Row, Store, Write
 from services.store.turns.inbox import INBOX
 from tests.fakes.full_disk import FullDisk
 from tests.fakes.functions import CITY, Recorder
@@ -215,6 +217,45 @@ async def test_a_stored_answer_of_the_model_is_used_again_after_a_crash(tmp_path
         assert len(group.model.requests) == 1
         assert len(pay.runs) == 1
         assert held.begun == ["it", "it"]
+
+
+class LosesPosts:
+    """A store whose posts wait for the next commit, as the port permits: a crash loses the last ones."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._posted: list[Write] = []
+
+    async def commit(self, writes: Sequence[Write]) -> list[int]:
+        posted, self._posted = self._posted, []
+        return (await self._store.commit([*posted, *writes]))[len(posted) :]
+
+    def post(self, writes: Sequence[Write]) -> None:
+        self._posted += writes
+
+    async def read(self, query: Query) -> list[Row]:
+        return await self._store.read(query)
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["alone", "after a read"])
+async def test_an_answer_of_the_model_is_durable_before_an_idempotent_effect_runs(tmp_path: Path, reads: bool) -> None:
+    held, look = Held(effect="idempotent"), Recorder("look")
+    functions = [held.spec, look.spec]
+    async with a_group(functions, home=tmp_path, around_store=LosesPosts) as group:
+        group.model.says([*([call("look")] if reads else []), call("hold", text="it")])
+        await group.hear("Ann", "@Rollcall wait")
+        await held.has_begun("it")
+        await group.crash()
+    held.let_go()
+    async with a_group(functions, home=tmp_path) as group:
+        # Without the stored answer, the model could now choose something else after the first effect.
+        group.model.says("All done.")
+        await until(lambda: len(group.platform.sent) == 2)
+        assert [one.text for one in group.platform.sent] == ["done: it", "All done."]
+    assert held.begun == ["it", "it"]
 
 
 async def test_a_run_that_may_be_repeated_has_the_same_key_again(tmp_path: Path) -> None:

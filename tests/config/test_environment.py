@@ -28,6 +28,12 @@ def test_a_reference_is_replaced_in_a_text(tmp_path: Path, text: str, persona: s
     assert settings.bots["default"].persona == persona
 
 
+@pytest.mark.parametrize("text", ["${ABSENT:-${NAME}}", "${NAME:-${ABSENT:-x}}"])
+def test_a_reference_within_a_default_is_refused(tmp_path: Path, text: str) -> None:
+    found = faults_of(tmp_path, PERSONA.format(text), {"NAME": "Ann"})
+    assert "the default of" in str(found)
+
+
 def test_a_value_of_the_environment_is_never_structure_nor_a_reference(tmp_path: Path) -> None:
     hostile = '"}}\nchats: {allow: ["*"]} # ${HOME} *x !!tag'
     settings = settings_of(tmp_path, PERSONA.format("${NAME}"), {"NAME": hostile, "HOME": "/root"})

@@ -293,3 +293,26 @@ def _damaged(text: str, dice: random.Random) -> str:
 def _is_good(settings: Settings | None, diagnostics: Diagnostics) -> bool:
     assert (settings is None) == bool(diagnostics.errors)
     return settings is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "warned"),
+    [
+        ("models: [{name: a, base_url: 'http://models.test/v1', model: m}]", True),
+        ("models: [{name: a, base_url: 'https://models.test/v1', model: m}]", False),
+        ("models: [{name: a, base_url: 'http://127.0.0.1:8000/v1', model: m}]", False),
+        ("mcp: {servers: [{name: a, url: 'http://tools.test/mcp'}]}", True),
+        ("mcp: {servers: [{name: a, url: 'http://localhost:1/mcp'}]}", False),
+        ("platforms: {web: {public_url: 'http://chat.test'}}", True),
+        ("platforms: {web: {public_url: 'https://chat.test'}}", False),
+        ("store: {url: 'postgresql://a:hidden-word@db.test/x'}", True),
+        ("store: {url: 'postgresql://a:hidden-word@db.test/x?sslmode=prefer'}", True),
+        ("store: {url: 'postgresql://a:hidden-word@db.test/x?sslmode=verify-full'}", False),
+        ("store: {url: 'postgresql://a:hidden-word@127.0.0.1/x'}", False),
+        ("store: {url: 'postgresql:///x?host=/run/postgresql'}", False),
+    ],
+)
+def test_secrets_sent_in_clear_to_other_machines_are_warned_of(tmp_path: Path, text: str, warned: bool) -> None:
+    found = [str(one) for one in faults_of(tmp_path, text) if "secret_in_clear" in str(one)]
+    assert bool(found) == warned
+    assert "hidden-word" not in str(found)

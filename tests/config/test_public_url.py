@@ -72,4 +72,4 @@ def test_listening_for_other_machines_without_a_public_url_is_a_warning(tmp_path
     [fault] = faults_of(tmp_path, LISTENING.format(host, "[]"))
     assert (fault.line, fault.code, fault.severity) == (3, "settings.has_no_effect", "warning")
     assert "other machines are refused until platforms.web.public_url names" in fault.message
-    assert list(faults_of(tmp_path, LISTENING.format(host, "http://bot.lan:8080"))) == []
+    assert list(faults_of(tmp_path, LISTENING.format(host, "https://bot.lan"))) == []

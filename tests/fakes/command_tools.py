@@ -15,6 +15,9 @@ from bot.testing import Group
 from config.diagnostics import Diagnostic
 from tests.fakes.wired_model import a_group
 
+UNISOLATED = {"unisolated": ["steps", "own", "another", "deploy", "other"]}
+"""Tools with parameters and `sandbox: off` in the tests."""
+
 
 def write(folder: Path, text: str, name: str = "tools.yaml") -> Path:
     """Write a file in `folder` with the dedented `text`."""
@@ -33,7 +36,7 @@ async def a_group_with(
     write(place, tools)
     if python:
         write(place, python, "own.py")
-    settings = {"sources": {"commands": [str(place)]}, **group.pop("settings", {})}
+    settings = {"sources": {"commands": [str(place)]}, "sandbox": UNISOLATED, **group.pop("settings", {})}
     async with a_group(settings=settings, **group) as made:
         faults = made.daemon.functions.faults
         assert may_be_faulty or not faults, "\n".join(map(str, faults))

@@ -49,7 +49,7 @@ class Recorder:
         self.runs.append(dict(arguments))
         self.calls.append(call)
         if self._does is not None:
-            return normalised(await self._does(context, arguments, call))
+            return normalised(await self._does(context, arguments, call), context.chat)
         if isinstance(self._gives, Exception):
             raise self._gives
-        return normalised(self._gives)
+        return normalised(self._gives, context.chat)

@@ -8,16 +8,22 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, PlainSerializer, computed_field, field_serializer, model_serializer
 
+from config.texts import Texts
 from function_calls.schema.arguments import ModelArguments, SchemaArguments
+from function_calls.schema.commands import fault_text
 from function_calls.schema.schema import UnusableSchema, imported
 from function_calls.spec import ArgumentError
+from tests.fakes.functions import Recorder
+from tests.fakes.model import call, calls
+from tests.function_calls.routing import Routing, said
 from tests.function_calls.sample_functions import Address, Booking, Place, Trip, Units
 
 
@@ -139,8 +145,9 @@ def test_what_surely_means_a_value_is_read_as_it(parser: Any, name: str, raw: An
 def test_what_does_not_fit_is_refused_by_name_with_what_is_allowed(parser: Any, name: str, raw: Any) -> None:
     with pytest.raises(ArgumentError) as caught:
         parser.parse({name: raw})
-    assert list(caught.value.problems) == [name]
-    assert caught.value.problems[name] == parser.schema["properties"][name]
+    [(place, allowed)] = caught.value.problems.items()
+    assert place.partition(".")[0] == name
+    assert place != name or allowed == parser.schema["properties"][name]
     assert caught.value.missing == ()
 
 
@@ -188,7 +195,8 @@ def test_a_nested_object_lacks_what_it_requires() -> None:
     ):
         with pytest.raises(ArgumentError) as caught:
             parser.parse(raw)
-        assert list(caught.value.problems) == ["address"]
+        assert caught.value.problems == {}
+        assert caught.value.missing[0].startswith("address.zip")
 
 
 def test_wrong_and_missing_are_told_together() -> None:
@@ -404,3 +412,126 @@ def test_an_object_that_stands_for_no_json_value_is_a_fault() -> None:
         SchemaArguments({"type": "object", "properties": {"n": {"type": "string"}}, "required": []}).parse(
             {"n": object()}
         )
+
+
+class Line(BaseModel):
+    sku: str
+    qty: int = Field(default=1, ge=1)
+
+
+class Basket(BaseModel):
+    lines: list[Line] = Field(default_factory=list)
+    pay: Line | int | None = None
+    notes: dict[str, Line] = Field(default_factory=dict)
+    code: int | str = 1
+
+
+class Chosen(BaseModel):
+    colour: str = Field(default="red", json_schema_extra={"enum": ["red", "blue"]})
+    colours: list[str] = Field(default_factory=list, json_schema_extra={"enum": ["red", "blue"]})
+    kind: Literal[1, 2] = 1
+
+
+LINE = {
+    "type": "object",
+    "properties": {"sku": {"type": "string"}, "qty": {"type": "integer", "minimum": 1}},
+    "required": ["sku"],
+    "additionalProperties": False,
+}
+EITHER = {"anyOf": [{"type": "integer", "minimum": 1}, LINE]}
+PROPERTIES = {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
+
+
+def foreign(schema: dict[str, Any]) -> SchemaArguments:
+    """Arguments of an imported schema."""
+    return SchemaArguments(imported(schema))
+
+
+@pytest.mark.parametrize(
+    ("parser", "raw", "lines"),
+    [
+        (
+            parser,
+            {"lines": [{"sku": "a", "qty": 0}, {"qty": "many", "colour": "red"}, {"sku": "a"}]},
+            {
+                "There is no option called “lines.1.colour” here.",
+                "“lines.0.qty” must be: a whole number, at least 1.",
+                "“lines.1.qty” must be: a whole number, at least 1.",
+                "“lines.1.sku” is missing.",
+            },
+        )
+        for parser in (ModelArguments(Basket), foreign({"properties": {"lines": {"type": "array", "items": LINE}}}))
+    ]
+    + [
+        (
+            ModelArguments(Basket),
+            {"pay": {"sku": "a", "qty": 0}, "notes": {"x": {"sku": "a", "colour": 1}}, "code": []},
+            {
+                "“pay.qty” must be: a whole number, at least 1.",
+                "There is no option called “notes.x.colour” here.",
+                "“code” must be: a whole number or some text.",
+            },
+        ),
+        (foreign({"properties": {"t": EITHER}}), {"t": {"sku": 1}}, {"“t.sku” must be: some text."}),
+        (
+            foreign({"properties": {"t": EITHER}}),
+            {"t": "x"},
+            {"“t” must be: a whole number, at least 1 or an object."},
+        ),
+        (foreign({**PROPERTIES, "dependentRequired": {"a": ["b"]}}), {"a": 1}, {"“b” is missing."}),
+        (foreign({**PROPERTIES, "dependencies": {"a": ["b"]}}), {"a": 1}, {"“b” is missing."}),
+        (
+            foreign({**PROPERTIES, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}),
+            {},
+            {"One of these is needed: a, b."},
+        ),
+        (foreign({**PROPERTIES, "minProperties": 1}), {}, {"At least 1 of the options are needed."}),
+        (
+            foreign({**PROPERTIES, "not": {"required": ["a", "b"]}}),
+            {"a": 1, "b": 2},
+            {"These values don't fit together: a, b."},
+        ),
+        (
+            foreign({**PROPERTIES, "patternProperties": {"^x-": {}}, "additionalProperties": False}),
+            {"c": 1},
+            {"There is no option called “c” here."},
+        ),
+        (ModelArguments(Chosen), {"colour": "green"}, {"“colour” must be: one of red, blue."}),
+        (ModelArguments(Chosen), {"colours": ["red", "green"]}, {"“colours.1” must be: one of red, blue."}),
+        (ModelArguments(Chosen), {"kind": "3"}, {"“kind” must be: one of 1, 2."}),
+    ],
+)
+def test_each_wrong_place_is_named(parser: Any, raw: dict[str, Any], lines: set[str]) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        parser.parse(raw)
+    spec = Recorder("act").spec
+    assert set(fault_text(spec, caught.value, Texts().of("en")).splitlines()) == lines
+    assert all(fault_text(spec, caught.value, Texts().of("zh")).splitlines())
+
+
+def test_extra_arguments_are_accepted_where_the_schema_allows_them() -> None:
+    class Open(BaseModel, extra="allow"):
+        a: int = 1
+
+    assert ModelArguments(Open).parse({"b": 2}).model_extra == {"b": 2}
+    assert foreign(PROPERTIES).parse({"c": 2}) == {"c": 2}
+    assert foreign({**PROPERTIES, "additionalProperties": True}).parse({"c": 2}) == {"c": 2}
+
+
+def test_an_enum_that_the_model_is_told_is_enforced() -> None:
+    parser = ModelArguments(Chosen)
+    assert parser.schema["properties"]["colour"]["enum"] == ["red", "blue"]
+    assert parser.schema["properties"]["colours"]["items"]["enum"] == ["red", "blue"]
+    values = {"colour": "blue", "colours": ["red"], "kind": 2}
+    assert parser.parse({**values, "kind": "2"}) == Chosen.model_validate(values)
+
+
+async def test_a_wrong_value_inside_another_is_returned_to_the_model_and_then_to_the_member() -> None:
+    order = Recorder("order", {"type": "object", "properties": {"lines": {"type": "array", "items": LINE}}})
+    wrong = [calls(call("order", lines=[{"qty": 1}])), calls(call("order", lines=[{"sku": "a", "qty": 0}]))]
+    routing = Routing(order, script=[*wrong, calls(call("order", lines=[{"qty": 2}]))])
+    outcome = await routing.hears("order")
+    results = [orjson.loads(one.content) for one in routing.model.requests[-1].messages if one.role == "tool"]
+    assert [one["fields"] for one in results] == [["lines.0.sku"], ["lines.0.qty"]][: len(results)]
+    assert said(outcome)[0].startswith("“lines.0.")
+    assert order.runs == []

@@ -398,9 +398,11 @@ def test_a_fault_is_told_in_the_chats_language() -> None:
         ]
 
 
-def test_a_fault_of_no_argument_in_particular_is_just_the_usage() -> None:
+def test_a_fault_of_no_argument_in_particular_is_a_sentence_and_the_usage() -> None:
     spec = Recorder("act", CITY, commands=["act"]).spec
-    assert fault_text(spec, ArgumentError({"": None}), Texts().of("en")) == "Usage: /act <city>"
+    assert fault_text(spec, ArgumentError({"": None}), Texts().of("en")) == (
+        "These values can't be used.\nUsage: /act <city>"
+    )
 
 
 OPTIONS = {"type": "array", "items": {"type": "string"}, "required": True}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from decimal import Decimal
 from types import ModuleType
 from typing import Annotated, Any, Literal
 
@@ -425,6 +426,19 @@ def test_single_parameters_become_the_schema_of_their_model() -> None:
         for raw in ({"name": "Bob", "other": 1}, {"name": "B"}, {"name": "Bob", "times": 1.5}, {}):
             with pytest.raises(ArgumentError):
                 spec.arguments.parse(raw)
+
+
+async def test_a_decimal_parameter_is_described_as_a_number() -> None:
+    @tool_function(commands=["split"])
+    def split(context: MessageContext, amount: Decimal) -> str:
+        """Split a bill."""
+        return f"{amount / 2}"
+
+    spec = as_spec(split, {})
+    assert spec.parameters["properties"]["amount"] == {"type": "number"}
+    async with a_group([split]) as group:
+        assert await group.say("Ann", "/split 12.50") == ["6.25"]
+        assert "a number" in (await group.say("Ann", "/split abc"))[0]
 
 
 async def test_a_parameter_may_have_the_name_of_an_attribute_of_models() -> None:

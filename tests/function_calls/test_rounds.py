@@ -59,7 +59,7 @@ async def test_several_calls_of_one_answer_run_in_order_and_each_reads_what_thos
     async def add(context: MessageContext, arguments: dict[str, Any], call: Any) -> Any:
         return len(call.state.get("items", [])), {"items": [*call.state.get("items", []), arguments["city"]]}
 
-    note = Recorder("note", CITY, does=add)
+    note = Recorder("note", CITY, does=add, serial=True)
     asked = calls(call("note", "a", city="Oslo"), call("note", "b", city="Rome"), call("note", "c", city="Bern"))
     routing = Routing(note, script=[asked, calls(call("note", "d", city="Lima")), says("Noted.")])
     await routing.hears("note four cities")
@@ -93,7 +93,8 @@ async def test_every_call_is_answered_under_its_own_id_whatever_became_of_it() -
         "e": None,
         "f": "bad_arguments",
     }
-    assert said(outcome) == ["Well."]
+    reason = EN.say("refusals.unknown_function", name="nothing_like_it").rstrip(".")
+    assert said(outcome) == ["Well.", EN.say("claims.not_done", names=reason)]
 
 
 @pytest.mark.requirement("D25", "D26", "E32")
@@ -305,7 +306,9 @@ async def test_one_answer_with_too_many_calls_runs_none_of_them() -> None:
     many = calls(*[call("act", f"c{n}", n=n) for n in range(5)])
     routing = Routing(act, script=[many, says("Sorry.")], settings={"max_calls": 4})
     outcome = await routing.hears("do five things")
-    assert (said(outcome), outcome.error, act.runs) == (["Sorry."], ErrorCode.TOO_MANY_CALLS, [])
+    reason = EN.say("failures.too_many_calls").rstrip(".")
+    heard = ["Sorry.", EN.say("claims.not_done", names=f"act – {reason}")]
+    assert (said(outcome), outcome.error, act.runs) == (heard, ErrorCode.TOO_MANY_CALLS, [])
     assert is_paired(list(routing.model.requests[1].messages))
 
 
@@ -355,6 +358,40 @@ async def test_insufficient_arguments_asks_the_person() -> None:
     )
     outcome = await routing.hears("how is the weather?")
     assert (said(outcome), outcome.reason) == (["For which town?"], ReasonCode.ASKED)
+
+
+@pytest.mark.requirement("D52", "D53")
+async def test_the_answer_to_insufficient_arguments_resumes_the_request() -> None:
+    weather = Recorder("weather", CITY, gives="Sunny.")
+    script = [calls(call("insufficient_arguments", question="For which town?")), calls(call("weather", city="Oslo"))]
+    routing = Routing(weather, script=[*script, says("It is sunny.")])
+    asked = await routing.hears("how is the weather?")
+    answered = await routing.hears_answer(asked, "Oslo")
+    assert (said(answered), weather.runs) == (["It is sunny."], [{"city": "Oslo"}])
+    messages = routing.model.requests[1].messages
+    assert "how is the weather?" in messages[-3].content
+    assert orjson.loads(messages[-1].content) == {"ok": True, "result": {"answer": "Oslo"}}
+
+
+async def test_cancelling_insufficient_arguments_asks_no_model() -> None:
+    routing = Routing(Recorder("weather", CITY), script=[calls(call("insufficient_arguments", question="Where?"))])
+    asked = await routing.hears("how is the weather?")
+    assert said(await routing.hears_answer(asked, "cancel")) == [EN.say("questions.dropped")]
+    assert len(routing.model.requests) == 1
+
+
+@pytest.mark.requirement("D53")
+@pytest.mark.parametrize("more", [{}, {"question": "For which town?"}])
+async def test_the_confirmation_prompt_is_asked_if_arguments_of_its_function_are_missing(more: dict[str, Any]) -> None:
+    book = Recorder("book", CITY, effect="once", confirmation_prompt="Which trip do you want to book? {city}")
+    asks = calls(call("insufficient_arguments", function="book", **more))
+    routing = Routing(book, script=[asks, calls(call("book", city="Oslo")), says("Booked.")])
+    asked = await routing.hears("book a trip")
+    assert said(asked) == ["Which trip do you want to book?"]
+    confirmed = await routing.hears_answer(asked, "Oslo")
+    assert (said(confirmed), book.runs) == (["Which trip do you want to book? Oslo"], [])
+    await routing.hears_answer(confirmed, "yes")
+    assert book.runs == [{"city": "Oslo"}]
 
 
 @pytest.mark.requirement("D52")
@@ -441,7 +478,8 @@ async def test_an_unknown_outcome_of_an_effect_is_told_even_when_the_model_goes_
     act = Recorder("act", effect="once", gives=TimeoutError())
     routing = Routing(act, script=[calls(call("act")), says("All good!")])
     outcome = await routing.hears("book it")
-    assert said(outcome) == [EN.say("failures.unknown_outcome", name="act"), "All good!"]
+    unknown = EN.say("claims.unknown", names="act")
+    assert said(outcome) == [EN.say("failures.unknown_outcome", name="act"), "All good!", unknown]
 
 
 async def test_a_result_too_long_for_the_model_is_cut_and_says_so() -> None:

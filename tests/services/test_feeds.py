@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from services.web.addresses import clean_link, link_key
 from services.web.content import shortened, text_of_html
-from services.web.news import Entry, NoFeed, read_feed
+from services.web.feeds import Entry, NoFeed, read_feed
 from tests.fakes.feeds import ATOM, RDF, RSS
 
 
@@ -87,6 +87,21 @@ def test_text_of_html_is_one_line_of_visible_signs_within_its_length(markup: str
     text = text_of_html(markup, most)
     assert len(text) <= most
     assert all(sign.isprintable() for sign in text)
+
+
+@pytest.mark.parametrize("piece", ["<a ", "<a b='", "<a /", "<!--", "<![", "<![CDATA[>", "&#", "<a b='>"])
+def test_malformed_markup_of_any_size_is_read_in_bounded_time(piece: str) -> None:
+    began = time.process_time()
+    assert len(text_of_html(piece * 50_000, 200)) <= 200
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [("1 < 2 &amp; 3", "1 < 2 & 3"), ("<b>a</b> <i", "a <i"), ("<script>a</b>b", ""), ("a <![x]> b &lt;", "a")],
+)
+def test_text_after_the_last_tag_is_visible_unless_a_script_contains_it(markup: str, text: str) -> None:
+    assert text_of_html(markup, 200).startswith(text)
 
 
 def test_a_text_is_cut_after_a_word() -> None:

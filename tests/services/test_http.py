@@ -301,6 +301,8 @@ async def test_a_packed_answer_is_unpacked() -> None:
         (Page(b"{}", cut=True), ErrorCode.TRANSIENT, "broke"),
         (Page(silent=True), ErrorCode.TRANSIENT, "took too long"),
         (Page(b"not json"), ErrorCode.FAILED, "did not answer in JSON"),
+        (Page(b"[" * 40_000), ErrorCode.FAILED, "did not answer in JSON"),
+        (Page(b"[" * 60_000), ErrorCode.FAILED, "the JSON response has more than 50000 values"),
         (Page(status=503), ErrorCode.TRANSIENT, "status 503"),
         (Page(status=429), ErrorCode.TRANSIENT, "status 429"),
         (Page(status=404), ErrorCode.FAILED, "status 404"),

@@ -22,15 +22,22 @@ FORMS: list[Callable[[str], str]] = [
     lambda text: base64.b64encode(text.encode()).decode(),
     lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
 ]
+DISGUISES: list[Callable[[str], str]] = [
+    str.upper,
+    lambda text: text[::-1],
+    lambda text: text.encode().hex(),
+    lambda text: text.encode().hex().upper(),
+]
+"""Forms in which only known secrets are found."""
 PLACES = ["{}", "it failed with {}, sorry", "GET /x?q={}&page=2", 'header "x": "{}"', "[{}]"]
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [*FORMS, *DISGUISES])
 def test_a_known_secret_is_hidden_in_every_encoding(form: Callable[[str], str], place: str) -> None:
     hidden = Redactor([PASSWORD])(place.format(form(PASSWORD)))
     assert HIDDEN in hidden
-    assert not any(one(PASSWORD) in hidden for one in FORMS)
+    assert not any(one(PASSWORD) in hidden for one in (*FORMS, *DISGUISES))
 
 
 @pytest.mark.parametrize("offset", range(3))

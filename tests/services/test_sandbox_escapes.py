@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,26 @@ tried(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto, b"x", ("192.0.2.1
     assert reached == []
 
 
+async def test_with_a_network_neither_keys_nor_local_services_of_the_machine_are_reached(tmp_path: Path) -> None:
+    reached: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reached.append("somebody")
+        writer.close()
+
+    code = f"""
+import socket
+tried(os.listdir, "/etc/ssl/private")
+tried(lambda: socket.socket(socket.AF_UNIX).connect("\\0rollcall-test-{os.getpid()}"))
+print(len(socket.socketpair()), len(socket.getaddrinfo("localhost", 80)) > 0, len(os.listdir("/etc/ssl/certs")) > 0)
+"""
+    async with await asyncio.start_unix_server(serve, f"\0rollcall-test-{os.getpid()}"):
+        command = replace(python(TRY + code, folder=tmp_path), network=True)
+        ended = await Sandbox(SystemClock()).run(command, Limits(), Isolation.REQUIRED)
+    assert ended.stdout.splitlines() == [b"refused FileNotFoundError", b"refused OSError", b"2 True True"], ended
+    assert reached == []
+
+
 async def test_who_leaves_its_session_twice_does_not_outlive_the_timeout(tmp_path: Path) -> None:
     clock = VirtualClock()
     code = f"""{LIVING}
@@ -188,6 +209,28 @@ async def test_who_is_stopped_at_any_moment_of_its_start_leaves_nobody_behind(tm
         await sandbox.run(Command(("true",)), Limits(), Isolation.REQUIRED)
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+async def test_no_setuid_or_setgid_file_leaves_a_run(outside: Path) -> None:
+    code = """
+import ctypes, stat
+libc = ctypes.CDLL(None)
+os.umask(0)
+for mode in (0o4755, 0o2755, 0o6755):
+    open(f"plain{mode}", "w").close()
+    tried(os.chmod, f"plain{mode}", mode)
+    tried(lambda: os.fchmod(os.open(f"plain{mode}", os.O_RDWR), mode))
+    tried(os.open, f"new{mode}", os.O_CREAT | os.O_WRONLY, mode)
+    tried(os.mknod, f"node{mode}", mode | stat.S_IFREG)
+    libc.syscall(85, f"creat{mode}".encode(), mode)
+os.chmod("plain2541", 0o755)
+os.close(os.open("plain2541", os.O_WRONLY, 0o4755))
+"""
+    ended = await attack(code, outside)
+    modes = [path.stat().st_mode & 0o7777 for path in (outside.parent / "inside").iterdir()]
+    assert ended.stdout.count(b"refused PermissionError") == 12, ended
+    assert ended.exit_code == 0
+    assert not any(mode & 0o6000 for mode in modes)
 
 
 async def test_rights_cannot_be_had_back(outside: Path) -> None:

@@ -49,3 +49,9 @@ def test_depth_is_counted(depth: int) -> None:
     for _ in range(depth - 1):
         value = [value, {"a": 1}]
     assert is_deeper(value, MOST_DEPTH) is (depth > MOST_DEPTH)
+
+
+def test_json_with_too_many_values_is_rejected() -> None:
+    body = b"[" + b"[]," * 25_000 + b"[]]"
+    with pytest.raises(WebError, match="more than 50000 values"):
+        body_value(WebAnswer("https://a.example/", "application/json", body))

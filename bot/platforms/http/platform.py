@@ -147,7 +147,7 @@ class Listener:
         self._is_over = False
 
     def wake(self) -> None:
-        """Wake the reader."""
+        """Wake the reader, who waits for events."""
         self._happened.set()
 
     def dismiss(self) -> None:
@@ -199,7 +199,8 @@ class Listeners:
         return True
 
     def add(self, chat: str, member: str, most_of_member: int = 0) -> Listener:
-        """A new listener. At `most_of_member` (0: no limit), the member's oldest is superseded."""
+        """Register and return a new listener. If the member already has `most_of_member` (0: no limit), the oldest is
+        superseded."""
         if 0 < most_of_member <= self.of(member):
             self._supersede(next(iter(self._by_member[member])))
         listener = Listener(chat, member)
@@ -209,7 +210,7 @@ class Listeners:
         return listener
 
     def remove(self, listener: Listener) -> None:
-        """Remove a listener."""
+        """Remove a listener; it must have been added."""
         if not listener.is_superseded:
             self._forget(listener)
         in_chat = self._by_chat[listener.chat]
@@ -223,7 +224,7 @@ class Listeners:
             listener.wake()
 
     def wake_all(self) -> None:
-        """Wake all listeners."""
+        """Wake all listeners of all chats."""
         for chat in list(self._by_chat):
             self.wake(chat)
 
@@ -299,7 +300,7 @@ class ChatFeed:
         return [http_events.event_of(row) for row in reversed(await self._store.read(query))]
 
     async def find(self, chat: str, native_id: str, viewer: Viewer) -> Event | None:
-        """The event with this native id, if it is stored and visible to `viewer`. Raises StoreError."""
+        """The event with this native id; None if it is not stored or not visible to `viewer`. Raises StoreError."""
         rows = await self._store.read(http_events.find(self._key(chat), native_id, viewer))
         return http_events.event_of(rows[0]) if rows else None
 
@@ -442,7 +443,7 @@ class ChatNames:
         return f"{name} ({number})"
 
     async def _holders_of(self, chat: str) -> dict[str, str]:
-        """Member ids by the skeleton of their names."""
+        """Member ids by the skeleton of their names; cached, and read from the chat's newest events if necessary."""
         holders = self._holders.get(chat)
         if holders is not None and len(holders) <= _NAMES_PER_CHAT:
             return holders
@@ -530,7 +531,8 @@ class HttpPlatform:
             self._deliver = None
 
     async def receive(self, caller: Caller, chat: str, posted: Posted) -> Accepted:
-        """Deliver a posted message, in order within its chat; durable on return. Raises RequestError."""
+        """Deliver a posted message, in order within its chat; durable on return. Raises RequestError if the queue is
+        full, or the message cannot be stored."""
         self.callers.enter(caller, chat)
         speaker = self.callers.speaker(caller, chat, posted.sender)
         lock = self._receiving.get(chat)

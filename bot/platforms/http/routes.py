@@ -155,7 +155,8 @@ def _check_room(platform: HttpPlatform, member: str, seconds: int | None) -> Non
 
 
 async def _start(request: Request, platform: HttpPlatform, chat: str, viewer: Viewer) -> tuple[int, list[Event]]:
-    """The cursor where a reader starts, and the events to send first."""
+    """The cursor where a reader starts, and the events to send first: the `last` newest, or none if the request has a
+    cursor. Raises RequestError (400) for numbers out of range."""
     cursor = request.headers.get("last-event-id") or request.query_params.get("after")
     last = request.query_params.get("last")
     if cursor is not None or last is None:
@@ -167,7 +168,8 @@ async def _start(request: Request, platform: HttpPlatform, chat: str, viewer: Vi
 async def _poll(
     platform: HttpPlatform, chat: str, viewer: Viewer, cursor: int, first: list[Event], seconds: int
 ) -> JsonValue:
-    """The events after `cursor` as one JSON object, waiting up to `seconds` for the first."""
+    """The events after `cursor`, waiting up to `seconds` for the first: `events`, the new `cursor`, `more` if a page is
+    full, `status`. Raises RequestError (401) if the token was changed meanwhile."""
     until = time.monotonic() + seconds
     with platform.feed.listen(chat, viewer.member) as listener:
         while True:
@@ -211,7 +213,7 @@ def json_response(value: JsonValue, status: int = 200) -> Response:
 
 
 async def answer_refusal(_request: Request, refusal: Exception) -> Response:
-    """Exception handler that answers a RequestError."""
+    """Exception handler that answers a RequestError with its status and headers; re-raises other exceptions."""
     if not isinstance(refusal, RequestError):
         raise refusal
     response = json_response(refusal.as_json(), refusal.status)

@@ -38,7 +38,7 @@ class RequestError(Exception):
         self.retry_after_seconds = retry_after_seconds
 
     def as_json(self) -> JsonObject:
-        """The body of the response."""
+        """The body of the response: `error` with `code`, `message`, and `field` if it is known."""
         body = {"code": self.code, "message": self.message}
         return {"error": body | ({"field": self.field} if self.field else {})}
 
@@ -137,7 +137,8 @@ def member_message_body(context: MessageContext, shown: str) -> str:
 
 
 def message_body(outgoing: Outgoing, at: str) -> str:
-    """The event of a message of the bot, as JSON."""
+    """The event of a message of the bot, as JSON: `type`, `id`, `at`, `text`, `reply_to`, `mentions`, `choices`,
+    `private_to`, and optionally `closes` and `format`."""
     more: JsonObject = {"closes": list(outgoing.closes)} if outgoing.closes else {}
     if outgoing.markdown:
         more["format"] = "markdown"

@@ -65,7 +65,7 @@ class Inbound:
         self._ahead = server_time - self._connected_at if server_time else timedelta()
 
     def known(self, native_id: str) -> Known | None:
-        """The message with that id, if it is a recent one."""
+        """The message with that id if it is a recent one, else None."""
         return self._known.get(native_id)
 
     def remember_own(self, native_id: str, nick: str, text: str) -> None:
@@ -140,7 +140,7 @@ class Inbound:
     def _came_or_went(
         self, kind: Kind, line: Line, nick: str, names: Sequence[str], state: State
     ) -> list[MessageContext]:
-        """One event for each of the bot's channels among `names`."""
+        """One event of `kind` for each of the channels in `names`."""
         native_id = line.tags.get("msgid") or self.own_id()
         chats = (ChatRef("irc", self._account, state.features.fold(name)) for name in names)
         return [

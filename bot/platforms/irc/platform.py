@@ -198,7 +198,8 @@ class Sending:
         return await session.who_has(nick) == ""
 
     async def _target(self, session: Session, outgoing: Outgoing) -> str:
-        """The target of the lines. Raises SendFailed."""
+        """The target of the lines: the channel's name, or the current nick of the member. Raises SendFailed if the bot
+        is not in the channel or the member is not there; retryable if that may change soon."""
         channel = channel_of(session, outgoing.chat.native)
         if channel and outgoing.private_to is None:
             if session.is_in(channel):
@@ -216,7 +217,8 @@ class Sending:
         return nick
 
     def _addressees(self, session: Session, outgoing: Outgoing, target: str) -> list[str]:
-        """The nicks in front of the text: of the sender it answers and the members it mentions."""
+        """The nicks in front of the text, in a channel: of the sender it answers and the members it mentions; unknown
+        members are left out."""
         if not session.state.features.is_channel(target):
             return []
         answered = self._inbound.known(outgoing.reply_to) if outgoing.reply_to else None
@@ -267,7 +269,8 @@ class Courtesies:
         session.if_there_is_room(encode("NOTICE", line.nick, ctcp_answer(request.command, text)))
 
     def typing(self, session: Session, target: str, *, is_on: bool) -> None:
-        """Send a typing notification for `target`, if the server relays it."""
+        """Send a typing notification for `target`, if the server relays it. At most one per _TYPING_SECONDS, and
+        dropped if the rate limit has no room."""
         if "message-tags" not in session.state.caps:
             return
         now = self._clock.monotonic()
@@ -370,8 +373,9 @@ class IrcPlatform:
             self._courtesies.typing(session, target, is_on=bool(status))
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """The member's role from the channel's current modes. In a private chat the other side is a member, if the
-        server confirms their account."""
+        """The member's role from the channel's current modes; without an account MEMBER at most. In a private chat
+        the other side is MEMBER if their account is known in a common channel or confirmed by the server, or without an
+        account if their nick is not known to be logged in. None if the role is unknown."""
         session = self._session
         if session is None or not session.is_ready:
             return None
@@ -385,7 +389,7 @@ class IrcPlatform:
             return None
 
     async def close(self) -> None:
-        """Send QUIT and close the connection. Idempotent."""
+        """Send QUIT, close the connection and stop reconnecting. Idempotent."""
         linking, self._linking = self._linking, None
         if linking is None:
             return
@@ -487,7 +491,7 @@ class IrcPlatform:
             connection.abort("")
 
     async def _take(self, line: Line, session: Session) -> None:
-        """Queue the events in `line`; blocks while the queue is full."""
+        """Queue the events in `line`, and record who is there; blocks while the queue is full."""
         if session.is_ready and self._presence is not None:
             self._presence.note()
         if line.command == "001":
@@ -556,7 +560,7 @@ class CannotUse(Exception):
 
 async def probe(settings: IrcSettings, clock: Clock) -> str:
     """Connect, register and disconnect without joining channels. Returns a one-line description of the server. Raises
-    CannotUse."""
+    CannotUse if the settings, the connection or the registration fails, or takes longer than PROBE_SECONDS."""
     deadlines = Deadlines(clock)
     try:
         connection = await Connection.open(settings, clock, deadlines)

@@ -42,7 +42,8 @@ class Sasl:
         return self._scram is None or self._scram.is_server_proved
 
     def answer(self, piece: str) -> list[bytes]:
-        """The lines that answer `AUTHENTICATE <piece>`. Raises NoProof."""
+        """The lines that answer `AUTHENTICATE <piece>`; empty until the last piece. Raises NoProof for a challenge that
+        is too long or invalid."""
         self._received += "" if piece == "+" else piece
         if len(self._received) > _MOST_CHARS:
             raise NoProof("the server says too much")
@@ -79,7 +80,8 @@ class Scram:
         self._is_started = False
 
     def answer(self, challenge: bytes) -> bytes:
-        """The response to the server's message: first message, challenge or signature. Raises NoProof."""
+        """The response to the server's message: first message, challenge or signature. Raises NoProof if the password
+        is rejected, or the server does not prove that it knows it."""
         if not self._is_started:
             self._is_started = True
             return f"n,,{self._first}".encode()
@@ -192,7 +194,7 @@ class Registration:
         self._sasl = Sasl(settings.sasl, secrets.token_urlsafe(24))
 
     def begin(self) -> list[bytes]:
-        """The first lines."""
+        """The first lines: CAP LS, PASS if a password is set, NICK and USER."""
         password = self._settings.password.get_secret_value()
         return [
             encode("CAP", "LS", "302"),
@@ -202,7 +204,8 @@ class Registration:
         ]
 
     def take(self, line: Line) -> list[bytes]:
-        """The lines that answer `line`. Raises RegistrationError."""
+        """The lines that answer `line`, perhaps none; sets `is_done` at the end. Raises RegistrationError if the server
+        rejects the bot."""
         match line.command:
             case "CAP":
                 return self._cap(line)

@@ -80,7 +80,8 @@ class Receipts:
         self._waiting.pop(sent.token, None)
 
     def follow(self, line: Line) -> None:
-        """Process an answer in `line`."""
+        """Complete the waiting message that `line` answers: by its label if the server supports labels, else the oldest
+        that fits. Ignores other lines."""
         if self.uses_labels:
             self._labelled(line)
         elif line.command == "PONG":
@@ -195,8 +196,8 @@ class Session:
 
     async def lines(self, on_ready: Callable[[], None]) -> AsyncGenerator[Line, None]:
         """Register and keep the session up. Yields each line after the state has processed it; departures before, so
-        that the user is still known. `on_ready` is called after registration. Raises ConnectionLost and
-        RegistrationError."""
+        that the user is still known. `on_ready` is called after registration. Raises ConnectionLost at the end, and
+        RegistrationError if the server rejects the bot."""
         tasks = [
             asyncio.create_task(one) for one in (self._connection.keep_alive(), self._write_soon(), self._upkeep())
         ]
@@ -232,7 +233,7 @@ class Session:
 
     async def say(self, target: str, text: str, tags: Mapping[str, str]) -> str:
         """Send one line and wait for the server's answer. Returns its message id, empty if the server has none. Raises
-        SendFailed."""
+        SendFailed if the connection is lost or there is no answer in time."""
         await self._connection.pace.turn()
         if not self.is_ready:
             raise SendFailed("the connection was lost before it was sent", retryable=True)
@@ -267,7 +268,8 @@ class Session:
         return await self.who_has(nick) or ""
 
     async def who_has(self, nick: str) -> str | None:
-        """As `account_of`, but None if there is no user."""
+        """As `account_of`, but None if there is no user, if the session is not ready, or for an invalid nick. Raises
+        TimeoutError also if too many requests are pending."""
         folded = self.state.features.fold(nick)
         if not self.is_ready or not one_word(nick):
             return None
@@ -342,7 +344,8 @@ class Session:
             self._is_something_there.clear()
 
     async def _upkeep(self) -> None:
-        """Periodically request missing channels and the configured nick."""
+        """Periodically request missing channels and the configured nick. Aborts the connection, and returns, if the
+        registration takes too long."""
         while True:
             await self._clock.sleep(_UPKEEP_SECONDS)
             now = self._clock.monotonic()
@@ -388,7 +391,7 @@ class Absent:
         self._wake(identity)
 
     def reset(self) -> None:
-        """Check all awaited users again."""
+        """Forget who was seen lately, and check all awaited users again."""
         self._seen_at.clear()
         for identity in list(self._awaited):
             self._wake(identity)
@@ -396,7 +399,8 @@ class Absent:
     async def until_there(
         self, identity: str, is_there: Callable[[], Awaitable[bool]], age_seconds: float = 0.0
     ) -> None:
-        """Wait until `identity` is online, or the message has been kept for its maximum time."""
+        """Wait until `identity` is online, or the message, already `age_seconds` old, has been kept for its maximum
+        time. Raises the exceptions of `is_there`."""
         limit_seconds = NICK_QUEUE_SECONDS if identity.startswith(BY_NICK) else QUEUE_SECONDS
         last_at = self._clock.monotonic() + limit_seconds - age_seconds
         is_logged = False

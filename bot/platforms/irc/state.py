@@ -58,7 +58,7 @@ class Features:
 
     @property
     def prefixes(self) -> Mapping[str, str]:
-        """Member modes by nick prefix, highest first: `@` is `o`."""
+        """Member modes by nick prefix, highest first: `@` is `o`. Empty if the server's PREFIX is malformed."""
         modes, closed, signs = self._tokens.get("PREFIX", "(ov)@+").lstrip("(").partition(")")
         return dict(zip(signs, modes, strict=False)) if closed else {}
 
@@ -82,7 +82,7 @@ class Features:
 
     @property
     def nick_bytes(self) -> int:
-        """Maximum length of a nick."""
+        """Maximum length of a nick in bytes: the server's NICKLEN or MAXNICKLEN, else 9."""
         return self._number("NICKLEN", self._number("MAXNICKLEN", 9))
 
     @property
@@ -92,7 +92,7 @@ class Features:
 
     @property
     def joins_at_once(self) -> int:
-        """Channels per JOIN."""
+        """Maximum number of channels per JOIN: the server's TARGMAX, at most 20; 1 if it does not name one."""
         for target in self._tokens.get("TARGMAX", "").upper().split(","):
             command, colon, most = target.partition(":")
             if command == "JOIN" and colon:
@@ -178,7 +178,7 @@ class State:
         }
 
     def follow(self, line: Line) -> None:
-        """Update the state from `line`."""
+        """Update the state from `line`, including the activity of its sender. Unknown commands are ignored."""
         step = self._follow.get(line.command)
         if step is not None:
             step(line)
@@ -378,7 +378,8 @@ class State:
             self._forget(absent)
 
     def _whox(self, line: Line) -> None:
-        """`me token channel user host nick flags account`."""
+        """Process a WHOX reply, `me token channel user host nick flags account`: the user's account, or the bot's own
+        mask. Other replies are ignored."""
         if len(line.params) < 8 or line.param(1) != WHOX_TOKEN:
             return
         if self.is_me(line.param(5)):
@@ -458,7 +459,8 @@ class ConfiguredChannels:
         return [(one.name, one.key) for one in due]
 
     def follow(self, line: Line, state: State) -> None:
-        """Process an answer in `line` about these channels, after `state` has."""
+        """Process an answer in `line` about these channels, after `state` has: joins, kicks, invitations, which are
+        followed at once, and refusals."""
         match line.command:
             case "JOIN" if state.is_me(line.nick):
                 self._joined(line.param(0), state)
@@ -515,7 +517,7 @@ class ConfiguredChannels:
         self._pause(channel, "the bot was kicked")
 
     def _pause(self, channel: _ConfiguredChannel, problem: str) -> None:
-        """Request the channel again after a growing pause."""
+        """Record the problem, and request the channel again after a pause that grows with each refusal."""
         channel.problem = problem
         channel.refusals += 1
         seconds = _PAUSES.wait_after(channel.refusals)

@@ -46,7 +46,7 @@ def ctcp_answer(command: str, text: str) -> str:
 
 
 def without_codes(text: str) -> str:
-    """`text` without colours and formatting."""
+    """`text` without IRC's control codes for colours and formatting."""
     return _CODES.sub("", text)
 
 
@@ -120,7 +120,7 @@ class Interrupted:
         return self._progress.get(key, NOTHING)
 
     def keep(self, key: str, progress: Progress) -> None:
-        """Record that another line arrived."""
+        """Record the progress of the message `key`. The oldest entry is dropped above _MOST_INTERRUPTED."""
         self._progress[key] = progress
         self._progress.move_to_end(key)
         if len(self._progress) > _MOST_INTERRUPTED:
@@ -153,7 +153,7 @@ def lines_of(
 
 
 def without_spaces(text: str) -> str:
-    """`text` independent of line splitting."""
+    """`text` without white space, for comparisons independent of line splitting."""
     return "".join(text.split())
 
 

@@ -106,7 +106,8 @@ class LineSplitter:
         """Number of discarded lines."""
 
     def feed(self, data: bytes) -> Sequence[bytes]:
-        """The complete lines, without line ends and empty lines."""
+        """Add received bytes; returns the complete lines, without line ends and empty lines. Lines above the limit are
+        skipped and counted."""
         *whole, rest = (self._rest + data).split(b"\n")
         lines: list[bytes] = []
         for line in whole:
@@ -203,7 +204,8 @@ class Connection:
 
     @classmethod
     async def open(cls, settings: IrcSettings, clock: Clock, deadlines: Deadlines) -> Connection:
-        """A connection to the server in `settings`. Raises ConnectionLost."""
+        """A connection to the server in `settings`. Raises ConnectionLost if it cannot be opened within
+        CONNECT_SECONDS, or the certificate is not accepted."""
         deadline = clock.monotonic() + CONNECT_SECONDS
         try:
             context = _tls(settings) if settings.tls else None
@@ -244,7 +246,8 @@ class Connection:
             self._writer.write(b"".join(lines))
 
     async def keep_alive(self) -> None:
-        """Ping a silent server; abort the connection if it does not answer."""
+        """Ping a server that is silent for `ping_seconds`; abort the connection and return if it does not answer within
+        `answer_seconds`."""
         while True:
             chunks = self._chunks
             await self._clock.sleep(self._settings.ping_seconds)
@@ -259,12 +262,12 @@ class Connection:
                 return
 
     def abort(self, why: str) -> None:
-        """Abort without QUIT."""
+        """Abort the connection without QUIT; `why` is the text of the ConnectionLost that readers get."""
         self._broken = self._broken or why
         self._writer.transport.abort()
 
     async def close(self, goodbye: str, deadlines: Deadlines) -> None:
-        """Send QUIT and close, within two seconds."""
+        """Send QUIT and close, within two seconds. Errors of the connection are ignored."""
         self.write(encode("QUIT", goodbye))
         with suppress(OSError, TimeoutError):
             self._writer.close()
@@ -273,7 +276,8 @@ class Connection:
 
 
 def _tls(settings: IrcSettings) -> ssl.SSLContext:
-    """The TLS context. Raises OSError for files that cannot be used."""
+    """The TLS context with the configured CA file and client certificate; `tls_verify` off disables all checks. Raises
+    OSError for files that cannot be used."""
     context = ssl.create_default_context(cafile=str(settings.ca_file) if settings.ca_file else None)
     if not settings.tls_verify:
         context.check_hostname = False

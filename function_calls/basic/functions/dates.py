@@ -41,7 +41,8 @@ def moment_of(world: World, value: JsonValue, name: str) -> Moment:
 
 
 def date_add(world: World, *values: JsonValue) -> JsonValue:
-    """DATEADD(date, number, unit), or DATEADD(unit, number, date) as in classic BASIC."""
+    """DATEADD(date, number, unit), or DATEADD(unit, number, date) as in classic BASIC; the unit defaults to days.
+    Raises RunError if the unit, the number or the date is invalid."""
     date, number, unit = values[0], values[1], _unit_word(values[2]) if len(values) > 2 else "day"
     if len(values) > 2 and _unit_word(values[0]) is not None:
         date, unit = values[2], _unit_word(values[0])
@@ -75,7 +76,8 @@ def _elapsed(world: World, at: datetime, by: timedelta) -> datetime:
 
 
 def _months_later(at: datetime, months: int) -> datetime:
-    """Add calendar months. The day is clamped to the last day of a shorter month."""
+    """Add calendar months. The day is clamped to the last day of a shorter month. Raises OverflowError outside the
+    years 1 to 9999."""
     count = at.year * 12 + at.month - 1 + months
     year, month = count // 12, count % 12 + 1
     if not 1 <= year <= 9999:
@@ -84,7 +86,8 @@ def _months_later(at: datetime, months: int) -> datetime:
 
 
 def date_diff(world: World, *values: JsonValue) -> JsonValue:
-    """DATEDIFF(from, to, unit), or DATEDIFF(unit, from, to) as in classic BASIC."""
+    """DATEDIFF(from, to, unit), or DATEDIFF(unit, from, to) as in classic BASIC; the unit defaults to days. Raises
+    RunError if the unit or a date is invalid, or if a date is compared with a time of day."""
     first, last, unit = values[0], values[1], _unit_word(values[2]) if len(values) > 2 else "day"
     if len(values) > 2 and _unit_word(values[0]) is not None:
         first, last, unit = values[1], values[2], _unit_word(values[0])
@@ -97,7 +100,8 @@ def date_diff(world: World, *values: JsonValue) -> JsonValue:
 
 
 def _difference(world: World, start: datetime, end: datetime, unit: Unit) -> int:
-    """Days and weeks count calendar dates; months and longer count full ones; shorter units count elapsed time."""
+    """Number of units from `start` to `end`: days and weeks count calendar dates; months and longer count full ones;
+    shorter units count elapsed time. Negative if `end` is earlier."""
     if unit in _DAYS:
         return _cut((end.date() - start.date()).days, _DAYS[unit])
     if unit in _MONTHS:
@@ -142,7 +146,8 @@ def _today(world: World) -> JsonValue:
 
 
 def _date(world: World, *values: JsonValue) -> JsonValue:
-    """DATE() for today, DATE(date) for its date part, or DATE(year, month, day)."""
+    """DATE() for today, DATE(date) for its date part, or DATE(year, month, day). Raises RunError for two arguments, a
+    time of day or an invalid date."""
     if not values:
         return _today(world)
     if len(values) == 3:
@@ -154,7 +159,8 @@ def _date(world: World, *values: JsonValue) -> JsonValue:
 
 
 def _from_parts(year: int, month: int, day: int) -> str:
-    """Months and days past the end carry over into the next year or month, as in the classic DATESERIAL."""
+    """Date as a text. Months and days past the end carry over into the next year or month, as in the classic
+    DATESERIAL. Raises RunError outside the calendar."""
     months = year * 12 + month - 1
     first = within_calendar(lambda: datetime(months // 12, months % 12 + 1, 1))  # noqa: DTZ001 - a local time
     return str(Moment(within_calendar(lambda: first + timedelta(days=day - 1)), "date"))
@@ -172,7 +178,8 @@ def _date_value(moment: Moment) -> JsonValue:
 
 
 def _weekday_name(world: World, value: JsonValue, short: JsonValue = None) -> JsonValue:
-    """Name of the weekday of a date, or of a number as returned by WEEKDAY."""
+    """Name of the weekday of a date, or of a number as returned by WEEKDAY, in the chat's language. Raises RunError if
+    the number is not from 1 (Sunday) to 7, or the date is invalid."""
     number = as_number(value)
     if number is None:
         return day_name(_dated(moment_of(world, value, "WEEKDAYNAME")).weekday(), world.language, short=bool(short))

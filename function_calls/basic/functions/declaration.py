@@ -71,7 +71,8 @@ def _list(world: World, value: JsonValue) -> Any:
 
 
 def _map(world: World, value: JsonValue) -> Any:
-    """A row set converts to its first row, as in member access."""
+    """Convert an argument to a map: a row set to its first row, as in member access, NULL and the empty list to an
+    empty map; _UNFIT for other values."""
     if type(value) is list and value and type(value[0]) is dict:
         return value[0]
     return {} if value is None or value == [] else (value if type(value) is dict else _UNFIT)
@@ -136,7 +137,7 @@ def function(
 
 
 def with_aliases(first: LanguageFunction, *names: str) -> tuple[LanguageFunction, ...]:
-    """Return the function, and a copy of it for each alias."""
+    """Return the function, and a copy of it for each alias; the copies are documented as `The same as …`."""
     shown = first.name.upper()
     return first, *(
         LanguageFunction(

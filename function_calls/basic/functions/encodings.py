@@ -89,7 +89,7 @@ def _parse_json(text: str) -> JsonValue:
 
 
 def _refuse_heavy(text: str) -> None:
-    """Reject large or deep JSON before parsing, because values take much more memory than their JSON."""
+    """Raise RunError for large or deep JSON before parsing, because values take much more memory than their JSON."""
     size = len(text) + 40 * text.count(",") + 64 * (text.count("[") + text.count("{") + text.count(":"))
     if size > 2 * LARGEST:
         raise too_large("the result of PARSEJSON")

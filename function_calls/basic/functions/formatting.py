@@ -70,7 +70,8 @@ def month_name(month: int, language: str, *, short: bool = False) -> str:
 
 
 def day_name(weekday: int, language: str, *, short: bool = False) -> str:
-    """Name of a weekday, counted from 0 for Monday."""
+    """Name of a weekday, counted from 0 for Monday; with `short`, its first 3 letters, or `周` and a character in
+    Chinese."""
     name = _DAYS[_known(language)][weekday]
     if not short:
         return name
@@ -78,7 +79,7 @@ def day_name(weekday: int, language: str, *, short: bool = False) -> str:
 
 
 def half_name(hour: int, language: str) -> str:
-    """AM or PM in `language`."""
+    """AM or PM in `language`, for an hour from 0 to 23; in English for unknown languages."""
     return _HALVES.get(_known(language), ("AM", "PM"))[hour >= 12]
 
 
@@ -179,7 +180,7 @@ def _runs(word: str) -> list[_Piece]:
 
 
 def _with_minutes(pieces: list[_Piece]) -> list[_Piece]:
-    """Resolve each `m` and `M` to month or minute."""
+    """Resolve each `m` and `M` to month or minute, by the fields before and after it. Returns a new list."""
     named = [place for place, piece in enumerate(pieces) if piece.name]
     decided = list(pieces)
     for order, place in enumerate(named):
@@ -330,7 +331,8 @@ def _named(exact: Decimal, number: int | float, found: re.Match[str], language: 
 
 
 def _place(written: str | None, language: str) -> _Place:
-    """The region in brackets, or the default of the language."""
+    """Number format of the region in brackets, or the default of the language. Raises RunError for an unknown
+    region."""
     if not written:
         return _PLACES.get(_short(language), _PLACES["en"])
     key = written.lower().replace("_", "-")
@@ -442,8 +444,8 @@ def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
 
 
 def _text(text: str, pattern: str) -> str:
-    """`@` is the whole text; in patterns with `@@` each `@` is one character. Without `@`: `!` and `>` are the text in
-    upper case, `<` and `&` in lower case."""
+    """Format a text: `@` is the whole text; in patterns with `@@` each `@` is one character. Without `@`: `!` and `>`
+    are the text in upper case, `<` and `&` in lower case. Raises RunError if the result is too long."""
     if "@@" in pattern:
         characters = iter(text)
         return "".join(next(characters, "") if mark == "@" else mark for mark in pattern) + "".join(characters)

@@ -59,7 +59,8 @@ def _last(value: JsonValue, count: JsonValue = None) -> JsonValue:
 
 
 def _end(value: JsonValue, place: int) -> JsonValue:
-    """First or last item of a list; for a text, its first or last word."""
+    """First (`place` 0) or last (-1) item of a list, NULL if it is empty; for a text, its first or last word, or an
+    empty text. Raises RunError for a map."""
     if type(value) is dict:
         raise RunError(RunCode.WRONG_TYPE, "FIRST and LAST need a list or a text, not a map")
     if type(value) is list:
@@ -69,7 +70,8 @@ def _end(value: JsonValue, place: int) -> JsonValue:
 
 
 def _part(value: JsonValue, count: JsonValue, place: int) -> JsonValue:
-    """The first or last `count` items or words; if `count` is a name, that member of the first or last item."""
+    """The first (`place` 0) or last `count` items or words; if `count` is a name, that member of the first or last
+    item, or NULL if the item is not a map. Raises RunError for a map, or a negative or fractional count."""
     number = as_number(count)
     if number is None:
         item = _end(value, place)
@@ -96,7 +98,8 @@ def column(items: Iterable[JsonValue], name: str) -> list[Any]:
 
 
 def _numbers(items: list[Any], name: str | None, what: str) -> list[int | float]:
-    """Numbers of a list, or of a member of its rows. NULL and empty texts are skipped."""
+    """Numbers of a list, or of the member `name` of its rows. NULL and empty texts are skipped. Raises RunError for
+    other values, and for a column that no row has; `what` is the function named in the message."""
     values = items if name is None else column(items, name)
     if name is not None:
         _check_column(items, values, name)
@@ -160,7 +163,8 @@ def _extreme(name: str, sign: int) -> Callable[..., JsonValue]:
 
 
 def _compared(values: tuple[JsonValue, ...], name: str) -> list[Any]:
-    """The values to compare: the arguments, the items of a single list, or a member of its rows."""
+    """The values to compare, without NULL: the arguments, the items of a single list, or a member of its rows; as
+    numbers if all are amounts. Raises RunError for a list or a map among them."""
     if type(values[0]) is list and len(values) == 2 and type(values[1]) is str:
         items = column(values[0], values[1])
         _check_column(values[0], items, values[1])
@@ -364,7 +368,8 @@ def _slice(series: JsonValue, start: int, end: int | None = None) -> JsonValue:
 
 
 def _sorted(items: list[Any], *how: str) -> JsonValue:
-    """SORT(list) or SORT(rows, "price"), each with an optional "DESC"."""
+    """SORT(list) or SORT(rows, "price"), each with an optional "DESC": a new list. Raises RunError if an item of rows
+    has no members, or the values are too large."""
     words = list(how)
     backwards = bool(words) and words[-1].strip().lower() in ("desc", "descending")
     if words and words[-1].strip().lower() in ("desc", "descending", "asc", "ascending"):

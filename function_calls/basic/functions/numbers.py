@@ -29,7 +29,8 @@ _MOST_DIGITS = 15
 
 
 def rounded(number: int | float, digits: int) -> int | float:
-    """Round to `digits` decimals, with halves rounded away from zero. Returns an int for 0 or fewer decimals."""
+    """Round to `digits` decimals, with halves rounded away from zero. Returns an int for 0 or fewer decimals. Raises
+    RunError for numbers that are too large."""
     digits = max(min(digits, 300), -300)
     if type(number) is int and digits >= 0:
         return number
@@ -47,7 +48,7 @@ def _val(text: str) -> JsonValue:
 
 
 def _of_reals(name: str, reckon: Callable[..., float]) -> Callable[..., JsonValue]:
-    """Wrap a function of `math`; its errors become RunError (BAD_VALUE)."""
+    """Wrap a function of `math`; overflow and undefined arguments become RunError (BAD_VALUE), which names `name`."""
 
     def run(*numbers: int | float) -> JsonValue:
         try:

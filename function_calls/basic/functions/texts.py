@@ -23,7 +23,8 @@ def _repeat(text: str, count: int) -> JsonValue:
 
 
 def _string(one: JsonValue, two: JsonValue) -> JsonValue:
-    """STRING(count, text), or STRING(text, count) if only the second argument is a number."""
+    """STRING(count, text), or STRING(text, count) if only the second argument is a number: the first character `count`
+    times. Raises RunError if neither is a number, or the text is a list or a map."""
     count, text = (one, two) if as_number(one) is not None else (two, one)
     number = as_number(count)
     if number is None or type(text) in (list, dict):
@@ -258,7 +259,8 @@ def _mid(text: str, start: int, count: int | None = None) -> JsonValue:
 
 
 def _instr(*values: JsonValue) -> JsonValue:
-    """INSTR([start,] text, part); the start is also accepted as the last argument."""
+    """INSTR([start,] text, part): position of `part` from 1, or 0 if it is absent; the start is also accepted as the
+    last argument. Raises RunError for lists and maps, and for a start that is not a number."""
     if any(type(value) in (list, dict) for value in values):
         raise RunError(RunCode.WRONG_TYPE, "INSTR searches a text; use INDEXOF for lists")
     if len(values) < 3:

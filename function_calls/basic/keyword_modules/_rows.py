@@ -57,8 +57,9 @@ class Rows:
         self.now = now_of(run, clock)
 
     async def find(self, table: Value, wanted: Filter) -> list[JsonObject]:
-        """Matching rows of a table: first of the file with that name next to the script, then of the saved rows.
-        Without a limit at most `MOST_UNASKED`, and the chat is notified if there are more. Raises RunError."""
+        """Matching rows of a table: of the file with that name next to the script, then the saved rows, unless the
+        filter sorts them. At most `MOST_RESULTS`; without a limit `MOST_UNASKED`, and the chat is notified if there are
+        more. Saved rows in the result mark the run as having outside text. Raises RunError."""
         name = text_in(self._run, table, "table")
         most = MOST_UNASKED if wanted.limit is None else min(wanted.limit, MOST_RESULTS)
         of_file = await self._of_file(name)
@@ -80,7 +81,8 @@ class Rows:
         return rows[:most]
 
     async def of(self, data: Value) -> list[Value]:
-        """The rows of `data`: a list, a single map, or the name of a table. Raises RunError."""
+        """The rows of `data`: a list, a single map, or the name of a table; none for NULL. Raises RunError for other
+        values."""
         if isinstance(data, str):
             return list(await self.find(data, Filter(limit=MOST_RESULTS)))
         if data is None:
@@ -224,7 +226,7 @@ def _written(parts: Sequence[Value]) -> str:
 
 
 def limit_in(run: ScriptRun, limit: Value) -> int | None:
-    """The maximum number of rows; None for no limit. Raises RunError."""
+    """The maximum number of rows; None for no limit. Raises RunError for negative numbers and other values."""
     if limit is None:
         return None
     number = as_number(limit)

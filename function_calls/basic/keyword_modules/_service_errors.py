@@ -33,7 +33,8 @@ _MEMORY = frozenset(
 
 @contextmanager
 def as_run_errors(run: ScriptRun, name: str = "") -> Iterator[None]:
-    """Convert service errors to a RunError in the chat's language. `name`: of the table, file or value concerned."""
+    """Context manager that converts service errors to a RunError in the chat's language; other exceptions pass. `name`:
+    of the table, file or value concerned."""
     try:
         yield
     except (FilterError, RecordError, CsvError) as fault:

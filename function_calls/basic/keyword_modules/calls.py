@@ -12,7 +12,7 @@ from function_calls.ports import ActiveFunctions
 from services.clock import Clock
 
 _GIVEN = (
-    '{name:word} [( "(" [{arguments...}] ")" | WITH ( {named:assignments} | {arguments...} ) | [,] {arguments...} )]'
+    '{name:tool} [( "(" [{arguments...}] ")" | WITH ( {named:assignments} | {arguments...} ) | [,] {arguments...} )]'
 )
 
 
@@ -23,8 +23,8 @@ _GIVEN = (
     effect="idempotent",
 )
 async def call(run: ScriptRun, name: Value, arguments: Value = None, named: Value = None) -> Value | Asks:
-    """Call a function by name, with a map of arguments or with values in the order of its parameters. Returns the
-    result of the function: its data, and its message as `text`."""
+    """Call a function by its name or by a variable that holds it, with a map of arguments or with values in the order
+    of its parameters. Returns the result of the function: its data, and its message as `text`."""
     if not isinstance(name, str) or not name.strip():
         raise RunError(RunCode.BAD_VALUE, run.call.say("basic.call.no_name"))
     if isinstance(named, dict):
@@ -47,7 +47,7 @@ async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value =
     return await call_function(run, wanted, arguments or {})
 
 
-@basic_keyword("USE TOOL {tool:word}", "ADD TOOL {tool:word}", effect="idempotent", touches=("stays_here",))
+@basic_keyword("USE TOOL {tool:tool}", "ADD TOOL {tool:tool}", effect="idempotent", touches=("stays_here",))
 async def use_tool(run: ScriptRun, tool: Value, *, at_hand: ActiveFunctions) -> Value:
     """Offer a function or a group of functions to models in this chat. Returns a description of the change."""
     name = _name(run, tool)
@@ -66,7 +66,7 @@ async def use_tool(run: ScriptRun, tool: Value, *, at_hand: ActiveFunctions) -> 
     return run.call.say("tools.taken", names=found)
 
 
-@basic_keyword("REMOVE TOOL {tool:word}", effect="idempotent", touches=("stays_here",))
+@basic_keyword("REMOVE TOOL {tool:tool}", effect="idempotent", touches=("stays_here",))
 async def remove_tool(run: ScriptRun, tool: Value, *, at_hand: ActiveFunctions) -> Value:
     """Stop offering a function to models in this chat. Returns a description of the change."""
     name = _name(run, tool)

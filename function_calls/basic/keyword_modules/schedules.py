@@ -123,7 +123,8 @@ async def clear_schedule(run: ScriptRun, tool: Value = None, *, schedules: Sched
 
 
 def _arguments(run: ScriptRun, name: str, given: Value) -> Mapping[str, Value]:
-    """Arguments of the scheduled tool. Raises RunError."""
+    """Arguments of the scheduled tool by name, from a single map (without NULL) or from values in the order of its
+    parameters. Raises RunError for an unknown tool or arguments that do not match."""
     values = given if isinstance(given, list) else []
     if len(values) == 1 and isinstance(values[0], Mapping):
         return {key: value for key, value in values[0].items() if value is not None}
@@ -148,7 +149,7 @@ async def _tell_who_may(run: ScriptRun, name: str, schedules: Schedules) -> None
 
 def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> None:
     """Check that the script may call `spec` without an approval, which nobody could give in a scheduled run. Raises
-    RunError. The script itself needs no check without arguments: an admin has called it."""
+    RunError (NOT_ALLOWED) if it may not. The script itself needs no check without arguments: an admin has called it."""
     if spec.name == run.tool and not given:
         return
     if spec.name != run.tool and not may_call(spec, run.grants):
@@ -156,7 +157,7 @@ def _check(run: ScriptRun, spec: FunctionSpec, given: Mapping[str, Value]) -> No
 
 
 def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When:
-    """Parse a time. Raises RunError."""
+    """Parse the schedule `text` in the chat's time zone. Raises RunError if it is not understood."""
     try:
         return _read(text, schedules.reader, clock.now(), run.call.profile.timezone.key)
     except UnclearWhen:
@@ -164,7 +165,8 @@ def _when(run: ScriptRun, text: str, schedules: Schedules, clock: Clock) -> When
 
 
 def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
-    """Parse a time. Raises UnclearWhen."""
+    """Parse a schedule such as `every day at 7:30` or a cron expression; a cron field for seconds is dropped. Raises
+    UnclearWhen."""
     words = " ".join(text.split())
     hours = _FROM_TO.fullmatch(words)
     if hours is not None:

@@ -269,7 +269,7 @@ async def new_array(run: ScriptRun) -> Value:
 
 def _given_rows(run: ScriptRun, fields: Value) -> tuple[list[JsonObject], bool]:
     """The rows given to a statement, and whether they were a list: a map or a list of maps; an id and a map; or values
-    by column name."""
+    by column name. Raises RunError for other values."""
     values = list(fields.values()) if isinstance(fields, dict) else []
     if len(values) == 1 and isinstance(values[0], dict | list):
         return _maps(run, values[0]), isinstance(values[0], list)
@@ -283,7 +283,8 @@ def _given_rows(run: ScriptRun, fields: Value) -> tuple[list[JsonObject], bool]:
 
 
 def _given_changes(run: ScriptRun, fields: Value) -> JsonObject:
-    """New values given to UPDATE: a map; a field name and a value; or values by column name."""
+    """New values given to UPDATE: a map; a field name and a value; or values by column name. Raises RunError for none
+    or other values."""
     entries = list(fields.items()) if isinstance(fields, dict) else []
     if len(entries) == 1 and isinstance(entries[0][1], dict | list):
         changes = _first(entries[0][1])
@@ -298,9 +299,9 @@ def _given_changes(run: ScriptRun, fields: Value) -> JsonObject:
 
 
 def _row_of(value: Value, row_id: Value, name: str) -> JsonObject | None:
-    """The row given with an id: a map, or the first of a table's rows. A list is taken as rows, and not as the value of
-    a column as in `SAVE "orders", number, items`, if its first row has the same id, or if it has one row and the id is
-    given without a name or as `id`."""
+    """The row given with an id: a map, or the first of a table's rows; else None. A list is taken as rows, and not as
+    the value of a column as in `SAVE "orders", number, items`, if its first row has the same id, or if it has one row
+    and the id is given without a name or as `id`."""
     if not isinstance(value, list):
         return value if isinstance(value, dict) else None
     if not all(isinstance(one, dict) and like(one, "id") is not None for one in value):
@@ -320,7 +321,7 @@ def _first(value: Value) -> Value:
 
 
 def _columns(fields: JsonObject) -> JsonObject:
-    """Values without a name are stored in columns named by position."""
+    """Rename fields without a name, `#1`, to columns named by position, `column1`; other fields are unchanged."""
     return {f"column{name[1:]}" if name.startswith("#") else name: value for name, value in fields.items()}
 
 
@@ -338,7 +339,7 @@ def _maps(run: ScriptRun, data: Value) -> list[JsonObject]:
 
 def _together(run: ScriptRun, left: Value, right: Value) -> Value:
     """Merge two maps, with the fields of the second taking precedence; a list merged with a map is its first row. Two
-    lists are concatenated without duplicates."""
+    lists are concatenated without duplicates. Raises RunError for other values."""
     if isinstance(left, dict) or isinstance(right, dict):
         one, other = _first(left) or {}, _first(right) or {}
         if not isinstance(one, dict) or not isinstance(other, dict):

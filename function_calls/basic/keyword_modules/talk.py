@@ -24,6 +24,9 @@ from services.times import Times
 _LINE = "talk.line"
 """Key in `ScriptRun.stored_data`: the line that the next PRINT continues."""
 _LOGGED_CHARS = 1000
+MOST_LOGGED = 100
+"""Limit on log lines per run."""
+_LOGGED = "talk.logged"
 _log = structlog.get_logger("scripts")
 
 
@@ -71,7 +74,12 @@ async def print_line(
 
 @basic_keyword("LOG {values...}", "DEBUG {values...}")
 async def log_line(run: ScriptRun, values: Value) -> None:
-    """Write a line to the log of the daemon, for the author. Members do not see it."""
+    """Write a line to the log of the daemon, for the author, up to 100 in a run. Members do not see it."""
+    count = run.stored_data[_LOGGED] = int(run.stored_data.get(_LOGGED, 0)) + 1
+    if count > MOST_LOGGED:
+        if count == MOST_LOGGED + 1:
+            _log.info("script_log_limited", tool=run.tool, bot=run.bot, line=run.at.line, most=MOST_LOGGED)
+        return
     _log.info("script_says", tool=run.tool, bot=run.bot, line=run.at.line, text=_line(values)[:_LOGGED_CHARS])
 
 
@@ -92,7 +100,8 @@ def _line(values: Value) -> str:
 
 
 async def _member(run: ScriptRun, name: str, members: KnownMembers) -> MemberRef | None:
-    """The member called `name` who has spoken in this chat; None for the whole chat. Raises RunError."""
+    """The member called `name` who has spoken in this chat; None for the whole chat. Raises RunError for another chat,
+    and if nobody or several members have this name."""
     context = run.context
     if _is_here(name, context):
         return None
@@ -165,7 +174,8 @@ async def input_line(run: ScriptRun, prompt: Value = None) -> Value | Asks:
 
 
 def _parsed_answer(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clock, times: Times) -> Value | Asks:
-    """The parsed answer, or the question again."""
+    """The parsed answer of the member, or the question again if it does not match. Raises RunError if it has been asked
+    again too often."""
     texts, said = run.call.profile.texts, run.answer or ""
     kind = ALIASES.get(kind, kind)
     heard = Answer(said, run.context.attachments, clock.now().astimezone(run.call.profile.timezone), times, texts)
@@ -180,7 +190,8 @@ def _parsed_answer(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clo
 
 
 def _texts(run: ScriptRun, choices: Value) -> list[str]:
-    """Choices from `AS "A", "B"` or from a single list. Raises RunError."""
+    """Choices from `AS "A", "B"` or from a single list, each once; empty if none are given. Raises RunError for empty
+    texts only, or too many."""
     if choices is None:
         return []
     given = choices if isinstance(choices, list) else [choices]
@@ -193,7 +204,8 @@ def _texts(run: ScriptRun, choices: Value) -> list[str]:
 
 
 def _buttons(run: ScriptRun, kind: str, choices: Sequence[str]) -> tuple[Choice, ...]:
-    """Buttons for the answer."""
+    """Buttons for the answer: one for each choice up to a maximum, Yes and No for the kind `boolean`, otherwise
+    none."""
     if choices:
         return tuple(Choice(one[:_LABEL_CHARS], one) for one in choices[:_MOST_BUTTONS])
     if ALIASES.get(kind.casefold(), kind.casefold()) != "boolean":

@@ -31,7 +31,7 @@ DIVIDED = ","
 
 
 def split_next_lists(tokens: Sequence[Token]) -> Sequence[Token]:
-    """Split `NEXT i, j` into one NEXT for each loop."""
+    """Split `NEXT i, j` into one NEXT for each loop. Returns the same tokens if there is none."""
     if not any(_has_more(tokens, index) for index, token in enumerate(tokens) if token.value == "NEXT"):
         return tokens
     found: list[Token] = []
@@ -216,7 +216,7 @@ class Blocks:
         into.append(If(token.at, tuple(branches), otherwise))
 
     def _inline(self, cursor: Cursor) -> Body:
-        """Parse the statements of a branch on this line."""
+        """Parse the statements of a branch on this line; empty if there are none."""
         found: list[Statement] = []
         while True:
             token = cursor.now
@@ -332,7 +332,7 @@ class Blocks:
                 self._reading.fault(token.at, Code.SYNTAX, message)
 
     def while_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse WHILE … WEND."""
+        """Parse WHILE … WEND and append the loop to `into`. Raises ScriptError, or TooManyBlocks."""
         token = cursor.take()
         condition = self.header(cursor, lambda: self._read.expression(cursor)) or Literal(token.at, None)
         cursor.words("DO")
@@ -343,7 +343,8 @@ class Blocks:
         into.append(Loop(token.at, "while", condition, until=False, at_end=False, body=body))
 
     def do(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse DO … LOOP with an optional condition at either end."""
+        """Parse DO … LOOP with an optional condition at either end, and append the loop to `into`. Two conditions are
+        reported as an error."""
         token = cursor.take()
         condition, until = self.header(cursor, lambda: self._loop_condition(cursor)) or (None, False)
         self.line_end(cursor, "DO")

@@ -142,12 +142,12 @@ _INSTEAD = {
 
 
 def forbidden(character: str) -> str:
-    """Message for a FORBIDDEN character."""
+    """Error message for an invisible character of FORBIDDEN, which names it."""
     return f"invisible character ({_named(character)}); delete it and save the file as plain text in UTF-8"
 
 
 def out_of_place(character: str) -> str:
-    """Message for a character that has no meaning outside of quotes."""
+    """Error message for a character that has no meaning outside of quotes, with a hint at its replacement."""
     if character in MEANT:
         return f"unexpected character `{character}`; write `{MEANT[character]}`"
     digit = unicodedata.digit(character, None) if len(character) == 1 else None

@@ -119,7 +119,8 @@ class WordValues:
         return Name(token.at, name)
 
     def _call(self, cursor: Cursor, token: Token) -> Expression:
-        """Parse `name(…)`: a call, or an index if the name is a variable and not a function."""
+        """Parse `name(…)`: a call, or an index if the name is a variable and not a function. Raises ScriptError if the
+        arguments are invalid."""
         cursor.index += 1
         name = token.text.lower()
         arguments = self._read.items(cursor, ")")
@@ -171,7 +172,8 @@ class WordValues:
         return Unary(at, "not", operand)
 
     def _new(self, cursor: Cursor, following: Token) -> Expression | None:
-        """Parse `NEW OBJECT` or `CREATE ARRAY`."""
+        """Parse `NEW OBJECT` or `CREATE ARRAY`, with optional arguments that are ignored, to an empty value. Returns
+        None, without consuming tokens, if `following` is another word."""
         made = _EMPTY.get(following.value) if following.kind is Kind.WORD else None
         if made is None:
             return None
@@ -193,7 +195,8 @@ class WordValues:
         return Apply(following.at, following.text.lower(), ())
 
     def _error(self, cursor: Cursor, following: Token) -> Expression | None:
-        """Parse `ERROR MESSAGE`, the text of the last error."""
+        """Parse `ERROR MESSAGE`, the text of the last error. Returns None, without consuming tokens, if `following` is
+        not MESSAGE."""
         if following.kind is not Kind.WORD or following.value != "MESSAGE":
             return None
         at = cursor.take().at
@@ -244,7 +247,8 @@ def items(cursor: Cursor, read: Read, closer: str, *, may_end_in_comma: bool = F
 
 
 def entries(cursor: Cursor, read: Read) -> Iterator[tuple[str, Expression]]:
-    """Parse the entries of the map at the cursor. Raises ScriptError."""
+    """Yield the name and value of each entry of the map at the cursor, to its `}`. Raises ScriptError if an entry is
+    invalid."""
     opener = cursor.take()
     while not cursor.is_symbol("}"):
         name = key(cursor)
@@ -346,7 +350,7 @@ class Expressions:
         self._brackets = {"(": self._group, "[": self._list, "{": self._map, "#{": self._map}
 
     def expression(self, cursor: Cursor) -> Expression:
-        """Parse the longest expression at the cursor."""
+        """Parse the longest expression at the cursor. Raises ScriptError if it is invalid or too deeply nested."""
         reading = self._reading
         reading.enter(cursor.now.at)
         try:
@@ -358,14 +362,15 @@ class Expressions:
         return found
 
     def operand(self, cursor: Cursor) -> Expression:
-        """Parse an operand: the expression up to the first operator."""
+        """Parse an operand: the expression up to the first operator. Raises ScriptError."""
         with self._reading.deeper(cursor.now.at):
             found = self._climb(cursor, _CLOSEST)
         self.highest = max(self.highest, self.height)
         return found
 
     def target(self, cursor: Cursor) -> Target:
-        """Parse an assignment target: a variable, member or item; `a(1)` is `a[1]`."""
+        """Parse an assignment target: a variable, member or item; `a(1)` is `a[1]`. Raises ScriptError if it does not
+        begin with a word, is too long, or an index is invalid."""
         token = cursor.now
         if token.kind is not Kind.WORD:
             cursor.fail(f"expected a variable name, {cursor.found()}")
@@ -388,7 +393,8 @@ class Expressions:
         return found
 
     def text(self, token: Token) -> Expression:
-        """Convert a TEXT or BLOCK token to a Literal, or to a Template if it contains `${…}`."""
+        """Convert a TEXT or BLOCK token to a Literal, or to a Template if it contains `${…}`. Raises ScriptError if
+        such a part is empty, invalid, or more than one value."""
         parts = cast("tuple[Part, ...]", token.value)
         if len(parts) == 1 and isinstance(parts[0], str):
             return Literal(token.at, parts[0])
@@ -412,13 +418,14 @@ class Expressions:
         return Template(token.at, tuple(found))
 
     def compared(self, cursor: Cursor) -> Expression:
-        """Parse an expression of operators that bind tighter than NOT."""
+        """Parse an expression of operators that bind tighter than NOT. Raises ScriptError."""
         return self._climb(cursor, _COMPARISON)
 
     # Operators
 
     def _climb(self, cursor: Cursor, least: int) -> Expression:
-        """Precedence climbing: parse operators whose precedence is at least `least`."""
+        """Precedence climbing: parse operators whose precedence is at least `least`. Raises ScriptError if the
+        expression is invalid or its tree is higher than HIGHEST."""
         left = self._operand(cursor)
         while True:
             token = cursor.now
@@ -451,7 +458,8 @@ class Expressions:
             return self._climb(cursor, rank)
 
     def _comparison(self, cursor: Cursor, token: Token, left: Expression) -> Expression:
-        """Parse `[NOT] IN`, `[NOT] LIKE`, CONTAINS or IS after the left operand."""
+        """Parse `[NOT] IN`, `[NOT] LIKE`, CONTAINS or IS after the left operand. Raises ScriptError for NOT without an
+        operator."""
         cursor.index += 1
         if token.value == "IS":
             return self._is_null(cursor, token, left)
@@ -559,7 +567,8 @@ class Expressions:
         return MapOf(at, tuple(found))
 
     def items(self, cursor: Cursor, closer: str) -> tuple[Expression, ...]:
-        """Parse arguments or index values in brackets."""
+        """Parse arguments or index values up to the bracket `closer`. Raises ScriptError if one is invalid, or if there
+        is none before `]`."""
         at, height = cursor.now.at, 0
         found: list[Expression] = []
         for item in items(cursor, self.expression, closer):

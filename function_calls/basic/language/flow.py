@@ -67,7 +67,8 @@ class Flow:
         into.append(Leave(token.at, "loop"))
 
     def continue_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse CONTINUE [FOR | DO | WHILE]."""
+        """Parse CONTINUE [FOR | DO | WHILE] and append it to `into`. Outside of such a loop it is reported as
+        MISPLACED."""
         token = cursor.take()
         word = ""
         if cursor.now.kind is Kind.WORD and cursor.now.value in _AGAIN:
@@ -78,12 +79,12 @@ class Flow:
         into.append(Continue(token.at, cast("OneOf['for', 'do', 'while', 'loop']", word.lower() or "loop")))
 
     def return_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse RETURN [value]."""
+        """Parse RETURN [value] and append it to `into`."""
         token = cursor.take()
         into.append(Return(token.at, None if is_over(cursor) else self._read.expression(cursor)))
 
     def stop(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse END or STOP."""
+        """Parse END or STOP and append it to `into`. Raises ScriptError if another word follows on the line."""
         token = cursor.take()
         if not is_over(cursor):
             cursor.fail(
@@ -94,13 +95,13 @@ class Flow:
         into.append(Stop(token.at))
 
     def goto(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse GOTO or GOSUB."""
+        """Parse GOTO or GOSUB and append it to `into`; the jump is registered."""
         token = cursor.take()
         label = self.label(cursor, str(token.value))
         into.append(Goto(token.at, label, token.value == "GOSUB"))
 
     def label(self, cursor: Cursor, what: str) -> str:
-        """Parse the label after `what`, and register the jump."""
+        """Parse the label after `what`, and register the jump. Raises ScriptError if there is no label."""
         token = cursor.now
         name = label_name(cursor)
         self._labels.add_jump(
@@ -109,7 +110,8 @@ class Flow:
         return name
 
     def on(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse ON ERROR …; returns False for keywords such as ON INSERT OF."""
+        """Parse ON ERROR …; returns False for keywords such as ON INSERT OF. Raises ScriptError for other words after
+        ON ERROR."""
         if not cursor.is_at("ON", "ERROR"):
             return False
         token = cursor.now
@@ -133,7 +135,7 @@ class Flow:
         into.append(Throw(token.at, self._read.expression(cursor)))
 
     def assert_(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse ASSERT condition [, message]."""
+        """Parse ASSERT condition [, message] and append it to `into`."""
         token = cursor.take()
         condition = self._read.expression(cursor)
         into.append(Assert(token.at, condition, self._read.expression(cursor) if cursor.symbol(",") else None))

@@ -35,6 +35,7 @@ class SlotKind(StrEnum):
     LIST = "list"
     ONE_OF = "one_of"
     WORD = "word"
+    TOOL = "tool"
     NAME = "name"
     VARIABLE = "variable"
     ASSIGNMENTS = "assignments"
@@ -148,7 +149,8 @@ def usages_of(forms: Sequence[Form], most: int) -> str:
 
 
 def linked(parts: Sequence[Part], after: Node = None) -> Node:
-    """Link `parts` into a graph that ends in `after`."""
+    """Link `parts` into a graph that ends in `after`, and return its first node; optional parts and alternatives are
+    forks."""
     node = after
     for part in reversed(parts):
         if isinstance(part, Maybe):
@@ -161,7 +163,7 @@ def linked(parts: Sequence[Part], after: Node = None) -> Node:
 
 
 def slots_of(parts: Sequence[Part]) -> Iterator[Slot]:
-    """All slots, in order."""
+    """Yield all slots in order, including those in optional parts and in all branches of alternatives."""
     for part in parts:
         if isinstance(part, Slot):
             yield part
@@ -173,7 +175,7 @@ def slots_of(parts: Sequence[Part]) -> Iterator[Slot]:
 
 
 def words_of(parts: Sequence[Part]) -> Iterator[str]:
-    """All words that may occur in a statement."""
+    """Yield all words that may occur in a statement, including those of slots and of all alternatives."""
     for part in parts:
         if isinstance(part, Exactly) and part.is_word:
             yield part.text
@@ -187,7 +189,7 @@ def words_of(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def required_of(parts: Sequence[Part]) -> frozenset[str]:
-    """Slots that every statement fills."""
+    """Names of the slots that every statement fills: not in an optional part, and in all branches of an alternative."""
     required: frozenset[str] = frozenset()
     for part in parts:
         if isinstance(part, Slot):
@@ -268,7 +270,7 @@ class MatchedForm(Protocol):
 
     @property
     def into(self) -> Target | None:
-        """Target that receives the result, if the form has one."""
+        """Target that receives the result; None if the form has none."""
 
 
 class KeywordForms(Protocol):

@@ -46,7 +46,7 @@ def condition_at(cursor: Cursor, read: ReadExpression) -> Expression:
     """Parse the condition at the cursor to nested lists: `["and", ["status", "=", "open"], ["or", …]]`, also `["not",
     …]`. The outermost operator is "and" or "or". IS NULL becomes `=` with NULL; the value of IN is a list or an
     expression, that of BETWEEN a list of two. An expression without a comparison, such as a text, becomes a filter.
-    `read` parses an expression. Raises ScriptError."""
+    `read` parses an expression. Raises ScriptError if the condition is invalid or too deeply nested."""
     found = _Reader(cursor, read).whole()
     if isinstance(found, _Bare):
         return filter_text(found.value)
@@ -98,7 +98,8 @@ class _Reader:
         self._read = read
 
     def whole(self) -> Expression | _Bare:
-        """Parse the condition, or a value without a comparison."""
+        """Parse the condition, or a value without a comparison. Raises ScriptError, for example for a missing
+        parenthesis."""
         groups = [_Group(self._cursor.now.at)]
         while True:
             self._open(groups)
@@ -110,7 +111,8 @@ class _Reader:
                 self._cursor.expect(")", "the condition in parentheses")
 
     def _open(self, groups: list[_Group]) -> None:
-        """Consume NOT and opening parentheses."""
+        """Consume NOT and opening parentheses, and add them to `groups`. Raises ScriptError for too many open
+        parentheses."""
         while True:
             at = self._cursor.now.at
             if self._cursor.words("NOT"):
@@ -226,7 +228,8 @@ def _stops_at_once(token: Token) -> bool:
 
 
 def _compared(part: Expression | _Bare) -> Expression:
-    """Convert a part of a condition; a single column is compared with TRUE."""
+    """Convert a part of a condition; a single column is compared with TRUE. Raises ScriptError for another single
+    value."""
     if not isinstance(part, _Bare):
         return part
     value = part.value
@@ -240,7 +243,7 @@ def _all(word: str, at: At, parts: list[Expression | _Bare]) -> Expression | _Ba
 
 
 def _height(node: Expression) -> int:
-    """Maximum nesting of lists and operators."""
+    """Maximum nesting of lists and operators in the expression `node`, which counts as 1."""
     highest = 0
     left: list[tuple[object, int]] = [(node, 1)]
     while left:
@@ -358,13 +361,13 @@ class Slots:
         return expression
 
     def quoted(self) -> Expression:
-        """Parse a value that begins with a quoted text."""
+        """Parse a value that begins with a quoted text. Raises Absent if another token is at the cursor."""
         if self.cursor.now.kind is not Kind.TEXT:
             raise Absent
         return self.value()
 
     def values(self) -> Expression:
-        """Parse one or more values separated by commas."""
+        """Parse one or more values separated by commas to a list. Raises Absent if a value is missing."""
         at = self.cursor.now.at
         items = [self.value()]
         while self.cursor.symbol(","):
@@ -372,7 +375,7 @@ class Slots:
         return ListOf(at, tuple(items))
 
     def one_of(self, words: tuple[str, ...]) -> Expression:
-        """Parse one of `words`, quoted or not; returned in upper case."""
+        """Parse one of `words`, quoted or not; returned in upper case. Raises Absent for another word or value."""
         token = self.cursor.now
         if token.kind is Kind.WORD and token.value in words:
             self.cursor.take()
@@ -384,8 +387,10 @@ class Slots:
                 return Literal(token.at, str(text.value).upper())
         raise Absent
 
-    def word(self, *, before: Container[str]) -> Expression:
-        """Parse a bare word as written, or a value. `before`: signs that follow in the form and end the value."""
+    def word(self, *, before: Container[str], or_variable: bool = False) -> Expression:
+        """Parse a bare word as written, or a value. `before`: signs that follow in the form and end the value. Raises
+        Absent if neither begins here.
+        `or_variable`: a word that the script has assigned before is a variable."""
         token = self.cursor.now
         if token.kind is Kind.TEXT and "=" in before:
             self.cursor.take()
@@ -397,10 +402,12 @@ class Slots:
         if self.cursor.is_symbol(*_FORM_SLOTS_GO_ON) and self.cursor.now.text not in before:
             self.cursor.index = index
             return self.value()
+        if or_variable and text == token.text and names_a_value(self.cursor, str(token.value), self.starts):
+            return Name(token.at, str(token.value).lower())
         return Literal(token.at, text)
 
     def semicolon(self) -> Expression:
-        """Parse `;` as TRUE."""
+        """Parse `;` as TRUE. Raises Absent without it."""
         at = self.cursor.now.at
         if not self.cursor.symbol(";"):
             raise Absent
@@ -408,7 +415,7 @@ class Slots:
 
     def key(self) -> Expression:
         """Parse the name of a stored value. A text before an operator is the whole name, as in `"visits" + 1`, unless
-        it is incomplete: `"visits_" + user` is an expression."""
+        it is incomplete: `"visits_" + user` is an expression. Raises Absent if no value begins here."""
         token = self.cursor.now
         if token.kind is not Kind.TEXT:
             return self.read.operand(self.cursor) if self.cursor.is_symbol("(") else self.value()
@@ -423,7 +430,7 @@ class Slots:
 
     def name(self, *, before_names: bool = False) -> Expression:
         """Parse a table name. A bare word is a literal name, unless the script has assigned a variable of that name.
-        `before_names`: the form continues with columns in parentheses."""
+        `before_names`: the form continues with columns in parentheses. Raises Absent if no value begins here."""
         token, after = self.cursor.now, self.cursor.ahead()
         if token.kind is not Kind.WORD:
             return self.value()
@@ -435,7 +442,8 @@ class Slots:
         return Literal(token.at, token.text)
 
     def assignments(self, *, of_rows: bool = False) -> Expression:
-        """Parse `a = 1, b = 2` or `a AS 1, b AS 2` to a map. `of_rows`: names in the values may be columns."""
+        """Parse `a = 1, b = 2` or `a AS 1, b AS 2` to a map. `of_rows`: names in the values may be columns. Raises
+        Absent if there is no `=` or AS after a name."""
         cursor, at = self.cursor, self.cursor.now.at
         entries: list[tuple[str, Expression]] = []
         while True:
@@ -450,7 +458,8 @@ class Slots:
                 return MapOf(at, tuple(entries))
 
     def condition(self) -> Expression:
-        """Parse a condition to `["and", ["column", "=", value], …]`; without a comparison it becomes a filter."""
+        """Parse a condition to `["and", ["column", "=", value], …]`; without a comparison it becomes a filter. Raises
+        Absent if none begins here, or ScriptError if it is invalid."""
         cursor, index = self.cursor, self.cursor.index
         if index in self.conditions:
             condition, cursor.index = self.conditions[index]
@@ -462,7 +471,7 @@ class Slots:
         return condition
 
     def block(self) -> Expression:
-        """Parse the text between BEGIN … and END …."""
+        """Parse the text between BEGIN … and END …. Raises Absent if there is no block."""
         cursor = self.cursor
         if cursor.now.kind is Kind.LINE and cursor.ahead().kind is Kind.BLOCK:
             cursor.take()
@@ -471,7 +480,8 @@ class Slots:
         return self.read.text(cursor.take())
 
     def target(self) -> Target:
-        """Parse the target that receives the result."""
+        """Parse the target that receives the result. Raises Absent if there is no word here, or ScriptError if it is
+        invalid."""
         if self.cursor.now.kind is not Kind.WORD:
             raise Absent
         return self.read.target(self.cursor)
@@ -508,15 +518,16 @@ class Slots:
 
 
 def names_a_value(cursor: Cursor, word: str, starts: Container[str]) -> bool:
-    """Whether the variable `word` (in upper case) was assigned before the cursor a value that can name a table. Rows
-    cannot: after `customers = FIND customers` the word still names the table."""
+    """Whether the variable `word` (in upper case) was assigned before the cursor a value that can name a table or
+    a function. Rows cannot: after `customers = FIND customers` the word still names the table."""
     if cursor.table_variables is None:
         cursor.table_variables = _table_variables(cursor, starts)
     return cursor.table_variables.get(word, cursor.index) < cursor.index
 
 
 def _table_variables(cursor: Cursor, starts: Container[str]) -> dict[str, int]:
-    """Token index of the first such assignment, by variable. The cursor is restored."""
+    """Token index of the first assignment of a value that can name a table, by variable in upper case. Searches the
+    whole script; the cursor is restored."""
     here, cursor.index = cursor.index, 0
     found: dict[str, int] = {}
     previous: Token | None = None
@@ -582,7 +593,8 @@ def _form_columns_name_of(value: Expression) -> str:
 
 
 def _names(slots: Slots) -> ListOf:
-    """Parse bare words or texts in parentheses."""
+    """Parse column names in parentheses, bare words or texts, to a list. Raises Absent, which names the missing part
+    after `(`."""
     cursor, at = slots.cursor, slots.cursor.now.at
     if not cursor.symbol("("):
         raise Absent
@@ -602,7 +614,7 @@ def _names(slots: Slots) -> ListOf:
 
 
 def _row(slots: Slots) -> ListOf:
-    """Parse values in parentheses."""
+    """Parse values in parentheses to a list. Raises Absent if a parenthesis or a value is missing."""
     cursor, at = slots.cursor, slots.cursor.now.at
     if not cursor.symbol("("):
         raise Absent
@@ -615,7 +627,8 @@ def _row(slots: Slots) -> ListOf:
 
 
 def _pair(slots: Slots) -> ListOf:
-    """Parse `key = value` to a list of both; a value with a comparison needs parentheses."""
+    """Parse `key = value` to a list of both; a value with a comparison needs parentheses. Raises Absent for another
+    expression."""
     expression = slots.value()
     if not isinstance(expression, Binary) or expression.operator != "=":
         raise Absent

@@ -53,7 +53,7 @@ _COMMA, _EQUALS = ",", "="
 
 @lru_cache(maxsize=512)  # the compiler and each reload parse the same forms
 def form_of(text: str) -> Form:
-    """Parse a form. Raises BadForm."""
+    """Parse and cache a form. Raises BadForm if its syntax is invalid or a slot could be filled twice."""
     lead, parts = _Reader(text).whole()
     node = linked(parts)
     slots = tuple(slots_of(parts))
@@ -178,7 +178,8 @@ def _filled_twice(parts: Sequence[Part]) -> str:
 
 
 def _check(text: str, slots: Sequence[Slot], node: Node) -> None:
-    """Reject forms that cannot match as intended. Raises BadForm."""
+    """Raise BadForm for a form that cannot match as intended: with several variables for the result, or a slot that
+    also takes the sign after it."""
     if len({slot.name for slot in slots if slot.kind is SlotKind.VARIABLE}) > 1:
         raise BadForm(f"form `{text}`: only one slot can be a variable that receives the result")
     open_nodes, seen = [node], set()
@@ -380,9 +381,9 @@ class _Matching:
                 return self._slots.quoted() if slot.kind is SlotKind.TEXT else self._slots.values()
             case SlotKind.ONE_OF:
                 return self._slots.one_of(slot.words)
-            case SlotKind.WORD:
+            case SlotKind.WORD | SlotKind.TOOL:
                 signs = {part.text for part in first_of(after) if isinstance(part, Exactly) and not part.is_word}
-                return self._slots.word(before=signs)
+                return self._slots.word(before=signs, or_variable=slot.kind is SlotKind.TOOL)
             case SlotKind.NAME:
                 return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
             case SlotKind.SEMICOLON | SlotKind.KEY:
@@ -441,7 +442,7 @@ def _is_before(after: Node, kind: SlotKind) -> bool:
 
 
 def _called(slot: Slot) -> str:
-    """Description of the missing slot for messages."""
+    """Description of the missing slot for error messages, such as `a variable` or a list of the allowed words."""
     match slot.kind:
         case SlotKind.ONE_OF:
             few = abbreviated(slot.words)

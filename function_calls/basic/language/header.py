@@ -170,7 +170,7 @@ class _ParamReader:
 
     def _value(self, behind: str, *ends: str) -> _Written:
         """Parse a value of the header: text, number, boolean, list, map, or unquoted words up to the next clause or one
-        of `ends`."""
+        of `ends`. Raises if there is no value after the word `behind`, or it is not constant."""
         cursor, token = self.cursor, self.cursor.now
         if token.kind is Kind.TEXT:
             self._check_quotes(token, behind)
@@ -220,7 +220,7 @@ class _ParamReader:
 
 
 def _plain(found: Sequence[Token], raw: str) -> JsonValue:
-    """Value of an unquoted token sequence."""
+    """Value of unquoted tokens: a number, perhaps with a sign, a constant such as TRUE, or else the text `raw`."""
     first, last = found[0], found[-1]
     if len(found) == 1 and first.kind is Kind.NUMBER:
         return first.value
@@ -232,7 +232,7 @@ def _plain(found: Sequence[Token], raw: str) -> JsonValue:
 
 
 def _described(cursor: Cursor) -> str:
-    """Parse the text of a DESCRIPTION; whitespace is collapsed."""
+    """Parse the text of a DESCRIPTION, quoted or to the end of the line; whitespace is collapsed."""
     if cursor.now.kind in (Kind.TEXT, Kind.BLOCK):
         text = _joined_texts(cursor)
     else:

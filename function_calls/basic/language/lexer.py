@@ -155,7 +155,7 @@ def _up_to(last: re.Pattern[str], text: str, position: int) -> Raw | None:
 
 
 def _line(text: str, position: int) -> Raw:
-    """Rest of the line, stripped."""
+    """Rest of the line from `position`, stripped, with its offsets."""
     end = text.find("\n", position)
     rest = text[position : len(text) if end < 0 else end].rstrip()
     words = rest.lstrip()
@@ -173,8 +173,8 @@ def has_end_table(text: str, position: int) -> bool:
 
 
 def block_end(text: str, position: int, word: str) -> re.Match[str] | None:
-    """Match of the line that ends the block BEGIN `word`, searched from `position`. A SYSTEM PROMPT block may end with
-    either of its words."""
+    """Match of the line that ends the block BEGIN `word`, searched from `position`; None if the block is not ended. A
+    SYSTEM PROMPT block may end with either of its words."""
     last = r"(?:SYSTEM[ \t]+)?PROMPT|SYSTEM" if word == "SYSTEM" else re.escape(word)
     return re.compile(rf"^[ \t]*END[ \t]+(?:{last})[ \t]*(?:(?:'|//|\#|REM\b).*)?$", re.I | re.M).search(text, position)
 
@@ -234,7 +234,7 @@ def as_lines(text: str) -> str:
 
 
 def tokens_inside(inner: Inner) -> tuple[list[Token], list[ScriptProblem]]:
-    """Tokenize the source of a `${…}`; positions refer to the script."""
+    """Tokenize the source of a `${…}`; positions refer to the script. Returns the tokens and the problems found."""
     made = Scanned(inner.source, inner.at.line, -inner.at.column)
     made.brackets.append("{")
     _Lexer(made).run()
@@ -461,7 +461,9 @@ class _Lexer:
         return False
 
     def _other(self, piece: str, start: int, end: int) -> int:
-        """Read a character that is not part of the language's syntax."""
+        """Read a character outside the language's syntax and return the next position. Reports BAD_CHARACTER, then
+        continues with the sign or digit that was probably meant, such as typographic quotes; marks extend the word
+        before them."""
         if category(piece).startswith("M") and self._made.is_behind_word(start):
             return self._longer_word(end)
         self._made.fault(self._made.at(start), Code.BAD_CHARACTER, out_of_place(piece))

@@ -41,7 +41,7 @@ class Labels:
         self._jumps: list[_Jump] = []
 
     def define(self, at: At, name: str, path: Path) -> None:
-        """Register a label."""
+        """Register a label of the block `path`. A second definition is reported as DUPLICATE_NAME."""
         first = self._places.setdefault(name, _Place(at, path))
         if first.at != at:
             message = f"the label {name} is already defined on line {first.at.line}; rename one of them"
@@ -53,7 +53,7 @@ class Labels:
 
     @contextmanager
     def nested_scope(self) -> Iterator[None]:
-        """Use a separate set of labels within a SUB or FUNCTION."""
+        """Context manager for a SUB or FUNCTION: uses a separate set of labels and resolves its jumps at the end."""
         outside = self._places, self._jumps
         self._places, self._jumps = {}, []
         try:
@@ -155,7 +155,7 @@ class Ending(NamedTuple):
 
     @property
     def written(self) -> str:
-        """The words for messages."""
+        """The ending as written, for messages: its single word, or `END` and the kind of the block."""
         return str(self.token.value) if self.words == 1 else f"END {self.kind}"
 
 
@@ -177,7 +177,8 @@ class OpenBlocks:
 
     @contextmanager
     def block(self, kind: str, token: Token, variable: str = "") -> Iterator[Opened]:
-        """Context manager for a block that begins with `token`. Raises TooManyBlocks."""
+        """Context manager for a block that begins with `token`; it is on the stack until the end. Raises TooManyBlocks,
+        after reporting it, for too many nested blocks."""
         try:
             self._reading.enter(token.at)
         except ScriptError as error:
@@ -202,7 +203,7 @@ class OpenBlocks:
 
     @property
     def path(self) -> Path:
-        """Numbers of the open blocks."""
+        """Numbers of the open blocks, from the outermost; they identify a place for jumps."""
         return tuple(opened.number for opened in self.stack)
 
     @property
@@ -211,7 +212,7 @@ class OpenBlocks:
         return tuple(opened.number for opened in self.stack if opened.kind in PROCEDURES)
 
     def innermost(self, kinds: frozenset[str]) -> Opened | None:
-        """The innermost open block of these kinds, within the same SUB or FUNCTION."""
+        """The innermost open block of these kinds, within the same SUB or FUNCTION; None if no such block is open."""
         for opened in reversed(self.stack):
             if opened.kind in kinds:
                 return opened
@@ -289,7 +290,8 @@ class OpenBlocks:
             cursor.index += 1
 
     def closes(self, ending: Ending | None, opened: Opened) -> bool:
-        """Whether this ends `opened`, the innermost block."""
+        """Whether this ends `opened`, the innermost block: an end of the same kind, or one that fits no open block. An
+        end with less indentation is remembered as a suspect."""
         if ending is None or not ending.is_end:
             return False
         if ending.token.at == self._wrong:
@@ -421,7 +423,8 @@ class _SpellingCorrection:
                 begins = token.kind is Kind.LINE
 
     def _begins(self, index: int, token: Token) -> None:
-        """Check the first word of a statement."""
+        """Check the first word of a statement at `index`; correct it if it is probably a misspelt keyword of a
+        block."""
         if token.value == "END":
             self._behind_end(index + 1)
         elif token.value in _CONDITIONS or (token.value == "ELSE" and self.tokens[index + 1].value == "IF"):
@@ -448,7 +451,7 @@ class _SpellingCorrection:
                 return
 
     def _then(self, index: int) -> None:
-        """Correct a misspelt THEN after a condition."""
+        """Correct a misspelt THEN after a condition that begins at `index`, unless the line contains THEN."""
         wrong = 0
         while (token := self.tokens[index]).kind not in (Kind.LINE, Kind.END):
             if token.value == "THEN":
@@ -472,7 +475,8 @@ class _SpellingCorrection:
         self.tokens[index] = token._replace(text=word, value=word)
 
     def _fits(self, index: int, word: str) -> bool:
-        """Whether the following tokens are valid after `word`."""
+        """Whether the tokens after `index` are valid after the keyword `word`, and the script has the other words of
+        its block."""
         following = self.tokens[index + 1]
         is_alone = following.kind in (Kind.LINE, Kind.END)
         if word in _OPENERS and word != "DO":

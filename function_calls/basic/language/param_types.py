@@ -120,7 +120,8 @@ def _list(value: JsonValue) -> JsonValue:
 
 
 def _of_json(value: JsonValue, kind: type) -> JsonValue:
-    """Convert JSON in a text, also with single quotes and unquoted keys: `"{name: 'Ann'}"`."""
+    """A value of the type `kind`, or one converted from JSON in a text, also with single quotes and unquoted keys:
+    `"{name: 'Ann'}"`. Raises DoesNotFit for other values."""
     if isinstance(value, str):
         decoded = _decoded(value)
         value = _decoded(_BARE_KEY.sub(r'\1"\2":', value.replace("'", '"'))) if decoded is None else decoded

@@ -306,7 +306,7 @@ class _Units:
         self._body: list[Statement] = []
 
     def read(self, cursor: Cursor) -> None:
-        """Parse all tools. Raises TooManyBlocks."""
+        """Parse all tools to the end of the script. Raises TooManyBlocks; other errors are reported."""
         blocks = self._statements.blocks
         while True:
             found = blocks.body(cursor)
@@ -338,7 +338,7 @@ class _Units:
         self._statements.blocks.line_end(cursor, str(token.value))
 
     def finish(self) -> None:
-        """Append the current tool to `found`, and start a new one."""
+        """Append the current tool to `found`, and start a new one. Only the first tool of a script may be empty."""
         self._statements.labels.settle()
         if self._at is None and self.found:
             return
@@ -359,7 +359,8 @@ class _Units:
 
 
 def _ends(statement: Statement) -> bool:
-    """Whether control never continues to the next statement."""
+    """Whether control never continues to the next statement: after a jump, RETURN, END or THROW, or if all branches end
+    so."""
     if isinstance(statement, If):
         return _all_end(statement.otherwise, *(body for _, body in statement.branches))
     if isinstance(statement, Select):

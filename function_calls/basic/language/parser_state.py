@@ -94,7 +94,7 @@ class ParserState:
 
     @contextmanager
     def deeper(self, at: At, levels: int = 1) -> Iterator[None]:
-        """Context manager for `enter`."""
+        """Context manager that calls `enter` and decreases `depth` again at the end. Raises ScriptError."""
         self.enter(at, levels)
         try:
             yield

@@ -154,7 +154,7 @@ _RAW = re.compile(r"[^$\\]+")
 
 
 class Quoted(NamedTuple):
-    """Result of reading a text."""
+    """A parsed text of a script, quoted or from a block: its parts, its end, and a problem if it is invalid."""
 
     parts: tuple[Part, ...]
     """Never empty."""

@@ -207,13 +207,14 @@ class Scope:
         return Scope(frozenset(names), None, frozenset(), self.definitions)
 
     def load(self, name: str) -> str:
-        """Instruction that loads the variable."""
+        """Name of the instruction that loads the variable: `load_own` for one of this procedure, `load_top` for one of
+        the script, `load` if they are the same or it is preset."""
         if self.own is None or name in self.preset:
             return "load"
         return "load_own" if name in self.own else "load_top"
 
     def store(self, name: str) -> str:
-        """Instruction that stores the variable."""
+        """Name of the instruction that stores the variable: `store` in this procedure, `store_top` in the script."""
         return "store" if self.own is None or name in self.own else "store_top"
 
 

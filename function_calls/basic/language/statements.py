@@ -67,7 +67,7 @@ class Assignments:
         return is_assignment(cursor.tokens, cursor.index)
 
     def simple(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse `name = value`."""
+        """Parse `name = value` and append the assignment to `into`."""
         token = cursor.take()
         cursor.index += 1
         into.append(Assign(token.at, Name(token.at, token.text.lower()), self._value(cursor, token.at, token.text)))
@@ -85,14 +85,14 @@ class Assignments:
         into.append(Assign(at or first.at, target, value))
 
     def let(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse LET target = value."""
+        """Parse LET target = value and append the assignment to `into`. Raises ScriptError for anything else."""
         token = cursor.take()
         if cursor.now.kind is not Kind.WORD or not self.is_here(cursor):
             cursor.fail(f"expected `name = value` after LET, {cursor.found()}")
         self.assign(cursor, into, token.at)
 
     def const(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse CONST with one or more names, which become ordinary variables."""
+        """Parse CONST with one or more names, which become ordinary variables. Raises ScriptError for anything else."""
         token = cursor.take()
         while True:
             if cursor.now.kind is not Kind.WORD or cursor.ahead().text != "=":
@@ -110,7 +110,7 @@ class Assignments:
         return True
 
     def dim(self, cursor: Cursor, into: list[Statement]) -> None:
-        """Parse DIM or REDIM of one or more variables."""
+        """Parse DIM or REDIM of one or more variables. Raises ScriptError for REDIM PRESERVE."""
         token = cursor.take()
         if token.value == "REDIM" and cursor.is_at("PRESERVE"):
             cursor.fail("REDIM PRESERVE is not needed: lists grow automatically; write PUSH list, value")
@@ -186,7 +186,8 @@ class Calls:
         self._words = words
 
     def call(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse CALL of a SUB, a FUNCTION or a built-in; returns False for the keyword CALL."""
+        """Parse CALL of a SUB, a FUNCTION or a built-in; returns False, without consuming tokens, for the keyword CALL.
+        Raises ScriptError if the name is unknown and there is no keyword CALL."""
         token, named = cursor.now, cursor.ahead()
         if named.kind is not Kind.WORD or not self._reading.knows(named.text.lower()):
             if named.kind is Kind.WORD and "CALL" not in self._words.first:
@@ -213,7 +214,8 @@ class Calls:
         return False
 
     def called(self, cursor: Cursor) -> Expression:
-        """Parse `name(…)`, `name a, b` or `name`."""
+        """Parse the call `name(…)`, `name a, b` or `name`. Raises ScriptError if a value or the number of arguments is
+        invalid."""
         token, following = cursor.now, cursor.ahead()
         if following.kind is Kind.SYMBOL and following.text == "(":
             return self._read.expression(cursor)
@@ -295,7 +297,7 @@ class StatementErrors:
         )
 
     def more(self, cursor: Cursor, first: Token) -> NoReturn:
-        """Raise ScriptError for tokens after a complete statement."""
+        """Raise ScriptError for tokens after a complete statement, with a hint at the probable mistake."""
         token = cursor.now
         if first.value in OVER_LINES and first.at.line < token.at.line:
             message = f"expected the end of the line after the {first.value} of line {first.at.line}, {cursor.found()}"
@@ -449,7 +451,7 @@ class Statements:
 
     @property
     def read(self) -> Expressions:
-        """The expression parser."""
+        """The parser of expressions."""
         return self._read
 
     def one(self, cursor: Cursor, into: list[Statement], is_inline: bool = False) -> None:
@@ -502,7 +504,8 @@ class Statements:
         return token.text.lower() in self._reading.variables and self.assignments.is_here(cursor)
 
     def _other(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> None:
-        """Parse a statement that does not begin with a word of the language: label, assignment, call or keyword."""
+        """Parse a statement that does not begin with a word of the language: label, assignment, call or keyword. Raises
+        ScriptError if it is none of these."""
         name = token.text.lower()
         if following.kind is Kind.LINE and following.text.startswith(":") and self._is_label(token):
             cursor.index += 1
@@ -527,7 +530,8 @@ class Statements:
             self._errors.unknown(cursor, token, following, self._language)
 
     def _match(self, cursor: Cursor) -> MatchedForm | None:
-        """Match the keyword at the cursor. On failure, a foreign statement with the same words is reported as such."""
+        """Match the keyword at the cursor; None if no form begins here. Raises ScriptError; a foreign statement with
+        the same words is reported as such."""
         begin = cursor.index
         try:
             return self._forms.match(cursor, self._read, inside=False)
@@ -539,7 +543,8 @@ class Statements:
             raise
 
     def _number(self, cursor: Cursor, into: list[Statement], is_inline: bool) -> None:
-        """Parse a line number and the statement after it. In a one-line IF the number is a jump target."""
+        """Parse a line number and the statement after it. In a one-line IF the number is a jump target. Raises
+        ScriptError if it is not a whole number."""
         token = cursor.now
         if not isinstance(token.value, int):
             cursor.fail(f"`{token.text}` is not a line number; line numbers are whole numbers")
@@ -564,7 +569,7 @@ class Statements:
         return not (token.value in self._words.names or self._reading.knows(name))
 
     def _clear_error(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse CLEAR ERROR."""
+        """Parse CLEAR ERROR as `err = 0`. Returns False, without consuming tokens, for other statements."""
         if not cursor.is_at("CLEAR", "ERROR"):
             return False
         token = cursor.now
@@ -573,7 +578,8 @@ class Statements:
         return True
 
     def _err_clear(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse ERR.CLEAR(); the parentheses are optional."""
+        """Parse ERR.CLEAR(); the parentheses are optional. Returns False, without consuming tokens, for other
+        statements or if `err` is a variable of the script."""
         token, member, opener = cursor.now, cursor.ahead(2), cursor.ahead(3)
         is_clear = _is_member(cursor.ahead()) and member.value == "CLEAR" and opener.text == "("
         if not is_clear or "err" in self._reading.variables:

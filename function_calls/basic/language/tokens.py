@@ -109,7 +109,7 @@ class Cursor:
         return self.now.kind in (Kind.LINE, Kind.END)
 
     def found(self) -> str:
-        """Description of the current token for messages."""
+        """Description of the current token for messages, such as `found the end of the line`."""
         token = self.now
         if token.kind is Kind.END:
             return "found the end of the script"

@@ -191,7 +191,7 @@ class LibraryTool:
         return self.place.bot, self.definition.name
 
     def facts(self) -> str:
-        """Metadata of the program as stored in the database, in JSON."""
+        """Metadata of the program as stored in the database, in JSON: `digest`, `keywords`, `calls`, `checksum`."""
         return _text(
             {
                 "digest": self.digest,
@@ -207,7 +207,7 @@ class LibraryTool:
 
 
 def tool_of(compiled: CompiledTool, place: ScriptPlace, file: str, content_hash: str, program: bytes) -> LibraryTool:
-    """Create the tool of a compilation; `program` is the serialized program."""
+    """Create the tool of a compilation; `program` is the serialized program, whose checksum is stored with the tool."""
     return LibraryTool(
         definition=compiled.definition,
         place=place,
@@ -221,7 +221,8 @@ def tool_of(compiled: CompiledTool, place: ScriptPlace, file: str, content_hash:
 
 
 def tool_from_row(row: StoredTool, place: ScriptPlace) -> LibraryTool:
-    """Restore a tool from its row, for the script at `place`. Raises InvalidRow."""
+    """Restore a tool from its row, for the script at `place`. Raises InvalidRow if the stored data is not that of a
+    tool."""
     try:
         facts = orjson.loads(row.program)
         definition = ToolDefinition.of_json(orjson.loads(row.definition))
@@ -245,7 +246,7 @@ def findings_text(findings: Iterable[Diagnostic]) -> str:
 
 
 def findings_from_row(text: str, file: str) -> tuple[Diagnostic, ...]:
-    """Parse the result of `findings_text`. Raises InvalidRow."""
+    """Parse the result of `findings_text`. Raises InvalidRow for other data."""
     try:
         return tuple(Diagnostic(file, *one) for one in orjson.loads(text))
     except (ValueError, TypeError) as error:

@@ -64,7 +64,7 @@ class Compiling:
         return await self.crew.begin(partial(self._compile, storage, place, etag, profile, known))
 
     async def from_text(self, place: ScriptPlace, file: str, profile: Profile, text: str) -> Compiled:
-        """Compile a stored text."""
+        """Compile a stored text in a thread. Errors of the script are in the result."""
         content_hash = self._hash(place, profile, text.encode())
         return await self.crew.begin(partial(self._result, place, "", file, profile, text.encode(), content_hash))
 

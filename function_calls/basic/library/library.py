@@ -91,11 +91,11 @@ class ChangeLog:
         self._paths: dict[Change, list[str]] = {}
 
     def note(self, happened: Change, path: str) -> None:
-        """Record a change."""
+        """Record that the script at `path` changed."""
         self._paths.setdefault(happened, []).append(path)
 
     def log(self) -> None:
-        """Log the recorded changes, if any."""
+        """Log the recorded changes, if any, in one entry, and forget them."""
         if not self._paths:
             return
         message: dict[str, object] = {}
@@ -153,7 +153,8 @@ class Outcomes:
         self._services = services
 
     async def of(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
-        """Return the new state. `known` is the previous one; `outdated` are rows of another compiler version."""
+        """Return the new state and the rows to write. An unread file is read again at the next refresh. `known` is the
+        previous state; `outdated` are rows of another compiler version."""
         path = one.place.path
         if one.is_unread:
             # Without an etag the next refresh reads it again.
@@ -206,7 +207,8 @@ class Outcomes:
         )
 
     async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
-        """State of a script with errors: its previous tools stay active."""
+        """State of a script with errors: its previous tools stay active, recompiled from the stored text if only
+        `outdated` rows remain. The outcome's rows store the findings."""
         place = one.place
         if not known.tools and outdated:
             earlier = await self._recovered(one, outdated)
@@ -315,7 +317,8 @@ class ScriptLibrary:
 
     @property
     def faults(self) -> Iterator[Diagnostic]:
-        """Diagnostics of everything that cannot be used."""
+        """Diagnostics of everything that cannot be used: the storage, scripts of unknown bots, script errors, and
+        scripts that are still being compiled."""
         yield from self._problems
         yield from self._strangers
         for path in self._order:
@@ -367,7 +370,7 @@ class ScriptLibrary:
         return writes
 
     def _restored(self, place: ScriptPlace, rows: Sequence[StoredTool]) -> KnownScript:
-        """Restore one file. Raises InvalidRow."""
+        """Restore one file from its stored rows and claim its tool names. Raises InvalidRow if a row is invalid."""
         tools = tuple(tool_from_row(row, place) for row in rows if row.definition)
         file = tools[0].file if tools else self._storage().place(place.path)
         for tool in tools:
@@ -428,7 +431,8 @@ class ScriptLibrary:
         return listed
 
     def _places(self, storage: Storage, listed: Mapping[str, str]) -> dict[str, tuple[ScriptPlace, str]]:
-        """The scripts among the files, except those of unknown bots."""
+        """Place and etag of each script in `listed`, by path. Scripts of unknown bots are left out and recorded as
+        warnings."""
         found: dict[str, tuple[ScriptPlace, str]] = {}
         strangers: dict[str, list[str]] = {}
         for path, etag in listed.items():
@@ -452,7 +456,8 @@ class ScriptLibrary:
         return path not in self._scripts or self._scripts[path].etag != etag
 
     async def _drop(self, gone: Collection[str]) -> None:
-        """Remove deleted files."""
+        """Remove deleted files: frees their tool names, records the change, and deactivates their tools in the
+        store."""
         files: list[Files] = []
         rows: list[Write] = []
         for path in gone:
@@ -534,7 +539,7 @@ class ScriptLibrary:
             return Compiled(place, etag, place.path, findings=(found,), is_unread=True)
 
     async def _is_done_soon(self, tasks: Collection[asyncio.Task[Any]], seconds: float) -> bool:
-        """Whether all tasks complete within `seconds`."""
+        """Whether all tasks complete within `seconds`. Tasks are not cancelled on timeout."""
         if not tasks:
             return True
         whole = asyncio.create_task(asyncio.wait(tasks))
@@ -547,7 +552,7 @@ class ScriptLibrary:
             timer.cancel()
 
     def _is_over(self, path: str, task: asyncio.Task[Compiled]) -> None:
-        """Callback of a background compilation."""
+        """Callback of a background compilation: starts to process its result, unless it was cancelled or replaced."""
         if task.cancelled() or self._running.get(path, ("", None))[1] is not task:
             return
         settling = asyncio.create_task(self._settle(path, task))
@@ -565,7 +570,7 @@ class ScriptLibrary:
         self._tell()
 
     async def _taken(self, compiled: Sequence[Compiled]) -> tuple[list[Files], list[Write]]:
-        """Activate compiled scripts. Returns the files and rows to write."""
+        """Activate compiled scripts and record the changes. Returns the files and rows to write."""
         files: list[Files] = []
         rows: list[Write] = []
         for one in compiled:
@@ -594,7 +599,8 @@ class ScriptLibrary:
 
 
 def _happened(one: Compiled, known: KnownScript, *, is_outdated: bool) -> Change:
-    """Change to log for a compiled file; `known` is its previous state."""
+    """Change to log for a compiled file: `broken`, `compiled_anew`, `changed` or `added`; `known` is its previous
+    state."""
     if not one.tools:
         return "broken"
     if is_outdated or known.content_hash == one.content_hash:

@@ -31,7 +31,8 @@ class NaturalLanguageParser(Protocol):
     """Parser of natural-language values."""
 
     def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
-        """Parse `text` as a kind of HEAR. Raises ValueError."""
+        """Parse `text` as a kind of HEAR, in the language and time zone of `profile`. Raises ValueError if it is not
+        understood."""
 
 
 def kind_of(parameter: ParamDecl) -> str:
@@ -95,7 +96,8 @@ class LazyArguments:
         self._made: SchemaArguments | None = None
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
-        """Validate arguments and fill in defaults. Raises ArgumentError."""
+        """Validate arguments and fill in defaults. Raises ArgumentError, whose schemas name the natural-language kind
+        of a parameter."""
         if self._made is None:
             self._made = SchemaArguments(self._schema)
         try:
@@ -109,7 +111,7 @@ class LazyArguments:
             raise ArgumentError(named, fault.missing) from None
 
     def said(self, raw: Mapping[str, Any], profile: ChatProfile) -> Mapping[str, Any]:
-        """See `ReadsPeople`."""
+        """Arguments with dates and numbers parsed from natural language; see `ReadsPeople`."""
         return parse_natural_language(raw, self._parameters, self._reads, profile)
 
     def dump(self, arguments: Any) -> JsonObject:
@@ -118,7 +120,8 @@ class LazyArguments:
 
 
 def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Runs) -> FunctionSpec:
-    """Build the FunctionSpec of a tool. Raises DefinitionError."""
+    """Build the FunctionSpec of a tool; tools that begin conversations are not callable. Raises DefinitionError if the
+    definition is invalid."""
     definition = tool.definition
     parameters = definition.schema()
     is_session = bool(definition.metadata.get(START_FUNCTION))

@@ -72,7 +72,7 @@ class Assembly:
         self._statements.append((start, len(self._code), loops))
 
     def procedure(self, name: str, parameters: tuple[str, ...]) -> Procedure:
-        """The finished procedure."""
+        """The finished procedure, with all jump targets resolved to positions."""
         code: tuple[Instruction, ...] = tuple((operation, _settled(operand)) for operation, operand in self._code)
         return Procedure(name, parameters, code, tuple(self._places), tuple(self._statements))
 
@@ -119,11 +119,11 @@ class ExpressionCode:
         self._found = found
 
     def fault(self, at: At, code: Code, message: str) -> None:
-        """Record a problem."""
+        """Record a problem; compilation continues."""
         self._found.faults.append(ScriptProblem(at, code, message))
 
     def expression(self, node: Expression) -> None:
-        """Emit code that pushes the expression's value."""
+        """Emit code that pushes the expression's value. Uses a work list instead of recursion."""
         work: list[Task] = [node]
         while work:
             task = work.pop()
@@ -148,7 +148,7 @@ class ExpressionCode:
         return (Emit(at, self._scope.load(name), name),)
 
     def parts(self, at: At, parts: Iterable[Expression]) -> None:
-        """Emit code that pushes the parts of a text."""
+        """Emit code that pushes the list of filter parts of a text, each marked as author text, variable or value."""
         kinds = ""
         for part in parts:
             self.expression(part)
@@ -166,7 +166,8 @@ class ExpressionCode:
         return isinstance(node, Name) and node.name in self._scope.followed and self._scope.has(node.name)
 
     def _filter_text(self, node: FilterText) -> Iterable[Task]:
-        """Recursion is bounded by the parser's limit on nested keywords."""
+        """Tasks that push a filter: from several parts, from an id, or from a single value. Recursion is bounded by the
+        parser's limit on nested keywords."""
         whole = node.parts[0]
         if len(node.parts) > 1:
             self.parts(node.at, node.parts)
@@ -252,7 +253,8 @@ class ExpressionCode:
         return (*arguments.values(), Emit(node.at, "want", [node.keyword, list(arguments)]))
 
     def _of_row(self, node: RowExpression) -> Iterable[Task]:
-        """The bot's settings may set names that the script does not, so the run decides: unset names are columns."""
+        """Tasks that push an expression of UPDATE: its value, or its code if it can contain columns. The bot's settings
+        may set names that the script does not, so the run decides: unset names are columns."""
         names = {one.name: one for one in sorted(_names_in(node.value), key=lambda one: one.at, reverse=True)}
         columns = sorted(name for name in names if self._may_be_column(name))
         if not columns:

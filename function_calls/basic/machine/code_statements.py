@@ -99,7 +99,8 @@ class Jumps:
 
     @contextmanager
     def block(self, around: Around | None = None, loops: int = 0) -> Iterator[None]:
-        """Enter a block, with `loops` more active FOR loops."""
+        """Context manager for a block, with `loops` more active FOR loops. `around` is the target of EXIT and CONTINUE
+        in it."""
         self._blocks += 1
         before = self._path
         self._path = (*before, self._blocks)
@@ -113,7 +114,7 @@ class Jumps:
         self._path = before
 
     def label(self, label: Label) -> None:
-        """Define a label here."""
+        """Define a label here. A second definition is recorded as DUPLICATE_NAME."""
         spot = JumpTarget()
         self._assembly.mark(spot)
         first = self._labels.setdefault(label.name, _Place(label.at, spot, self._path, self.loops))
@@ -125,7 +126,7 @@ class Jumps:
             )
 
     def go(self, at: At, label: str, comes_back: bool) -> None:
-        """Emit GOTO or GOSUB."""
+        """Emit GOTO, or GOSUB if `comes_back`. `settle` resolves the target."""
         jump = _Jump(at, label, self._path, JumpTarget(), JumpTarget(), "GOSUB" if comes_back else "GOTO")
         self._jumps.append(jump)
         if comes_back:
@@ -158,7 +159,7 @@ class Jumps:
             self._go(at, around.again, around.again_loops)
 
     def settle(self) -> None:
-        """Resolve all jumps after the last label."""
+        """Resolve all jumps after the last label. Unknown labels and jumps into a block are recorded as problems."""
         for jump in self._jumps:
             place = self._labels.get(jump.label)
             if place is None:
@@ -207,7 +208,7 @@ class BlockCode:
         self._body = body
 
     def if_(self, node: If) -> None:
-        """The first branch whose condition is true, else the ELSE branch."""
+        """Emit code that runs the first branch whose condition is true, else the ELSE branch."""
         end = JumpTarget()
         for condition, body in node.branches:
             other = JumpTarget()
@@ -239,7 +240,7 @@ class BlockCode:
         self._for(node.at, "next_to", node.variable, node.body)
 
     def loop(self, node: Loop) -> None:
-        """WHILE and DO."""
+        """Emit code for WHILE and DO, with the condition at the beginning or, if `at_end`, at the end."""
         start, again, end = JumpTarget(), JumpTarget(), JumpTarget()
         on, off = ("jump_false", "jump_true") if node.until else ("jump_true", "jump_false")
         self._assembly.mark(start)
@@ -329,7 +330,7 @@ class StatementCode:
         return BlockCode(self._assembly, self._scope, self._values, self._jumps, self._body)
 
     def procedure(self, at: At, parameters: tuple[str, ...], body: tuple[Statement, ...]) -> Procedure:
-        """The finished procedure."""
+        """Emit the body and the return, resolve its jumps, and return the finished procedure."""
         self._body(body)
         self._assembly.mark(self._end)
         self._give_back(at)
@@ -487,7 +488,8 @@ class StatementCode:
         self._store(node.target)
 
     def _entries(self, node: With, depth: int) -> None:
-        """Set members of the map on the stack."""
+        """Emit code that sets members of the map on the stack. More than _DEEPEST nested WITH blocks are recorded as
+        TOO_DEEP."""
         if depth >= _DEEPEST:
             self._values.fault(node.at, Code.TOO_DEEP, f"more than {_DEEPEST} nested WITH blocks")
             return

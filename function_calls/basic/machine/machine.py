@@ -97,7 +97,7 @@ class Unfit(TypeError):
 
 
 def copied(value: JsonValue) -> JsonValue:
-    """A deep copy of lists and maps."""
+    """A deep copy of lists and maps; other values as they are."""
     if type(value) is list:
         return [copied(item) for item in value]
     if type(value) is dict:
@@ -165,7 +165,8 @@ def _or(run: RunState, frame: Frame, target: JsonValue) -> None:
 
 
 def _each(run: RunState, frame: Frame, _: JsonValue) -> None:
-    """Iterates over the list's current value, even if the variable changes later."""
+    """Begin FOR EACH over the list's current value, even if the variable changes later. Raises RunError if it is not
+    iterable."""
     of = frame.stack[-1]
     items = items_of(of)
     frame.stack.pop()
@@ -260,7 +261,8 @@ def _assert(run: RunState, frame: Frame, _: JsonValue) -> None:
 
 
 def _want(run: RunState, frame: Frame, _: JsonValue) -> Event:
-    """Suspend at this instruction, with the arguments on the stack, until the keyword has a value."""
+    """Suspend at this instruction, with the arguments on the stack, until the keyword has a value. Raises RunError if
+    the run needs too much memory."""
     run.memory.check_stop(run.count())
     frame.position -= 1
     return wanted(frame)
@@ -330,7 +332,8 @@ class Machine:
 
     @classmethod
     def resumed(cls, program: Program, state: JsonObject, world: World, limits: Limits) -> Machine:
-        """The run with this saved state. A suspended run repeats its Wants event. Raises StaleState."""
+        """The run with this saved state. A suspended run repeats its Wants event. Raises StaleState if the state is of
+        another program, or no state."""
         if state.get("program") != program.digest:
             raise StaleState("the state belongs to another program")
         machine = cls(program, {}, world, limits)
@@ -351,7 +354,8 @@ class Machine:
         return self._run.memory.held
 
     def state(self) -> JsonObject:
-        """The run as plain data for `resumed`; a snapshot, unaffected by further execution."""
+        """The run as plain data for `resumed`: program digest, steps, memory, error, global variables and stack frames.
+        A snapshot, unaffected by further execution."""
         run = self._run
         return {
             "program": self._program.digest,
@@ -473,7 +477,7 @@ class Machine:
             memory.work = 0
 
     def _made(self, result: JsonValue, left: JsonValue, right: JsonValue) -> None:
-        """Account for a text or list that an operator created."""
+        """Account for a text or list that an operator created. Raises RunError if memory is exceeded."""
         memory = self._run.memory
         if type(result) is str:
             memory.made(result)
@@ -483,8 +487,8 @@ class Machine:
             memory.made_inside(result)
 
     def _recovered(self, fault: RunError) -> bool:
-        """Continue as ON ERROR says, if it applies. ON ERROR in a SUB or FUNCTION is local to that call; without it,
-        the handler of the nearest caller applies."""
+        """Continue as ON ERROR says; returns False if it does not apply. ON ERROR in a SUB or FUNCTION is local to that
+        call; without it, the handler of the nearest caller applies."""
         run = self._run
         if fault.code not in CATCHABLE:
             return False

@@ -37,7 +37,7 @@ class Procedure:
     ERROR RESUME NEXT continues. Inner statements precede the statements around them."""
 
     def place(self, position: int) -> At:
-        """Source position of an instruction."""
+        """Source position of the instruction at index `position`; line 1, column 1 if unknown."""
         found = (1, 1)
         for start, line, column in self.places:
             if start > position:
@@ -53,7 +53,7 @@ class Procedure:
         return len(self.code) - 1, 0  # only the end is outside of all statements
 
     def to_json(self) -> JsonObject:
-        """As plain data."""
+        """As plain data: `parameters`, `code`, `places` and `statements`."""
         return {
             "parameters": list(self.parameters),
             "code": [list(instruction) for instruction in self.code],
@@ -76,7 +76,7 @@ class Program:
     """Equal for programs with equal behaviour."""
 
     def to_json(self) -> JsonObject:
-        """As plain data."""
+        """As plain data: `version` of the format, `procedures` by name, `keywords` and `calls`."""
         return {
             "version": VERSION,
             "procedures": {name: procedure.to_json() for name, procedure in self.procedures.items()},
@@ -86,7 +86,7 @@ class Program:
 
     @classmethod
     def of_json(cls, data: JsonObject) -> Program:
-        """The program that `to_json` serialized. Raises BadProgram."""
+        """The program that `to_json` serialized. Raises BadProgram for another version or other data."""
         try:
             if data["version"] != VERSION:
                 raise BadProgram(f"the program has version {data['version']!r}, not {VERSION}")

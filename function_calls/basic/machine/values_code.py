@@ -58,7 +58,8 @@ class Frame:
     applies."""
 
     def to_json(self, is_top: bool) -> JsonObject:
-        """A snapshot as plain data."""
+        """A snapshot of the frame as plain data; `variables` is None if `is_top`, because the run stores the global
+        ones."""
         return {
             "procedure": self.procedure.name,
             "variables": None if is_top else dict(self.variables),
@@ -143,7 +144,8 @@ class Memory:
             self.made(value)
 
     def put(self, value: JsonValue, deep: int = 1) -> None:
-        """Account for an item put into another value, `deep` levels below its top. Raises RunError (MEMORY)."""
+        """Account for an item put into another value, `deep` levels below its top. Raises RunError (MEMORY) above
+        DEEPEST levels."""
         if type(value) is list or type(value) is dict:
             self._walk(value)
             deep += _depth(value)
@@ -169,7 +171,8 @@ class Memory:
                 raise RunError(RunCode.STEPS, "the text is too long to search in this many items")
 
     def ordered(self, values: Sequence[JsonValue]) -> None:
-        """Charge for sorting all items of the lists in `values`, at any depth: n·log n steps for n items."""
+        """Charge for sorting all items of the lists in `values`, at any depth: n·log n steps for n items. Raises
+        RunError for values that are too large."""
         count = sum(size_of(one, self._limit) >> _BYTES_OF_ITEM for one in values if type(one) in (list, dict))
         self.work += count * count.bit_length() >> _ITEMS_ORDERED
 
@@ -282,7 +285,7 @@ Stack = list[JsonValue]
 
 def _parts(run: RunState, stack: Stack, kinds: JsonValue) -> None:
     """Replace stack values by the list of their filter parts. Kinds: `a` is author text, `v` a value, `p` a variable
-    followed by its stored parts."""
+    followed by its stored parts. Raises RunError if the filter is too long."""
     count = len(kinds) + kinds.count("p")
     given = iter(stack[len(stack) - count :])
     parts: list[JsonValue] = []
@@ -453,7 +456,8 @@ def _is_null(run: RunState, stack: Stack, negated_: JsonValue) -> None:
 
 
 def _match(run: RunState, stack: Stack, operator: JsonValue) -> None:
-    """Operators that may traverse their operands."""
+    """Replace two values by the result of LIKE, IN or a comparison, which may traverse them; counts the work for the
+    step limit."""
     right = stack.pop()
     left = stack[-1]
     memory = run.memory
@@ -554,7 +558,7 @@ def _of_row(run: RunState, stack: Stack, operand: JsonValue) -> None:
 
 
 def _dim(run: RunState, stack: Stack, _: JsonValue) -> None:
-    """Create a list of NULLs."""
+    """Replace the size on the stack by a list of NULLs. Raises RunError for a negative or too large size."""
     size = whole_of(stack[-1], "the size after DIM")
     if size < 0:
         raise RunError(RunCode.BAD_VALUE, f"DIM cannot create a list of {size} items")
@@ -632,7 +636,8 @@ def changes_of(values: Mapping[str, JsonValue], world: World) -> Callable[[JsonO
 def _reckoned(
     run: RunState, code: JsonValue, variables: Mapping[str, JsonValue], most_steps: int
 ) -> tuple[JsonValue, int]:
-    """The value and the number of steps. The code has no backward jumps, so it terminates."""
+    """Evaluate the code of an expression; returns the value and the number of steps. It terminates, because the code
+    has no backward jumps. Raises RunError for more than `most_steps`."""
     stack: list[JsonValue] = []
     position = steps = 0
     while position < len(code):

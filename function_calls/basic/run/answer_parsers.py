@@ -71,13 +71,14 @@ _POSTCODE_CHARS = range(3, 11)
 
 
 def name(text: str) -> str:
-    """A person's name."""
+    """A person's name: letters and the characters of _IN_NAMES. Raises ValueError for other texts, and for more than
+    100 characters."""
     is_odd = any(not (character.isalpha() or character in _IN_NAMES) for character in text)
     return _if(text, any(map(str.isalpha, text)) and not is_odd and len(text) <= _MOST_NAME_CHARS)
 
 
 def email(text: str) -> str:
-    """An e-mail address; the domain in lower case."""
+    """An e-mail address without `mailto:`; the domain in lower case. Raises ValueError for other texts."""
     mailbox, _, domain = text.removeprefix("mailto:").rpartition("@")
     _matched(_MAILBOX, mailbox)
     _if(mailbox, not (mailbox.startswith(".") or mailbox.endswith(".") or ".." in mailbox))
@@ -85,14 +86,15 @@ def email(text: str) -> str:
 
 
 def integer(text: str) -> int:
-    """An integer."""
+    """An integer, parsed like `number`. Raises ValueError for other texts and for fractions."""
     found = number(text)
     _if(text, isinstance(found, int))
     return int(found)
 
 
 def number(text: str) -> int | float:
-    """A number with a point or a comma as decimal mark, and optional thousands separators."""
+    """A number with a point or a comma as decimal mark, and optional thousands separators; an int without decimals.
+    Raises ValueError for other texts."""
     _matched(_NUMBER, text)
     plain = _SPACES.sub("", text)
     if _INTEGER.fullmatch(plain):
@@ -115,12 +117,12 @@ def _has_thousands(plain: str, mark: str) -> bool:
 
 
 def money(text: str) -> int | float:
-    """An amount; the currency is ignored."""
+    """An amount as a number; the currency is ignored. Raises ValueError for other texts."""
     return number(_CURRENCY.sub("", text).strip())
 
 
 def percent(text: str) -> int | float:
-    """A percentage, as a number."""
+    """A percentage as a number: 12.5 for `12.5 %`. Raises ValueError for other texts."""
     plain = text.removeprefix("百分之")
     for sign in ("%", "％", "percent", "per cent"):
         plain = plain.removesuffix(sign).strip()
@@ -128,20 +130,21 @@ def percent(text: str) -> int | float:
 
 
 def phone(text: str) -> str:
-    """A telephone number: digits, with a leading `+` if written."""
+    """A telephone number: 5 to 15 digits, with a leading `+` if written. Raises ValueError for other texts."""
     digits = re.sub(r"\D", "", _matched(_PHONE, text)[0])
     _if(digits, len(digits) in _PHONE_DIGITS)
     return f"+{digits}" if text.startswith("+") else digits
 
 
 def postcode(text: str) -> str:
-    """A postcode in upper case, with at least one digit."""
+    """A postcode in upper case: 3 to 10 letters and digits, with at least one digit. Raises ValueError for other
+    texts."""
     code = _matched(_POSTCODE, text)[0].upper()
     return _if(code, any(map(str.isdecimal, code)) and len(re.sub(r"\W", "", code)) in _POSTCODE_CHARS)
 
 
 def url(text: str) -> str:
-    """A web address; a bare domain gets `https://`."""
+    """A web address with http or https; a bare domain gets `https://`. Raises ValueError for other texts."""
     plain = text.strip("<>")
     if "://" not in plain and _DOMAIN.match(plain):
         plain = f"https://{plain}"
@@ -152,22 +155,22 @@ def url(text: str) -> str:
 
 
 def domain(text: str) -> str:
-    """A domain in lower case."""
+    """A domain in lower case, without a final point. Raises ValueError for other texts."""
     return _matched(_DOMAIN, text.rstrip("."))[0].lower()
 
 
 def ip(text: str) -> str:
-    """An IPv4 or IPv6 address."""
+    """An IPv4 or IPv6 address in canonical form. Raises ValueError for other texts."""
     return str(ipaddress.ip_address(text))
 
 
 def uuid_(text: str) -> str:
-    """A UUID in canonical form."""
+    """A UUID in canonical form, with hyphens and in lower case. Raises ValueError for other texts."""
     return str(uuid.UUID(text))
 
 
 def color(text: str) -> str:
-    """A colour as `#rrggbb`."""
+    """A colour as `#rrggbb`, from a name of COLORS or 3 or 6 hexadecimal digits. Raises ValueError for other texts."""
     word = text.strip(" .!。！").casefold()
     named = COLORS.get(word) or COLORS.get(word.removesuffix("色"))
     if named is not None:
@@ -177,18 +180,18 @@ def color(text: str) -> str:
 
 
 def language(text: str) -> str:
-    """The tag, such as `en` or `pt-br`, of a language given by name or tag."""
+    """The tag, such as `en` or `pt-br`, of a language given by name or tag. Raises ValueError for other texts."""
     word = text.strip(" .!。！").casefold()
     return LANGUAGES.get(word) or _matched(_TAG, word)[0].replace("_", "-")
 
 
 def username(text: str) -> str:
-    """A user name without the @."""
+    """A user name without the @: at most 64 letters, digits, `_`, `.` and `-`. Raises ValueError for other texts."""
     return str(_matched(_USERNAME, text)[1])
 
 
 def year(text: str) -> int:
-    """A year from 1 to 9999."""
+    """A year from 1 to 9999. Raises ValueError for other texts."""
     digits = text.removesuffix("年").strip()
     _if(digits, digits.isdecimal() and len(digits) <= 4 and int(digits) > 0)
     return int(digits)
@@ -235,7 +238,7 @@ Reader = Callable[[Answer], Value]
 
 
 def read(kind: str, heard: Answer) -> Value:
-    """Parse the answer as a `kind` of KINDS. Raises AnswerMismatch."""
+    """Parse the answer as a `kind` of KINDS. Raises AnswerMismatch if it is not of this kind."""
     try:
         return KINDS[kind](heard)
     except (ValueError, OverflowError):
@@ -243,7 +246,8 @@ def read(kind: str, heard: Answer) -> Value:
 
 
 def chosen(choices: Sequence[str], said: str) -> str:
-    """The choice meant by `said`: its text, its number, or an unambiguous prefix. Raises AnswerMismatch."""
+    """The choice meant by `said`: its text, its number, or an unambiguous prefix. Raises AnswerMismatch if it is none
+    of these."""
     wanted = _folded(said)
     for choice in choices:
         if _folded(choice) == wanted:
@@ -307,7 +311,8 @@ def _hour(heard: Answer) -> str:
 
 
 def _datetime(heard: Answer) -> str:
-    """A time of day without a date is its next occurrence."""
+    """A date and time as `YYYY-MM-DD HH:MM:SS`, in the chat's time zone. A time of day without a date is its next
+    occurrence; a date without a time is rejected. Raises AnswerMismatch."""
     line = _line(heard)
     moment = _machine_written(line, heard.now) if line[:4].isdecimal() and ":" in line else None
     if moment is None:
@@ -324,7 +329,7 @@ def _machine_written(line: str, now: datetime) -> datetime | None:
 
 
 def _duration(heard: Answer) -> int:
-    """In seconds."""
+    """A length of time in whole seconds. Raises AnswerMismatch for other texts and for negative lengths."""
     length = _reading(heard, Kind.DURATION).length
     if length is None or length.total_seconds() < 0:
         raise AnswerMismatch
@@ -332,12 +337,12 @@ def _duration(heard: Answer) -> int:
 
 
 def _weekday(heard: Answer) -> str:
-    """The English name, so that scripts can compare it."""
+    """The English name of a weekday, so that scripts can compare it. Raises AnswerMismatch for other texts."""
     return WEEKDAYS[_place(heard, "time.weekdays", WEEKDAYS)]
 
 
 def _month(heard: Answer) -> int:
-    """1 to 12."""
+    """A month as 1 to 12, from its number or name. Raises AnswerMismatch for other texts."""
     digits = _folded(heard.text).removesuffix("月")
     if digits.isdecimal() and len(digits) <= 2 and 1 <= int(digits) <= len(MONTHS):
         return int(digits)
@@ -345,7 +350,8 @@ def _month(heard: Answer) -> int:
 
 
 def _place(heard: Answer, key: str, english: Sequence[str]) -> int:
-    """Index of a name from `config/texts/`, in the chat's language or in English."""
+    """Index of a name from `config/texts/`, in the chat's language or in English; 3 letters of its beginning suffice.
+    Raises AnswerMismatch for other texts."""
     wanted = _folded(heard.text)
     for names in (heard.texts.words(key), english):
         for place, name in enumerate(names):
@@ -364,7 +370,8 @@ def _timezone(heard: Answer) -> str:
 
 
 def _attached(media: str) -> Reader:
-    """The first file of this media type, as a map."""
+    """Reader of the first file of this media type, as a map with `name`, `type`, `url` and `size` (bytes). It raises
+    AnswerMismatch without such a file."""
 
     def read_one(heard: Answer) -> Value:
         for one in heard.attachments:

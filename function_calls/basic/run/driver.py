@@ -227,7 +227,8 @@ class Driver:
         return str(self._script.stored_data.get(STOPPED_WITHIN, ""))
 
     def state(self) -> JsonObject:
-        """State for resuming the run after a question or approval."""
+        """State for resuming the run after a question or approval: the machine's state without session variables, the
+        script's stored data and flags, and the CPU seconds used."""
         script = self._script
         return {
             "machine": without_session_variables(self._machine.state(), self._settings_gave),
@@ -239,7 +240,8 @@ class Driver:
         }
 
     async def _go(self) -> Ended | Failed | KeywordRequest | Paused:
-        """Execute a slice and adapt the number of steps for the next."""
+        """Execute a slice, in a thread if the script holds much memory, and return how it ended. Adapts the number of
+        steps of the next slice to the time that this one took."""
         most_seconds = _STRETCH_SECONDS
         if self._machine.held_bytes < _LARGE_BYTES:
             event, took = self._stretch()

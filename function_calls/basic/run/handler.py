@@ -59,7 +59,7 @@ async def breathe() -> None:
 
 
 def no_parameters(bot: str) -> Mapping[str, Value]:
-    """No variables from settings."""
+    """An empty mapping: no variables from settings."""
     return {}
 
 
@@ -154,7 +154,7 @@ class ScriptHandler:
         )
 
     def _given(self, arguments: Any) -> dict[str, Value]:
-        """Variables from the settings by lower-case name, without those hidden by parameters."""
+        """Variables from the settings by lower-case name, without those that a parameter or an argument hides."""
         hidden = {name.casefold() for name in (*(one.name for one in self._definition.parameters), *arguments)}
         given = {name.casefold(): value for name, value in self._parameters(self._definition.bot).items()}
         return {name: value for name, value in given.items() if name not in hidden}
@@ -169,7 +169,8 @@ class ScriptHandler:
         script: ScriptRun,
         settings_give: Mapping[str, Value],
     ) -> Machine:
-        """A new or resumed machine. Raises StaleState."""
+        """A new machine, or the one resumed from `state` if it is not empty. Reading variables about the member sets
+        `script.knows_member_text`. Raises StaleState if the state is of another program."""
         settings = self._settings
         limits = Limits(settings.steps, settings.memory_megabytes * 1024 * 1024, settings.depth)
         world = ChatWorld(self._clock, call, self._chance)
@@ -231,7 +232,8 @@ class ScriptHandler:
     def _suspended(
         self, question: ApprovalQuestion, state: JsonObject, messages: tuple[Message, ...], arguments: Any, call: Call
     ) -> FunctionResult:
-        """The question for the approval that the run needs to continue."""
+        """The question for the approval that the run needs to continue, with its state; a failed result if the state is
+        too large."""
         if is_too_much(state):
             text = call.say("questions.cannot_go_on", name=plain_name(self._definition.name))
             return replace(FunctionResult.fail(ErrorCode.FAILED, text), messages=(*messages, Message(text)))
@@ -294,5 +296,6 @@ class ScriptHandler:
 
 
 def _state(driver: Driver, said: OutputBuffer, text: str, *, needs_yes: bool) -> JsonObject:
-    """State for resuming the run after the question `text`."""
+    """State for resuming the run after the question `text`: that of the driver, the characters and messages sent, and
+    whether the question `needs_yes`."""
     return {**driver.state(), "chars": said.chars + len(text), "messages": said.count, "needs_yes": needs_yes}

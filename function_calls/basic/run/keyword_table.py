@@ -196,7 +196,8 @@ def _signature(function: Callable[..., Any], problems: list[str]) -> _Signature:
 
 
 def _misfits(form: Form, signature: _Signature) -> list[str]:
-    """Mismatches between a form and the parameters."""
+    """Descriptions of mismatches between a form's slots and the function's parameters: slots without a parameter, and
+    optional slots whose parameter has no default."""
     # A variable that receives the result is not passed to the function.
     given = dict.fromkeys(slot.name for slot in slots_of(form.parts) if slot.kind is not SlotKind.VARIABLE)
     problems = [

@@ -67,8 +67,8 @@ class ModelOfScripts:
 
     async def extract(self, run: ScriptRun, text: str, fields: Sequence[str]) -> JsonObject:
         """Data in `text` as a flat map, with these fields or, without `fields`, with keys of the model's choice. Fields
-        without data are absent. Sets `run.has_outside_text`. Raises RunError as `ask` does, and UNAVAILABLE if the
-        answer is not a flat map."""
+        without data are absent; a blank text gives an empty map. Sets `run.has_outside_text`. Raises RunError as `ask`
+        does, and UNAVAILABLE if the answer is not a flat map."""
         if not text.strip():
             return {}
         wanted = f"Its keys are these, written exactly so: {json.dumps(list(fields), ensure_ascii=False)}."
@@ -99,7 +99,8 @@ def _as_data(text: str) -> str:
 
 
 def _fields_of(answer: str, fields: Sequence[str]) -> JsonObject | None:
-    """The flat map in `answer`, or None."""
+    """The flat map in `answer`, JSON with or without a code fence; None if it is not a JSON object. Nested values
+    become text; empty ones, keys outside `fields` and more than _MOST_FIELDS fields are dropped."""
     fence = _FENCE.search(answer)
     try:
         value = orjson.loads(fence[1] if fence else answer)

@@ -92,7 +92,8 @@ class Meant(NamedTuple):
 
 
 def function_called(run: ScriptRun, text: str) -> Meant:
-    """The function with this name or command word, if both the caller and the script may call it. Raises RunError."""
+    """The function with this name or command word, if both the caller and the script may call it. Raises RunError
+    otherwise (NO_SUCH_THING, NOT_ALLOWED)."""
     functions = [one for one in run.call.functions() if not one.is_start_function]
     found = _meant(functions, text)
     if found is None:
@@ -125,7 +126,8 @@ def _unknown(run: ScriptRun, functions: Sequence[FunctionSpec], name: str) -> st
 
 
 def arguments_of_call(run: ScriptRun, meant: Meant, given: Sequence[Value] | Mapping[str, Value]) -> JsonObject:
-    """Arguments of a call. A single text after a command word is parsed like a typed command. Raises RunError."""
+    """Arguments of a call. A single text after a command word is parsed like a typed command. Raises RunError
+    (BAD_VALUE) if they do not match the parameters."""
     spec = meant.spec
     if meant.by_command and not isinstance(given, Mapping) and len(given) == 1 and isinstance(given[0], str):
         try:
@@ -137,7 +139,7 @@ def arguments_of_call(run: ScriptRun, meant: Meant, given: Sequence[Value] | Map
 
 def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value] | Mapping[str, Value]) -> JsonObject:
     """Arguments by name. A map is used as it is, also as the only value unless the first parameter is an object; other
-    values are positional. NULLs are omitted. Raises RunError."""
+    values are positional. NULLs are omitted. Raises RunError for more values than parameters."""
     properties: Mapping[str, JsonObject] = spec.parameters["properties"]
     first = next(iter(properties.values()), {})
     if isinstance(given, Mapping):
@@ -153,14 +155,15 @@ def named_arguments(run: ScriptRun, spec: FunctionSpec, given: Sequence[Value] |
 
 
 def _by_name(properties: Mapping[str, JsonObject], given: Mapping[str, Value]) -> JsonObject:
-    """`given` with its keys mapped to parameter names, ignoring case."""
+    """`given` with its keys mapped to parameter names, ignoring case. Keys of no parameter are unchanged."""
     folded = {name.casefold(): name for name in properties}
     return {name if name in properties else folded.get(name.casefold(), name): one for name, one in given.items()}
 
 
 async def call_function(run: ScriptRun, name: str, given: Sequence[Value] | Mapping[str, Value]) -> Value | Asks:
     """Call the function with positional or named values; returns its value or the question it asks first. Raises
-    RunError and SuspendedByCall."""
+    RunError if it may not be called or fails, and SuspendedByCall if it waits for an approval or for an answer that it
+    resumes itself."""
     asked = _Asked.of(run)
     run.stored_data.pop(_ASKED, None)
     if asked.waits is not None:
@@ -201,7 +204,7 @@ async def end_within(call: Call, resumed: Resumed) -> FunctionResult:
 
 async def _resumed_call(run: ScriptRun, waits: JsonObject) -> FunctionResult:
     """Resume the nested run with the answer and return its result; end it if the script may no longer call it. Raises
-    RunError."""
+    RunError in that case, or if the function has changed."""
     name = waits["function"]
     spec = next((one for one in run.call.functions() if one.name == name), None)
     if spec is not None and waits["edition"] != spec.fingerprint:
@@ -258,7 +261,8 @@ class _Asked:
 
 
 def _suspended(run: ScriptRun, called: str, result: FunctionResult, question: Question, asked: _Asked) -> Asks:
-    """Pass on a question of the function `called` as the script's own question."""
+    """Pass on a question of the function `called` as the script's own question. Raises SuspendedByCall for approvals
+    and for questions that the function itself resumes, and RunError for questions that cannot be passed on."""
     match question:
         case ArgumentQuestion() if question.field not in asked.given:
             asked.keep(run, question.field)

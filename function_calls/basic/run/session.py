@@ -26,7 +26,8 @@ MEMBER_VARIABLES = frozenset(
 
 
 def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str, Value]:
-    """Variables for caller and chat, by lower-case name."""
+    """Variables for caller, chat and bot by lower-case name, such as `username`, `role`, `chat` and `language`; those
+    that networks do not reveal, such as `mobile`, are empty texts."""
     sender, profile = context.sender, call.profile
     member, chat = sender.ref.key, context.chat.key
     found: dict[str, Value] = {
@@ -51,7 +52,8 @@ def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str
 def variables_of(
     session: Mapping[str, Value], parameters: Mapping[str, Value], arguments: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """All variables: arguments override parameters of the settings, which override session variables."""
+    """All variables by lower-case name: arguments override parameters of the settings, which override session
+    variables."""
     given = {**parameters, **arguments}
     return {**session, **{name.casefold(): value for name, value in given.items()}}
 
@@ -65,7 +67,7 @@ class ObservedVariables(dict[str, JsonValue]):
         self._notice = notice
 
     def get(self, name: str, default: JsonValue = None) -> JsonValue:
-        """Like `dict.get`."""
+        """Like `dict.get`; calls `notice` first if `name` is one of `names`."""
         if name in self._names:
             self._notice()
         return super().get(name, default)
@@ -80,7 +82,8 @@ def without_session_variables(state: JsonObject, given: Mapping[str, Value]) -> 
 
 
 def with_session_variables(state: JsonObject, given: Mapping[str, Value]) -> JsonObject:
-    """The state with current values of the variables that `without_given` removed."""
+    """The state with current values of the variables that `without_session_variables` removed; NULL for those that no
+    longer exist."""
     names: list[str] = state.get("given", [])
     return {**state, "top": {**state["top"], **{name: given.get(name) for name in names}}}
 
@@ -176,7 +179,8 @@ class OutputBuffer:
         self.messages: list[Message] = []
 
     def say(self, message: Message) -> None:
-        """Add a message. Raises RunError over a limit."""
+        """Add a message. Raises RunError (OUTPUT) above the limit of characters, or of messages that are not plain
+        text."""
         chars = self.chars + len(message.text)
         if chars > self._most_chars:
             raise RunError(RunCode.OUTPUT, f"more than {self._most_chars} characters of messages")
@@ -197,12 +201,12 @@ class OutputBuffer:
         return True
 
     def together(self) -> tuple[Message, ...]:
-        """The messages to send."""
+        """The messages to send, with long sequences joined; see `joined_messages`."""
         return joined_messages(self.messages)
 
 
 def joined_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """`messages`, with long sequences of plain messages joined."""
+    """`messages`, with more than _MOST_IN_A_ROW consecutive plain messages joined to one, by newlines."""
     found: list[Message] = []
     row: list[Message] = []
     for message in [*messages, None]:

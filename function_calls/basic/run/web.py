@@ -25,7 +25,7 @@ from services.refs import ErrorCode, JsonValue
 from services.sandbox.workspace import Problem, Workspace, WorkspaceError, Workspaces
 from services.web.addresses import host_of
 from services.web.content import data_in, media_type_in
-from services.web.http import MayAsk, Method, WebAnswer, WebClient, WebError, WebLimits
+from services.web.http import MayAsk, Method, WebAnswer, WebClient, WebError, WebLimits, json_value
 
 MOST_DEPTH = 32
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -35,12 +35,12 @@ _CHARSETS = ("utf", "iso8859", "cp", "gb", "big5", "shift_jis", "euc", "koi8", "
 
 def body_value(answer: WebAnswer) -> JsonValue:
     """The body parsed as JSON if its type or first character says so, else as text with undecodable bytes replaced.
-    Raises WebError for JSON that is nested too deeply."""
+    Raises WebError for JSON that is nested too deeply or has too many values."""
     content_type = _content_type(answer.content_type)
     body = answer.body.removeprefix(_BYTE_ORDER_MARK)
     if "json" in content_type.get_content_subtype() or body.lstrip()[:1] in (b"{", b"["):
         try:
-            value = orjson.loads(body)
+            value = json_value(body)
         except orjson.JSONDecodeError:
             return _text(body, content_type.get_content_charset())
         if is_deeper(value, MOST_DEPTH):
@@ -156,7 +156,8 @@ class WebOfScripts:
         return await self.send(run, "DELETE", url, None)
 
     def set_header(self, run: ScriptRun, name: str, value: str) -> None:
-        """Set a header of the run's requests; an empty value removes it. Raises RunError."""
+        """Set a header of the run's requests; an empty value removes it. Raises RunError for an invalid name or value,
+        a reserved header, and too many."""
         name, value = name.strip(), value.strip()
         if not _NAME.match(name):
             raise translated_error(run, RunCode.BAD_VALUE, "web.header_name")
@@ -219,7 +220,7 @@ class WebOfScripts:
         return min(self._settings.timeout_seconds, left)
 
     def _body(self, run: ScriptRun, data: Value) -> _Body:
-        """Raises RunError if the data cannot be sent."""
+        """Encode the body of a request. Raises RunError if the data cannot be encoded or is too large."""
         try:
             body = _encoded(data, _headers(run).get("content-type", ""))
         except ValueError:
@@ -256,7 +257,8 @@ def _set_headers(run: ScriptRun) -> Mapping[str, str]:
 
 
 def _encoded(data: Value, media_type: str) -> _Body:
-    """Raises ValueError for data that cannot be encoded."""
+    """Body and media type of `data`: text, JSON, or a form if `media_type` says so; empty for NULL. Raises ValueError
+    for data that cannot be encoded."""
     if data is None:
         return _Body()
     if isinstance(data, str):
@@ -278,7 +280,8 @@ def _is_json(text: str) -> bool:
 
 
 def _fault(run: ScriptRun, error: WebError, url: str, setting: str, *, is_change: bool) -> RunError:
-    """`error` as a runtime error of the script."""
+    """`error` as a runtime error of the script, to be raised: UNKNOWN_OUTCOME, NOT_ALLOWED or UNAVAILABLE. It names
+    only the host of the URL."""
     if is_change and error.is_unknown:
         return RunError(RunCode.UNKNOWN_OUTCOME, str(error))
     host = error.barred or _host(run, url)
@@ -326,7 +329,8 @@ class Loaded:
 
 
 async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Callable[[Workspace], Result]) -> Result:
-    """The result of `work` on the chat's folder, in a thread; `path` is named in errors. Raises RunError."""
+    """The result of `work` on the chat's folder, in a thread; `path` is named in errors. Raises RunError if it fails,
+    or after too many uses of files in this run."""
     count_up(run, "files.done", MOST_DONE, "files.too_many")
     try:
         return await run.call.threads.run(work, workspaces.of(run.context.chat))
@@ -338,7 +342,8 @@ async def in_folder(run: ScriptRun, workspaces: Workspaces, path: str, work: Cal
 
 async def loaded(run: ScriptRun, workspaces: Workspaces, file: Value) -> Loaded:
     """Load a file given by a script: a path in the chat's folder, a `data:` URL, a text of several lines as the
-    content, or a map with `name` and `url`. Raises RunError."""
+    content, or a map with `name` and `url`. Raises RunError for web addresses, other values, and files that cannot be
+    read."""
     name = ""
     if isinstance(file, dict):
         name, file = str(file.get("name") or ""), file.get("url") or file.get("name")
@@ -382,7 +387,8 @@ def name_in(url: str) -> str:
 
 
 def text_in(run: ScriptRun, content: bytes, path: str) -> str:
-    """A file as text. Raises RunError for binary content."""
+    """A file as text, decoded as UTF-8 without a byte order mark; invalid bytes are replaced. Raises RunError for
+    binary content, which contains a NUL."""
     if b"\0" in content:
         raise _files_fault(run, WorkspaceError(Problem.NOT_TEXT), path)
     return content.decode("utf-8-sig", "replace")

@@ -70,8 +70,8 @@ class FunctionSearch:
     def rank(
         self, text: str, limit: int, *, among: Callable[[OfferedFunction], bool] | None = None
     ) -> list[tuple[OfferedFunction, float]]:
-        """At most `limit` functions that match `text` and satisfy `among`, with their scores, best first; ties in
-        registration order."""
+        """At most `limit` functions that match the first 4,000 characters of `text` and satisfy `among`, with their
+        scores, best first; ties in registration order. Empty if nothing matches."""
         text = text[:_MOST_CHARACTERS]
         totals = self._scores(wishes(text))
         if among is not None:
@@ -83,8 +83,8 @@ class FunctionSearch:
         return [(self.functions[number], score) for number, score in best]
 
     def _scores(self, parts: Sequence[Sequence[str]]) -> dict[int, float]:
-        """Score of each function: word matches overall and for its best wish, share of its description covered, and
-        common topics."""
+        """Score by number of each matching function: word matches overall and for its best wish, share of its
+        description covered, and common topics."""
         query_terms = dict.fromkeys(term for part in parts for term in part)
         known = self._words.rarest(query_terms, _MOST_TERMS)
         totals = self._of_wishes(parts, known)
@@ -134,7 +134,7 @@ class FunctionSearch:
 
 
 def _topics(query_terms: Iterable[str]) -> dict[str, float]:
-    """Topics of the words; a word with several topics weighs less in each."""
+    """Topics of the words with their weights (0 to 1); a word with several topics weighs less in each."""
     weights: dict[str, float] = {}
     for term in query_terms:
         topics = topics_of(term)

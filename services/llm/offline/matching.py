@@ -56,7 +56,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Alignment of a message with a template."""
+    """Alignment of a message with a template: matched and lost items, words taken by slots, and its cost."""
 
     template: Template
     cost: float
@@ -84,7 +84,8 @@ class Aligner:
         self._absorb: dict[tuple[int, str], tuple[list[float], list[float]]] = {}
 
     def align(self, template: Template) -> Alignment:
-        """Compute the alignment with the lowest cost, by dynamic programming."""
+        """Compute the alignment with the lowest cost, by dynamic programming. Words and items without a match are part
+        of its cost."""
         costs = [0.0]
         for skip in self._skip:
             costs.append(costs[-1] + skip)
@@ -147,7 +148,7 @@ class Aligner:
         return after, choice
 
     def _traced(self, template: Template, cost: float, choices: list[list[int]]) -> Alignment:
-        """Reconstruct the alignment from the choices."""
+        """Reconstruct the alignment from the `choices` of each item, from the last word backwards."""
         matched = content = 0.0
         spans: list[Span] = []
         lost: set[int] = set()
@@ -207,7 +208,7 @@ class Aligner:
 
 
 def _unbroken(previous: Literal | Slot | None, slot: Slot) -> float:
-    """Cost for `slot` of starting within a clause."""
+    """Cost for `slot` of starting within a clause: 0 unless it and the item before it are free text."""
     both_free = isinstance(previous, Slot) and slot.kind not in TYPED and previous.kind not in TYPED
     return _UNBROKEN if both_free else 0.0
 
@@ -261,13 +262,14 @@ _LEADING = frozenset(listed("the a an my our that some between among 在 从"))
 _OPEN = frozenset(listed("the a an my our your this that"))
 """Words that cannot end a value: the text continues outside the slot."""
 _BEFORE_TIMES = frozenset(listed("at on by in for around"))
+_BEFORE_AMOUNTS = frozenset(listed("in a an half"))
 _Range = tuple[int, int]
 """First and last word of an inclusive range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Arguments extracted from an alignment."""
+    """Arguments extracted from an alignment, and slots without a valid value."""
 
     arguments: JsonObject
     missing: tuple[str, ...]
@@ -277,7 +279,8 @@ class Filled:
 
 
 def filled(utterance: Utterance, alignment: Alignment, facts: FunctionFacts) -> Filled:
-    """Extract the arguments of a call from `alignment`."""
+    """Extract the arguments of a call from `alignment`; a sole unused number goes to a sole unfilled number
+    parameter."""
     slots = facts.slots
     raw = _raw_texts(utterance, alignment.spans, slots, facts.own_stems)
     arguments: dict[str, JsonValue] = {}
@@ -325,7 +328,8 @@ def _raw_texts(
 
 
 def _end_before_a_time(utterance: Utterance, span: Span, spans: Sequence[Span]) -> int:
-    """Last word of a text, without the preposition of a directly following time: `pizza at` before `7pm`."""
+    """Index of the last word of a text, without the preposition of a directly following time: `pizza at` before
+    `7pm`."""
     is_followed = any(one.slot.kind is SlotKind.TIME and one.first == span.last + 1 for one in spans)
     loses_one = is_followed and span.last > span.first and utterance.words[span.last].text in _BEFORE_TIMES
     return span.last - loses_one
@@ -337,13 +341,20 @@ def _is_bare_number(utterance: Utterance, whole: _Range) -> bool:
 
 
 def _fitting(utterance: Utterance, span: Span) -> _Range | None:
-    """Range from the first to the last word that looks like a value; drops prepositions around it."""
+    """Range from the first to the last word that looks like a value, or None; drops prepositions around it, but not the
+    words of an amount of time: `in an hour`."""
     fitting = [at for at in range(span.first, span.last + 1) if fits(utterance.words[at], span.slot)]
-    return (fitting[0], fitting[-1]) if fitting else None
+    if not fitting:
+        return None
+    first = fitting[0]
+    while span.slot.kind is SlotKind.TIME and first and utterance.words[first - 1].text in _BEFORE_AMOUNTS:
+        first -= 1
+    return first, fitting[-1]
 
 
 def _parted(utterance: Utterance, whole: _Range) -> tuple[_Range | None, _Range | None]:
-    """Split off a time at either end of `whole`; if both ends have one, return the longer."""
+    """Split `whole` into the rest and a time at either end, the longer one if both ends have one. The time is None
+    without time words, the rest None if all words are times."""
     words = utterance.words
     first, last = whole
     while first <= last and words[last].is_time:
@@ -359,7 +370,8 @@ def _parted(utterance: Utterance, whole: _Range) -> tuple[_Range | None, _Range 
 
 
 def _trimmed(utterance: Utterance, slot: Slot, whole: _Range) -> _Range:
-    """Strip loose words: from short values all fillers at the ends, from free text only polite words."""
+    """Strip loose words from both ends, keeping at least one word and times: from short values all fillers at the ends,
+    from free text only polite words."""
     loose = _LOOSE_SHORT if slot.kind is SlotKind.SHORT else _LOOSE
     leading = loose | _LEADING
     words = utterance.words
@@ -393,7 +405,7 @@ def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> boo
 def _take_sole_number(
     utterance: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], arguments: dict[str, JsonValue]
 ) -> None:
-    """Assign the only unused number to the only unfilled number parameter."""
+    """Assign the only unused number to the only number parameter, if that is unfilled."""
     numeric = [slot for slot in slots.values() if slot.kind is SlotKind.NUMBER]
     if len(numeric) != 1 or numeric[0].name in arguments:
         return
@@ -422,7 +434,8 @@ _TAKES_AWAY, _NEGATED, _ASKS = 0.3, 0.3, 0.3
 
 
 def likeness(utterance: Utterance, alignment: Alignment) -> float:
-    """Similarity from 0 (nothing in common) to 1 (same words): matched weight relative to the remaining cost."""
+    """Similarity of message and example from 0 (nothing in common) to 1 (same words): matched weight relative to the
+    remaining cost."""
     if not alignment.matched:
         return 0.0
     template = alignment.template
@@ -438,7 +451,7 @@ def likeness(utterance: Utterance, alignment: Alignment) -> float:
 
 def score(utterance: Utterance, alignment: Alignment, like: float, values: Filled, facts: FunctionFacts) -> float:
     """`like` minus penalties: missing or unusable values, few content words, and a destructive, negated or questioning
-    message for a function of another kind."""
+    message for a function of another kind. At least 0; 0 if no content word matches."""
     template = alignment.template
     if template.content_words and not alignment.content:
         return 0.0
@@ -504,7 +517,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Function that a message may mean."""
+    """Function that a message may mean, with the arguments found and the closest example."""
 
     function: OfferedFunction
     score: float
@@ -515,7 +528,7 @@ class Match:
 
 
 class ExampleIndex:
-    """Index of functions' examples. Immutable."""
+    """Index of functions' examples, searched by `matches`. Immutable."""
 
     def __init__(self, functions: Sequence[OfferedFunction]) -> None:
         self.functions = tuple(functions)
@@ -528,7 +541,7 @@ class ExampleIndex:
 
     def matches(self, text: str, limit: int = 3, *, among: Container[str] | None = None) -> list[Match]:
         """At most `limit` functions that resemble `text`, best first; ties in registration order. `among` restricts the
-        names."""
+        names. Empty if nothing scores above WORTH_A_LOOK."""
         utterance = read(text)
         if not utterance.words:
             return []
@@ -604,8 +617,9 @@ class ExampleIndex:
 
 
 def _bound(template: Template, shared: float, leftover_cost: float) -> float:
-    """Upper bound of a template's score: all shared words matched, all slots filled, and no words left over except
-    those that a template without slots cannot take. `leftover_cost` is the cost of skipping the whole message."""
+    """Upper bound of a template's score (0 to 1) from the weight of its words in the message (`shared`): all shared
+    words matched, all slots filled, and no words left over except those that a template without slots cannot take.
+    `leftover_cost` is the cost of skipping the whole message."""
     content = min(shared, template.content_weight)
     matched = content + template.filler_weight + TYPED_BONUS * template.typed_slots
     if not matched:

@@ -40,7 +40,8 @@ class OfflineModel:
         self._indexes: OrderedDict[int, tuple[Offer, ExampleIndex]] = OrderedDict()
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """Answer with a call, with suggestions of functions, or with how to connect a model."""
+        """Answer with a call, with suggestions of functions, or with how to connect a model. After a function's result,
+        returns the texts that it sent. Never raises ModelError."""
         phrases = self._texts.of(request.language)
         if request.messages and request.messages[-1].role == "tool":
             return self._words(_function_texts(request.messages[-1].content) or phrases.say("offline.done"))
@@ -59,7 +60,7 @@ class OfflineModel:
         return f"{self.name}: works without a network"
 
     async def close(self) -> None:
-        """Drop the indexes."""
+        """Drop the cached indexes; they are rebuilt on use."""
         self._indexes.clear()
 
     def _words(self, text: str) -> ModelAnswer:
@@ -87,8 +88,8 @@ def user_text(messages: Sequence[ModelMessage]) -> str:
 
 
 def call_for(matches: Sequence[Match], text: str, shift: float = 0.0) -> ToolCall | None:
-    """Call justified by the best of `matches`, or None. A call of a function with effects is `uncertain` unless its
-    score is near certain. `shift` is added to every threshold."""
+    """Call justified by the best of `matches`; None if its score is below the threshold for its kind. A call of a
+    function with effects is `uncertain` unless its score is near certain. `shift` is added to every threshold."""
     if not matches:
         return None
     best = matches[0]
@@ -145,7 +146,8 @@ def _sample(slot: Slot) -> str:
 
 
 def _in_words(matches: Sequence[Match], phrases: Phrases) -> str:
-    """Suggest functions by their commands; without suggestions explain how to connect a model."""
+    """Text that suggests functions that score at least NAME_THRESHOLD, have commands and are set up, by their commands;
+    without suggestions explain how to connect a model."""
     guesses = [
         match.function.commands
         for match in matches

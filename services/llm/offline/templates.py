@@ -20,7 +20,7 @@ from services.text_index import is_unspaced, listed, scan, stem, terms
 
 
 class SlotKind(StrEnum):
-    """Kind of words that a slot takes."""
+    """Kind of words that a slot takes; decides how its value is found and parsed."""
 
     CHOICE = "choice"  # a value of an enum
     NUMBER = "number"
@@ -64,7 +64,7 @@ class Slot:
 
 
 def slots_of(parameters: JsonObject) -> dict[str, Slot]:
-    """Slots of a function by parameter name."""
+    """Slots of a function by parameter name, from the JSON Schema of its parameters."""
     required = set(parameters.get("required", ()))
     properties: Mapping[str, JsonObject] = parameters.get("properties", {})
     return {name: _slot(name, schema, required=name in required) for name, schema in properties.items()}
@@ -78,7 +78,7 @@ def _slot(name: str, schema: JsonObject, *, required: bool) -> Slot:
 
 
 def _without_null(schema: JsonObject) -> JsonObject:
-    """Merge the first branch that is not null into the schema."""
+    """Merge the first branch that is not null of a union or list of types into the schema, recursively."""
     for key in ("anyOf", "oneOf", "allOf"):
         for branch in schema.get(key, ()):
             if branch.get("type") != "null":
@@ -116,7 +116,8 @@ def _kind(name: str, schema: JsonObject, *, has_choices: bool) -> SlotKind:
 
 
 def value_of(raw: str, slot: Slot) -> JsonValue | None:
-    """Value of `raw` for `slot`; None if the schema does not allow it."""
+    """Value of the words `raw` for `slot`, converted to its kind; None if they are empty or the schema does not allow
+    it."""
     text = unicodedata.normalize("NFKC", raw).strip(_EDGES)
     if not text:
         return None
@@ -143,7 +144,8 @@ def _counts_something(text: str) -> bool:
 
 
 def _choice(text: str, choices: Sequence[tuple[str, JsonValue]]) -> JsonValue | None:
-    """Value of the longest choice that occurs in `text` as whole words."""
+    """Value of the longest choice that occurs in the lower-case `text` as whole words, regardless of inflection; None
+    if none does."""
     stems = {stem(word) for word in re.findall(r"\w+", text)}
     for written, value in choices:
         if is_unspaced(written):
@@ -193,7 +195,7 @@ _HAN_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Word of an example."""
+    """Word of an example, with its weight in alignments."""
 
     stem: str
     weight: float
@@ -211,7 +213,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Parsed example of a function."""
+    """Example of a function, parsed to literals and slots, with the totals of their weights."""
 
     function: int
     """Index of the function in the offer."""
@@ -226,7 +228,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class FunctionFacts:
-    """Properties of a function for alignment."""
+    """Properties of a function that alignment and scoring need."""
 
     slots: dict[str, Slot]
     writes: bool
@@ -237,7 +239,7 @@ class FunctionFacts:
 
 
 class Lexicon:
-    """Word usage across all functions of an offer."""
+    """Word usage across all functions of an offer, for the weights of words, and the facts of each function."""
 
     def __init__(self, functions: Sequence[OfferedFunction]) -> None:
         self._count = len(functions)
@@ -260,13 +262,13 @@ class Lexicon:
         self._literal_users = literal_users
 
     def weight(self, word_stem: str) -> float:
-        """Weight of a content word: highest if only one function uses it."""
+        """Weight of a content word: highest (1.2) if only one function uses it, towards 0.4 the more do."""
         users = max(1, self._users[word_stem])
         specificity = math.log(1 + self._count / users) / math.log(1 + self._count) if self._count else 1.0
         return _LEAST_WEIGHT + _SPECIFIC_WEIGHT * specificity
 
     def names_another(self, word_stem: str, function: int) -> bool:
-        """Whether the word occurs only in names of other functions."""
+        """Whether the word occurs in names of other functions, but not in that of `function`."""
         users = self._name_users.get(word_stem)
         return users is not None and function not in users
 
@@ -303,7 +305,7 @@ def without_slots(example: str) -> str:
 
 
 def with_values(example: str, values: dict[str, str]) -> str:
-    """`example` with known slots replaced by their values."""
+    """`example` with known slots replaced by their values; others are kept as `{name}`."""
     return _SLOT.sub(lambda found: values.get(found[1], found[0]), example)
 
 
@@ -322,7 +324,7 @@ def _items(example: str, lexicon: Lexicon, slots: dict[str, Slot]) -> Iterator[L
 
 
 def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
-    """`by_the_way`: the word is an incidental time."""
+    """Literal for `word` with its weight. `by_the_way`: the word is an incidental time, so it counts as a filler."""
     meaning = word.meaning
     weight = _FILLER_WEIGHT if meaning.is_filler else lexicon.weight(meaning.stem)
     if by_the_way:

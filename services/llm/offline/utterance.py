@@ -52,7 +52,8 @@ def is_number(word: str) -> bool:
 
 
 def number_in(text: str) -> float | None:
-    """The single number in `text`, in digits or words; else None, also for several numbers in digits."""
+    """The single number in `text`, in digits or words; English or Chinese; else None, also for several numbers in
+    digits."""
     digits = _DIGITS.findall(text)
     if digits:
         return float(digits[0].replace(",", "")) if len(digits) == 1 else None
@@ -63,7 +64,7 @@ def number_in(text: str) -> float | None:
 
 
 def with_digits(text: str) -> str:
-    """Replace English number words in `text` by digits."""
+    """Replace English number words in `text` by digits: `two hundred` and `2 million`, too."""
     scaled = _SCALED.sub(lambda found: f"{float(found[1]) * SCALES[found[2].lower()]:.12g}", text)
     return _SPELLED.sub(lambda found: _written(_from_words(_WORD.findall(found[0].lower())), found[0]), scaled)
 
@@ -165,7 +166,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """Text with its words."""
+    """Normalized text with its words and the kind of its request."""
 
     text: str
     """NFKC normalized; word positions refer to it."""
@@ -183,7 +184,7 @@ class Utterance:
 
 @lru_cache(maxsize=50_000)
 def meaning_of(word: str) -> Meaning:
-    """Properties of a lower-case word or a Chinese character, cached."""
+    """Meaning of a lower-case word or a Chinese character by itself: stem, concepts, roles and skip cost; cached."""
     stemmed = stem(word)
     filler = word in FILLERS or (not word.isalnum())
     action = word in ACTIONS
@@ -215,7 +216,7 @@ def meaning_of(word: str) -> Meaning:
 
 
 def read(text: str) -> Utterance:
-    """Parse `text`; leading greetings are dropped."""
+    """Parse `text` to at most 80 words with their roles; leading greetings are dropped. No words for an empty text."""
     normal = unicodedata.normalize("NFKC", text).strip()
     tokens = list(_tokens(normal))[:MOST_WORDS]
     while len(tokens) > 1 and tokens[0].text in GREETINGS:
@@ -266,7 +267,7 @@ def _contraction(token: Token) -> Iterator[Token]:
 
 
 def _opening(tokens: list[Token]) -> int:
-    """Number of words before the request itself."""
+    """Number of polite words before the request itself; 0 if all words are such."""
     for place, token in enumerate(tokens):
         if token.text not in REQUESTS:
             return place

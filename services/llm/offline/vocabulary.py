@@ -173,7 +173,7 @@ def _concepts_by_stem() -> dict[str, frozenset[str]]:
 
 
 def concepts_of(word_stem: str) -> frozenset[str]:
-    """Synonym groups of the word with this stem; none for Chinese characters."""
+    """Synonym groups of the word with this stem; empty for other words and for Chinese characters."""
     if is_unspaced(word_stem):
         return frozenset()
     return _concepts_by_stem().get(word_stem, frozenset())
@@ -415,5 +415,5 @@ def _topics_by_term() -> dict[str, tuple[str, ...]]:
 
 
 def topics_of(term: str) -> tuple[str, ...]:
-    """Topics of a term from `services.text_index.terms`."""
+    """Topics of a term from `services.text_index.terms`. Empty for an unknown term."""
     return _topics_by_term().get(term, ())

@@ -90,7 +90,7 @@ _MODES = {"none": "none", "required": "any", "auto": "auto"}
 
 
 class AnthropicMessages:
-    """ChatModel over HTTP. Does not retry; see `ResilientModel`."""
+    """ChatModel over the Anthropic Messages API. Does not retry; see `ResilientModel`."""
 
     def __init__(self, profile: ModelProfile, clock: Clock) -> None:
         self.name = profile.name

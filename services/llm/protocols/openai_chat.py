@@ -22,7 +22,7 @@ _MODES = frozenset({"auto", "none", "required"})
 
 
 class OpenAIChat:
-    """ChatModel over the openai package. Does not retry; see `ResilientModel`."""
+    """ChatModel over the OpenAI chat completions API. Does not retry; see `ResilientModel`."""
 
     def __init__(self, profile: ModelProfile, clock: Clock) -> None:
         self.name = profile.name

@@ -31,7 +31,9 @@ class OwnProvider:
         self._model = model
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The function's answer. Raises ModelError."""
+        """Call the function with the request and parse its result. Raises ModelError: `timeout`,
+        `malformed_by_provider` for an unusable result, `provider_error` for an exception (retryable), and those of
+        `read_body`."""
         messages = orjson.loads(encode_messages(request.messages))
         offers = request.offer is not None and request.offer.functions and request.tool_choice != "none"
         tools = orjson.loads(encode_tools(request.offer)) if request.offer is not None and offers else []
@@ -70,7 +72,7 @@ class OwnProvider:
         return {"model": self._model, **returned}
 
     async def probe(self) -> str:
-        """One line confirming that the function answers. Raises ModelError otherwise."""
+        """One line confirming that the function answers. Raises ModelError otherwise, also after 20 seconds."""
         hello = ModelMessage("user", "Say OK.")
         answer = await self.complete(ModelRequest([hello], timeout_seconds=_PROBE_SECONDS))
         return f"{answer.model or self.name} answered"
@@ -80,7 +82,8 @@ class OwnProvider:
 
 
 def load_function(path: str) -> CallWithFunctions:
-    """Import the function `path`, as `package.module:function`. Raises ValueError with the reason."""
+    """Import the function `path`, as `package.module:function`. Raises ValueError with the reason if it cannot be
+    imported or does not exist."""
     module_name, _, name = path.partition(":")
     try:
         module = importlib.import_module(module_name)

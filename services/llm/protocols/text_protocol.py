@@ -93,7 +93,7 @@ _CHOICES = {"required": "Call a function now.", "none": "Call no function now."}
 
 @dataclass(frozen=True, slots=True)
 class _Wording:
-    """Writer and parser of one form."""
+    """Parser and writer of calls in one form, `json` or `xml`."""
 
     calls: CallForm
     write: WriteCalls
@@ -130,7 +130,7 @@ class TextProtocol:
         return read_body(status, headers, answer, self._clock.now(), text_reader(self._form, request.offer))
 
     def encode(self, request: ModelRequest) -> bytes:
-        """Encode the request body."""
+        """Encode the request body, with the functions' prompt at the end of the system message instead of `tools`."""
         messages = self._plain(request.messages)
         if request.offer is None or not request.offer.functions:
             return b'%b,"messages":%b}' % (self._head, dumps(messages))
@@ -160,8 +160,8 @@ class TextProtocol:
         return prompt
 
     def _plain(self, messages: Sequence[ModelMessage]) -> list[JsonObject]:
-        """Conversation as text: one leading system message, then alternating user and assistant messages, the user
-        first, because many chat templates support nothing else."""
+        """Conversation as text, with calls and results written into it: one leading system message, then alternating
+        user and assistant messages, the user first, because many chat templates support nothing else."""
         plain: list[JsonObject] = []
         called: dict[str, str] = {}
         faulty: set[str] = set()

@@ -33,7 +33,8 @@ _FAILED = frozenset({"error", "network_error", "insufficient_system_resource", "
 
 
 def refuse_finish(finish: str, has_calls: bool, has_text: bool, request_id: str) -> None:
-    """Raises ModelError for a finish reason of an unusable answer; a truncated text without calls is usable."""
+    """Raises ModelError for a finish reason of an unusable answer; a truncated text without calls is usable: filtered,
+    broken off, malformed, cut off within calls, or calls under an unknown reason."""
     if finish in _FILTERED or (finish == "refusal" and (has_calls or not has_text)):
         raise ModelError(ErrorCode.CONTENT_FILTERED, f"the answer was filtered ({finish})", request_id=request_id)
     if finish in _FAILED:
@@ -47,7 +48,8 @@ def refuse_finish(finish: str, has_calls: bool, has_text: bool, request_id: str)
 
 
 def nothing_to_say(finish: str, unreadable: int, request_id: str) -> NoReturn:
-    """Raises ModelError for an answer without text and calls; `unreadable` counts the entries that are not calls."""
+    """Raises ModelError for an answer without text and calls (`truncated`, `malformed_by_provider` or
+    `empty_response`); `unreadable` counts the entries that are not calls."""
     if finish in _CUT_OFF:
         raise ModelError(ErrorCode.TRUNCATED, "the answer was cut off before its first word", request_id=request_id)
     if unreadable:
@@ -58,14 +60,15 @@ def nothing_to_say(finish: str, unreadable: int, request_id: str) -> NoReturn:
 
 
 def tokens(value: JsonValue) -> int:
-    """Token count within plausible bounds, since budgets are charged with it."""
+    """Token count within plausible bounds (0 to 100 million), since budgets are charged with it; 0 for anything but a
+    positive integer."""
     if not isinstance(value, int) or value < 0:
         return 0
     return value if value < _MOST_TOKENS else _MOST_TOKENS
 
 
 def passing(code: ErrorCode, message: str, request_id: str) -> NoReturn:
-    """Raise a retryable error."""
+    """Raise a retryable ModelError with `code` and `message`."""
     raise ModelError(code, message, retryable=True, request_id=request_id)
 
 
@@ -74,7 +77,7 @@ _STREAM_STARTS = (b"data:", b"event:", b":")
 
 
 def accepted(status: int, headers: Mapping[str, str], body: bytes, now: datetime | None = None) -> bytes:
-    """`body` without a byte order mark. Raises ModelError for a body that is too large and for an error status; `now`
+    """`body` without a byte order mark. Raises ModelError for a body above 8 MiB and for a status other than 2xx; `now`
     resolves a date in `Retry-After`."""
     if len(body) > MAX_BODY_BYTES:
         text = "the answer is larger than 8 MiB"
@@ -90,7 +93,8 @@ def is_stream(body: bytes) -> bool:
 
 
 def parse(body: bytes, request_id: str) -> JsonObject:
-    """Parse `body` as a JSON object. Raises ModelError."""
+    """Parse `body` as a JSON object. Raises ModelError: `empty_response`, or `malformed_by_provider` for anything but
+    an object."""
     if not body or body.isspace():
         passing(ErrorCode.EMPTY_RESPONSE, "the body is empty", request_id)
     try:
@@ -104,7 +108,7 @@ def parse(body: bytes, request_id: str) -> JsonObject:
 
 def exact(body: bytes, data: JsonObject, arguments: re.Pattern[bytes], request_id: str) -> JsonObject:
     """Return `data`, decoded from `body`, if it lost nothing. Checked only if `arguments` matches, that is, if call
-    arguments are objects decoded with the body. Raises ModelError otherwise."""
+    arguments are objects decoded with the body. Raises ModelError (`malformed_by_provider`) otherwise."""
     if not arguments.search(body):
         return data
     try:

@@ -59,7 +59,7 @@ def collect_message(sse: bytes, request_id: str = "") -> JsonObject:
 
 @dataclass(slots=True)
 class _Block:
-    """Content block under construction."""
+    """Content block of a streamed message under construction."""
 
     fields: JsonObject
     texts: dict[str, list[str]] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class _Block:
 
 @dataclass(slots=True)
 class _Collected:
-    """Message under construction."""
+    """Message under construction from the events of a stream."""
 
     head: JsonObject = field(default_factory=dict)
     blocks: dict[int, _Block] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class _Collected:
             self.head["usage"] = {**(before if isinstance(before, dict) else {}), **usage}
 
     def as_message(self) -> JsonObject:
-        """The message as sent without streaming."""
+        """The message in the form that the API returns without streaming."""
         return {**self.head, "content": [block.as_json() for _, block in sorted(self.blocks.items())]}
 
 
@@ -203,7 +203,7 @@ def _texts(blocks: Sequence[JsonObject]) -> list[str]:
 
 def _opaque(blocks: Sequence[JsonObject], found: Calls) -> JsonObject | None:
     """All blocks verbatim and in order if some belong to the provider: thinking blocks are signed and position
-    dependent. None if the parsed calls differ from the blocks, because results would not match."""
+    dependent. None otherwise, and if the parsed calls differ from the blocks, because results would not match."""
     if all(block.get("type") in _OURS for block in blocks):
         return None
     uses = [block.get("id") for block in blocks if block.get("type") == "tool_use"]
@@ -213,7 +213,7 @@ def _opaque(blocks: Sequence[JsonObject], found: Calls) -> JsonObject | None:
 
 
 def _sendable(block: JsonObject) -> JsonObject:
-    """`block` with its input as an object; streams deliver text."""
+    """`block` with its input as an object; streams deliver text. An unreadable input becomes `{}`."""
     if block.get("type") != "tool_use" or not isinstance(block.get("input"), str):
         return block
     try:
@@ -228,7 +228,8 @@ def _is_empty_text(block: JsonObject) -> bool:
 
 
 def _usage(value: JsonValue) -> Usage:
-    """Token counts; the prompt's include tokens read from and written to the provider's cache."""
+    """Token counts; the prompt's include tokens read from and written to the provider's cache. Zeros if `value` is no
+    object."""
     if not isinstance(value, dict):
         return Usage()
     cached = tokens(value.get("cache_read_input_tokens"))

@@ -23,7 +23,7 @@ _OBJECT = r"\s*(?P<arguments>\{.*?\})\s*"
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """Notation of calls."""
+    """Notation of calls in a model's text, as patterns."""
 
     begins: re.Pattern[str]
     """Matches the start of the first call."""
@@ -46,7 +46,7 @@ def _notation(begins: str, call: str, between: str = r"\s*", parameter: str | No
 
 
 def _json_between(opening: str, closing: str) -> Notation:
-    """JSON after a marker; the closing marker is optional at the end of the text."""
+    """Notation of JSON after the marker `opening`; the closing marker is optional at the end of the text."""
     ends = rf"(?:{closing}|\Z)" if closing else r"(?=\s*(?:" + opening + r"|\Z))"
     return _notation(opening, rf"{opening}\s*(?P<json>[\[{{].*?[\]}}])\s*(?:;\s*)?{ends}")
 
@@ -138,13 +138,15 @@ _NOT_READ = object()
 
 
 def dialect_of(family: str) -> str | None:
-    """Dialect of a model family or model name, such as `qwen` or `qwen3-coder`. None for an unknown family."""
+    """Dialect of a model family or model name, such as `qwen` or `qwen3-coder`, by its beginning and regardless of
+    case. None for an unknown family."""
     name = family.strip().lower()
     return next((dialect for dialect in DIALECTS if name.startswith(dialect)), None)
 
 
 def reader_for(dialect: str | None, offer: Offer | None) -> ReadText:
-    """Parser of answer texts for a request with `offer`. Without a dialect or functions it parses no calls."""
+    """Parser of answer texts for a request with `offer`. It parses calls only if all to the end of the text are
+    readable and of offered functions. Without a dialect or functions it parses no calls."""
     if dialect is None or offer is None or not offer.functions:
         return visible_text
     notations, schemas = DIALECTS[dialect], _schemas(offer)
@@ -172,7 +174,8 @@ def _schemas(offer: Offer) -> dict[str, JsonObject]:
 
 
 def _entries(text: str, notation: Notation, schemas: dict[str, JsonObject]) -> list[JsonValue]:
-    """Parse `text` as calls only, as entries of `tool_calls`; empty if any part is not understood."""
+    """Parse `text` as calls only, as entries of `tool_calls`; empty if any part is not understood or names a function
+    that is not offered."""
     entries: list[JsonValue] = []
     place = _after(notation.between, text, 0)
     while place < len(text):
@@ -216,7 +219,7 @@ def _of_json(source: str) -> list[JsonValue]:
 
 
 def _of_tags(source: str, notation: Notation, schema: JsonObject) -> JsonObject | None:
-    """Parse tagged parameters; None for a duplicate or for other text between them."""
+    """Parse tagged parameters to the types of `schema`; None for a duplicate or for other text between them."""
     assert notation.parameter is not None
     properties = schema.get("properties") or {}
     arguments: JsonObject = {}
@@ -236,14 +239,16 @@ def _of_tags(source: str, notation: Notation, schema: JsonObject) -> JsonObject 
 
 
 def _stated(schema: JsonObject | None, is_text: str | None) -> JsonObject:
-    """Schema of a value; a value marked as not text is parsed as JSON types."""
+    """Schema for parsing a value: `schema`, empty if unknown; for a value marked as no text any JSON type but
+    string."""
     if is_text == "false":
         return {"type": ["integer", "number", "boolean", "null", "object", "array"]}
     return schema or {}
 
 
 def _of_python(source: str) -> list[JsonValue]:
-    """Parse Python calls with keyword arguments only, one or a list, without evaluating them."""
+    """Parse Python calls with keyword arguments only, one or a list, without evaluating them; empty if any part is
+    something else."""
     try:
         tree = ast.parse(source.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

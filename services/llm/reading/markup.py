@@ -80,7 +80,8 @@ ReadText = Callable[[str, str], Visible]
 
 
 def visible_text(content: str, seed: str = "") -> Visible:
-    """`content` without reasoning, cut at the first leaked token or call. Parses no calls."""
+    """`content` without reasoning, cut at the first leaked token or call (`leaked`); empty if it is only a call. Parses
+    no calls."""
     if not has_signs(content):
         return Visible(content, leaked=False)
     text = without_markup(content)
@@ -93,7 +94,7 @@ def visible_text(content: str, seed: str = "") -> Visible:
 
 
 def has_signs(content: str) -> bool:
-    """Whether `content` may contain markup."""
+    """Whether `content` may contain markup: a quick check that also matches harmless brackets."""
     return _SIGN.search(content) is not None
 
 

@@ -62,7 +62,7 @@ def usual_answer(data: JsonObject, request_id: str) -> ModelAnswer | None:
 
 
 def usage(value: JsonValue) -> Usage:
-    """Token counts of a completion."""
+    """Token counts from a completion's `usage`; zeros if it is missing or invalid."""
     if not isinstance(value, dict):
         return Usage()
     details = value.get("prompt_tokens_details")
@@ -143,7 +143,7 @@ def _error_in(chunk: JsonValue) -> JsonValue:
 
 @dataclass(slots=True)
 class _Collected:
-    """Completion under construction."""
+    """Completion under construction from the chunks of a stream."""
 
     head: JsonObject = field(default_factory=dict)
     finish: str = ""
@@ -201,7 +201,7 @@ class _Collected:
                 last[name] = value
 
     def as_completion(self) -> JsonObject:
-        """The completion as sent without streaming."""
+        """The completion in the form that the API returns without streaming."""
         message: JsonObject = {name: "".join(parts) for name, parts in self.texts.items()}
         message.update(self.fields)
         if self.details:
@@ -212,7 +212,7 @@ class _Collected:
 
 @dataclass(slots=True)
 class _Call:
-    """Tool call under construction."""
+    """Tool call under construction from its pieces."""
 
     index: int | None
     id: str = ""
@@ -221,7 +221,8 @@ class _Call:
     extras: JsonObject = field(default_factory=dict)
 
     def is_whole(self) -> bool:
-        """Whether the arguments are a complete object, so that another `{` starts a new call."""
+        """Whether the arguments are a complete object, so that another `{` starts a new call. Joins the pieces if
+        so."""
         last = next((part for part in reversed(self.arguments) if part.strip()), "")
         if not last.rstrip().endswith("}"):
             return False
@@ -399,7 +400,7 @@ def _read_message(
 
 
 def _words(message: JsonObject) -> tuple[str, str]:
-    """Text and refusal of a message, each from a string or a list of parts."""
+    """Text and refusal of a message, each from a string or a list of parts; empty if missing."""
     content = message.get("content")
     refusal = message.get("refusal")
     refusals = [refusal] if isinstance(refusal, str) else []

@@ -30,10 +30,10 @@ class Reading(NamedTuple):
 
 
 def read_arguments(value: JsonValue) -> tuple[Reading, ...]:
-    """Decode `value`, the `arguments` of a tool call: one reading, or several for concatenated objects.
+    """Decode `value`, the `arguments` of a tool call: one reading, or several for concatenated objects. Missing or
+    empty arguments are `{}`; more than 256 Ki characters are `invalid_json`.
 
-    A fault is `invalid_json`, `not_an_object`, or `truncated` for a valid but incomplete beginning.
-    """
+    A fault is `invalid_json`, `not_an_object`, or `truncated` for a valid but incomplete beginning."""
     if value is None:
         return (Reading("", {}),)
     if isinstance(value, str):
@@ -48,8 +48,8 @@ def read_arguments(value: JsonValue) -> tuple[Reading, ...]:
 
 
 def loads_unique(text: str) -> JsonValue:
-    """Decode JSON without loss. Raises ValueError for duplicate keys and integers beyond 64 bits, and RecursionError
-    for excessive nesting."""
+    """Decode JSON without loss. Raises ValueError for invalid JSON, duplicate keys and integers beyond 64 bits, and
+    RecursionError for excessive nesting."""
     return _EXACT.decode(text)
 
 
@@ -91,7 +91,8 @@ def _read_twice_encoded(raw: str, inner: str) -> Reading:
 
 
 def _read_broken(raw: str, text: str, position: int) -> tuple[Reading, ...]:
-    """Decode concatenated objects. Parsing `text` stopped at `position`, possibly the start of another object."""
+    """Decode concatenated objects, at most 64; else a single reading with the fault. Parsing `text` stopped at
+    `position`, possibly the start of another object."""
     pieces: list[str] = []
     while position < len(text) and text[position] == "{" and text.startswith("{"):
         pieces.append(text[:position].rstrip(_SPACE))
@@ -126,7 +127,8 @@ def _read_pieces(raw: str, pieces: list[str]) -> tuple[Reading, ...]:
 
 
 def _checked(raw: str, text: str, value: JsonObject) -> Reading:
-    """`value`, decoded from `text`, unless decoding lost information."""
+    """`value`, decoded from `text`, unless decoding lost information or it contains escaped control characters; then a
+    reading with `invalid_json`."""
     if "\\" in text and _CONTROL_ESCAPE.search(text):
         return Reading(raw, None, ErrorCode.INVALID_JSON)
     if is_surely_exact(text, value):
@@ -139,8 +141,9 @@ def _checked(raw: str, text: str, value: JsonObject) -> Reading:
 
 
 def is_surely_exact(text: str, value: JsonObject) -> bool:
-    """Fast path for small objects. As many colons as keys rule out duplicate keys, and orjson reads oversized integers
-    as floats, so an object without floats has none."""
+    """Whether `value`, decoded from `text`, certainly lost nothing; False if it is unknown. For flat objects without
+    floats. As many colons as keys rule out duplicate keys, and orjson reads oversized integers as floats, so an object
+    without floats has none."""
     return text.count(":") == len(value) and _FLAT_TYPES.issuperset(map(type, value.values()))
 
 
@@ -176,16 +179,16 @@ _LONGEST_LITERAL = 64 * 1024
 
 
 def exact_json(text: str) -> JsonValue:
-    """Decode JSON without loss. Raises ValueError or RecursionError."""
+    """Decode JSON without loss. Raises ValueError for invalid JSON and as `loads_unique` does, and RecursionError."""
     value = orjson.loads(text)
     loads_unique(text)
     return value
 
 
 def typed(text: str, schema: JsonObject, *, python: bool = False) -> JsonValue:
-    """Convert `text` to the first matching type of `schema`; unchanged if a string is allowed or nothing matches, so
-    that validation reports it. `python` also accepts Python literals for lists and objects, which some models are
-    trained to write."""
+    """Convert `text` to the first matching type of `schema` (integer, number, boolean, null, object or array);
+    unchanged if a string is allowed or nothing matches, so that validation reports it. `python` also accepts Python
+    literals for lists and objects, which some models are trained to write."""
     types = _types(schema)
     if "string" in types or not types:
         return text
@@ -205,7 +208,7 @@ def typed(text: str, schema: JsonObject, *, python: bool = False) -> JsonValue:
 
 
 def _types(schema: JsonObject) -> set[str]:
-    """Types that a schema allows; empty if unspecified."""
+    """Types that a schema allows; unions included; empty if unspecified."""
     named = schema.get("type")
     if isinstance(named, str):
         return {named}

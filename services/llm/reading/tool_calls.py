@@ -22,7 +22,7 @@ _EXTRAS = ("extra_content", "thought_signature", "provider_specific_fields")
 
 
 class Calls(NamedTuple):
-    """Calls of a message."""
+    """Calls parsed from a message, with the number of unreadable entries."""
 
     calls: tuple[ToolCall, ...]
     unreadable: int
@@ -32,7 +32,7 @@ class Calls(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """Normalized entry of the wire format."""
+    """Normalized entry of the wire format: one `tool_calls` item before its arguments are decoded."""
 
     id: str
     name: str
@@ -41,7 +41,9 @@ class _Entry(NamedTuple):
 
 
 def read_calls(message: JsonObject, seed: str) -> Calls:
-    """Parse the calls of `message` from `tool_calls`, else `function_call`. Missing ids are derived from `seed`."""
+    """Parse the calls of `message` from `tool_calls`, else `function_call`. Missing ids are derived from `seed`,
+    repeated calls with the same id are dropped. Empty if there are none. Calls with unreadable arguments have a
+    `fault`."""
     entries = [_read_entry(raw) for raw in _raw_entries(message)]
     named = [entry for entry in entries if entry is not None]
     calls: list[ToolCall] = []
@@ -56,7 +58,7 @@ def read_calls(message: JsonObject, seed: str) -> Calls:
 
 
 def plain_name(name: str) -> str:
-    """`name` without the wrappers that some models add."""
+    """`name` without the wrappers that some models add, such as `functions.` or `default_api.`."""
     # A special token ends the name.
     name = name.split("<|", 1)[0].strip()
     numbered = _NUMBERED.fullmatch(name)
@@ -92,7 +94,8 @@ def _read_entry(raw: JsonValue) -> _Entry | None:
 
 
 def _calls_of(entry: _Entry) -> Iterable[ToolCall]:
-    """Calls of an entry: several if the server or the model combined them."""
+    """Calls of an entry: several, with numbered ids, if the server or the model combined them. Unreadable arguments
+    give a call with a fault."""
     name = plain_name(entry.name)
     readings = read_arguments(entry.arguments)
     if name == _PARALLEL and len(readings) == 1:

@@ -102,7 +102,7 @@ def keep(
 
 
 def seen(source: str, path: str, etag: str, findings: str) -> Write:
-    """Record a changed file whose active tools have not changed."""
+    """Record the new etag and findings of a changed file whose active tools have not changed."""
     return _SEEN.write(of_source=source, of_path=path, new_etag=etag, new_findings=findings)
 
 
@@ -112,7 +112,8 @@ def deactivate(bot: str, tool_name: str, source: str) -> Write:
 
 
 def outdate(bot: str | None = None, tool_name: str | None = None) -> Write:
-    """Mark the tool, all tools of the bot, or all tools for recompilation, whether or not their files have changed."""
+    """Mark the tool, all tools of the bot, or all tools for recompilation, by clearing their hashes, whether or not
+    their files have changed."""
     if bot is None:
         return _OUTDATE_ALL.write()
     if tool_name is None:
@@ -121,7 +122,7 @@ def outdate(bot: str | None = None, tool_name: str | None = None) -> Write:
 
 
 def everything() -> Query:
-    """All columns except the script of all rows, ordered by file."""
+    """All columns except `script` of all tools, active or not, ordered by file."""
     return _ALL.query()
 
 
@@ -131,5 +132,5 @@ def outdated() -> Query:
 
 
 def script_of(bot: str, tool_name: str) -> Query:
-    """`script` and `content_hash` of one tool."""
+    """`script` and `content_hash` of one tool, active or not; no row if there is no such tool."""
     return _SCRIPT.query(of_bot=bot, of_tool=tool_name)

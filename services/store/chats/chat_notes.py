@@ -92,7 +92,7 @@ def put(
 
 
 def remove(chat: str, bot: str, name: str) -> Write:
-    """Delete the note `name` of the bot in the chat."""
+    """Delete the note `name` of the bot in the chat. Touches no row if it does not exist."""
     return _REMOVE.write(chat=chat, bot=bot, name=name)
 
 

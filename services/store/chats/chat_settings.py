@@ -33,12 +33,12 @@ _ALL = Statement("chat_settings.all", select(CHAT_SETTINGS.c.chat, CHAT_SETTINGS
 
 
 def put(chat: str, name: str, value: str, set_by: str, at_ms: int) -> Write:
-    """Set the chat's own value of `name`."""
+    """Set the chat's own value of the setting `name`, replacing an earlier one; `set_by` is the member."""
     return _SET.write(chat=chat, name=name, value=value, set_by=set_by, at_ms=at_ms)
 
 
 def clear(chat: str, name: str) -> Write:
-    """Delete the chat's own value, so that the YAML value applies."""
+    """Delete the chat's own value of `name`, so that the YAML value applies."""
     return _CLEAR.write(chat=chat, name=name)
 
 
@@ -108,17 +108,18 @@ def give(
 
 
 def revoke(chat: str, digest: str, by: str, now_ms: int) -> Write:
-    """Revoke a permanent approval."""
+    """Mark the active permanent approval with that digest as revoked by the member `by`. Touches no row if there is no
+    active one."""
     return _REVOKE.write(in_chat=chat, with_digest=digest, by=by, now_ms=now_ms)
 
 
 def holding() -> Query:
-    """All active permanent approvals of all chats."""
+    """All columns of the active permanent approvals of all chats, oldest first."""
     return _HOLDING.query()
 
 
 def of_chat(chat: str) -> Query:
-    """Active permanent approvals of one chat, oldest first."""
+    """All columns of the active permanent approvals of one chat, oldest first."""
     return _OF_CHAT.query(chat=chat)
 
 
@@ -149,12 +150,12 @@ _ACTIVATIONS_ALL = Statement(
 
 
 def activate(chat: str, name: str, given_by: str, at_ms: int) -> Write:
-    """Activate `name` in the chat. Touches no row if it is active already."""
+    """Activate the function `name` in the chat. Touches no row if it is active already."""
     return _ACTIVATE.write(chat=chat, name=name, given_by=given_by, at_ms=at_ms)
 
 
 def deactivate(chat: str, name: str) -> Write:
-    """Deactivate `name` in the chat."""
+    """Deactivate the function `name` in the chat. Touches no row if it is not active."""
     return _DEACTIVATE.write(chat=chat, name=name)
 
 

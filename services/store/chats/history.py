@@ -230,12 +230,12 @@ def add_bot_message(
 
 
 def edited(chat: str, native_id: str, text: str) -> Write:
-    """Record that a member edited a message."""
+    """Replace the text of a stored message that a member edited, and mark it `edited`."""
     return _EDIT.write(in_chat=chat, with_id=native_id, new_text=text, new_change="edited")
 
 
 def deleted(chat: str, native_id: str) -> Write:
-    """Record that a member deleted a message; its text is erased."""
+    """Mark a stored message that a member deleted as `deleted`, and erase its text; the row stays."""
     return _EDIT.write(in_chat=chat, with_id=native_id, new_text="", new_change="deleted")
 
 
@@ -245,7 +245,8 @@ def sent(id: int, native_id: str) -> Write:
 
 
 def recent(chat: str, before: int, count: int) -> Query:
-    """The last `count` messages of `chat` before the row `before`, newest first, and the bot's messages since."""
+    """The last `count` messages of `chat` before the row `before`, newest first, and the bot's messages since; without
+    deleted ones."""
     return _RECENT.query(chat=chat, before=before, count=count)
 
 
@@ -255,7 +256,8 @@ def recent_in(chat: str, scope: str, part: str, before: int, count: int) -> Quer
 
 
 def between(chat: str, scope: str, part: str, after: int, before: int, count: int) -> Query:
-    """The rows of `chat` between two ids, oldest first, with `change`; deleted messages are included."""
+    """The rows of `chat` between two ids (both excluded), at most `count`, oldest first, with `change`; deleted
+    messages are included."""
     return _BETWEEN.query(chat=chat, scope=scope, part=part, after=after, before=before, count=count)
 
 
@@ -276,12 +278,12 @@ def forget_until(chat: str, until_ms: int) -> Write:
 
 
 def thread(id: int) -> Query:
-    """The `thread` of a row: the native id of the first message of its chain of replies."""
+    """The `thread` of a row: the native id of the first message of its chain of replies; no row if it was deleted."""
     return _THREAD.query(row_id=id)
 
 
 def prune(chat: str, keep: int) -> Write:
-    """Delete a batch of the messages of `chat` beyond the newest `keep`."""
+    """Delete a batch (see `schema.delete_batch`) of the messages of `chat` beyond the newest `keep`."""
     return _PRUNE.write(chat=chat, keep=keep)
 
 

@@ -65,12 +65,12 @@ def accept(server: str, tool: str, digest: str, now_ms: int) -> Write:
 
 
 def forget(server: str, tool: str) -> Write:
-    """Delete the tool's row."""
+    """Delete the tool's row, and so its acceptance."""
     return _FORGET.write(server=server, tool=tool)
 
 
 def copied(row: Row) -> Write:
-    """Copy a row of `everything` to a database that has none for that tool."""
+    """Copy a row of `everything` to a database that has none for that tool; otherwise the unit fails with BadUnit."""
     return _COPIED.write(**row)
 
 

@@ -22,12 +22,12 @@ _ONE = Statement("members.one", select(MEMBERS).where(MEMBERS.c.member == bindpa
 
 
 def set_zone(member: str, timezone: str, now_ms: int) -> Write:
-    """Set the member's time zone."""
+    """Set the member's time zone (IANA name), replacing an earlier one."""
     return _SET_ZONE.write(member=member, timezone=timezone, changed_ms=now_ms)
 
 
 def clear(member: str) -> Write:
-    """Delete the member's settings."""
+    """Delete the member's settings; touches no row if there are none."""
     return _CLEAR.write(of_member=member)
 
 
@@ -78,7 +78,7 @@ def use_link(token_hash: str, member: str, now_ms: int) -> list[Write]:
 
 
 def owners() -> Query:
-    """All owners."""
+    """The `member` key of all owners of the chat page."""
     return _ALL.query()
 
 

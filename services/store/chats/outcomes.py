@@ -82,31 +82,32 @@ _IN_CHAT = Statement(
 
 
 def last(chat: str, but_native_id: str, count: int) -> Query:
-    """The last `count` messages visible to everybody in `chat`, newest first, except `but_native_id`. Each with its
-    `text`, empty if it was deleted."""
+    """The last `count` messages visible to everybody in `chat`, newest first, except `but_native_id`: `id`,
+    `native_id`, `sender_name`, `received_ms`, `reason`, `detail`, and `text`, empty if it was deleted."""
     return _LAST.query(chat=chat, but=but_native_id, count=count)
 
 
 def of_native(chat: str, native_id: str) -> Query:
-    """The message of `chat` with the network's id `native_id`, and its changes, oldest first; `text` is null if it is
-    not in the history."""
+    """The message of `chat` with the network's id `native_id`, and its changes, oldest first, with the columns of
+    `last`; `text` is null if it is not in the history."""
     first = f"{native_id}\n{chat}"
     return _OF_NATIVE.query(first_key=first, after_keys=f"{first}\x0b", chat=chat, native_id=native_id)
 
 
 def in_chat(chat: str, id: int) -> Query:
-    """The event with that id, if it came from `chat`."""
+    """The event with that id, with the columns of `last`; no row unless it came from `chat`."""
     return _IN_CHAT.query(chat=chat, row_id=id)
 
 
 def last_timers(chat: str, count: int) -> Query:
-    """The last `count` failed timer runs visible to everybody in `chat`, newest first; `text` is the timer's title."""
+    """The last `count` ended timer runs without success visible to everybody in `chat`, newest first; `text` is the
+    timer's title."""
     return _LAST_TIMERS.query(chat=chat, count=count)
 
 
 def timer_in_chat(chat: str, id: int) -> Query:
-    """The timer run with that id, with any outcome, if it was in `chat`; `private_to` is the key of the only member who
-    may see it, null for everybody."""
+    """The timer run with that id, with any outcome, and no row unless it was in `chat`; `private_to` is the key of the
+    only member who may see it, null for everybody."""
     return _TIMER_IN_CHAT.query(chat=chat, row_id=id)
 
 
@@ -208,12 +209,12 @@ def everything() -> Query:
 
 
 def of_id(id: int) -> Query:
-    """The dead letter with that id, with the same columns."""
+    """The dead letter with that id, with the columns of `everything`; no row if it was retried or dropped."""
     return _OF_ID.query(row_id=id)
 
 
 def counts() -> Query:
-    """Number of dead letters by `kind`, as `count`."""
+    """Number of dead letters by `kind`, as `count`; kinds without dead letters are left out."""
     return _COUNTS.query()
 
 
@@ -232,7 +233,8 @@ def retry(row: Row, instant: str) -> list[Write]:
 
 
 def drop(row: Row) -> Write:
-    """Drop `row` for good. Touches no row if it was retried or dropped meanwhile."""
+    """Drop the dead letter `row` for good, so that it cannot be retried. Touches no row if it was retried or dropped
+    meanwhile."""
     match DeadKind(row["kind"]):
         case DeadKind.TURN:
             return inbox.drop_body(row["id"])

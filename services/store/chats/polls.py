@@ -101,7 +101,7 @@ TALLY = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One poll of a chat."""
+    """One poll of a chat, without its votes."""
 
     number: int
     question: str
@@ -116,7 +116,7 @@ class Poll:
 
     @property
     def is_open(self) -> bool:
-        """Whether it accepts votes."""
+        """Whether it accepts votes, that is, was not closed."""
         return self.closed_by is None
 
 
@@ -146,12 +146,13 @@ def create(
 
 
 def vote(chat: str, poll: int, *, member: str, choice: int, at_ms: int) -> Write:
-    """Set the member's vote, replacing an earlier one. Touches no row if the poll is closed."""
+    """Set the member's vote, replacing an earlier one. `choice` is the option's index. Touches no row if the poll is
+    closed or does not exist."""
     return VOTE.write(chat=chat, poll=poll, member=member, choice=choice, voted_ms=at_ms)
 
 
 def close(chat: str, poll: int, *, call_key: str, at_ms: int) -> Write:
-    """Close a poll."""
+    """Close a poll, recording the call. Touches no row if it is closed or does not exist."""
     return CLOSE.write(chat=chat, poll=poll, closing_key=call_key, at_ms=at_ms)
 
 
@@ -161,17 +162,17 @@ def forget(chat: str, before_ms: int) -> Sequence[Write]:
 
 
 def everything(chat: str) -> Query:
-    """All polls of the chat, by number."""
+    """All columns of all polls of the chat, open and closed, by number."""
     return ALL.query(chat=chat)
 
 
 def tally(chat: str, poll: int) -> Query:
-    """Number of votes by choice; choices without votes are left out."""
+    """Number of `votes` by `choice`; choices without votes are left out."""
     return TALLY.query(chat=chat, poll=poll)
 
 
 def poll(row: Row) -> Poll:
-    """The Poll in a row of `everything`."""
+    """Convert a row of `everything` to a Poll."""
     return Poll(
         number=row["number"],
         question=row["question"],
@@ -184,5 +185,5 @@ def poll(row: Row) -> Poll:
 
 
 def counts(rows: Sequence[Row]) -> Mapping[int, int]:
-    """Votes by choice, from the rows of `tally`."""
+    """Votes by choice, from the rows of `tally`; choices without votes are missing."""
     return {row["choice"]: row["votes"] for row in rows}

@@ -86,7 +86,7 @@ _FILLING = Statement(
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
-    """One table."""
+    """Key of one script table: bot, chat and name."""
 
     bot: str
     chat: str
@@ -97,7 +97,7 @@ class TablePlace:
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A stored row."""
+    """A stored row of a script table: its id, its number in the order of insertion, and its fields."""
 
     row_id: str
     number: int
@@ -106,14 +106,14 @@ class StoredRow:
 
 
 def add(place: TablePlace, row_id: str, *, number: int, fields: str, size: int, at_ms: int) -> Write:
-    """Add a row. Conflict if the table has a row with that id."""
+    """Add a row. The unit is undone (Conflict) if the table has a row with that id."""
     return _ADD.write_expecting(
         1, **_named(place), row_id=row_id, number=number, fields=fields, size=size, changed_ms=at_ms
     )
 
 
 def change(place: TablePlace, row_id: str, *, old: str, new: str, size: int, at_ms: int) -> Write:
-    """Replace a row's fields. Conflict if they are no longer `old`."""
+    """Replace a row's fields. The unit is undone (Conflict) if they are no longer `old`."""
     return _CHANGE.write_expecting(1, **_named(place), row=row_id, old=old, new=new, bytes=size, at_ms=at_ms)
 
 
@@ -137,17 +137,17 @@ def drop_rows(place: TablePlace, row_id: str, *, old: str) -> Write:
 
 
 def clear(place: TablePlace) -> Write:
-    """Delete all rows of a table."""
+    """Delete all rows of a table, however many."""
     return _CLEAR.write(**_named(place))
 
 
 def one(place: TablePlace, row_id: str) -> Query:
-    """The row with that id."""
+    """`row_id`, `number` and `fields` of the row with that id; no row if it does not exist."""
     return _ONE.query(**_named(place), row=row_id)
 
 
 def page(place: TablePlace, after: int) -> Query:
-    """At most `PAGE_ROWS` rows after that number, in order of insertion."""
+    """At most `PAGE_ROWS` rows after that number, in order of insertion, with the columns of `one`."""
     return _PAGE.query(**_named(place), after=after)
 
 
@@ -157,7 +157,7 @@ def filling(place: TablePlace) -> Query:
 
 
 def stored_row(row: Row) -> StoredRow:
-    """The StoredRow in a row of `one` or `page`."""
+    """Convert a row of `one` or `page` to a StoredRow."""
     return StoredRow(row["row_id"], row["number"], row["fields"])
 
 
@@ -242,12 +242,12 @@ def put(
 
 
 def get(bot: str, owner: str, name: str, now_ms: int) -> Query:
-    """`value` and `from_outside`; no row if there is none or it has expired."""
+    """`value` and `from_outside`; no row if the value is missing or expired."""
     return _GET.query(bot=bot, owner=owner, name=name, now_ms=now_ms)
 
 
 def drop_value(bot: str, owner: str, name: str) -> Write:
-    """Delete one value."""
+    """Delete one value; touches no row if it does not exist."""
     return _DROP_VALUE.write(bot=bot, owner=owner, name=name)
 
 
@@ -281,5 +281,5 @@ def rows() -> Query:
 
 
 def memories() -> Query:
-    """All stored values: `owner`, `name` and `value` (JSON)."""
+    """All stored values of all bots, expired ones included: `owner`, `name` and `value` (JSON)."""
     return _MEMORIES.query()

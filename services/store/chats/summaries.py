@@ -66,7 +66,7 @@ _FORGET_OLD = Statement("summaries.forget_old", delete_batch(SUMMARIES, SUMMARIE
 
 def get(chat: str, part: str) -> Query:
     """The summary of a part of `chat`: `text`, and `until_id`, the last history row it covers. `part`: empty for the
-    whole chat, else the member or thread."""
+    whole chat, else the member or thread. No row if there is no summary."""
     return _GET.query(chat=chat, part=part)
 
 

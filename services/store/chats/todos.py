@@ -82,7 +82,7 @@ ALL = Statement("todos.all", select(todos).where(_CHAT).order_by(todos.c.number)
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """One entry of a chat's list."""
+    """One entry of a chat's to-do list: open, done or removed."""
 
     number: int
     text: str
@@ -118,22 +118,23 @@ def add(
 
 
 def finish(chat: str, number: int, *, call_key: str, at_ms: int) -> Write:
-    """Mark an open entry as done."""
+    """Mark an open entry as done, recording the call. Touches no row if it is not open."""
     return FINISH.write(chat=chat, number=number, ended_key=call_key, at_ms=at_ms)
 
 
 def reopen(chat: str, number: int, *, most_open: int) -> Write:
-    """Open a done entry again. Touches no row if `most_open` are open."""
+    """Open a done entry again. Touches no row if it is not done, or `most_open` are open."""
     return REOPEN.write(chat=chat, number=number, most_open=most_open)
 
 
 def reword(chat: str, number: int, text: str) -> Write:
-    """Change an entry's text."""
+    """Change the text of an open or done entry; touches no row if it was removed."""
     return REWORD.write(chat=chat, number=number, words=text)
 
 
 def remove(chat: str, number: int, *, call_key: str, at_ms: int) -> Write:
-    """Erase an entry's text; its number stays reserved until the row is deleted."""
+    """Erase an entry's text and mark it as removed (no row if it was before); its number stays reserved until the row
+    is deleted."""
     return REMOVE.write(chat=chat, number=number, ended_key=call_key, at_ms=at_ms)
 
 
@@ -148,7 +149,7 @@ def everything(chat: str) -> Query:
 
 
 def todo(row: Row) -> Todo:
-    """The Todo in a row of `everything`."""
+    """Convert a row of `everything` to a Todo."""
     return Todo(
         number=row["number"],
         text=row["text"],

@@ -15,7 +15,8 @@ _HERE = Path(__file__).parent
 
 
 def migrate(connection: Connection, versions: Path) -> None:
-    """Apply all migrations in the folder `versions` that the database lacks, in the transaction of `connection`."""
+    """Apply all migrations in the folder `versions` that the database lacks, in order, in the transaction of
+    `connection`."""
     command.upgrade(_config(connection, versions), "head")
 
 

@@ -20,8 +20,8 @@ VERSIONS = Path(__file__).parent / "versions"
 
 @contextmanager
 def transaction(path: Path) -> Iterator[Connection]:
-    """One transaction on the database `path`, including schema changes; by default the driver commits before each of
-    them."""
+    """Context manager for one transaction on the database `path`, including schema changes, rolled back on an
+    exception; by default the driver commits before each of them."""
     engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(path, isolation_level=None), poolclass=NullPool)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     with engine.begin() as connection:
@@ -33,7 +33,8 @@ class DatabaseTooNew(StoreError):
 
 
 class Upgraded(NamedTuple):
-    """Result of an upgrade. For a new database `before` and `backup` are None."""
+    """Result of an upgrade: schema versions before and after, and the backup's path. For a new database `before` and
+    `backup` are None."""
 
     before: str | None
     after: str
@@ -81,7 +82,7 @@ def create(connection: Connection, tables: MetaData, head: str) -> None:
 
 
 def migrate(connection: Connection, versions: Path) -> None:
-    """Apply the migrations in `versions` that the database lacks. Raises SQLAlchemyError."""
+    """Apply the migrations in `versions` that the database lacks. Raises SQLAlchemyError if one fails."""
     from services.store.migrations.commands import migrate as apply  # imports alembic
 
     apply(connection, versions)

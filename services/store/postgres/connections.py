@@ -58,21 +58,22 @@ class _TextDumper(StrDumper):
 
 
 class _BoolDumper(IntDumper):
-    """Sends True as 1, as on SQLite."""
+    """Sends a bool as the integer 1 or 0, as SQLite does."""
 
     def dump(self, obj: Any) -> Any:
         return super().dump(int(obj))
 
 
 class _Refused(Dumper):
-    """Rejects values other than integers and text: a float would be rounded silently."""
+    """Raises psycopg.DataError for values other than integers, text and bytes: a float would be rounded silently."""
 
     def dump(self, obj: Any) -> Any:
         raise psycopg.DataError(f"{type(obj).__name__} is no integer, text or bytes")
 
 
 def address_of(url: str) -> str:
-    """The connection string of `url`, completed by the store's defaults. Raises StoreError."""
+    """The connection string of `url`, completed by the store's defaults. Raises StoreError, without parts of the URL,
+    if it is invalid."""
     try:
         parameters = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -118,7 +119,7 @@ def connect_writer(address: str) -> psycopg.Connection[Any]:
 
 
 async def connect_reader(address: str) -> psycopg.AsyncConnection[dict[str, Any]]:
-    """A read-only connection. Raises psycopg.Error."""
+    """A new read-only connection in autocommit mode with rows as dicts. Raises psycopg.Error if it cannot be opened."""
     connection = await psycopg.AsyncConnection.connect(
         address, autocommit=True, prepare_threshold=1, row_factory=psycopg.rows.dict_row
     )
@@ -133,7 +134,7 @@ async def connect_reader(address: str) -> psycopg.AsyncConnection[dict[str, Any]
 
 
 def adapt(adapters: AdaptersMap) -> None:
-    """Register dumpers that store values as on SQLite."""
+    """Register dumpers that send values as SQLite stores them; see `_TextDumper`, `_BoolDumper` and `_Refused`."""
     adapters.register_dumper(str, _TextDumper)
     adapters.register_dumper(bool, _BoolDumper)
     for other in (float, "decimal.Decimal", list, tuple, dict, "datetime.datetime", "datetime.date", "uuid.UUID"):
@@ -141,8 +142,9 @@ def adapt(adapters: AdaptersMap) -> None:
 
 
 def hang_up(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Shut down the socket, so that a waiting call fails at once with psycopg.OperationalError. Cancelling takes the
-    driver up to ten seconds if the server is silent; closing leaves the loop waiting for a closed socket."""
+    """Shut down the socket of `connection`, so that a waiting call fails at once with psycopg.OperationalError.
+    Cancelling takes the driver up to ten seconds if the server is silent; closing leaves the loop waiting for a closed
+    socket."""
     # A TLS session ends with its socket, too.
     with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.pgconn.socket)) as same:
         same.shutdown(socket.SHUT_RDWR)
@@ -165,8 +167,8 @@ def take_lock(connection: psycopg.Connection[Any], url: str) -> None:
 
 
 def refusal(name: str, error: Exception) -> StoreError:
-    """The StoreError for a driver's `error` in the statement `name`, without the server's message, which may quote
-    values."""
+    """The StoreError for a driver's `error` in the statement `name`: StoreFull, StoreBroken for damage, else BadUnit;
+    without the server's message, which may quote values."""
     if _begins(error, _NO_ROOM):
         return StoreFull(f"{name}: {_words(error)}")
     if _begins(error, _DAMAGED):
@@ -175,7 +177,8 @@ def refusal(name: str, error: Exception) -> StoreError:
 
 
 def passes(error: psycopg.Error) -> bool:
-    """Whether repeating the whole transaction may help."""
+    """Whether repeating the whole transaction may help: conflicts, timeouts, and a server that restarts or became
+    read-only."""
     return _begins(error, _PASSES)
 
 

@@ -60,7 +60,8 @@ class PostgresLease:
         self._asking = asyncio.Lock()
 
     async def take(self) -> int | Held:
-        """Take the lease. Returns its token, or the present holder. Raises StoreError."""
+        """Take the lease. Returns its token, or the present holder (Held, with an empty name if unknown). Creates
+        missing tables. Raises StoreError if the database cannot be reached."""
         try:
             held = await self._held()
         except _NoLeases:
@@ -80,15 +81,17 @@ class PostgresLease:
         return await self._held() or Held("", 0)
 
     async def renew(self, token: int) -> bool:
-        """Renew the lease; False if another process has taken over. Raises StoreError."""
+        """Renew the lease; False if another process has taken over. Raises StoreError (Unreachable) without an answer
+        in time."""
         return (await self._asked(leases.renew(token, self._lease_ms))).touched == 1
 
     async def release(self) -> None:
-        """Release the lease if this process holds it. Raises StoreError."""
+        """Release the lease if this process holds it, so that another can take it at once. Raises StoreError."""
         await self._asked(leases.release(self._holder))
 
     def guard(self, token: int) -> Write:
-        """The statement that each transaction of this leadership has to begin with."""
+        """The statement that each transaction of this leadership has to begin with; it fails the transaction
+        (StoreFenced) after a take-over."""
         return leases.guard(token)
 
     async def close(self) -> None:
@@ -169,11 +172,11 @@ class PostgresLease:
 
 
 class _NoLeases(StoreError):
-    """The table is missing: the database is new."""
+    """The `leases` table is missing: the database is new."""
 
 
 class _Locked(Unreachable):
-    """Another transaction has locked the row."""
+    """Another transaction has locked the lease's row for longer than the lock timeout."""
 
 
 def connect_as_leader(address: str, seconds: float) -> psycopg.Connection[Any]:
@@ -203,7 +206,7 @@ class DatabaseState(NamedTuple):
 
 
 def state_of(url: str) -> DatabaseState:
-    """The state of the database at `url`. Raises ReaderError if it cannot be reached."""
+    """The state of the database at `url`. Raises ReaderError if it cannot be reached or read."""
     side = PostgresSide.open(url, writes=False)
     try:
         (server,) = side.rows("SELECT current_setting('server_version') AS version", ())

@@ -26,7 +26,7 @@ class PostgresReader:
     """Pool of at most four connections, opened on demand."""
 
     def __init__(self, connect: Callable[[], Awaitable[_Connection]], clock: Clock, *, patience_seconds: float) -> None:
-        """`connect` may raise psycopg.Error."""
+        """`connect` opens a connection and may raise psycopg.Error. Reads are retried for `patience_seconds`."""
         self._connect = connect
         self._clock = clock
         self._patience_seconds = patience_seconds
@@ -36,8 +36,8 @@ class PostgresReader:
         self._closed = False
 
     async def rows(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
-        """The rows of a query, retried for `patience_seconds` while the database cannot be reached. Raises
-        psycopg.Error, and errors of values that cannot be sent."""
+        """The rows of a query as dicts by column name, retried for `patience_seconds` while the database cannot be
+        reached. Raises psycopg.Error, and errors of values that cannot be sent."""
 
         async def attempt() -> list[Row]:
             return await self._read(sql, values)
@@ -79,7 +79,7 @@ _Row = dict[str, Any]
 
 
 class PostgresSide:
-    """A SideConnection to a PostgreSQL server."""
+    """SideConnection to a PostgreSQL server, for operator commands."""
 
     dialect: DialectName = "postgresql"
 

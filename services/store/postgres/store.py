@@ -49,7 +49,8 @@ class PostgresCommitter:
         connect: Callable[[], psycopg.Connection[Any]],
         guard: Step | None = None,
     ) -> None:
-        """`connect` may raise psycopg.Error and StoreInUse."""
+        """`connect` opens a new connection after a loss; it may raise psycopg.Error and StoreInUse, and is tried again
+        later."""
         self._connection: psycopg.Connection[Any] | None = connection
         self._connect = connect
         self._guard = guard
@@ -92,8 +93,8 @@ class PostgresCommitter:
             self._connection = None
 
     def _transaction(self, units: Sequence[Unit]) -> int | None:
-        """Position of the failed unit, with everything rolled back; None if every unit has its outcome. Raises
-        _NotNow."""
+        """Position of the failed unit, with everything rolled back; None if every unit has its outcome. Raises _NotNow
+        if it may be retried later."""
         if self.broken is None:
             connection = self._connected()
             try:
@@ -123,13 +124,13 @@ class PostgresCommitter:
         return self._connection
 
     def _lost(self, error: Exception | None) -> _NotNow:
-        """Close the lost connection; the server rolls back its transaction."""
+        """Close the lost connection and return the error to raise; the server rolls back its transaction."""
         self.close()
         return _NotNow(f"the connection to the database was lost: {error or 'closed'}")
 
     def _executed(self, connection: psycopg.Connection[Any], units: Sequence[Unit]) -> list[list[int]]:
-        """Row counts of each unit's statements, in a transaction that stays open. Raises _UnitFailed, _NotNow and
-        StoreBroken."""
+        """Row counts of each unit's statements, in a transaction that stays open. Raises _UnitFailed, _NotNow for a
+        lost connection or temporary error, and StoreBroken (StoreFenced if the guard touched no row)."""
         try:
             sent = self._send(connection, units)
         except psycopg.Error as lost:
@@ -183,7 +184,8 @@ class PostgresCommitter:
             yield self._cursors[-1]
 
     def _commit(self, connection: psycopg.Connection[Any], units: Sequence[Unit], counts: list[list[int]]) -> None:
-        """Raises _NotNow if the server reports a rollback that may be retried."""
+        """Commit and set the outcomes: row counts, or an error. A connection lost here breaks the store, because the
+        result is unknown. Raises _NotNow if the server reports a rollback that may be retried."""
         try:
             ended = connection.execute("COMMIT").statusmessage
         except psycopg.Error as error:
@@ -210,7 +212,7 @@ class PostgresCommitter:
             unit.outcome = count
 
     def _undo(self, connection: psycopg.Connection[Any]) -> None:
-        """Roll back. Raises _NotNow."""
+        """Roll back if a transaction is open. Raises _NotNow if the connection is lost."""
         try:
             if connection.info.transaction_status != TransactionStatus.IDLE:
                 connection.execute("ROLLBACK")
@@ -244,7 +246,8 @@ class _Sent(NamedTuple):
     """First error from the server or the connection."""
 
     def counts(self, position: int, unit: Unit) -> list[int]:
-        """Row counts of that unit's steps. Raises _UnitFailed."""
+        """Row counts of that unit's steps. Raises _UnitFailed for a failed statement or a number of rows other than
+        expected."""
         cursors = self.by_unit[position] if position < len(self.by_unit) else ()
         counts = []
         for (statement, _, expect), cursor in zip(unit.steps, cursors, strict=False):
@@ -363,7 +366,7 @@ class PostgresStore:
         return self._units.broken
 
     def health(self) -> StoreHealth:
-        """The current state. See Store."""
+        """Whether writing works, without a request to the server. See Store."""
         return StoreHealth(self._units.problem)
 
     async def check(self) -> None:
@@ -378,7 +381,7 @@ class PostgresStore:
         self._units.post(writes)
 
     async def read(self, query: Query) -> list[Row]:
-        """The committed rows of `query`.
+        """The committed rows of `query`, retried for up to a minute.
 
         Raises:
             BadUnit: the database rejected the query.
@@ -400,7 +403,8 @@ class PostgresStore:
 
 
 async def _connected(connect: Callable[[], psycopg.Connection[Any]], url: str, clock: Clock) -> psycopg.Connection[Any]:
-    """The first connection, retried for some seconds in case the server is starting up. Raises StoreError."""
+    """The first connection, retried for some seconds in case the server is starting up. Logs each failed attempt.
+    Raises StoreError if it cannot be reached or may not be used."""
     log = structlog.get_logger("store")
 
     def judge(error: psycopg.OperationalError) -> RetryDecision:

@@ -69,7 +69,8 @@ def _names(connection: psycopg.Connection[Any]) -> set[str]:
 
 
 def _to_do(names: set[str], connection: psycopg.Connection[Any], revisions: Revisions, url: str) -> Upgraded | None:
-    """The necessary upgrade; None if there is nothing to do. Raises StoreError."""
+    """The necessary upgrade (no backup); None if the schema is up to date. Raises DatabaseTooNew for an unknown
+    version, and StoreError for tables without a version."""
     row = connection.execute(_VERSION).fetchone() if "alembic_version" in names else None
     version: str | None = row[0] if row else None
     if version is None and names - {"alembic_version"}:
@@ -89,7 +90,8 @@ def _to_do(names: set[str], connection: psycopg.Connection[Any], revisions: Revi
 
 @contextmanager
 def _transaction(address: str) -> Iterator[tuple[Connection, psycopg.Connection[Any]]]:
-    """One transaction under the upgrade lock, including schema changes, as a SQLAlchemy and a driver connection."""
+    """Context manager for one transaction under the upgrade lock, for which it waits, including schema changes, as a
+    SQLAlchemy and a driver connection."""
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(address), poolclass=NullPool)
     engine.dialect.type_compiler_instance = _ByCodePoint(engine.dialect)
     with engine.begin() as connection:

@@ -26,7 +26,7 @@ class Disk:
         self._reserve = reserve_file(database)
 
     def free_bytes(self) -> int | None:
-        """Bytes that this process can still write; None if the file system does not report it."""
+        """Bytes that this process can still write; None if the file system does not report it. Raises OSError."""
         state = os.statvfs(self._folder)
         if not state.f_blocks:
             return None
@@ -47,7 +47,7 @@ class Disk:
 
     def log_pages(self) -> int:
         """Size of the write-ahead log, in pages, that triggers a checkpoint: a long log needs fewer checkpoints, but
-        must not fill the disk."""
+        must not fill the disk. Between 64 and 8000. Raises OSError."""
         free = self.free_bytes()
         if free is None:
             return _MOST_LOG_PAGES
@@ -55,12 +55,13 @@ class Disk:
         return max(_LEAST_LOG_PAGES, min(_MOST_LOG_PAGES, pages))
 
     def log_leaves_room(self) -> bool:
-        """Whether the log can be checkpointed even if all its pages are new to the database."""
+        """Whether the log can be checkpointed even if all its pages are new to the database. Raises OSError."""
         free = self.free_bytes()
         return free is None or _size(self._log) <= free + _size(self._reserve)
 
     def keep_reserve(self) -> bool:
-        """Make the reserve as large as the disk allows; False if there is no space for a useful one."""
+        """Make the reserve as large as the disk allows, up to 4 MiB; returns whether there is a useful one (128
+        KiB)."""
         size = _size(self._reserve)
         try:
             free = self.free_bytes()
@@ -75,7 +76,7 @@ class Disk:
         return size >= _LEAST_BYTES
 
     def release_reserve(self) -> None:
-        """Delete the reserve. Does nothing if there is none or it cannot be deleted."""
+        """Delete the reserve. Does nothing if it is missing or cannot be deleted."""
         with suppress(OSError):
             self._reserve.unlink()
 

@@ -58,7 +58,7 @@ class IntegrityCheck:
         return None if finding == "ok" else " ".join(str(finding).split())
 
     def stop(self) -> None:
-        """Stop the check, from another thread."""
+        """Stop the check, from another thread: `fault` raises TimeoutError, also if it begins later."""
         with self._changing:
             self._is_stopped = True
             if self._connection is not None:

@@ -157,7 +157,8 @@ class SqliteStore:
         return StoreHealth(self._units.problem or self._committer.problem or self._disk.problem(), self._checked_ms)
 
     async def check(self) -> None:
-        """Retry failed steps, adapt to the free disk space, and check for damage once a day. See Store."""
+        """Do nothing if the store is broken or closed; else retry failed steps, adapt to the free disk space, and check
+        for damage once a day. See Store."""
         if self._units.broken is not None or self._units.is_closed:
             return
         self._committer.needs_care = True
@@ -168,7 +169,7 @@ class SqliteStore:
             self._checking = asyncio.create_task(self._look_for_damage(), name="store-integrity")
 
     async def _look_for_damage(self) -> None:
-        """Run the full check in a thread; a fault breaks the store."""
+        """Run the full integrity check in a thread; a fault breaks the store, a success is recorded for `health`."""
         self._integrity = IntegrityCheck(self._path)
         began = self._clock.monotonic()
         try:
@@ -205,7 +206,8 @@ class SqliteStore:
 def _connect(
     path: Path, prepare: Callable[[Path], object] | None, connect: Callable[[Path], sqlite3.Connection]
 ) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-    """The connections of the writer and the reader."""
+    """Make the file private, run `prepare`, and open the connections of the writer and the reader. Raises StoreError,
+    also if the file system does not support a write-ahead log."""
     path.touch(mode=0o600)
     for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
         with suppress(PermissionError):  # the file has another owner, and is writable nevertheless
@@ -243,7 +245,7 @@ def checkpoint(path: Path) -> None:
 
 
 class SqliteSide:
-    """A SideConnection to a SQLite file."""
+    """SideConnection to a SQLite file, for operator commands."""
 
     dialect: DialectName = "sqlite"
 

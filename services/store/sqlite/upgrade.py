@@ -42,7 +42,7 @@ _STALE_SECONDS = 3600.0
 
 
 class Restored(NamedTuple):
-    """Result of a restore."""
+    """Result of restoring a backup."""
 
     replaced: Path | None
     """Path of the previous database; None if there was none."""
@@ -90,7 +90,7 @@ def backups_in(path: Path, folder: Path) -> list[Path]:
 
 
 def newest_good(path: Path, folder: Path) -> Path | None:
-    """The newest undamaged backup of the database `path` in `folder`."""
+    """The newest undamaged backup of the database `path` in `folder`; None without an undamaged backup."""
     return next((backup for backup in backups_in(path, folder) if damage(backup) is None), None)
 
 
@@ -136,7 +136,8 @@ def damage(path: Path) -> str | None:
 
 
 def schema_version(path: Path) -> tuple[str | None, bool]:
-    """The schema version of the database, and whether it is empty. Raises StoreError."""
+    """The schema version of the database, (None without one), and whether it is missing or empty. Raises StoreError if
+    it cannot be read."""
     if not path.exists():
         return None, True
     try:
@@ -153,7 +154,7 @@ def schema_version(path: Path) -> tuple[str | None, bool]:
 
 @contextmanager
 def _errors_of_files(doing: str) -> Iterator[None]:
-    """Convert OSError to StoreError."""
+    """Context manager that converts OSError to StoreError, with `doing` in its text."""
     try:
         yield
     except OSError as error:
@@ -208,7 +209,8 @@ def _require_room(source: Path, folder: Path, size: int) -> None:
 
 
 def _copy_back(backup: Path, target: Path, progress: Progress | None) -> Mapping[str, bytes]:
-    """Copy `backup` without its keys; returns the keys' contents by file name."""
+    """Copy `backup` to `target` without its keys; returns the keys' contents by file name. Raises StoreError if the
+    copy fails or is damaged."""
 
     def report(_status: int, left: int, pages: int) -> None:
         if progress is not None:
@@ -245,7 +247,8 @@ def _put_key(file: Path, content: bytes, clock: Clock) -> None:
 
 
 def _set_aside(path: Path, clock: Clock) -> Path | None:
-    """Add a second name to the current database, and remove its log, which would be applied to the restored one."""
+    """Add a second name to the current database, and remove its log, which would be applied to the restored one.
+    Returns the second name; None if there is no database."""
     replaced = path.with_name(f"{path.stem}-replaced-{clock.now():{_TIME}}{path.suffix}")
     if path.exists():
         # Checkpoint first: without the log's pages the file alone would be older. A damaged database keeps its log.

@@ -25,7 +25,7 @@ _COMMITS_TO_CARE = 64
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
-    """A connection in autocommit mode whose commits survive a power failure. Creates the file."""
+    """A connection in autocommit mode whose commits survive a power failure. Creates the file. Raises sqlite3.Error."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
     for pragma in (
         f"busy_timeout = {_BUSY_MILLISECONDS}",
@@ -38,7 +38,8 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 
 
 def refusal(name: str, error: Exception) -> StoreError:
-    """The StoreError for a driver's `error` in the statement `name`."""
+    """The StoreError for a driver's `error` in the statement `name`: StoreFull for a full or failed disk, StoreDamaged
+    for a damaged file, else BadUnit."""
     code = primary_code(error)
     if code in _NO_ROOM:
         return StoreFull(f"{name}: {error}")
@@ -54,7 +55,8 @@ def primary_code(error: Exception) -> int:
 
 
 class GroupCommitter:
-    """Executes groups of units on one connection. Used by one thread at a time."""
+    """Executes groups of units on one connection, each in one transaction, and keeps a reserve on the disk. Used by one
+    thread at a time."""
 
     def __init__(self, connection: sqlite3.Connection, disk: Disk) -> None:
         self._connection = connection
@@ -110,7 +112,8 @@ class GroupCommitter:
         self._connection.close()
 
     def _care(self) -> None:
-        """Adapt to the free disk space."""
+        """Adapt the log's size and the reserve to the free disk space, and retry `make_room` after a full disk. Errors
+        are logged."""
         self.needs_care = False
         try:
             pages = self._disk.log_pages()
@@ -185,7 +188,8 @@ class GroupCommitter:
         return not self.make_room()
 
     def _begin(self) -> None:
-        """Begin a transaction. Only here can another process hold the lock; the group waits for it without a limit."""
+        """Begin a transaction. Raises sqlite3.OperationalError except for a lock. Only here can another process hold
+        the lock; the group waits for it without a limit."""
         while True:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")

@@ -33,7 +33,7 @@ def note(*, id: int, at_ms: int, actor: str, chat: str, action: str, detail: str
 
 
 def last(count: int) -> Query:
-    """The newest `count` audit rows, newest first."""
+    """All columns of the newest `count` audit rows, newest first."""
     return _LAST.query(count=count)
 
 
@@ -55,12 +55,12 @@ _GET = Statement("cursors.get", select(CURSORS.c.value).where(CURSORS.c.name == 
 
 
 def advance(name: str, value: str, at_ms: int) -> Write:
-    """Store `value` under `name`, in the unit that accepts the data that was read."""
+    """Store `value` under `name`, replacing an earlier one, in the unit that accepts the data that was read."""
     return _SET.write(name=name, value=value, at_ms=at_ms)
 
 
 def get(name: str) -> Query:
-    """The `value` stored under `name`."""
+    """The `value` stored under `name`; no row if the name is unknown."""
     return _GET.query(name=name)
 
 
@@ -82,5 +82,5 @@ def touch(name: str) -> Write:
 
 
 def counters() -> Query:
-    """All counters: `name`, `count`."""
+    """`name` and `count` of all change counters."""
     return _ALL.query()

@@ -54,7 +54,8 @@ _FORGET = Statement("budgets.forget", delete_batch(BUDGETS, BUDGETS.c.day < bind
 
 
 def take(holder: str, kind: str, day: str, amount: int, most: int) -> Write:
-    """Take `amount`; the unit conflicts if more than `most` would be used. `day` is an ISO date."""
+    """Add `amount` to the holder's use on that day; the unit is undone (Conflict) if more than `most` would be used.
+    `day` is an ISO date."""
     return _TAKE.write_expecting(1, holder=holder, kind=kind, day=day, amount=amount, most=most)
 
 
@@ -64,12 +65,13 @@ def mark_notified(holder: str, kind: str, day: str) -> Write:
 
 
 def settle(holder: str, kind: str, day: str, change: int) -> Write:
-    """Adjust a taken amount by `change` to the amount really used; never below 0, but it may exceed the limit."""
+    """Adjust a taken amount by `change` to the amount really used; never below 0, but it may exceed the limit. Touches
+    no row if nothing was taken."""
     return _SETTLE.write(of_holder=holder, of_kind=kind, of_day=day, change=change)
 
 
 def used(holder: str, day: str) -> Query:
-    """The holder's use on that day: `kind`, `used`."""
+    """The holder's use on that day: `kind`, `used`. No row for kinds that were not used."""
     return _USED.query(of_holder=holder, of_day=day)
 
 

@@ -125,5 +125,6 @@ def overdue(now_ms: int, most: int) -> Query:
 
 
 def to_come(after: tuple[int, int], most: int) -> Query:
-    """At most `most` of all future and due occurrences, after the position (`due_ms`, `id`)."""
+    """At most `most` of all future and due occurrences, soonest first, after the position (`due_ms`, `id`): `id`,
+    `wall`, `due_ms`, `snoozed`, `timer_id`, and the timer's `rule`, `zone` and `done`."""
     return _TO_COME.query(after_ms=after[0], after_id=after[1], most=most)

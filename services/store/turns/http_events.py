@@ -83,22 +83,22 @@ def forget(before_id: int) -> Write:
 
 
 def after(chat: str, cursor: int, before: int, count: int, viewer: Viewer) -> Query:
-    """At most `count` events of `chat` with cursor < id < before that `viewer` may see, oldest first."""
+    """At most `count` events of `chat` with cursor < id < before that `viewer` may see, oldest first: `id`, `body`."""
     return _AFTER.query(chat=chat, after=cursor, before=before, count=count, **_eyes(viewer))
 
 
 def newest(chat: str, before: int, count: int, viewer: Viewer) -> Query:
-    """The last `count` events of `chat` with id < before that `viewer` may see, newest first."""
+    """The last `count` events of `chat` with id < before that `viewer` may see, newest first: `id`, `body`."""
     return _NEWEST.query(chat=chat, after=-1, before=before, count=count, **_eyes(viewer))
 
 
 def find(chat: str, native_id: str, viewer: Viewer) -> Query:
-    """The event of `chat` with this native id, if `viewer` may see it."""
+    """The event of `chat` with this native id, if `viewer` may see it, else no row: `id`, `body`."""
     return _FIND.query(chat=chat, native_id=native_id, **_eyes(viewer))
 
 
 def event_of(row: Row) -> Event:
-    """The Event in a row of these queries."""
+    """Convert a row of `after`, `newest` or `find` to an Event."""
     return Event(row["id"], row["body"])
 
 

@@ -45,7 +45,7 @@ Index(
 
 
 class Event(NamedTuple):
-    """Identity and sender of an event."""
+    """Identity and sender of a received event; `key` is the same for a redelivery."""
 
     key: str
     chat: str
@@ -170,7 +170,8 @@ def note(id: int, event: Event, *, received_ms: int, reason: str, detail: str = 
 
 
 def take_up(id: int, epoch: int, attempts: int) -> Write:
-    """Assign a turn left by an earlier process to the process `epoch`. `attempts`: its runs, including this one."""
+    """Assign a turn left by an earlier process to the process `epoch`. `attempts`: its runs, including this one.
+    Touches no row if it has ended."""
     return _TAKE_UP.write(row_id=id, new_epoch=epoch, new_attempts=attempts)
 
 
@@ -196,7 +197,8 @@ def drop_body(id: int) -> Write:
 
 
 def changed(key: str) -> Write:
-    """Make the message with that key unretryable if it was given up, because it was edited or deleted."""
+    """Make the message with that key unretryable if it was given up, because it was edited or deleted; otherwise
+    touches no row."""
     return _CHANGED.write(of_key=key)
 
 
@@ -216,17 +218,18 @@ def waiting() -> Query:
 
 
 def retried() -> Query:
-    """Unclaimed retries: `id`, `body`, `question_id`."""
+    """Turns to be retried that no process has claimed, oldest first: `id`, `body`, `question_id`."""
     return _RETRIED.query()
 
 
 def known(key: str) -> Query:
-    """A row if an event with that key was recorded before."""
+    """`id` of the event with that key, if it was accepted or recorded before; else no row."""
     return _KNOWN.query(key=key)
 
 
 def newest_received(from_id: int, before_ms: int) -> Query:
-    """The highest `id`, at least `from_id`, of the events received before that time; null if there are none."""
+    """The highest `id`, at least `from_id`, of the events received before that time (milliseconds), as `id`; null if
+    there are none."""
     return _NEWEST_RECEIVED.query(from_id=from_id, before_ms=before_ms)
 
 

@@ -30,7 +30,7 @@ class Unreachable(StoreError):
 
 
 class Held(NamedTuple):
-    """Another process is the leader."""
+    """The lease as held by another process, the leader."""
 
     holder: str
     left_ms: int
@@ -109,6 +109,6 @@ def held() -> Query:
 
 
 def guard(token: int) -> Write:
-    """First statement of each transaction of the leader: it finds one row unless another process has taken over, and
-    prevents a take-over until the transaction has ended."""
+    """First statement of each transaction of the leader: it finds one row unless another process has taken over, which
+    undoes the unit, and prevents a take-over until the transaction has ended."""
     return _GUARD.write_expecting(1, lease=LEADER, held_token=token)

@@ -97,7 +97,8 @@ def started(
 
 
 def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, taint: str) -> Write:
-    """Record how a run ended. `code` is `ok`, `asked` or an ErrorCode; `body` is None for a read. `taint` as above."""
+    """Record how a run ended. `code` is `ok`, `asked` or an ErrorCode; `body`, the stored result, is None for a read.
+    Touches no row if the run was not recorded. `taint` as above."""
     return _RESULT.write_row((at_ms, code, body, taint, turn_id, key))
 
 

@@ -103,7 +103,7 @@ def add(*, id: int, timer_id: int, wall: str, due_ms: int, snoozed: bool) -> Wri
 
 
 def drop(timer_id: int) -> Write:
-    """Delete the timer's due occurrences."""
+    """Delete the timer's occurrences that are not over, snoozed ones included."""
     return _DROP.write(timer=timer_id)
 
 
@@ -113,12 +113,14 @@ def drop_snoozed(timer_id: int) -> Write:
 
 
 def close(id: int, state: str, why: str, at_ms: int) -> Write:
-    """Close an occurrence that was not dispatched. The unit is undone if it was over before."""
+    """Set the final `state` of an occurrence that was not dispatched, with the reason `why`. The unit is undone if it
+    was over before."""
     return _CLOSE.write(row_id=id, new_state=state, why=why, at_ms=at_ms)._replace(expect=1)
 
 
 def undelivered(outbox_id: int, why: str) -> Write:
-    """Mark the occurrence of a failed message as undeliverable. Touches no row if no timer sent the message."""
+    """Mark the occurrence whose turn sent the failed message `outbox_id` as undeliverable. Touches no row if no timer
+    sent the message."""
     return _UNDELIVERED.write(outbox_id=outbox_id, why=why)
 
 

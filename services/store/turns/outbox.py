@@ -105,17 +105,18 @@ def put(
 
 
 def claim(id: int, epoch: int) -> Write:
-    """Mark as about to be sent by the process `epoch`."""
+    """Mark an open message as about to be sent by the process `epoch`, and count the attempt. Touches no row if it is
+    closed."""
     return _CLAIM.write(row_id=id, new_epoch=epoch)
 
 
 def sent(id: int, native_id: str) -> Write:
-    """Mark as accepted by the network."""
+    """Mark a message as accepted by the network, with the network's id of it."""
     return _SENT.write_row((native_id, id))
 
 
 def failed(id: int, problem: str, at_ms: int) -> Write:
-    """Mark as given up at that time."""
+    """Mark a message as given up at that time (milliseconds since 1970 UTC), with the reason."""
     return _FAILED.write(row_id=id, why=problem, failed_ms=at_ms)
 
 
@@ -135,22 +136,23 @@ def drop_unsent(id: int, problem: str) -> Write:
 
 
 def retried() -> Query:
-    """Unclaimed retries."""
+    """Messages to be retried that no process has claimed, all columns, in order."""
     return _RETRIED.query()
 
 
 def keys(turn_id: int) -> Query:
-    """The `key` of each message of that turn."""
+    """The `key` of each message that the turn put into the outbox."""
     return _KEYS.query(first_key=f"{turn_id}:", after_keys=f"{turn_id};")
 
 
 def unsent() -> Query:
-    """Open messages in order; the network may have received some. Excludes unclaimed retries."""
+    """Open messages (pending or sending), all columns, in order; the network may have received some. Excludes unclaimed
+    retries."""
     return _UNSENT.query()
 
 
 def turn_of(chat: str, native_id: str) -> Query:
-    """The `turn_id` of the message to `chat` with the network's id `native_id`."""
+    """The `turn_id` of the message to `chat` with the network's id `native_id`; no row if it is unknown."""
     return _TURN_OF.query(chat=chat, native_id=native_id)
 
 

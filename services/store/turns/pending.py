@@ -1,4 +1,5 @@
-"""Pending questions."""
+"""Pending questions to members: table, and statements for their states (open, answered, replaced, withdrawn,
+expired)."""
 
 from __future__ import annotations
 
@@ -134,17 +135,18 @@ def ask(
 
 def answer(id: int, turn_id: int, how: Literal["answered", "allowed", "refused"] = "answered") -> Write:
     """Close the question as answered by that turn, whose message is accepted in the same unit; so only one message can
-    answer it, and no duplicate. `how`: the decision, if it was an approval question."""
+    answer it, and no duplicate. `how`: the decision, if it was an approval question. Touches no row if it is closed."""
     return _ANSWER.write(row_id=id, turn_id=turn_id, how=how)
 
 
 def reopen(id: int, turn_id: int) -> Write:
-    """Open the question again, because the answer of that turn was not used."""
+    """Open the question again, because the answer of that turn was not used. Touches no row if another turn answered it
+    or its state has changed."""
     return _REOPEN.write(row_id=id, turn_id=turn_id)
 
 
 def withdraw(id: int) -> Write:
-    """Withdraw the question."""
+    """Close an open question as withdrawn by the bot; touches no row if it is closed."""
     return _WITHDRAW.write(row_id=id)
 
 
@@ -155,22 +157,22 @@ def shared_placeholder(id: int) -> str:
 
 
 def asked_by_message(chat: str, native_id: str) -> Query:
-    """The question of the turn that sent the message `native_id`, in any state."""
+    """The question of the turn that sent the message `native_id`, in any state; no row if it sent no question."""
     return _ASKED_BY.query(in_chat=chat, with_id=native_id)
 
 
 def messages(id: int) -> Query:
-    """The ids of the messages of the turn that asked the question."""
+    """The network's ids (`native_id`) of the sent messages of the turn that asked the question, in order."""
     return _MESSAGES.query(row_id=id)
 
 
 def expire(id: int) -> Write:
-    """Mark the question as expired."""
+    """Close an open question as expired; touches no row if it is closed."""
     return _EXPIRE.write(row_id=id)
 
 
 def expire_now(id: int, now_ms: int) -> Write:
-    """Let the question expire now, because nobody can answer it any more."""
+    """Set the expiry of an open question to now, because nobody can answer it any more."""
     return _EXPIRE_NOW.write(row_id=id, now_ms=now_ms)
 
 
@@ -180,17 +182,18 @@ def end_unanswered(id: int, turn_id: int) -> Write:
 
 
 def open_questions() -> Query:
-    """All open questions."""
+    """All columns of all open questions, oldest first."""
     return _OPEN_ONES.query()
 
 
 def find(id: int) -> Query:
-    """One question, in any state."""
+    """All columns of one question, in any state; no row if it was deleted."""
     return _FIND.query(row_id=id)
 
 
 def how_closed(id: int) -> Query:
-    """How the question was closed: `id`, `body`, `state`, and `sender_name` of the member who answered."""
+    """How the question was closed: `id`, `body`, `state`, and `sender_name` of the member who answered (null without
+    one)."""
     return _HOW_CLOSED.query(row_id=id)
 
 

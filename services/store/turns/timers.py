@@ -209,22 +209,24 @@ def change(row: Mapping[str, Any], *, changed_by: str, now_ms: int, **values: An
 
 
 def remove(id: int, *, by_call: str, by_member: str, now_ms: int) -> Write:
-    """Mark as removed, and record whether an occurrence was just claimed. Touches no row if it was removed before."""
+    """Mark a timer as removed by a call and member, and record whether an occurrence was just claimed. Touches no row
+    if it was removed before."""
     return _REMOVE.write(row_id=id, by_call=by_call, by_member=by_member, now_ms=now_ms)
 
 
 def fired(id: int, *, passed: int, at_ms: int | None, turn_id: int | None) -> Write:
-    """Count `passed` more occurrences as over. `turn_id` and `at_ms`: of the last, None if it was not dispatched."""
+    """Add `passed` to the number of past occurrences. `turn_id` and `at_ms` belong to the last one; None, if it was not
+    dispatched, leaves the stored values unchanged."""
     return _FIRED.write(row_id=id, passed=passed, at_ms=at_ms, of_turn=turn_id)
 
 
 def reset_count(id: int, rule: str) -> Write:
-    """Change the rule after the start of its elapsed time has changed."""
+    """Replace the timer's rule and increase its revision, after the start of its elapsed time has changed."""
     return _RESET_COUNT.write(row_id=id, new_rule=rule)
 
 
 def end(id: int, now_ms: int) -> Write:
-    """Mark an active timer as ended if none of its occurrences is due."""
+    """Mark an active timer as ended if it has no further occurrence; touches no row otherwise."""
     return _END.write(row_id=id, now_ms=now_ms)
 
 
@@ -234,17 +236,18 @@ def forget(before_ms: int) -> list[Write]:
 
 
 def of_chat(chat: str, kind: str) -> Query:
-    """Active and paused timers of the chat, each with `next_ms` and `snoozed_ms`."""
+    """Active and paused timers of the chat, all columns, with `next_ms` and `snoozed_ms`, the times of the next and the
+    snoozed occurrence (null without one)."""
     return _OF_CHAT.query(chat=chat, kind=kind)
 
 
 def of_number(chat: str, kind: str, number: int) -> Query:
-    """The timer with that number, unless it was removed."""
+    """The timer with that number and the columns of `of_chat`; no row if it was removed."""
     return _OF_NUMBER.query(chat=chat, kind=kind, number=number)
 
 
 def of_id(id: int) -> Query:
-    """One timer, removed or not."""
+    """One timer, removed or not, with the columns of `of_chat`."""
     return _OF_ID.query(row_id=id)
 
 
@@ -254,20 +257,20 @@ def of_call(call_key: str) -> Query:
 
 
 def removed_by_call(chat: str, call_key: str) -> Query:
-    """Timers that a call removed."""
+    """Timers of the chat that a call removed, by number."""
     return _REMOVED_BY.query(chat=chat, by_call=call_key)
 
 
 def declared() -> Query:
-    """Timers declared in the settings."""
+    """Timers declared in the settings and not removed, by source."""
     return _DECLARED_ROWS.query()
 
 
 def recently_sent(chat: str, kind: str) -> Query:
-    """The last 20 timers that were dispatched, latest first."""
+    """The last 20 timers of the chat that were dispatched and not removed, latest first."""
     return _RECENTLY_SENT.query(chat=chat, kind=kind)
 
 
 def count(owner: str, kind: str) -> Query:
-    """A member's number of timers of a kind, as `count`."""
+    """A member's number of active and paused timers of a kind in all chats, as `count`."""
     return _COUNT.query(owner=owner, kind=kind)

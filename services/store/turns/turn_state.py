@@ -40,7 +40,8 @@ _FORGET = Statement(
 
 
 def put(turn_id: int, round_number: int, body: str, request_id: str, at_ms: int, taint: str) -> Write:
-    """Store a model's answer before it is used. `taint`: labels of the data that the turn had read by then."""
+    """Store a model's answer before it is used; touches no row if the round has one. `taint`: labels of the data that
+    the turn had read by then."""
     return _PUT.write(turn_id=turn_id, round=round_number, body=body, request_id=request_id, at_ms=at_ms, taint=taint)
 
 
@@ -84,15 +85,15 @@ _FORGET_MEMBER_STATE = Statement(
 
 
 def keep(chat: str, member: str, state: str, until_ms: int) -> Write:
-    """Store the state after a turn, as JSON."""
+    """Store the member's state (JSON) after a turn until `until_ms`, replacing an earlier one."""
     return _KEEP.write(chat=chat, member=member, state=state, until_ms=until_ms)
 
 
 def get(chat: str, member: str, now_ms: int) -> Query:
-    """The `state` if it has not expired, else no row."""
+    """The member's `state` (JSON) if it has not expired, else no row."""
     return _GET.query(chat=chat, member=member, now_ms=now_ms)
 
 
 def forget_member_state(now_ms: int) -> Write:
-    """Delete a batch of expired states."""
+    """Delete a batch of members' states that have expired."""
     return _FORGET_MEMBER_STATE.write(now_ms=now_ms)

@@ -24,7 +24,7 @@ _MARKS = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
 
 def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Clock, int, bool]]:
     """Times of day that start at `index`, each with its end and whether it is unambiguous (a bare 3 may be a number).
-    `after_at`: "at" precedes it."""
+    `after_at`: "at" precedes it. Empty if there are none; they may be invalid (25:00)."""
     word = line.words[index]
     if line.kinds[index] == NUMBER:
         return _counted_at(line, index, after_at=after_at)
@@ -48,7 +48,7 @@ def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Cl
 
 
 def _fraction_of_hour_at(line: Line, index: int) -> list[tuple[Clock, int, bool]]:
-    """`half past six`, `half six`, `a quarter to 9`."""
+    """Time of day at `index` such as `half past six`, `half six` or `a quarter to 9`, as in `clock_at`; at most one."""
     start = index + 1 if line.words[index] == "a" else index
     word, link = line.words[start], line.words[start + 1]
     if word not in ("quarter", "half"):
@@ -67,7 +67,7 @@ def _fraction_of_hour_at(line: Line, index: int) -> list[tuple[Clock, int, bool]
 
 
 def _hour_at(line: Line, index: int) -> list[tuple[Clock, int, bool]]:
-    """Full hours: 6, 6pm, 6 o'clock, noon."""
+    """Full hours at `index`, such as 6, 6pm, 6 o'clock or noon, as in `clock_at`."""
     return [found for found in clock_at(line, index, after_at=True) if found[0].minute == 0]
 
 
@@ -109,7 +109,8 @@ def _counted_at(line: Line, index: int, *, after_at: bool) -> list[tuple[Clock, 
 
 
 def _spoken_minutes(line: Line, index: int, *, after_at: bool) -> tuple[Clock, int, bool] | None:
-    """`six forty-three`, `seven-thirty am`, `at 3 15`."""
+    """Time of day without a colon at `index`, such as `six forty-three`, `seven-thirty am` or, with `after_at`, `3 15`;
+    None otherwise."""
     is_word = not line.is_digits(index)
     at = index + 2 if is_word and line.words[index + 1] == "-" else index + 1
     minute, is_short = line.values[at], len(line.words[at]) == 1
@@ -141,7 +142,8 @@ def _evident(hour: int) -> str:
 
 
 def _with_colon(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] | None:
-    """8:30, 08:30:15, 8.30pm, 3:20p."""
+    """Time of day with a colon or point at `index` (8:30, 08:30:15, 8.30pm, 3:20p), as in `clock_at`; None
+    otherwise."""
     sign = line.words[index + 1]
     if sign not in (":", ".", "：") or not line.is_digits(index + 2) or not line.is_digits(index):
         return None
@@ -162,7 +164,7 @@ def _with_colon(line: Line, index: int, after_at: bool) -> tuple[Clock, int, boo
 
 
 def _with_h(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] | None:
-    """19h, 19h30, 9 h 15."""
+    """Time of day with `h` at `index` (19h, 19h30, 9 h 15), as in `clock_at`; None otherwise."""
     if line.words[index + 1] != "h" or not line.is_digits(index) or line.values[index] > 24:
         return None
     hour, end = line.values[index], index + 2
@@ -179,7 +181,7 @@ def _with_h(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] |
 
 
 def _packed(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] | None:
-    """715 am, 1430 hours, 0800."""
+    """Time of day in three or four digits at `index` (715 am, 1430 hours, 0800), as in `clock_at`; None otherwise."""
     digits = line.words[index]
     if not digits.isdigit() or len(digits) not in (3, 4):
         return None
@@ -197,7 +199,8 @@ def _packed(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] |
 
 
 def _minutes_past(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] | None:
-    """`20 past 3`, `ten minutes to nine`, `5 to 7` after "at"."""
+    """Time of day relative to an hour at `index`, such as `20 past 3`, `ten minutes to nine` or, after "at", `5 to 7`;
+    None otherwise."""
     minutes, link, has_unit = line.values[index], index + 1, False
     if line.words[link] in ("minutes", "minute", "mins", "min"):
         link, has_unit = link + 1, True
@@ -218,7 +221,7 @@ def _minutes_past(line: Line, index: int, after_at: bool) -> tuple[Clock, int, b
 
 
 def half_at(line: Line, index: int, *, short: bool = False) -> tuple[str, int]:
-    """`am`, `pm` or empty, and its end: am, a.m., p . m ., p (only if `short`)."""
+    """`am`, `pm` or empty at `index`, and its end (`index` if empty): am, a.m., p . m ., p (only if `short`)."""
     word = line.words[index]
     if word in ("am", "pm"):
         after = index + 1
@@ -284,7 +287,7 @@ _LONGEST_PLACE = 3
 
 
 def zone_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
-    """Time zone that starts at `index`, with its end."""
+    """Time zone that starts at `index`, an offset, abbreviation or place, with its end; None without a zone."""
     if line.words[index] == "(":
         inside = zone_at(line, index + 1)
         return (inside[0], inside[1] + 1) if inside and line.words[inside[1]] == ")" else None
@@ -305,7 +308,8 @@ def zone_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
 
 
 def _is_iso_offset(line: Line, index: int) -> bool:
-    """`+02:00` or `+0200` directly after a time; a minus only after seconds, where it cannot be a range."""
+    """Whether the sign at `index` begins `+02:00` or `+0200` directly after a time; a minus only after seconds, where
+    it cannot be a range."""
     digits = len(line.words[index + 1]) if line.is_digits(index + 1) and line.glued(index + 1) else 0
     has_seconds = index > 4 and (line.words[index - 2], line.words[index - 4]) == (":", ":")
     has_form = digits == 4 or (digits == 2 and line.words[index + 2] == ":")
@@ -335,7 +339,8 @@ def fixed_zone(minutes: int) -> tzinfo:
 
 
 def _place_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
-    """`in Tokyo`, `Tokyo time`, `London time`. Without "time" the place must be capitalised."""
+    """Zone of a place at `index`, such as `in Tokyo` or `London time`, with its end. Without "time" the place must be
+    capitalised."""
     start = index + 1 if line.words[index] == "in" else index
     end = start
     while end < line.size and end - start < _LONGEST_PLACE and line.kinds[end] == WORD:
@@ -385,7 +390,7 @@ _MOST_LISTED = 6
 
 
 def clock_parts(spot: RuleContext) -> Parts:
-    """Unambiguous times of day, and the zone after a time."""
+    """Rule for unambiguous times of day, and for the zone after a time."""
     line, so_far = spot.line, spot.parsed
     if spot.word in ("this", "same") and spot.ahead() == "time" and "clocks" not in so_far:
         unit = unit_at(line, spot.at + 3) if spot.ahead(2) == "next" else None
@@ -410,7 +415,7 @@ def clock_parts(spot: RuleContext) -> Parts:
 
 
 def number_parts(spot: RuleContext) -> Parts:
-    """Numbers that are an hour, a day of the month or the end of a range only by their context."""
+    """Rule for numbers that are an hour, a day of the month or the end of a range only by their context."""
     line, at, so_far = spot.line, spot.at, spot.parsed
     if line.kinds[at] != NUMBER:
         return
@@ -429,7 +434,7 @@ def number_parts(spot: RuleContext) -> Parts:
 
 
 def _hours(spot: RuleContext) -> Parts:
-    """The number as an hour."""
+    """Parts that take the number at this position as an hour, if the context permits it."""
     line, at = spot.line, spot.at
     is_dated = not _DAYS.isdisjoint(spot.parsed)
     then = spot.ahead()
@@ -447,7 +452,8 @@ def _hours(spot: RuleContext) -> Parts:
 
 
 def _listed(spot: RuleContext, clock: Clock, end: int) -> Parts:
-    """The time of day, and a list of times that it starts: `8am and 8pm`."""
+    """Parts for the time of day that ends at `end`, and for a list of times that it starts (`8am and 8pm`), which comes
+    first."""
     line, clocks, after = spot.line, [clock], end
     while line.words[after] in ("and", ",", "&") and len(clocks) < _MOST_LISTED:
         start = after + 1
@@ -477,7 +483,7 @@ _PORTIONS_DAYS = {"this": 0, "last": -1, "next": 1}
 
 
 def portion_parts(spot: RuleContext) -> Parts:
-    """Parts of the day that start here."""
+    """Rule for parts of the day (morning, tonight) that start here."""
     word, then = spot.word, spot.ahead()
     if spot.parsed.get("portion", "tonight") != "tonight":
         return
@@ -496,7 +502,7 @@ def portion_parts(spot: RuleContext) -> Parts:
 
 
 def _thing(spot: RuleContext) -> Parts:
-    """`first thing in the morning`, `last thing at night`."""
+    """Part for `first thing in the morning` or `last thing at night`."""
     end = spot.at + 2
     named = end + 1 if spot.line.words[end] == "at" else end + 2 if spot.ahead(2) == "in" else end
     if spot.line.words[named] in PORTIONS:
@@ -505,7 +511,7 @@ def _thing(spot: RuleContext) -> Parts:
 
 
 def _early_or_late(spot: RuleContext) -> Parts:
-    """`early morning`, `late in the afternoon`, `early in the day`, `late tonight`."""
+    """Parts for `early morning`, `late in the afternoon`, `early in the day` or `late tonight`."""
     line, end, is_early = spot.line, spot.at + 1, spot.word.startswith("ear")
     if spot.ahead() == "tonight":
         yield _of_day(spot, "evening" if is_early else "late evening", 0), spot.at + 2

@@ -24,7 +24,8 @@ Parts = Iterator[tuple[Part, int]]
 
 
 def figures_at(line: Line, index: int, *, day_first: bool) -> Parts:
-    """2012/8/10, 8/12, 16.11.2016, 20200701, 2014-10, 09/2012, 2019/sep/01, 3-7-27."""
+    """Dates in figures that start at `index`: 2012/8/10, 8/12, 16.11.2016, 20200701, 2014-10, 2019/sep/01, 3-7-27.
+    `day_first`: 3/4 is the 3rd of April."""
     digits = line.words[index]
     if not digits.isdigit():
         return
@@ -40,7 +41,7 @@ def figures_at(line: Line, index: int, *, day_first: bool) -> Parts:
 
 
 def _short_figures(line: Line, index: int, *, day_first: bool) -> Parts:
-    """8/12, 09/2012, 16.11.2016, 3-7-27."""
+    """Dates at `index` that begin with a day or month in figures: 8/12, 09/2012, 16.11.2016, 3-7-27."""
     sign, first, second, end = line.words[index + 1], line.values[index], line.values[index + 2], index + 3
     is_glued = line.glued(index + 1) and line.glued(index + 2)
     if sign == "." and line.glued(index) and line.words[index - 1] == ".":  # part of a version or an address
@@ -73,7 +74,7 @@ def _year_first(line: Line, index: int) -> Parts:
 
 
 def _behind_year(line: Line, index: int, year: int) -> Parts:
-    """`-10-02`, `/sep/01`, `-23-Sep`, `-10` after a year."""
+    """Rest of a date at `index` after `year`: `-10-02`, `/sep/01`, `-23-Sep`, `-10`."""
     sign, second, third = line.words[index], index + 1, index + 3
     month = MONTHS.get(line.words[second], line.values[second] if line.is_digits(second) else 0)
     last_month = MONTHS.get(line.words[third])
@@ -86,14 +87,14 @@ def _behind_year(line: Line, index: int, year: int) -> Parts:
 
 
 def _decade(line: Line, index: int) -> Parts:
-    """`1990s`, `1990 s`."""
+    """Decade of the year at `index`: `1990s`, `1990 s`."""
     if len(line.words[index]) == 4 and line.values[index] % 10 == 0 and line.words[index + 1] == "s":
         start = date(line.values[index], 1, 1)
         yield Part(span=Span(start, year_span(start.year + 9).end, Grain.YEAR)), index + 2
 
 
 def _day_month(first: int, second: int, *, day_first: bool) -> Part | None:
-    """Two numbers as day and month, in the configured order unless only the other is valid."""
+    """Two numbers as day and month, in the configured order unless only the other is valid; None if neither is."""
     day, month = (first, second) if day_first else (second, first)
     if month > 12 and day <= 12:
         day, month = month, day
@@ -108,7 +109,8 @@ def _day_month(first: int, second: int, *, day_first: bool) -> Part | None:
 
 
 def month_at(line: Line, index: int) -> Parts:
-    """`Feb 18`, `march 3rd`, `october`, `Oct-2`, `Jan/3`, `Dec/2018`, with or without a year."""
+    """Dates that begin with the month name at `index`: `Feb 18`, `march 3rd`, `october`, `Jan/3`, `Dec/2018`, with or
+    without a year."""
     month, end = MONTHS[line.words[index]], index + 1
     if line.words[end] == "." and line.glued(end):
         end += 1
@@ -125,7 +127,8 @@ def month_at(line: Line, index: int) -> Parts:
 
 
 def day_and_month_at(line: Line, index: int) -> Parts:
-    """`15th of february`, `30 December`, `16. Nov.`, `third day of october`, `22/Jan/2019`."""
+    """Dates that begin with the day at `index`, before a month name: `15th of february`, `30 December`, `16. Nov.`,
+    `22/Jan/2019`."""
     day = line.values[index] if line.kinds[index] != WORD else ORDINALS[line.words[index]]
     end = index + 1
     if line.words[end] == "day":
@@ -144,7 +147,7 @@ def day_and_month_at(line: Line, index: int) -> Parts:
 
 
 def _day_number(line: Line, index: int) -> int | None:
-    """Day of the month if the number is not an hour or a year."""
+    """Day of the month at `index`; None if the number is an hour, a year or too large."""
     kind, then = line.kinds[index], line.words[index + 1]
     if kind == ORDINAL or (kind == WORD and line.words[index] == "second"):
         return line.values[index] or 2
@@ -177,7 +180,7 @@ def _with_year(line: Line, index: int, part: Part, *, bare: bool = False, signs:
 
 
 def full_year(digits: str) -> int:
-    """Full year of two or four digits."""
+    """Full year of two or four digits; two digits from 50 on mean the 20th century."""
     year = int(digits)
     if len(digits) != 2:
         return year
@@ -191,7 +194,7 @@ _MOST_COUNT = 1000
 
 
 def edges_at(line: Line, index: int, today: date) -> Parts:
-    """`end of …`, `early in …`, `rest of the week`, `EOM`."""
+    """Beginnings, ends and rests of periods at `index`: `end of …`, `early in …`, `rest of the week`, `EOM`."""
     word = line.words[index]
     if word in ABBREVIATED_EDGES:
         edge, grain = ABBREVIATED_EDGES[word]
@@ -213,7 +216,7 @@ def edges_at(line: Line, index: int, today: date) -> Parts:
 
 
 def units_at(line: Line, index: int, today: date) -> Parts:
-    """`the week`, `q3`, `year 2008`, `week of …`, `weekend`, `month after next`."""
+    """Calendar units at `index`: `the week`, `q3`, `year 2008`, `week of …`, `weekend`, `month after next`."""
     word, then = line.words[index], line.words[index + 1]
     if line.is_digits(index + 1):
         yield from _numbered(line, index)
@@ -237,7 +240,7 @@ def units_at(line: Line, index: int, today: date) -> Parts:
 
 
 def _numbered(line: Line, index: int) -> Parts:
-    """`q3`, `cy18`, `year 2008`, `calendar year 2008`."""
+    """Numbered units at `index`: `q3`, `cy18`, `year 2008`."""
     word, value, digits = line.words[index], line.values[index + 1], line.words[index + 1]
     if word == "q" and line.glued(index + 1) and 1 <= value <= 4:
         yield Part(nth=(value, Grain.QUARTER)), index + 2
@@ -265,7 +268,7 @@ def _weekend(line: Line, index: int, today: date) -> Parts:
 
 
 def which_at(line: Line, index: int, today: date) -> Parts:
-    """`this`, `next`, `last` … with the following noun."""
+    """Periods at `index` that begin with `this`, `next`, `last` and the like, with the following noun."""
     word = line.words[index]
     which, end = WHICH[word], index + 1
     if word == "this" and line.words[end] in ("coming", "past", "upcoming", "next"):
@@ -290,7 +293,7 @@ def which_at(line: Line, index: int, today: date) -> Parts:
 
 
 def _several(line: Line, index: int, which: int, end: int, today: date) -> Parts:
-    """`next 3 weeks`, `last two days`, `next couple of weeks`, `coming 5 minutes`."""
+    """Several units from `end` on, after `which`: `next 3 weeks`, `last two days`, `coming 5 minutes`."""
     if line.kinds[end] == NUMBER:
         count, after = line.values[end], end + 1
     else:
@@ -324,7 +327,7 @@ _COUNTABLE = (Grain.DAY, Grain.WEEK, Grain.MONTH, Grain.QUARTER, "weekend", "wee
 
 
 def dates_at(line: Line, index: int, today: date, *, day_first: bool = False) -> Parts:
-    """Days and periods that start at `index`, longest first, each with its end."""
+    """Days and periods that start at `index`, each with its end, usually longest first."""
     kind = line.kinds[index]
     if kind == NUMBER:
         yield from figures_at(line, index, day_first=day_first)
@@ -383,7 +386,7 @@ def _named_day(word: str, today: date) -> Part:
 
 
 def _weekday(line: Line, index: int) -> Parts:
-    """`fri`, `fri.`, `friday week`, `friday after next`, `friday next`."""
+    """Weekday at `index` with the words after it: `fri.`, `friday week`, `friday after next`, `friday next`."""
     weekday, end = WEEKDAYS[line.words[index]], index + 1
     if line.words[end] == "." and line.glued(end) and len(line.words[index]) < 6:
         end += 1
@@ -397,7 +400,8 @@ def _weekday(line: Line, index: int) -> Parts:
 
 
 def _neighbouring_day(line: Line, index: int, today: date) -> Parts:
-    """`day after tomorrow`, `day before yesterday`, `day after`."""
+    """Day at `index` next to another: `day after tomorrow`, `day before yesterday`; at the end of the line also `day
+    after` and `day before`, relative to today."""
     link, anchor = line.words[index + 1], line.words[index + 2]
     if link not in ("after", "before"):
         return
@@ -411,7 +415,8 @@ def _neighbouring_day(line: Line, index: int, today: date) -> Parts:
 
 
 def _nth(line: Line, index: int, number: int, end: int) -> Parts:
-    """`first Tuesday`, `3rd last week`, `last day`, `third qtr`, `first 2 weeks of`."""
+    """The nth of a unit, to be resolved within the rest of the phrase: `first Tuesday`, `3rd last week`, `last day`,
+    `first 2 weeks of`."""
     to_last = [word for word in line.words[end : end + 4] if word != "-"][:2] == ["to", "last"]
     if line.words[end] == "last" or to_last:
         number, end = -number, line.words.index("last", end) + 1

@@ -15,7 +15,7 @@ _YEARS_AHEAD = 12
 
 
 class NoSuchDay(ValueError):
-    """The calendar has no such day."""
+    """The calendar has no such day, such as 30 February or a fifth Monday."""
 
 
 Found = tuple[Span, TimeProblem | None]
@@ -46,7 +46,7 @@ def _without_nth(part: Part, today: date, hour: int = 12) -> Found | None:
 
 
 def edge_day(edge: str, span: Span, today: date) -> datetime | tuple[Span, date]:
-    """Beginning, middle or end of a period: its span and a representative day. For a single day: a time."""
+    """Beginning, middle or end of a period: its span (Span) and a representative day. For a single day: a time."""
     days = (span.end - span.start).days
     if edge == "rest":
         return Span(max(span.start, today), span.end, Grain.DAY), max(span.start, today)
@@ -93,7 +93,7 @@ def _weekday(weekday: int, which: int | None, today: date, hour: int) -> date:
 
 
 def _day_of_month(part: Part, today: date) -> Span:
-    """Next such day of the month, on the given weekday if there is one."""
+    """Next such day of the month, on the given weekday if there is one, today included. Raises NoSuchDay."""
     day = part["day"]
     if not 1 <= day <= 31:
         raise NoSuchDay
@@ -130,7 +130,7 @@ def _in_month(part: Part, today: date) -> Found:
 
 
 def _date(year: int | None, month: int, day: int, today: date) -> date:
-    """The date; without a year in the next year that contains it."""
+    """The date; without a year in the next year that contains it, today included. Raises NoSuchDay."""
     years = range(today.year, min(today.year + _YEARS_AHEAD, 10_000)) if year is None else (year,)
     for one in years:
         if 1 <= one <= 9999 and 1 <= day <= days_in_month(one, month):
@@ -141,7 +141,8 @@ def _date(year: int | None, month: int, day: int, today: date) -> date:
 
 
 def _within(part: Part, span: Span, today: date) -> Found:
-    """A day within a period: Wednesday of next week, the 3rd of next month, March next year."""
+    """Days that `part` names within a period, with AMBIGUOUS if they contradict it: Wednesday of next week, the 3rd of
+    next month, March next year."""
     days = (span.end - span.start).days
     if "month" in part:
         if span.grain != Grain.YEAR:
@@ -224,7 +225,8 @@ def _this_month(today: date) -> Span:
 
 
 def _around(what: str, part: Part, today: date) -> Span:
-    """`week of Feb 4`, `weekend of Halloween`."""
+    """Week or weekend that contains or is next to the rest of the phrase: `week of Feb 4`, `weekend of Halloween`.
+    Raises NoSuchDay."""
     rest = without(part, "nth")
     found = _without_nth(rest, today)
     if found is None:
@@ -250,7 +252,8 @@ def _quarter(number: int, rest: Part, today: date) -> Span:
 
 
 def _nth_within(number: int, what: str, container: Span) -> Span:
-    """The nth day, weekday, week or weekend within a period; negative counts from the end."""
+    """The nth day, weekday, week or weekend within a period; negative counts from the end. Raises NoSuchDay if it is
+    outside the period."""
     start, end = container.start, container.end
     if what.startswith("weekday "):
         weekday = int(what.split()[1])

@@ -23,7 +23,7 @@ _NAMED = {"half": Fraction(1, 2), "quarter": Fraction(1, 4)}
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Duration in words."""
+    """Duration as written in English, with its last unit and count."""
 
     length: Length
     grain: Grain
@@ -36,7 +36,7 @@ class Amount:
 
 
 def amount_at(line: Line, index: int) -> tuple[Amount, int] | None:
-    """Longest duration that starts at `index`, with its end."""
+    """Longest duration that starts at `index`, with its end; None without a duration."""
     first = _one_at(line, index)
     if first is None:
         return None
@@ -49,12 +49,13 @@ def amount_at(line: Line, index: int) -> tuple[Amount, int] | None:
 
 
 def unit_at(line: Line, index: int) -> Grain | str | None:
-    """Time unit at `index`."""
+    """Time unit named by the word at `index`; None for another word."""
     return UNITS.get(line.words[index])
 
 
 def _more_at(line: Line, index: int, amount: Amount) -> tuple[Amount, int] | None:
-    """Continuation of a duration: `and a half`, `, 3 hours`, `30` after `1h`."""
+    """`amount` plus its continuation at `index`, with the end; None without one: `and a half`, `, 3 hours`, `30` after
+    `1h`."""
     is_minutes = line.kinds[index] == NUMBER and line.glued(index) and line.values[index] < 60
     if amount.unit == Grain.HOUR and is_minutes and unit_at(line, index + 1) is None:
         return _sum(amount, _amount(Fraction(line.values[index]), Grain.MINUTE)), index + 1
@@ -78,7 +79,7 @@ def _more_at(line: Line, index: int, amount: Amount) -> tuple[Amount, int] | Non
 
 
 def _one_at(line: Line, index: int) -> tuple[Amount, int] | None:
-    """A number with its unit."""
+    """A number with its unit at `index` as a duration, with its end; None otherwise."""
     counted = count_at(line, index)
     if counted is None:
         return None
@@ -104,7 +105,8 @@ def _one_at(line: Line, index: int) -> tuple[Amount, int] | None:
 
 
 def count_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
-    """Number, its end, and whether it is only "a": 2, 2.5, 1/4, 2 and a half, a couple of, half an."""
+    """Number at `index`, its end, and whether it is only "a"; None without a number: 2, 2.5, 1/4, 2 and a half, a
+    couple of, half an."""
     word, kind = line.words[index], line.kinds[index]
     if kind == NUMBER:
         return _digits_at(line, index)
@@ -163,7 +165,7 @@ def _indefinite_at(line: Line, index: int) -> tuple[Fraction, int, bool]:
 
 
 def _fraction_at(line: Line, index: int) -> tuple[Fraction, int] | None:
-    """`a half`, `an half`, `half`, `a quarter`, `three quarters`."""
+    """Fraction at `index` with its end, such as `a half`, `a quarter` or `three quarters`; None otherwise."""
     if line.words[index] == "three" and line.words[index + 1] == "quarters":
         return Fraction(3, 4), index + 2
     start = index + 1 if line.words[index] in ("a", "an") else index
@@ -217,7 +219,7 @@ _MOST_MINUTES = 100
 
 
 def relative_parts(spot: RuleContext) -> Parts:
-    """Meanings of a duration, with its context."""
+    """Rule for durations: offsets from now, deadlines, or lengths, by the words around them."""
     word = spot.word
     if word in _LEADING and (word in ("in", "within") or not spot.parsed):
         yield from _led(spot)
@@ -238,7 +240,7 @@ def relative_parts(spot: RuleContext) -> Parts:
 
 
 def _followed(spot: RuleContext) -> Parts:
-    """Duration with its following words."""
+    """Parts for a duration without a leading word, by the words after it (`from now`, `ago`) and before it (`for`)."""
     line, at, link, so_far = spot.line, spot.at, spot.link, spot.parsed
     found = amount_at(line, at)
     if found is None:
@@ -263,7 +265,7 @@ def _followed(spot: RuleContext) -> Parts:
 
 
 def _led(spot: RuleContext) -> Parts:
-    """`in …`, `within …`, `after …`, `+…`."""
+    """Parts for a duration after `in`, `within`, `after` or `+`: an offset from now."""
     line, word, start = spot.line, spot.word, spot.at + 1
     while line.words[start] in _ABOUT:
         start += 1
@@ -287,7 +289,7 @@ def _led(spot: RuleContext) -> Parts:
 
 
 def _whole(spot: RuleContext) -> Parts:
-    """`all day`, `full-week`, `all the year`."""
+    """Part for the length `all day`, `full-week` or `all the year`."""
     start = spot.at + (2 if spot.ahead() in ("-", "the") else 1)
     unit = unit_at(spot.line, start)
     if unit in _CALENDAR and unit in ONE and not spot.line.words[start].endswith("s"):
@@ -295,7 +297,7 @@ def _whole(spot: RuleContext) -> Parts:
 
 
 def _relative_one_at(spot: RuleContext, start: int) -> tuple[Amount, int] | None:
-    """`the next day and 5 hours`: a unit without a number counts as one."""
+    """Duration at `start` whose unit has no number and counts as one: `the next day and 5 hours`; None otherwise."""
     unit = unit_at(spot.line, start)
     if unit is None or unit not in ONE:
         return None
@@ -320,7 +322,7 @@ _DAY = timedelta(days=1)
 
 
 def offset_parts(spot: RuleContext) -> Parts:
-    """Times given by their distance from another time."""
+    """Rule for times given by their distance from another time."""
     line, at, word = spot.line, spot.at, spot.word
     if line.kinds[at] == NUMBER:
         yield from _counted_weekdays(spot)
@@ -346,7 +348,8 @@ def offset_parts(spot: RuleContext) -> Parts:
 
 
 def _offset_part(spot: RuleContext, length: Length, at: int, amount: Amount | None = None) -> Parts:
-    """`… before Christmas`, `… after 5pm`, `… prior to tomorrow`."""
+    """Parts for the time at the distance `length` from the one named after `at`: `… before Christmas`, `… after
+    5pm`."""
     back = spot.line.words[at] in _BEFORE
     found = spot.inner(at + (2 if spot.line.words[at + 1] == "to" else 1))
     if found is None:
@@ -366,7 +369,7 @@ def _offset_part(spot: RuleContext, length: Length, at: int, amount: Amount | No
 
 
 def _week_on(spot: RuleContext, amount: Amount, at: int) -> Parts:
-    """`a week on Monday`: weeks after the coming Monday."""
+    """Part for weeks after the coming weekday: `a week on Monday`."""
     weekday = WEEKDAYS.get(spot.line.words[at])
     if weekday is not None and amount.grain == Grain.WEEK and not amount.length.seconds:
         ahead = (weekday - spot.moment.today.isoweekday() - 1) % 7 + 1 + amount.length.days
@@ -374,7 +377,8 @@ def _week_on(spot: RuleContext, amount: Amount, at: int) -> Parts:
 
 
 def _weekday_offset(spot: RuleContext, at: int, number: int) -> Parts:
-    """`the Monday after Easter`, `the third Tuesday before Christmas`."""
+    """Part for the weekday with that number before or after another day: `the Monday after Easter`, `the third Tuesday
+    before Christmas`."""
     found = spot.inner(at + 2) if 0 < number <= _MOST_WEEKDAYS else None
     if found is None or found[1].repeats is not None:
         return
@@ -390,7 +394,7 @@ def _weekday_offset(spot: RuleContext, at: int, number: int) -> Parts:
 
 
 def _counted_weekdays(spot: RuleContext) -> Parts:
-    """`3 Fridays from now`, `two monday later`, `in 2 Fridays`, `2 Sundays ago`."""
+    """Parts for a number of weekdays from today: `3 Fridays from now`, `in 2 Fridays`, `2 Sundays ago`."""
     line, count, today, end = spot.line, spot.line.values[spot.at], spot.moment.today, spot.at + 2
     weekday = WEEKDAYS.get(spot.ahead()) or PLURAL_WEEKDAYS.get(spot.ahead())
     if weekday is None or not 0 < count <= _MOST_WEEKDAYS:
@@ -409,7 +413,7 @@ def _counted_weekdays(spot: RuleContext) -> Parts:
 
 
 def _closest(spot: RuleContext) -> Parts:
-    """`the closest Monday to October 5`, `the second closest …`."""
+    """Part for the weekday closest to another day: `the closest Monday to October 5`, `the second closest …`."""
     line, start, number = spot.line, spot.at + 1, 1
     if spot.word != "closest":
         start, number = spot.at + 2, line.values[spot.at] or ORDINALS.get(spot.word, 1)

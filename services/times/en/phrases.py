@@ -38,14 +38,14 @@ _MOST_TRIED = 3
 
 @dataclass(slots=True)
 class Budget:
-    """Remaining steps of a search."""
+    """Remaining steps of a search, shared with its nested searches."""
 
     steps: int = _MOST_STEPS
 
 
 @dataclass(slots=True)
 class _Search:
-    """State of a search."""
+    """State of a search for phrases from one start: ends reached so far, and the reading if it has to be whole."""
 
     end: int
     """Required end of the phrase; negative for the longest match."""
@@ -65,13 +65,14 @@ class Phrases:
         self._depth = 0
 
     def whole(self, start: int, end: int) -> Reading | None:
-        """Reading of the whole range from `start` to `end`; prefers readings without a problem."""
+        """Reading of the whole range from `start` to `end`; prefers readings without a problem. None if nothing is
+        found within the step limit."""
         search = _Search(end)
         self._look(search, start, Part())
         return search.reading
 
     def longest(self, start: int) -> Inner | None:
-        """Longest phrase that starts at `start`."""
+        """Longest phrase that starts at `start` and can be resolved; None without a phrase."""
         search = self._deeper(start, in_range=False)
         tried: dict[int, int] = {}
         for reached, part in sorted(search.ends, key=lambda one: -one[0]):
@@ -117,7 +118,7 @@ class Phrases:
                     return
 
     def _candidates(self, search: _Search, index: int, parsed: Part) -> Parts:
-        """Possible next parts, after linking words."""
+        """Possible next parts at `index`, after up to three linking words, each with its end."""
         line, link, has_the = self._line, "", False
         for at in range(index, min(index + _MOST_LINKS, line.size)):
             if line.kinds[at] == END:
@@ -137,7 +138,7 @@ class Phrases:
 
 
 def _filling_parts(spot: RuleContext) -> Parts:
-    """`now`, and words after a time without a meaning: `sharp`, `or so`, `-ish`."""
+    """Rule for `now`, and for words after a time without a meaning: `sharp`, `or so`, `-ish`."""
     word, then = spot.word, spot.ahead()
     if word in ("now", "immediately"):
         yield Part(length=Length(), grain=Grain.SECOND), spot.at + 1
@@ -191,7 +192,7 @@ _ENGLISH_MOST_STEPS = 3000
 
 
 class English:
-    """Parser of English times. With `day_first`, 3/4 is the 3rd of April."""
+    """TimeLanguage for English. With `day_first`, 3/4 is the 3rd of April."""
 
     def __init__(self, *, day_first: bool = False) -> None:
         self._day_first = day_first
@@ -273,7 +274,7 @@ def _is_weak(line: Line, start: int, end: int, part: Part) -> bool:
 
 
 def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
-    """`_is_weak` for a single word after linking words."""
+    """Whether the single word at `index`, after linking words, probably means something else than a time."""
     word, kind = line.words[index], line.kinds[index]
     if kind == ORDINAL or word == "second":
         return not links or (links == ("the",) and not line.words[index].isdigit() and word != "first")
@@ -287,7 +288,7 @@ def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
 
 
 def _exists(text: str) -> bool:
-    """Whether the date, such as `2026-11-20`, exists."""
+    """Whether the calendar has the ISO date `text`, such as `2026-11-20`."""
     try:
         date.fromisoformat(text)
     except ValueError:

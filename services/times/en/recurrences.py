@@ -32,7 +32,7 @@ _MOST_LISTED = 12
 
 
 def repeats_at(line: Line, index: int, today: date) -> FoundParts:
-    """Recurrences that start at `index`."""
+    """Recurrences that start at `index`, as parts with their ends, most likely first."""
     word, then = line.words[index], line.words[index + 1]
     if word in ("every", "each", "any"):
         yield from _every(line, index + 1, today)
@@ -50,7 +50,7 @@ def repeats_at(line: Line, index: int, today: date) -> FoundParts:
 
 
 def _so_often(line: Line, index: int, today: date) -> FoundParts:
-    """`once a week`, `once every 2 weeks`; `twice a day` is too vague for a rule."""
+    """Recurrences at `index` by frequency: `once a week`, `once every 2 weeks`; `twice a day` has the problem VAGUE."""
     word, after = line.words[index], index + (2 if line.words[index + 1] == "times" else 1)
     if word == "once" and line.words[after] == "every":
         yield from _every(line, after + 1, today)
@@ -69,7 +69,8 @@ def _is_more(line: Line, index: int) -> bool:
 
 
 def _plural(line: Line, index: int) -> FoundParts:
-    """`Mondays`, `weekdays`, `working days`, `weekends`, `mornings`."""
+    """Recurrences at `index` in one or two plural words: `Mondays`, `weekdays`, `working days`, `weekends`,
+    `mornings`."""
     word, then = line.words[index], line.words[index + 1]
     if word in ("weekday", "weekend") and then in ("mornings", "afternoons", "evenings", "nights"):
         days: tuple[int, ...] = WORKDAYS if word == "weekday" else WEEKEND
@@ -88,7 +89,7 @@ def _plural(line: Line, index: int) -> FoundParts:
 
 
 def weekdays_at(line: Line, index: int) -> FoundParts:
-    """Several weekdays: `monday and thursday`, `mon, wed, fri`, `Mon-Fri`."""
+    """Several weekdays at `index`: `monday and thursday`, `mon, wed, fri`, `Mon-Fri`; one only in the plural."""
     if line.words[index] not in WEEKDAYS and line.words[index] not in PLURAL_WEEKDAYS:
         return
     days, end = _weekdays(line, index)
@@ -97,7 +98,7 @@ def weekdays_at(line: Line, index: int) -> FoundParts:
 
 
 def days_at(line: Line, index: int) -> FoundParts:
-    """Several days of the month: `1st and 15th`."""
+    """Several days of the month at `index`: `1st and 15th`."""
     days: list[int] = []
     end = index
     while line.kinds[end] == ORDINAL and 1 <= line.values[end] <= 31 and len(days) < _MOST_LISTED:
@@ -141,7 +142,7 @@ def _weekday(line: Line, index: int) -> int | None:
 
 
 def _every(line: Line, index: int, today: date) -> FoundParts:
-    """Recurrences after `every`."""
+    """Recurrences whose words after `every` start at `index`."""
     index += line.words[index] == "single"
     word, step = line.words[index], 1
     is_second = word == "second" and (line.words[index + 1] in WEEKDAYS or unit_at(line, index + 1) is not None)
@@ -170,7 +171,7 @@ def _is_of_the_month(line: Line, index: int) -> bool:
 
 
 def _every_unit(line: Line, index: int, step: int) -> FoundParts:
-    """`every day`, `every other week`, `every weekday`, `every morning`, `every hour and a half`."""
+    """Recurrences by the unit at `index`, after `every`: day, other week, weekday, morning, hour and a half."""
     word, unit, end = line.words[index], unit_at(line, index), index + 1
     if word in ("business", "working", "work") and unit_at(line, end) == Grain.DAY:
         unit, end = "weekday", end + 1
@@ -189,21 +190,22 @@ def _every_unit(line: Line, index: int, step: int) -> FoundParts:
 
 
 def _every_date(line: Line, index: int, today: date) -> FoundParts:
-    """`every May 3rd`, `every January`, `every Christmas`."""
+    """Yearly recurrences by the date at `index`, after `every`: `May 3rd`, `January`, `Christmas`."""
     for part, end in dates_at(line, index, today):
         if "year" not in part and not part.keys().isdisjoint(("month", "holiday")):
             yield {**part, "repeats": Repeats(Unit.YEAR)}, end
 
 
 def _and_a_half(line: Line, index: int, unit: Grain | str) -> FoundParts:
-    """`every hour and a half`."""
+    """Recurrence of one and a half units: `every hour and a half`."""
     if line.words[index + 2] in ("a", "half") and "half" in (line.words[index + 2], line.words[index + 3]):
         seconds = _SECONDS[Grain(unit)] * 3 // 2
         yield Part(repeats=Repeats(None, seconds=seconds)), index + (3 if line.words[index + 2] == "half" else 4)
 
 
 def _every_nth(line: Line, index: int, today: date) -> FoundParts:
-    """`every first Monday`, `every last day of the month`, `every 15th`, `every 3rd day`."""
+    """Recurrences by an ordinal at `index`, after `every`: `first Monday`, `last day of the month`, `15th`, `3rd
+    day`."""
     if line.kinds[index] != ORDINAL and line.words[index] != "last" and line.words[index] not in ORDINALS:
         return
     for part, end in dates_at(line, index, today):
@@ -218,7 +220,7 @@ def _every_nth(line: Line, index: int, today: date) -> FoundParts:
 
 
 def _of_amount(amount: Amount, end: int) -> FoundParts:
-    """`every 3 days`, `every 90 minutes`."""
+    """Recurrence with `amount` as its interval: `every 3 days`, `every 90 minutes`."""
     if amount.unit == "weekday" and amount.count == 1:
         yield Part(repeats=Repeats(Unit.WEEK), weekdays=WORKDAYS), end
     elif amount.unit in _UNITS and amount.count.denominator == 1 and amount.count > 0:
@@ -247,7 +249,7 @@ _FROM = frozenset(("starting", "beginning", "from", "start", "as"))
 
 
 def range_parts(spot: RuleContext) -> Parts:
-    """End of a range, from `to` on."""
+    """Rule for the end of a range, from `to` on."""
     so_far = spot.parsed
     if not so_far or "to" in so_far or spot.word not in RANGE:
         return
@@ -272,7 +274,8 @@ def range_parts(spot: RuleContext) -> Parts:
 
 
 def deadline_parts(spot: RuleContext) -> Parts:
-    """`by`, `no later than`, `before`, `until`; `after` and `later than` before a time of day."""
+    """Rule for `by`, `no later than`, `before`, `until` and `between`; also for `after` and `later than` before a time
+    of day."""
     word, so_far = spot.word, spot.parsed
     if word == "between" and "to" not in so_far:
         yield Part(is_between=True), spot.at + 1
@@ -293,7 +296,7 @@ def deadline_parts(spot: RuleContext) -> Parts:
 
 
 def repeat_parts(spot: RuleContext) -> Parts:
-    """Recurrences with their weekdays and bounds."""
+    """Rule for recurrences with their weekdays and bounds."""
     line, at, today, so_far = spot.line, spot.at, spot.moment.today, spot.parsed
     if "repeats" not in so_far:
         yield from repeats_at(line, at, today)
@@ -308,7 +311,7 @@ def repeat_parts(spot: RuleContext) -> Parts:
 
 
 def _bounds(spot: RuleContext) -> Parts:
-    """`until June`, `starting Monday`, `for 10 times`, `except Sundays`."""
+    """Parts for the bounds of a recurrence: `until June`, `starting Monday`, `for 10 times`, `except Sundays`."""
     line, word, start, so_far = spot.line, spot.word, spot.at + 1, spot.parsed
     if word in _UNTIL and "until" not in so_far:
         start += line.words[start] in ("on", "at")
@@ -328,7 +331,8 @@ def _bounds(spot: RuleContext) -> Parts:
 
 
 def _except(spot: RuleContext, at: int) -> Parts:
-    """Excluded weekdays; a rule cannot exclude holidays."""
+    """Part for the weekdays excluded from a recurrence, which are named at `at`; holidays give the problem SEVERAL,
+    because a rule cannot exclude them."""
     line, today = spot.line, spot.moment.today
     while line.words[at] in ("on", "for", "the"):
         at += 1

@@ -32,7 +32,8 @@ _FINEST_FIRST = list(Grain)
 
 
 def range_of(part: Part, moment: Moment, resolve: Resolve) -> Reading | None:
-    """Period from `part` to its `to`."""
+    """Reading of the period from `part` to its `to`; None if the two do not form one. A problem of either end is passed
+    on."""
     left, right = without(part, "to", "deadline", "zone", "is_between"), without(part["to"], "deadline")
     if "zone" in right:
         return None
@@ -42,7 +43,8 @@ def range_of(part: Part, moment: Moment, resolve: Resolve) -> Reading | None:
 
 
 def clock_range(left: Part, right: Part, moment: Moment, resolve: Resolve) -> Reading | None:
-    """Period between two times of day, on the day given with either."""
+    """Reading of the period between two times of day, on the day given with either; ends after midnight if need be.
+    None unless each side has one time."""
     first, last = _clock_of(left), _clock_of(right)
     if first is None or last is None:
         return None
@@ -175,8 +177,8 @@ _EDGE_DAYS = {"end": -1, "begin": 1, "middle": 15}
 
 
 def recurrence_of(part: Part, moment: Moment, resolve: Resolve) -> Reading | None:
-    """Reading of a recurrence; None if the parts are inconsistent. Several weekdays with a time of day imply a
-    recurrence. Raises NoSuchDay."""
+    """Reading of a recurrence; None if the parts are inconsistent or no rule can express them. Several weekdays with a
+    time of day imply a recurrence. Raises NoSuchDay."""
     if not part.keys() <= _ALLOWED or part.get("which", 0) != 0:
         return None
     if "repeats" not in part and ("days" in part or part.keys().isdisjoint(("clocks", "portion"))):
@@ -229,7 +231,8 @@ def _is_a_later_day(span: Span, moment: Moment) -> bool:
 
 
 def _with_clock_of_bounds(part: Part) -> Part:
-    """`every day from Monday at 8`: the time of day applies to every day."""
+    """Copy of `part` with a time of day in its bounds moved to every day (`every day from Monday at 8`); `part` itself
+    if the bounds have no time."""
     for bound, name in ((part.get("first"), "first"), (part.get("until"), "until")):
         if bound is not None and "clocks" in bound and bound.keys() - {"clocks", "portion"}:
             part = part.copy()
@@ -240,7 +243,7 @@ def _with_clock_of_bounds(part: Part) -> Part:
 
 
 def _on_days(repeats: Repeats, part: Part, moment: Moment) -> Repeats | None:
-    """Set the days of the recurrence."""
+    """`repeats` with the days in `part`; None if no rule can express them. Raises NoSuchDay."""
     if "span" in part and not part["span"].is_loose:
         within = _within(repeats, part["span"], moment)
         if within is None:
@@ -276,7 +279,7 @@ def _weekdays(part: Part) -> tuple[int, ...]:
 
 
 def _nth(repeats: Repeats, part: Part) -> Repeats | None:
-    """The nth weekday or day of a month."""
+    """`repeats` on the nth weekday or day of a month; None for other units."""
     number, what = part["nth"]
     if repeats.unit not in (Unit.MONTH, Unit.YEAR):
         return None
@@ -290,7 +293,7 @@ def _nth(repeats: Repeats, part: Part) -> Repeats | None:
 
 
 def _yearly(repeats: Repeats, holiday: str, moment: Moment) -> Repeats | None:
-    """Holiday with the same date every year."""
+    """`repeats` on a holiday with the same date every year; None for a moving one."""
     this = day_of_part(Part(holiday=holiday), moment.today)
     following = None if this is None else day_of_part(Part(holiday=holiday), this[0].end)
     if this is None or following is None:
@@ -301,14 +304,14 @@ def _yearly(repeats: Repeats, holiday: str, moment: Moment) -> Repeats | None:
 
 
 def _within(repeats: Repeats, span: Span, moment: Moment) -> Repeats | None:
-    """Recurrence within a period: `every day next week`."""
+    """`repeats` limited to a period (`every day next week`); None for a single day other than today."""
     if span.end - span.start == _DAY:
         return repeats if span.start == moment.today else None
     return replace(repeats, first=max(span.start, moment.today), until=midnight(span.end) - _MINUTE)
 
 
 def _bounded(repeats: Repeats, part: Part, moment: Moment, resolve: Resolve) -> Repeats | None:
-    """Set start, end and count."""
+    """`repeats` with the start, end and count in `part`; None if a bound is not a usable time."""
     if "first" in part:
         first = _bound(part["first"], moment, resolve)
         if first is None:
@@ -337,7 +340,7 @@ def _bound(part: Part, moment: Moment, resolve: Resolve) -> Reading | None:
 
 
 def _at_times(repeats: Repeats, part: Part, moment: Moment, resolve: Resolve) -> Repeats | None:
-    """Set the times of day or the window."""
+    """`repeats` with the times of day or the window in `part`; None if they do not fit its unit."""
     # Not today, so that no hour is in the past.
     quiet = replace(moment, wall=midnight(_SOME_DAY), today=_SOME_DAY + _DAY)
     if "to" in part:
@@ -402,7 +405,7 @@ def _resolved(part: Part, moment: Moment) -> Reading | None:
 
 
 def _single(part: Part, clock: Clock | None, moment: Moment) -> Reading | None:
-    """A single time or period, possibly a deadline."""
+    """Reading of a single time or period, possibly a deadline; None if `part` is inconsistent."""
     if "length" in part:
         return _deadline_in(part, moment) if "deadline" in part else _from_now(part, clock, moment)
     found = day_of_part(part, moment.today, moment.wall.hour)
@@ -456,7 +459,8 @@ def _day_for_clock(part: Part, day: date, clock: Clock, moment: Moment) -> date:
 
 
 def _from_now(part: Part, clock: Clock | None, moment: Moment) -> Reading | None:
-    """`in 3 hours`; `in 2 days at 5pm`; `two months from today on Tuesday`."""
+    """Reading of an offset from now, perhaps with a day or time: `in 3 hours`, `in 2 days at 5pm`; None if the parts
+    are inconsistent."""
     length, grain = part["length"], part["grain"]
     if not _OTHER_DAYS.isdisjoint(part):
         return None
@@ -478,7 +482,7 @@ def _from_now(part: Part, clock: Clock | None, moment: Moment) -> Reading | None
 
 
 def _deadline_in(part: Part, moment: Moment) -> Reading | None:
-    """`within two weeks`."""
+    """Reading of `within two weeks`: the period from now, with its event at the end; None with other parts."""
     if part.keys() - {"length", "grain", "deadline"}:
         return None
     wall = part["length"].after(moment.now).replace(tzinfo=None)
@@ -486,14 +490,14 @@ def _deadline_in(part: Part, moment: Moment) -> Reading | None:
 
 
 def _deadline(reading: Reading, moment: Moment) -> Reading:
-    """`by Friday`: the period from now to its end; the event is at its start, to leave time."""
+    """Reading of `by Friday`: the period from now to the end of `reading`; the event is at its start, to leave time."""
     end = reading.end if reading.kind in (Kind.DAY, Kind.INTERVAL) else reading.start
     at = reading.at or reading.start
     return Reading(Kind.INTERVAL, moment.wall, end, reading.grain, reading.has_clock, at=at, default=reading.default)
 
 
 def _lasting(part: Part, moment: Moment) -> Reading | None:
-    """`for 20 minutes`; a period if it has a start."""
+    """Reading of `for 20 minutes`; a period if it has a start. None for a bare duration with other parts."""
     lasts, rest = part["lasts"], without(part, "lasts", "grain", "is_bare")
     if not rest:
         end = lasts.after(moment.now).replace(tzinfo=None)
@@ -510,7 +514,8 @@ def _lasting(part: Part, moment: Moment) -> Reading | None:
 
 
 def _portion(day: date, portion: str, moment: Moment, *, is_open: bool) -> Reading:
-    """Part of a day; `is_open`: of today, or of tomorrow if it is over."""
+    """Reading of a part of a day, with its usual hour as the default; `is_open`: of today, or of tomorrow if it is
+    over."""
     first, last, usual = HOURS_OF[portion]
     start = midnight(day)
     if is_open and start + timedelta(hours=last) <= moment.wall:

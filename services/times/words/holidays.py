@@ -158,7 +158,8 @@ def lunar_date(year: int, month: int, day: int, leap: bool = False) -> date | No
 
 
 def lunar_day_from(today: date, month: int, day: int, leap: bool = False) -> date | None:
-    """Next such day of the lunar calendar, today included. The last lunar months are in the next Gregorian year."""
+    """Next such day of the lunar calendar, today included; None without such a day within some years. The last lunar
+    months are in the next Gregorian year."""
     for year in range(today.year - 1, today.year + (40 if leap else 6)):
         found = lunar_date(year, month, day, leap)
         if found is not None and found >= today:
@@ -177,7 +178,8 @@ def winter_solstice(year: int) -> date:
 
 
 def _term(year: int, in_1900: float, in_2000: float) -> int:
-    """Day of the month on which the sun reaches the same longitude, by its mean motion within the century."""
+    """Day of the month of a solar term: `in_1900` or `in_2000`, its value at the start of the century, advanced by the
+    mean motion of the sun."""
     century, since_then = (2000, in_2000) if year >= 2000 else (1900, in_1900)
     passed = year - century
     leap_days = passed // 4 - (year >= 2100)
@@ -217,8 +219,9 @@ _ISLAMIC_EPOCH = 227_015
 
 
 def hebrew_day(year: int, month: int, day: int) -> date:
-    """Gregorian date in `year` of a day of the Hebrew calendar (month 1 is Nisan, 7 Tishri)."""
-    hebrew_year = year + 3761 if month >= 7 else year + 3760
+    """Gregorian date in `year` of a day of the Hebrew calendar (month 1 is Nisan, 7 Tishri); one of Tevet (10) may fall
+    in `year + 1`. The day is not checked. Raises ValueError for a month that the year does not have."""
+    hebrew_year = year + 3761 if 7 <= month <= 10 else year + 3760
     start = _hebrew_new_year(hebrew_year)
     length = _hebrew_new_year(hebrew_year + 1) - start
     return date.fromordinal(start + _days_before_month(hebrew_year, length, month) + day - 1)
@@ -238,12 +241,12 @@ def islamic_day(year: int, month: int, day: int) -> date | None:
 
 
 def _hebrew_new_year(year: int) -> int:
-    """Ordinal of 1 Tishri."""
+    """Ordinal of 1 Tishri of the Hebrew `year`."""
     return _elapsed(year) + _correction(year) - _HEBREW_EPOCH
 
 
 def _elapsed(year: int) -> int:
-    """Days before the year's first new moon, postponed from forbidden weekdays."""
+    """Days from the Hebrew epoch to the year's first new moon, postponed from forbidden weekdays."""
     months = (235 * year - 234) // 19
     parts = 12_084 + 13_753 * months
     days = 29 * months + parts // 25_920
@@ -251,7 +254,7 @@ def _elapsed(year: int) -> int:
 
 
 def _correction(year: int) -> int:
-    """Postponement that keeps the length of the year valid."""
+    """Days by which the Hebrew new year is postponed to keep the lengths of years valid: 0 to 2."""
     before, this, after = _elapsed(year - 1), _elapsed(year), _elapsed(year + 1)
     if after - this == 356:
         return 2
@@ -259,7 +262,7 @@ def _correction(year: int) -> int:
 
 
 def _days_before_month(year: int, length: int, month: int) -> int:
-    """Days from 1 Tishri to the first of the month."""
+    """Days from 1 Tishri to the first of `month` in a Hebrew year of that length."""
     leap = (7 * year + 1) % 19 < 7
     long_heshvan, short_kislev = length % 10 == 5, length % 10 == 3
     months = [30, 30 if long_heshvan else 29, 29 if short_kislev else 30, 29, 30, 30 if leap else 29]
@@ -284,7 +287,8 @@ def day_of(name: str, year: int) -> date | None:
 
 
 def holiday_at(line: Line, index: int) -> tuple[str, int] | None:
-    """Longest holiday name that starts at `index`, with its end."""
+    """Longest holiday name that starts at `index`, with its end; None without a name. The name is the first spelling in
+    the tables."""
     word = line.words[index]
     if (line.kinds[index] != WORD and line.kinds[index] != NUMBER) or word not in _first_words():
         return None
@@ -302,7 +306,7 @@ def holiday_at(line: Line, index: int) -> tuple[str, int] | None:
 
 
 def easter(year: int) -> date:
-    """Western Easter Sunday (Gregorian computus)."""
+    """Western Easter Sunday of `year` (Gregorian computus)."""
     golden, (century, of_century) = year % 19, divmod(year, 100)
     leap_centuries, rest = divmod(century, 4)
     correction = (8 * century + 13) // 25
@@ -315,7 +319,7 @@ def easter(year: int) -> date:
 
 
 def orthodox_easter(year: int) -> date:
-    """Orthodox Easter Sunday as a Gregorian date."""
+    """Orthodox Easter Sunday of `year` as a Gregorian date."""
     moon = (19 * (year % 19) + 15) % 30
     weekday = (2 * (year % 4) + 4 * (year % 7) - moon + 34) % 7
     month, day = divmod(moon + weekday + 114, 31)
@@ -336,7 +340,7 @@ def nth_weekday(year: int, month: int, weekday: int, nth: int) -> date:
 
 
 def _tax_day(year: int) -> date:
-    """15 April, postponed by weekends and by the observed Emancipation Day."""
+    """US Tax Day: 15 April, postponed by weekends and by the observed Emancipation Day."""
     day = date(year, 4, 15)
     while day.isoweekday() > 5 or day == _emancipation_day(year):
         day += timedelta(days=1)
@@ -349,7 +353,7 @@ def _emancipation_day(year: int) -> date:
 
 
 def _professionals_day(year: int) -> date:
-    """Wednesday of the last full week of April."""
+    """Administrative Professionals Day: Wednesday of the last full week of April."""
     return nth_weekday(year, 4, 6, -1) - timedelta(days=3)
 
 
@@ -390,7 +394,8 @@ def _before_passover(year: int, days: int) -> date | None:
 
 
 def _remembrance(year: int) -> date | None:
-    """The evening before 27 Nisan, moved away from Sabbaths."""
+    """First day of Yom HaShoah: the evening before 27 Nisan, moved away from Sabbaths. None if Passover is unknown in
+    that year."""
     passover = day_of("passover", year)
     if passover is None:
         return None

@@ -9,7 +9,7 @@ from services.times.words.readings import Grain
 
 
 def _table(lines: str) -> dict[str, int]:
-    """Parse `value: word word …` lines into a map of words to values."""
+    """Parse `value: word word …` lines into a map of each word to its integer value."""
     entries = (line.split(":") for line in lines.strip().splitlines())
     return {word: int(value) for value, words in entries for word in words.split()}
 

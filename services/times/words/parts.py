@@ -15,7 +15,7 @@ from services.times.words.tokens import Line
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Range of whole days; `end` is exclusive."""
+    """Range of whole days with its grain; `end` is exclusive."""
 
     start: date
     end: date
@@ -26,7 +26,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time of day as written."""
+    """Time of day as written in English; `half` may be unspecified."""
 
     hour: int
     minute: int = 0
@@ -37,12 +37,12 @@ class Clock:
 
     @property
     def exists(self) -> bool:
-        """Whether the time is valid."""
+        """Whether the time is valid: at most 24:00, and no hour 0 with am or pm."""
         whole = self.hour < 24 or (self.hour == 24 and self.minute == 0)
         return whole and self.minute < 60 and self.second < 60 and not (self.half in ("am", "pm") and self.hour == 0)
 
     def at(self, half: str) -> time:
-        """Time of day; `half` applies if the text specifies none."""
+        """Time of day as a `time`; `half` (`am`, `pm` or empty) applies if the text specifies none."""
         half = self.half or half
         hour = self.hour
         if half in ("am", "pm") and hour <= 12:
@@ -102,7 +102,7 @@ class Part(TypedDict, total=False):
 
 
 def without(part: Part, *names: str) -> Part:
-    """Copy of `part` without `names`."""
+    """Copy of `part` without the keys `names`; missing ones are ignored."""
     left = part.copy()
     for name in names:
         left.pop(name, None)  # type: ignore[misc]  # no key is required
@@ -110,7 +110,7 @@ def without(part: Part, *names: str) -> Part:
 
 
 def joined(left: Part, right: Part) -> Part | None:
-    """Merge both parts; None if they contradict each other."""
+    """Merge both parts into a new one; None if they contradict each other."""
     if not left:
         return right
     for name in left.keys() & right.keys():
@@ -157,19 +157,20 @@ class Moment:
 
 
 def midnight(day: date) -> datetime:
-    """Naive start of a day."""
+    """Naive datetime of the start of `day`."""
     return datetime(day.year, day.month, day.day)  # noqa: DTZ001 - wall times have no zone
 
 
 def instant(wall: datetime, grain: Grain, *, has_clock: bool) -> Reading:
-    """Reading of a single wall time."""
+    """Reading of a single wall time, which lasts one `grain`."""
     step = STEPS.get(grain, _DAY)
     end = wall + step if wall < datetime.max - step else wall  # noqa: DTZ901 - a wall time
     return Reading(Kind.INSTANT, wall, end, grain, has_clock)
 
 
 def time_of_day(clock: Clock, moment: Moment) -> Reading:
-    """Next occurrence of a time of day. Without am or pm: the next in waking hours or within three hours."""
+    """Reading of the next occurrence of a time of day. Without am or pm: the next in waking hours or within three
+    hours."""
     is_plain = clock.half == "" and clock.hour <= 12
     halves = ("pm",) if is_plain and clock.hour == 12 else ("am", "pm")
     candidates = sorted(
@@ -182,7 +183,7 @@ def time_of_day(clock: Clock, moment: Moment) -> Reading:
 
 
 def time_within(clock: Clock, portion: str, moment: Moment) -> Reading:
-    """Next occurrence of a time within a part of the day: `3 in the morning`."""
+    """Reading of the next occurrence of a time within a part of the day: `3 in the morning`."""
     wall = on_day(moment.today, clock, portion, moment)
     if wall <= moment.wall:
         wall = on_day(moment.today + _DAY, clock, portion, moment)
@@ -210,7 +211,8 @@ def on_day(day: date, clock: Clock, portion: str | None, moment: Moment) -> date
 
 
 def is_likely(wall: datetime, now: datetime) -> bool:
-    """Whether an unspecified half of the day may mean `wall`: within waking hours or soon."""
+    """Whether an unspecified half of the day may mean `wall`: from 7:00 to 22:59, or at most three hours after
+    `now`."""
     return wall.hour in WAKING_HOURS or wall - now <= _SOON
 
 
@@ -232,7 +234,7 @@ Inner: TypeAlias = tuple[Part, Reading, int]
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """Position of a rule in a line, with its context."""
+    """Position at which a rule tries to parse the next part of a phrase, with its context."""
 
     line: Line
     at: int
@@ -251,11 +253,11 @@ class RuleContext:
 
     @property
     def word(self) -> str:
-        """The current word."""
+        """The lower-case word at this position."""
         return self.line.words[self.at]
 
     def ahead(self, count: int = 1) -> str:
-        """The word `count` items ahead."""
+        """The lower-case word `count` items ahead; empty at the end of the line."""
         return self.line.words[self.at + count]
 
 
@@ -277,19 +279,19 @@ def unit_span(unit: Grain | str | None, which: int, count: int, today: date) -> 
 
 
 def weekend_span(which: int, today: date) -> Span:
-    """Saturday and Sunday of the week `which` weeks from now."""
+    """Span of Saturday and Sunday of the week `which` weeks from this one."""
     monday = today - (today.isoweekday() - 1) * _DAY + which * 7 * _DAY
     return Span(monday + 5 * _DAY, monday + 7 * _DAY, Grain.DAY)
 
 
 def one_day(day: date) -> Span:
-    """Span of a single day."""
+    """Span of the single day `day`."""
     return Span(day, day + _DAY, Grain.DAY)
 
 
 def season_span(name: str, which: int, today: date) -> Span:
-    """The named season: current or coming (0), the one after (1), or the last (-1). Without a name: the current season
-    or its neighbours."""
+    """The named season: current or coming (0), the one after (1), or the last (-1). Spring, summer, autumn and winter
+    of the northern hemisphere. Without a name: the current season or its neighbours."""
     starts = sorted({(date(year, *day), season) for year in _years(today) for season, day in SEASONS.items()})
     spans: list[tuple[Span, set[str]]] = []
     days = sorted({day for day, _ in starts})
@@ -306,7 +308,7 @@ def _years(today: date) -> range:
 
 
 def month_span(year: int, month: int) -> Span:
-    """Span of a month."""
+    """Span of a month of 1 to 12. Raises OverflowError at the end of the calendar."""
     start = date(year, month, 1)
     return Span(start, _first_of(year * 12 + month), Grain.MONTH)
 
@@ -331,7 +333,7 @@ def working_days_later(day: date, count: int) -> date:
 
 
 def moved(day: date, length: Length) -> date:
-    """`day` plus months and days."""
+    """`day` plus the months and days of `length`; seconds are ignored. Raises OverflowError outside the calendar."""
     return shifted(datetime(day.year, day.month, day.day), length).date()  # noqa: DTZ001 - a day has no zone
 
 

@@ -16,7 +16,7 @@ _DAYS_AHEAD = 366 * 9
 
 
 class TimeProblem(StrEnum):
-    """Reason why a time cannot become a rule."""
+    """Reason why a time in words cannot become a rule."""
 
     PAST = "past"
     NO_SUCH = "no_such"
@@ -39,7 +39,7 @@ class UnclearTime(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """Recurrence in words. Empty tuples are unspecified."""
+    """Recurrence as expressed in words, before it becomes a Rule. Empty tuples are unspecified."""
 
     unit: Unit | None = Unit.DAY
     """Unit of `step`; None: `seconds` of elapsed time."""
@@ -66,7 +66,8 @@ class Repeats:
 
 
 def repeating_rule(repeats: Repeats, now: datetime, default_time: time) -> Rule:
-    """Recurrence rule of `repeats`, relative to the aware time `now`. Raises UnclearTime."""
+    """Recurrence rule of `repeats`, relative to the aware time `now`. Raises UnclearTime if one rule cannot express
+    it."""
     return Rule(_when(repeats, now, default_time), repeats.until, repeats.count)
 
 
@@ -88,7 +89,8 @@ def _when(repeats: Repeats, now: datetime, default_time: time) -> Calendar | Eve
 
 
 def _clock(times: tuple[time, ...]) -> str:
-    """Minute and hour fields of a cron expression for exactly these times."""
+    """Minute and hour fields of a cron expression for exactly these times. Raises UnclearTime (SEVERAL) if one
+    expression cannot cover them."""
     wanted = {(one.hour, one.minute) for one in times}
     hours, minutes = sorted({hour for hour, _ in wanted}), sorted({minute for _, minute in wanted})
     if len(wanted) != len(hours) * len(minutes):
@@ -97,7 +99,8 @@ def _clock(times: tuple[time, ...]) -> str:
 
 
 def _clock_of_elapsed(repeats: Repeats) -> str:
-    """Minute and hour fields for an interval within a window of the day."""
+    """Minute and hour fields for an interval within a window of the day. Raises UnclearTime (SEVERAL) if minutes of the
+    hour cannot express it."""
     begin, end = repeats.window or (time(0), time(23, 59))
     step, rest = divmod(repeats.seconds, 60)
     if rest or not step:
@@ -133,7 +136,7 @@ class _Days:
 
     @classmethod
     def of(cls, repeats: Repeats, now: datetime) -> _Days:
-        """Fields of `repeats`; unspecified ones are taken from the first day."""
+        """Fields of `repeats`; unspecified ones are taken from the first day. Raises UnclearTime."""
         anchor = repeats.first or now.date()
         days, months, weekdays = repeats.days, repeats.months, repeats.weekdays
         if repeats.unit is Unit.WEEK and not weekdays:
@@ -187,7 +190,7 @@ def _listed(numbers: list[int] | tuple[int, ...]) -> str:
 
 
 class Kind(StrEnum):
-    """Kind of a time expression."""
+    """Kind of a time expression; decides how its reading becomes a rule."""
 
     INSTANT = "instant"
     """A single time: a day with a time of day, or an offset from now."""
@@ -217,7 +220,7 @@ class Grain(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """Duration: calendar months and days, and elapsed seconds."""
+    """Length of time: calendar months and days, and elapsed seconds; may be negative."""
 
     months: int = 0
     days: int = 0
@@ -258,7 +261,7 @@ def shifted(wall: datetime, length: Length) -> datetime:
 
 
 def days_in_month(year: int, month: int) -> int:
-    """Number of days, 28 to 31."""
+    """Number of days of a month in the Gregorian calendar, 28 to 31."""
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month in (4, 6, 9, 11) else 31
@@ -300,8 +303,9 @@ class Reading:
         return datetime.combine(moment, self.default or default_time)
 
     def rule(self, now: datetime, default_time: time = time(9)) -> Rule:
-        """Recurrence rule, with wall times in `rule_zone(now)`. `now` is aware; `default_time` applies without a time
-        of day. Raises UnclearTime."""
+        """Rule for the recurrence, or for a single occurrence, with wall times in `rule_zone(now)`. `now` is aware;
+        `default_time` applies without a time of day. Raises UnclearTime for an unusable reading, and for a single time
+        that has passed."""
         if self.problem is not None:
             raise UnclearTime(self.problem)
         if self.repeats is not None:
@@ -316,12 +320,13 @@ class Reading:
         return Rule(Once(wall.replace(microsecond=0)))
 
     def rule_zone(self, now: datetime) -> tzinfo | None:
-        """Zone for `rule(now)`: for a recurrence the zone named in the phrase, else that of `now`."""
+        """Zone for `rule(now)`: for a recurrence the zone named in the phrase, else that of `now`. None only if `now`
+        is naive."""
         return self.zone if self.repeats is not None and self.zone is not None else now.tzinfo
 
     def _coming_moment(self, now: datetime, default_time: time) -> datetime:
-        """`moment`, or for a period that has begun a later time in it: the default time today, or the next full
-        hour."""
+        """`moment`, or for a period that has begun a later time in it: the default time today, or the next full hour.
+        Raises UnclearTime (PAST) if no time is left."""
         wall, here = self.moment(default_time), now.replace(tzinfo=None)
         if wall.replace(tzinfo=now.tzinfo).astimezone(UTC) > now:
             return wall
@@ -344,7 +349,7 @@ class Found:
 
 
 def nothing(wall: datetime, problem: TimeProblem) -> Reading:
-    """Reading of a time that was understood but is unusable."""
+    """Reading with `problem`, for a time that was understood but is unusable."""
     return Reading(Kind.INSTANT, wall, wall, Grain.SECOND, problem=problem)
 
 

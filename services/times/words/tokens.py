@@ -35,11 +35,11 @@ class Line:
             self._add(END, "", 0, len(text), len(text))
 
     def glued(self, index: int) -> bool:
-        """Whether the item directly follows the previous one, without a gap."""
+        """Whether the token at `index` directly follows the previous one, without a gap."""
         return 0 < index < self.size and self.ends[index - 1] == self.starts[index]
 
     def is_digits(self, index: int) -> bool:
-        """Whether the item is a number in digits."""
+        """Whether the token at `index` is a number in digits, not in words."""
         return self.kinds[index] == NUMBER and self.words[index].isdigit()
 
     def _add(self, kind: str, word: str, value: int, start: int, end: int) -> None:
@@ -112,5 +112,6 @@ def _fits(part: int, more: int) -> bool:
 
 
 def _is_last(raw: list[tuple[str, int, int]], index: int, word: str) -> bool:
-    """Whether an ordinal ends here; `second` after tens is an ordinal (the twenty second), never a unit."""
+    """Whether the ordinal `word` can end a number here; `second` after tens is an ordinal (the twenty second), never a
+    unit."""
     return word != "seconds" and index < len(raw)

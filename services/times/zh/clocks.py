@@ -14,7 +14,7 @@ from services.times.zh.letters import HOUR, MINUTE, NUMBER, SEVERAL, number, who
 
 @dataclass(frozen=True, slots=True)
 class DayPart:
-    """Part of the day: first and last hour, relative to its day, and the usual hour of an event."""
+    """Part of the day, such as 早上: first and last hour, relative to its day, and the usual hour of an event."""
 
     name: str
     begin: int
@@ -23,7 +23,7 @@ class DayPart:
 
     @property
     def default(self) -> time:
-        """The usual hour as a time."""
+        """The usual hour of an event in this part of the day."""
         return time(self.usual % 24)
 
 
@@ -70,7 +70,7 @@ _AROUND = lazy_pattern(r"\s*(?:左右|上下|前后|多(?![久少人吃喝带买
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time of day as written."""
+    """Time of day as written in Chinese; may be invalid (`exists`)."""
 
     hour: int
     """Up to 24; with a part of the day relative to its day, up to 30 after midnight."""
@@ -83,7 +83,7 @@ class Clock:
     """Whether the time is valid."""
 
     def seconds(self, hour: int | None = None) -> int:
-        """Seconds since midnight, optionally at a different `hour`."""
+        """Seconds since midnight of its day, with `hour` instead of its own hour if given; may exceed a day."""
         return (self.hour if hour is None else hour) * 3600 + self.minute * 60 + self.second
 
     def as_time(self) -> time:
@@ -92,7 +92,7 @@ class Clock:
 
 
 def part_at(text: str, at: int, *, short: bool) -> tuple[DayPart, int] | None:
-    """Part of the day at `at` with its end. `short` permits single characters."""
+    """Part of the day at `at` with its end; None without a part. `short` permits single characters."""
     match = PART.match(text, at)
     if match is None or (match["short"] and (not short or match["short"] == "早晚")):
         return None
@@ -100,7 +100,7 @@ def part_at(text: str, at: int, *, short: bool) -> tuple[DayPart, int] | None:
 
 
 def clock_at(text: str, at: int, part: DayPart | None) -> tuple[Clock, int] | None:
-    """Time of day at `at`, interpreted within `part`, with its end; may be invalid."""
+    """Time of day at `at`, interpreted within `part`, with its end; None without a time. The time may be invalid."""
     midnight = _MIDNIGHT.match(text, at)
     if midnight and (part is None or part.name in ("evening", "night")):
         return clock_at(text, midnight.end(), _PART_NAMED["半夜"]) or (Clock(24), midnight.end())
@@ -116,7 +116,7 @@ def clock_at(text: str, at: int, part: DayPart | None) -> tuple[Clock, int] | No
 
 
 def waking_hour(clock: Clock) -> int:
-    """Likely hour of an open time: 6 to 11 before noon, 12 to 5 after it."""
+    """Likely hour of an open time: 6 to 11 before noon, 12 to 5 after it. The written hour if it is not open."""
     return clock.hour + 12 if clock.is_open and 0 < clock.hour < 6 else clock.hour
 
 
@@ -165,14 +165,14 @@ def _at_hour(clock: Clock, hour: int) -> Clock:
 
 
 def _marked(clock: Clock, mark: str) -> Clock | None:
-    """Apply a following am or pm."""
+    """`clock` with a following am or pm applied; ignored for hours above 12."""
     if clock.hour > 12:
         return _at_hour(clock, clock.hour)
     return _at_hour(clock, clock.hour % 12 + (12 if mark.startswith("p") else 0))
 
 
 def _in_part(clock: Clock, part: DayPart | None) -> Clock:
-    """Hour interpreted within the part of the day: 15 for 下午三点, 25 for 晚上一点."""
+    """`clock` with its hour interpreted within the part of the day: 15 for 下午三点, 25 for 晚上一点."""
     hour = clock.hour
     if part is None or hour > 12 or not (clock.is_open or hour == 0):
         return clock
@@ -251,7 +251,7 @@ _MOST_PARTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Duration in words."""
+    """Duration as written in Chinese, with its last unit and count."""
 
     length: Length
     grain: Grain
@@ -264,7 +264,7 @@ class Amount:
 
 
 def amount_at(text: str, at: int) -> tuple[Amount, int] | None:
-    """Longest duration at `at` of a normalized text, with its end."""
+    """Longest duration at `at` of a normalized text, with its end; None without a duration."""
     first = _one_at(text, at)
     if first is None:
         return None

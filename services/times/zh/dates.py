@@ -162,7 +162,7 @@ _LENGTHS = {**LENGTHS, "shavuot": 3, "ramadan": 30}
 
 @dataclass(frozen=True, slots=True)
 class Feast:
-    """Annual holiday."""
+    """Annual holiday: its date in each year, and how it recurs."""
 
     day: Callable[[int], date | None]
     """Date in a Gregorian year; None if it is unknown."""
@@ -175,11 +175,11 @@ class Feast:
 
     @property
     def problem(self) -> TimeProblem | None:
-        """Why a single rule cannot express the recurrence."""
+        """Why a single rule cannot express the recurrence (SEVERAL); None if it can."""
         return None if self.fixed or self.weekday else TimeProblem.SEVERAL
 
     def next_from(self, today: date) -> date | None:
-        """Next occurrence, today included."""
+        """Next occurrence, today included; None if it is unknown."""
         for year in (today.year, today.year + 1):
             found = self.day(year) if 0 < year < 9999 else None
             if found is not None and found >= today:
@@ -256,7 +256,7 @@ _PATTERN = _pattern()
 
 
 def feast_at(text: str, at: int) -> tuple[Feast, int] | None:
-    """Holiday at `at` of a normalized text, with its end."""
+    """Holiday at `at` of a normalized text, with its end; None without a holiday."""
     match = _PATTERN.match(text, at)
     if match is None:
         return None
@@ -265,7 +265,7 @@ def feast_at(text: str, at: int) -> tuple[Feast, int] | None:
 
 
 def feast_letters() -> str:
-    """First characters of holiday names."""
+    """First characters of all holiday names, as one text for a character class."""
     return "".join(sorted({name[0] for name in _NAMED}))
 
 
@@ -292,7 +292,8 @@ _LUNAR_MONTHS = {"正": 1, "冬": 11, "腊": 12}
 
 
 def date_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
-    """Date, month or year at `at`, with its end; without a year the next one, today included."""
+    """Date, holiday, month or year at `at` of a normalized text, with its end, or None; without a year the next one,
+    today included."""
     for rule in (_numeric_at, _lunar_at, _feast_at, of_year_at, month_at, day_of_month_at):
         found = rule(text, at, today)
         if found is not None:
@@ -324,7 +325,7 @@ def _numeric_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def _coming_date(month: int, day: int, today: date) -> Days:
-    """Next such date, today included; 29 February within eight years."""
+    """Next such date, today included; 29 February within eight years. Days that do not exist are marked."""
     for year in range(today.year, min(today.year + 9, 9998)):
         if day <= days_in_month(year, month) and date(year, month, day) >= today:
             return _dated(date(year, month, day))
@@ -398,7 +399,7 @@ def _coming(feast: Feast, today: date) -> Days:
 
 
 def _offset(text: str, at: int, days: Days) -> tuple[Days, int]:
-    """Offset before or after a day: 春节前三天, 国庆节前夕."""
+    """`days` moved by an offset at `at`, with its end; unchanged without one: 春节前三天, 国庆节前夕."""
     match = _OFFSET.match(text, at)
     if match is None:
         return days, at

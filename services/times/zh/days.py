@@ -17,7 +17,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """Whole days; `after` is exclusive."""
+    """Whole days named in a phrase; `after` is exclusive."""
 
     first: date
     after: date
@@ -37,7 +37,7 @@ class Days:
 
 
 def one_day(day: date) -> Days:
-    """Days of a single day."""
+    """Days for the single day `day`."""
     return Days(day, day + _DAY)
 
 
@@ -97,17 +97,17 @@ _NUMBERS = {letter: number for number, letter in enumerate("一二三四五六�
 
 
 def weekday_number(letter: str) -> int:
-    """1 for 一 to 7 for 日 or 天."""
+    """Weekday of a character: 1 for 一 to 7 for 日 or 天. Raises KeyError for others."""
     return _NUMBERS[letter]
 
 
 def monday_of(day: date) -> date:
-    """Monday of the week."""
+    """Monday of the week that contains `day`."""
     return day - timedelta(days=day.isoweekday() - 1)
 
 
 def relative_day_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
-    """Day relative to today; of 明早 only the first character."""
+    """Day relative to today at `at` (明天), with its end, or None; of 明早 only the first character."""
     match = _RELATIVE_DAY.match(text, at)
     if match is None:
         return None
@@ -116,7 +116,8 @@ def relative_day_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def weekday_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
-    """Weekday or weekend. Weeks begin on Monday; without 上 or 下 it is in the future."""
+    """Weekday or weekend at `at`, with its end, or None. Weeks begin on Monday; without 上 or 下 it is in the
+    future."""
     match = _WEEKDAY.match(text, at)
     if match is None:
         return None
@@ -138,7 +139,7 @@ def weekday_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def week_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
-    """A whole week: 下周, 这个星期."""
+    """A whole week at `at`, with its end: 下周, 这个星期. None otherwise."""
     match = _WEEK.match(text, at)
     if match is None:
         return None
@@ -147,7 +148,7 @@ def week_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def _weeks(match: re.Match[str]) -> int | None:
-    """Week offset: 0 this one, 1 the next; None if unspecified."""
+    """Week offset of a match: 0 this one, 1 the next; None if unspecified."""
     if match["this"]:
         return 0
     if match["last"]:
@@ -160,7 +161,8 @@ def _weekly(first: date, length: int) -> Days:
 
 
 def safe_day(year: int, month: int, day: int) -> Days:
-    """The day, marked if it does not exist; a negative `day` means the last of the month."""
+    """Days for a single day, marked (`exists` False) if it does not exist; a negative `day` means the last of the
+    month."""
     if not 1 <= year < 9999 or not 1 <= month <= 12:
         return Days(date(2000, 1, 1), date(2000, 1, 2), exists=False)
     last = days_in_month(year, month)
@@ -170,19 +172,19 @@ def safe_day(year: int, month: int, day: int) -> Days:
 
 
 def month_of(year: int, month: int, count: int = 1) -> Days:
-    """`count` whole months; `month` may be outside 1 to 12."""
+    """Days of `count` whole months; `month` may be outside 1 to 12."""
     first, after = (date(*carried(year, month + more), 1) for more in (0, count))
     return Days(first, max(first, after), Grain.MONTH)
 
 
 def carried(year: int, month: int) -> tuple[int, int]:
-    """Normalize a month outside 1 to 12."""
+    """Year and month for a month outside 1 to 12; the year is limited to 1 to 9998."""
     more, index = divmod(month - 1, 12)
     return min(max(year + more, 1), 9998), index + 1
 
 
 def no_such_day() -> Days:
-    """Days that do not exist."""
+    """Days marked as not existing."""
     return safe_day(2000, 1, 32)
 
 
@@ -229,7 +231,8 @@ def month_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def within_month(text: str, at: int, year: int | None, month: int, today: date | None) -> tuple[Days, int]:
-    """The month, or a day or part of it. Without `year` the next one from `today` on."""
+    """The month, or a day or part of it that follows at `at`, with the end. Without `year` the next one from `today`
+    on."""
     tail = _TAIL_OF_MONTH.match(text, at)
     end = tail.end() if tail else at
     if today is None or year is not None:
@@ -265,7 +268,8 @@ def _part_of_month(year: int, month: int, tail: re.Match[str] | None) -> Days:
 
 
 def _nth_week_of_month(year: int, month: int, tail: re.Match[str]) -> Days:
-    """The nth weekday, weekend or week; the first week contains the first day of the month."""
+    """The nth weekday, weekend or week of a month, marked if it does not exist; the first week contains the first day
+    of the month."""
     last = days_in_month(year, month)
     if tail["nth_week"] or tail["last_week"]:
         which = whole(tail["nth_week"]) - 1 if tail["nth_week"] else 0
@@ -293,7 +297,7 @@ def day_of_month_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
 
 
 def _coming_in_month(of: Callable[[int, int], Days], today: date) -> Days:
-    """Next occurrence of a day that all or most months have."""
+    """Next occurrence, from `today` on, of a day that all or most months have; `of` returns it for a year and month."""
     for more in range(14):
         found = of(*carried(today.year, today.month + more))
         if found.exists and found.first >= today:
@@ -335,7 +339,7 @@ _OF_YEAR_ALONE = lazy_pattern(r"年(?P<edge>底|末|初|中|尾)|(?P<half>[上�
 
 
 def year_at(text: str, at: int, today: date) -> tuple[int | None, int]:
-    """Year at `at` or None, with its end."""
+    """Year at `at` or None, with its end (`at` for None)."""
     match = _YEAR.match(text, at)
     if match is None:
         return None, at
@@ -396,7 +400,8 @@ def _part_of_year(year: int, match: re.Match[str]) -> Days:
 
 
 def _units_of_year(year: int, unit: str, which: int, count: int) -> Days:
-    """`count` units of a year, starting with number `which`; the first week contains the first Thursday."""
+    """`count` units of a year, starting with number `which`; the first week contains the first Thursday. Marked if they
+    do not exist."""
     if unit == "月":
         return month_of(year, which, count) if 1 <= which <= 12 and count <= 12 else no_such_day()
     if not (1 <= which <= 366 and count <= 366):

@@ -85,7 +85,7 @@ def number(word: str) -> float | None:
 
 
 def whole(word: str) -> int:
-    """Value of an `HOUR`, `MINUTE`, `DAY` or `MONTH` match."""
+    """Integer value of an `HOUR`, `MINUTE`, `DAY` or `MONTH` match; 0 if the characters form no number."""
     return int(number(word) or 0)
 
 
@@ -150,7 +150,7 @@ _NAMED = lazy_pattern(
 
 
 def zone_at(text: str, at: int) -> tuple[tzinfo, int] | None:
-    """Time zone at `at` of a normalized text, with its end."""
+    """Time zone at `at` of a normalized text, with its end; None without a zone known to this machine."""
     match = _NAMED.match(text, at)
     if match is None:
         return None
@@ -172,5 +172,5 @@ def _fixed(minutes: int, end: int) -> tuple[tzinfo, int] | None:
 
 
 def zone_letters() -> str:
-    """First characters of zone names."""
+    """First characters of all zone names, as one text for a character class."""
     return "".join(sorted({name[0] for name in (*_ZONE_OF, *_ABBREVIATIONS)})) + "东西"

@@ -47,7 +47,7 @@ _STEPS = 24
 
 
 class PhraseReader:
-    """Parses phrases in a text. `today` is in the member's zone."""
+    """Parses phrases in a normalized text. `today` is in the member's zone."""
 
     def __init__(self, text: str, now: datetime) -> None:
         self._text = text
@@ -55,7 +55,8 @@ class PhraseReader:
         self._today = now.date()
 
     def phrase_at(self, at: int, anchor: date | None = None) -> Phrase | None:
-        """Longest phrase at `at`. Dates are relative to `anchor`, else to today."""
+        """Longest phrase at `at` as unresolved parts; None without a time. Dates are relative to `anchor`, else to
+        today."""
         phrase = Phrase(end=at)
         start = _LEAD.match(self._text, at)
         position = start.end() if start else at
@@ -102,11 +103,13 @@ class PhraseReader:
         return end
 
     def _lacks_part(self, phrase: Phrase, at: int, end: int) -> bool:
-        """Whether 每 or 明 lacks its part of the day because an earlier one was parsed."""
+        """Whether the text from `at` to `end` is a word such as 每 or 明, which needs a time of day after it (明早),
+        but the phrase already has one."""
         return bool(phrase.part or phrase.clocks) and self._text[at:end] in _NEEDS_PART
 
     def _more_repeats(self, phrase: Phrase, at: int) -> int | None:
-        """Interval within earlier days: 工作日每小时, 每天9点到18点每隔一小时."""
+        """Parse an interval within earlier days (工作日每小时, 每天9点到18点每隔一小时) into `phrase`; returns its end,
+        or None."""
         if phrase.repeats is None or phrase.repeats.unit is None:
             return None
         found = repeats_at(self._text, at, self._today)
@@ -166,7 +169,7 @@ class PhraseReader:
         return bool(phrase.part or clock_at(self._text, at, phrase.part) or date_at(self._text, at, self._today))
 
     def _directed(self, phrase: Phrase, amount: Amount, end: int, *, is_ahead: bool) -> int:
-        """Set the direction of the duration by the words after it."""
+        """Set the duration of `phrase` and its direction by the words after it; returns their end."""
         way = _WAY.match(self._text, end)
         if amount.is_vague:
             phrase.problem = TimeProblem.VAGUE
@@ -213,7 +216,7 @@ class PhraseReader:
         return deadline.end() if deadline else end
 
     def _same_day(self, days: Days, end: int) -> tuple[Days, int]:
-        """明年今天, 下个月的今天: the same day number as today."""
+        """明年今天, 下个月的今天: the same day number as today, with the end; `days` unchanged for other texts."""
         same = _SAME_DAY.match(self._text, end) if days.grain in (Grain.MONTH, Grain.YEAR) else None
         if same is None:
             return days, end
@@ -230,7 +233,7 @@ class PhraseReader:
         )
 
     def _target(self, phrase: Phrase) -> date:
-        """Day at the given offset from now."""
+        """Day at the phrase's offset from now; today without one."""
         if phrase.ahead is None:
             return self._today
         length = -phrase.ahead.length if phrase.is_ago else phrase.ahead.length
@@ -269,7 +272,7 @@ class PhraseReader:
         return deadline.end() if deadline else end
 
     def _twice(self, phrase: Phrase, at: int) -> int | None:
-        """早晚8点: both times."""
+        """Parse a time in both halves of the day (早晚8点) of a recurrence into `phrase`; returns its end, or None."""
         if phrase.repeats is None or not self._text.startswith("早晚", at):
             return None
         found = [clock_at(self._text, at + 2, part[0]) for letter in "早晚" if (part := part_at(letter, 0, short=True))]
@@ -278,7 +281,8 @@ class PhraseReader:
         return found[0][1] if found[0] else None
 
     def _more_clocks(self, phrase: Phrase, at: int) -> int | None:
-        """Further times of day of a recurrence: 每天8点、12点和晚上8点."""
+        """Parse a further time of day of a recurrence (每天8点、12点和晚上8点) into `phrase`; returns its end, or
+        None."""
         if phrase.repeats is None or len(phrase.clocks) >= 12:
             return None
         joint = _SEPARATOR.match(self._text, at)
@@ -305,7 +309,8 @@ class PhraseReader:
 
 
 def _on_weekday(days: Days, weekday: int, word: str, anchor: date) -> Days:
-    """A date with a weekday: in this year if the weekday matches, even in the past."""
+    """Days of a date with a weekday: in this, the next or the last year in which the weekday matches; unchanged if none
+    does."""
     if days.first.isoweekday() == weekday or "年" in word:
         return days
     for year in (anchor.year, anchor.year + 1, anchor.year - 1):

@@ -23,7 +23,7 @@ _BETWEEN = lazy_pattern(r"\s*(?:之间|期间|中间|这段时间|为止|结束|
 
 
 def range_at(reader: PhraseReader, text: str, phrase: Phrase, moment: Moment) -> tuple[Reading, int] | None:
-    """Period that starts with `phrase`, with its end; None if it is not a range."""
+    """Reading of the period or recurrence that starts with `phrase`, with its end; None if it is not a range."""
     if phrase.ahead or phrase.lasts or phrase.window or phrase.is_now or phrase.problem:
         return None
     if not (phrase.days or phrase.clocks or phrase.part):
@@ -75,7 +75,7 @@ def _between(phrase: Phrase, other: Phrase, moment: Moment, rest: str) -> Readin
 
 
 def _clock_in(phrase: Phrase, other: Phrase, rest: str) -> Clock | None:
-    """The second time in the part of the day of the first."""
+    """The second time of a range in the part of the day of the first, if it is open and then later; else None."""
     if other.part is not None or phrase.part is None or not other.clocks[0].is_open:
         return None
     found = clock_at(rest.lstrip(), 0, phrase.part)
@@ -83,7 +83,8 @@ def _clock_in(phrase: Phrase, other: Phrase, rest: str) -> Clock | None:
 
 
 def _within_each_day(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | None:
-    """每天9点到18点每小时: window within each day; without an interval only its start counts."""
+    """Recurrence with a window within each day (每天9点到18点每小时), or None; without an interval only its start
+    counts."""
     reading = reading_of(phrase, moment)
     if reading is None or reading.repeats is None or not (phrase.clocks and other.clocks):
         return None
@@ -98,7 +99,7 @@ def _within_each_day(phrase: Phrase, other: Phrase, moment: Moment) -> Reading |
 
 
 def _every_weekday(phrase: Phrase, other: Phrase) -> Phrase | None:
-    """周一到周五8点: each of these days."""
+    """Phrase for each weekday of a range with a time, as 周一到周五8点; None for other ranges."""
     if (
         not (phrase.days and other.days and phrase.days.weekday and other.days.weekday and other.clocks)
         or phrase.clocks
@@ -109,7 +110,7 @@ def _every_weekday(phrase: Phrase, other: Phrase) -> Phrase | None:
 
 
 def _measured(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | None:
-    """每天9点到18点每小时, 9点到18点每隔半小时: interval within a window."""
+    """Recurrence by an interval within a window, as 每天9点到18点每小时; None for other ranges."""
     every, days = other.repeats, phrase.repeats
     if every is None or every.unit is not None or not (phrase.clocks and other.clocks):
         return None
@@ -120,7 +121,7 @@ def _measured(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | None:
 
 
 def _daily_between(phrase: Phrase, other: Phrase, moment: Moment) -> Reading | None:
-    """周一到周五每天8点, 12月1号到5号每天8点: recurrence between two days."""
+    """Recurrence between two days, as 周一到周五每天8点 or 12月1号到5号每天8点; None for other ranges."""
     if not (phrase.days and other.first and other.repeats) or phrase.clocks or phrase.part:
         return None
     if phrase.days.weekday and other.first.weekday:
@@ -158,7 +159,7 @@ def _end_of(start: Reading, phrase: Phrase, other: Phrase, moment: Moment) -> da
 
 
 def _clock_after(start: Reading, other: Phrase, moment: Moment) -> datetime | None:
-    """Occurrence of the second time after `start`."""
+    """First occurrence of the second time after `start`; None if it is invalid."""
     clock = other.clocks[0]
     if not clock.exists:
         return None
@@ -206,7 +207,7 @@ def begins_a_time(text: str, at: int) -> bool:
 
 
 def is_a_time(text: str, start: int, end: int, reading: Reading) -> bool:
-    """Whether the text from `start` to `end` is meant as a time."""
+    """Whether the text from `start` to `end` is meant as a time, judged by the words around it."""
     phrase, before = text[start:end], text[max(0, start - 8) : start]
     if reading.kind is Kind.DURATION:
         return _is_reminded_next(text, end)
@@ -237,7 +238,7 @@ def _is_oclock(text: str, phrase: str, before: str, end: int) -> bool:
 
 
 def telling(found: Sequence[Found]) -> list[Found]:
-    """Drop bare months and years if there are more specific times: 明天写三月的报告."""
+    """`found` without bare months and years if there are more specific times: 明天写三月的报告."""
     if any(_says_when(one.reading) for one in found):
         return [one for one in found if _says_when(one.reading)]
     return list(found)
@@ -258,7 +259,7 @@ _WEEKEND, _WORKDAYS = {6, 7}, {1, 2, 3, 4, 5}
 
 
 def without_exception(text: str, read: Callable[[str], Reading | None]) -> Reading | None:
-    """Reading of the whole `text` with its excluded days; None if it excludes none."""
+    """Reading of the whole `text` with its excluded days; None if it excludes none or the rest is no time."""
     exception = _EXCEPTION.search(text)
     if exception is None:
         return None
@@ -303,7 +304,7 @@ def _less(reading: Reading, exception: re.Match[str]) -> Reading:
 
 
 def _weekdays_of(text: str) -> set[int]:
-    """Excluded weekdays; empty for holidays, which rules do not support."""
+    """Weekdays (1 is Monday) named by an exclusion; empty for holidays, which rules do not support."""
     if text.endswith("末") or text == "双休日":
         return _WEEKEND
     if "假" in text:
@@ -321,7 +322,7 @@ _STARTS = lazy_pattern(
 
 
 class Chinese:
-    """Parser of Chinese times."""
+    """TimeLanguage for Chinese, simplified or traditional."""
 
     def speaks(self, text: str) -> bool:
         """Whether `text` contains Chinese or full-width characters."""
@@ -356,7 +357,7 @@ def _whole(formed: str, now: datetime) -> Reading | None:
 
 
 def _reading_at(text: str, at: int, now: datetime) -> tuple[Reading, int] | None:
-    """Reading at `at` of a normalized text, with its end."""
+    """Reading at `at` of a normalized text, with its end; None without a time, or outside the calendar."""
     try:
         reader = PhraseReader(text, now)
         phrase = reader.phrase_at(at)
@@ -379,7 +380,7 @@ def _reading_at(text: str, at: int, now: datetime) -> tuple[Reading, int] | None
 
 
 def _here(reading: Reading, zone: tzinfo | None, now: datetime) -> Reading:
-    """Convert wall times to the zone of `now`."""
+    """`reading` with its wall times, which are in `zone`, converted to the zone of `now`."""
     if zone is None:
         return reading
     start, end = (wall.replace(tzinfo=zone).astimezone(now.tzinfo) for wall in (reading.start, reading.end))

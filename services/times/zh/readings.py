@@ -14,7 +14,7 @@ from services.times.zh.days import Days, one_day
 
 @dataclass(slots=True)
 class Phrase:
-    """Parsed parts of a phrase."""
+    """Parsed parts of a Chinese time phrase, filled in step by step."""
 
     days: Days | None = None
     part: DayPart | None = None
@@ -41,7 +41,7 @@ class Phrase:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no time was parsed."""
+        """Whether no part that makes a time was parsed; a zone or a count alone is no time."""
         return not (
             self.days
             or self.part
@@ -104,7 +104,7 @@ def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
 
 
 def _on_a_day(phrase: Phrase, moment: Moment) -> Reading:
-    """Time of day, part of a day, or days; now if none is given."""
+    """Reading of a time of day, part of a day, or days; now if none is given."""
     if phrase.clocks:
         return _at_clock(phrase, moment)
     if phrase.part:
@@ -128,7 +128,7 @@ def _midnight(day: date) -> datetime:
 
 
 def _coming(days: Days, ends: timedelta, moment: Moment) -> Days:
-    """First occurrence of `days` whose midnight plus `ends` is in the future."""
+    """First occurrence of `days` whose midnight plus `ends` is in the future; the last one tried if none is."""
     for _ in range(_MOST_TRIES):
         following = days.next_days() if days.next_days and _midnight(days.first) + ends <= moment.wall else None
         if following is None:
@@ -138,7 +138,7 @@ def _coming(days: Days, ends: timedelta, moment: Moment) -> Days:
 
 
 def _in_part(phrase: Phrase, part: DayPart, moment: Moment) -> Reading:
-    """Part of a day; today or tomorrow without a day."""
+    """Reading of a part of a day, with its usual hour as the default; today or tomorrow without a day."""
     ends = timedelta(hours=part.end)
     days = phrase.days
     if days is None:
@@ -197,7 +197,7 @@ def _next_shown(clock: Clock, moment: Moment) -> datetime:
 
 
 def _after_a_while(phrase: Phrase, ahead: Amount, moment: Moment) -> Reading:
-    """Offset from now, or a time on the day at that offset."""
+    """Reading of an offset from now, or a time on the day at that offset."""
     length = -ahead.length if phrase.is_ago else ahead.length
     there = length.after(moment.now).replace(tzinfo=None)
     if not (phrase.clocks or phrase.part or phrase.days):
@@ -246,7 +246,7 @@ def _one(grain: Grain) -> Length:
 
 
 def _floor(wall: datetime, grain: Grain) -> datetime:
-    """Start of the unit that contains `wall`."""
+    """Start of the unit `grain` that contains `wall`. Weeks begin on Monday."""
     if grain in _ENDS:
         floor = wall.replace(microsecond=0)
         return (
@@ -293,7 +293,8 @@ def _repeating(phrase: Phrase, moment: Moment) -> Reading:
 
 
 def _until(phrase: Phrase, moment: Moment) -> datetime | None:
-    """Last moment: the end of a day or a current period, or the start of a future period."""
+    """Last moment of a recurrence (None without an end): the end of a day or a current period, or the start of a future
+    period."""
     until = phrase.until
     if until is None:
         return None

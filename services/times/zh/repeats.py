@@ -53,7 +53,7 @@ _MORE_DAYS = lazy_pattern(rf"\s*(?:(?P<to>至|到|-|~)|[、,和及跟与])\s*(?P
 
 
 def repeats_at(text: str, at: int, today: date) -> Said | None:
-    """Recurrence at `at` of a normalized text, without times of day, end and count."""
+    """Recurrence at `at` of a normalized text, without times of day, end and count; None without a recurrence."""
     for rule in (_full_hours_at, _every_other_at, _workdays_at, _weekly_at, _every_day_at, _monthly_at, _yearly_at):
         found = rule(text, at, today)
         if found is not None:
@@ -117,7 +117,7 @@ def _weekly_at(text: str, at: int, today: date) -> Said | None:
 
 
 def _several_weekdays_at(text: str, at: int) -> Said | None:
-    """周一三五, 周一、周三 without 每: several weekdays, but not a range."""
+    """周一三五, 周一、周三 without 每: weekly recurrence on several weekdays, but not a range; None otherwise."""
     match = _WEEKDAYS_ALONE.match(text, at)
     named = weekdays_at(text, match.end(), ranges=False) if match else None
     if named is None or len(named[0]) < 2 or named[0] == (6, 7):
@@ -126,7 +126,7 @@ def _several_weekdays_at(text: str, at: int) -> Said | None:
 
 
 def weekdays_at(text: str, at: int, *, ranges: bool = True) -> tuple[tuple[int, ...], int] | None:
-    """Weekdays listed at `at`, after the first 周: 一三五, 一、周三和五, 一至五."""
+    """Weekdays listed at `at`, sorted and with their end, or None, after the first 周: 一三五, 一、周三和五, 一至五."""
     match = _LETTER.match(text, at)
     if match is None:
         return None
@@ -217,7 +217,7 @@ def _every_feast(fixed: tuple[int, int] | None, weekday: tuple[int, int, int] | 
 
 
 def _every_other_at(text: str, at: int, today: date) -> Said | None:
-    """隔天, 每隔一周, 隔周五: every second unit."""
+    """Recurrence in every second unit at `at`: 隔天, 每隔一周, 隔周五. None otherwise."""
     match = _EVERY_OTHER.match(text, at)
     if match is None:
         return None
@@ -229,7 +229,7 @@ def _every_other_at(text: str, at: int, today: date) -> Said | None:
 
 
 def _every_so_long_at(text: str, at: int, today: date) -> Said | None:
-    """每两周, 每30分钟, 每隔三天, and 三天一次."""
+    """Recurrence by an interval at `at`: 每两周, 每30分钟, 每隔三天, and 三天一次. None otherwise."""
     match = _EVERY_SO_LONG.match(text, at)
     counted = amount_at(text, match.end()) if match else None
     if match and counted is None:
@@ -264,7 +264,7 @@ def _every(amount: Amount, *, skips: bool) -> tuple[Repeats | None, TimeProblem 
 
 
 def _on_its_days(text: str, at: int, repeats: Repeats, problem: TimeProblem | None = None) -> Said:
-    """Add the days that follow: 每两周的周五, 隔月1号."""
+    """`repeats` with the days that follow at `at`, as in 每两周的周五 or 隔月1号, with its problem and end."""
     end = _end_of(re.compile(r"\s*的?\s*"), text, at)
     if repeats.unit is Unit.WEEK:
         week = re.compile(WEEK).match(text, end)

@@ -70,6 +70,16 @@ def test_the_strict_profile_allows_less(capsys: pytest.CaptureFixture[str], tmp_
     assert ("email" in printed.json[0]["message"], printed.json[0]["line"]) == (True, 1)
 
 
+def test_the_current_folder_is_a_folder_and_a_script_that_is_given_twice_is_checked_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive = a_folder(tmp_path / "drive", hello=GOOD, welcome=GOOD)
+    monkeypatch.chdir(drive)
+    assert command(capsys, "basic", "check", ".") == (0, "2 scripts: none broken, no warnings\n", "")
+    paths = [".", "hello.bas", drive, "../drive/welcome.bas"]
+    assert command(capsys, "basic", "check", *paths) == (0, "2 scripts: none broken, no warnings\n", "")
+
+
 @pytest.mark.requirement("B31")
 def test_two_files_with_one_name_are_both_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for inner in ("a", "b"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ import pytest
 from bot.database.opening import DATABASE, open_store
 from config.settings import Settings
 from services.clock import SystemClock
-from tests.bot.cli.running import a_settings_file, command
+from tests.bot.cli.running import PYTHON, a_settings_file, an_environment, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY
+from tests.harness.mcp_servers import Script, a_tool
 
 PARCELS = REPOSITORY / "tests" / "golden" / "cli" / "parcels.py"
 
@@ -156,3 +158,15 @@ def test_a_reminder_that_nobody_would_hear_is_told(
     printed = command(capsys, *remind, "--config", settings)
     assert printed.status == 0
     assert ("messages due later cannot be sent to" in printed.err) is unheard
+
+
+def test_a_mistyped_name_of_a_servers_tool_is_answered_as_soon_as_the_tools_are_known(tmp_path: Path) -> None:
+    script = Script(tmp_path, a_tool("echo"))
+    mcp = {"mcp": {"servers": [script.settings(sandbox="off", connect_seconds=300)]}}
+    settings = a_settings_file(tmp_path, f"mcp: {json.dumps(mcp['mcp'])}\n")
+    called = [PYTHON, "-m", "bot", "call", "mcp__one__ecoh", "--config", str(settings)]
+    printed = subprocess.run(
+        called, cwd=REPOSITORY, env=an_environment(), capture_output=True, text=True, check=False, timeout=100
+    )
+    assert (printed.returncode, json.loads(printed.stdout)["error"]) == (1, "not_found"), printed
+    assert script.asked("listed") == [0]

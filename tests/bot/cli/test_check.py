@@ -232,3 +232,12 @@ def test_a_fault_of_a_server_of_tools_stands_at_its_place_in_the_settings() -> N
     document = read_yaml(text, "bot.yaml")
     [placed] = at_their_places([problem_at("mcp.servers.two", "it cannot be reached")], document)
     assert str(placed).startswith("bot.yaml:4:7 functions.unusable")
+
+
+def test_a_bad_value_of_the_environment_names_its_variable(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "127.0.0.1:11434/v1")
+    printed = command(capsys, "check", a_settings_file(tmp_path, ""))
+    assert printed.status == 1
+    assert "it comes from the environment variable OPENAI_BASE_URL" in printed.out

@@ -43,6 +43,28 @@ def words_of(line: str) -> list[Template]:
         *(("awk /X/ file", 1), ("awk -F , -v a=b '$1 == X'", 5), ("gawk --source X", 2), ("awk -- X f", 2)),
         *(("sed -n s/X/y/", 2), ("sed -e s/X/y/", 2), ("sed s/X/y/ f", 1), ("sed -i -E X f", 3), ("sed -i.bak X f", 2)),
         *(("sed --expression=X f", 1), ("sed --expr X f", 2), ("sed -ne X", 2), ("sed -neX", 1)),
+        # Options that name a program or contain code.
+        *(("split --filter=X f", 1), ("split -l 5 --filter X f", 4), ("sort --compress-program=X f", 1)),
+        *(("python3 -m timeit X", 3), ("python3 -m timeit -s X pass", 4), ("python3 -m timeit -n 5 -s a X", 7)),
+        *(("gs -q -c X", 3), ("gs -sOutputFile=X f", 1), ("zip -T -TT X a b", 3), ("zip --unzip-command X a", 2)),
+        *(
+            ("docker run X", 2),
+            ("docker run --rm image X", 4),
+            ("podman exec box sh -c X", 5),
+            ("docker run -v X i", 3),
+        ),
+        *(
+            ("docker run -v X i", 3),
+            ("docker run --entrypoint X i", 3),
+            ("npx X", 1),
+            ("npx -p X tool", 2),
+            ("npx -c X", 2),
+            ("npm exec X", 2),
+            ("uvx --from X tool", 2),
+        ),
+        *(("pip install X", 2), ("cargo install X", 2), ("kubectl exec pod -- sh -c X", 6)),
+        *(("ansible all -m shell -a X", 5), ("rpm --eval X", 2), ("rg --pre X y", 2), ("exiftool -if X f", 2)),
+        *(("apt-get -o X update", 2), ("redis-cli eval X 0", 2), ("mongosh --eval X", 2), ("curl -K X", 2)),
         # Databases.
         *(
             ("sqlite3 db X", 2),
@@ -157,6 +179,14 @@ def test_code_with_a_value_in_it_is_found(line: str, word: int) -> None:
         ),
         *("docker run -e A=X python app.py", "docker run -p X:80 image", "kubectl exec X -- ls", "npm run build -- X"),
         *(
+            *(
+                "docker logs X",
+                "docker run --rm -e A=X --name X image ls",
+                "npx prettier X",
+                "pip show X",
+                "npm view X",
+            ),
+            *("sort -k X f", "split -l X f", "zip X a", "gs -sDEVICE=png16m X", "python3 -m timeit -n X pass"),
             "echo 'sh -c X'",
             "printf %s X",
             "ffmpeg -i X -c copy out.mp4",

@@ -24,6 +24,8 @@ SETTINGS = {"timezone": "Europe/Oslo", "chats": {"allow": ["*"]}}
         ("remind me to order pizza at 7pm", "today, Friday 20 November at 19:00", "order pizza"),
         ("remind me in 20 minutes to check the oven", "today, Friday 20 November at 16:20", "check the oven"),
         ("remind me to stretch every 45 minutes", "every 45 minutes", "stretch"),
+        ("remind me in an hour to stretch", "today, Friday 20 November at 17:00", "stretch"),
+        ("remind me to stretch in a minute", "today, Friday 20 November at 16:01", "stretch"),
         ("remind me in 20 minutes that tea is ready", "today, Friday 20 November at 16:20", "tea is ready"),
         (
             "remind Bob tomorrow at 9am to bring cake",

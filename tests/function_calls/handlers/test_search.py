@@ -144,9 +144,20 @@ async def test_a_server_on_ones_own_network_is_not_asked_without_leave() -> None
 
 
 async def test_nothing_found_is_said_and_no_error() -> None:
-    nothing = {**searxng_answer(), "results": []}
+    nothing = {**searxng_answer(), "results": [], "unresponsive_engines": []}
     async with WebServer({SEARXNG_PATH: Page.json(nothing)}) as server, a_group(settings=searxng(server)) as group:
         assert await group.say("Ann", "/search xyzzy") == ["I found nothing on the web about xyzzy."]
+
+
+async def test_an_empty_result_of_failed_engines_is_a_failed_search_and_the_next_one_asks_again() -> None:
+    failed = {**searxng_answer(), "results": [], "unresponsive_engines": [["brave", "timeout"], ["bing", "CAPTCHA"]]}
+    async with WebServer({SEARXNG_PATH: Page.json(failed)}) as server, a_group(settings=searxng(server)) as group:
+        [reply] = await group.say("Ann", "/search bridges")
+        assert await last_reason(group) == ("function_failed", "search")
+        server.pages[SEARXNG_PATH] = Page.json(searxng_answer())
+        [again] = await group.say("Ann", "/search bridges")
+    assert "can't reach the search service" in reply
+    assert "bridges.example" in again
 
 
 async def test_who_says_only_search_is_asked_for_what() -> None:

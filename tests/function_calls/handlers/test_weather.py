@@ -7,7 +7,7 @@ from services.clock import VirtualClock
 from services.refs import ErrorCode
 from services.web.http import WebClient, WebLimits
 from services.web.weather import OpenMeteo
-from tests.fakes.open_meteo import FORECAST_PATH, GEOCODING_PATH, open_meteo_pages
+from tests.fakes.open_meteo import FORECAST_PATH, GEOCODING_PATH, a_forecast, open_meteo_pages
 from tests.fakes.web_server import Page, WebServer
 from tests.function_calls.handlers.running import Functions, text_of
 
@@ -37,6 +37,23 @@ async def test_further_days_are_called_by_their_weekday_and_an_unknown_chance_is
         "Wednesday: overcast, 0 to 3 °C",
         "Thursday: clear, -3 to 2 °C, chance of rain or snow 0%",
     ]
+
+
+async def test_unknown_temperatures_are_marked_and_the_other_days_keep_their_names() -> None:
+    forecast = a_forecast()
+    forecast["daily"]["temperature_2m_min"][:2] = [None, None]
+    forecast["daily"]["temperature_2m_max"][0] = None
+    pages = {**open_meteo_pages(), FORECAST_PATH: Page.json(forecast)}
+    async with WebServer(pages) as server:
+        result = await a_weather(server).run("weather", city="Paris", days=3)
+    assert text_of(result).splitlines()[1:] == [
+        "Today: light rain, ? to ? °C, chance of rain or snow 65%",
+        "Tomorrow: snow, ? to 4 °C, chance of rain or snow 90%",
+        "Wednesday: overcast, 0 to 3 °C",
+    ]
+    assert [(day["low_celsius"], day["high_celsius"]) for day in result.data["days"]] == [
+        (None, None), (None, 4.2), (-0.4, 3.0),
+    ]  # fmt: skip
 
 
 async def test_the_weather_is_said_in_the_language_of_the_chat() -> None:

@@ -4,6 +4,7 @@ immediately."""
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -336,6 +337,68 @@ async def test_without_a_word_a_tool_is_not_repeated_and_taints(tmp_path: Path) 
         assert sorted(b.access.offered_to) == ["command", "model"]
 
 
+async def test_known_secrets_reach_neither_chats_nor_models(tmp_path: Path) -> None:
+    key = "Kq7vv-2mZx-41pp"
+    os.environ["ROLLCALL_TEST_TOKEN"] = environment = "from-The-environment-77"
+    forms = [key, key[::-1], key.upper(), key.encode().hex(), environment]
+    tools = f"tools: [{{name: leak, commands: [leak], effect: read, cmds: [[echo, {' '.join(forms)!r}]]}}]"
+    settings = {"search": {"kind": "perplexity", "api_key": key}}
+    try:
+        async with a_group_with(tmp_path, tools, settings=settings) as group:
+            said = "".join(await group.say("Ann", "/leak"))
+            group.model.says(call("leak"), "done")
+            await group.say("Ann", "@bot leak")
+            shown = "".join(message.content for request in group.model.requests for message in request.messages)
+    finally:
+        del os.environ["ROLLCALL_TEST_TOKEN"]
+    assert "***" in said
+    assert "***" in shown
+    assert not [form for form in forms if form in said or form in shown]
+
+
+FILLED = "{name: open, parameters: {word: {type: string, required: true}}, cmds: [[echo, '${word}']], "
+
+
+@pytest.mark.parametrize(
+    ("tool", "told"),
+    [
+        (FILLED + "opts: {network: true}}", "could send data to any host"),
+        (FILLED + "opts: {network: true}, offered_to: [mcp]}", "could send data to any host"),
+        (FILLED + "opts: {network: true}, offered_to: [command, timer]}", ""),
+        (FILLED + "opts: {sandbox: 'off'}}", "add open to `sandbox.unisolated`"),
+        (FILLED + "opts: {sandbox: 'off'}, offered_to: [command]}", ""),
+        ("{name: open, cmds: [[echo]], opts: {sandbox: 'off', network: true}}", ""),
+    ],
+)
+async def test_a_model_fills_no_arguments_of_a_command_with_a_network_or_without_a_sandbox(
+    tmp_path: Path, tool: str, told: str
+) -> None:
+    found = await faults_of(tmp_path, f"tools:\n  - {tool}\n")
+    assert bool(found) == bool(told), found
+    assert all(told in fault.message for fault in found)
+
+
+async def test_a_command_filled_by_a_model_does_not_run_without_a_sandbox(tmp_path: Path) -> None:
+    tools = f"""
+    tools:
+      - {FILLED} commands: [open]}}
+      - {{name: shut, cmds: [[echo, done]], commands: [shut]}}
+    """
+    settings = {"sandbox": {"isolation": "off"}}
+    async with a_group_with(tmp_path, tools, settings=settings) as group:
+        refused = await group.say("Ann", "/open x")
+        done = await group.say("Ann", "/shut")
+    assert "can't run here" in "".join(refused)
+    assert "done" in "".join(done)
+
+
+async def test_the_settings_can_name_a_tool_that_a_model_fills_without_a_sandbox(tmp_path: Path) -> None:
+    settings = {"sandbox": {"isolation": "off", "unisolated": ["open"]}}
+    tools = f"tools:\n  - {FILLED} commands: [open], opts: {{sandbox: 'off'}}}}\n"
+    async with a_group_with(tmp_path, tools, settings=settings) as group:
+        assert "hello" in "".join(await group.say("Ann", "/open hello"))
+
+
 @pytest.mark.requirement("C18")
 @pytest.mark.parametrize(
     ("options", "place"),
@@ -434,6 +497,36 @@ async def test_python_that_ends_the_process_while_it_runs_only_fails(tmp_path: P
         [said] = await group.say("Ann", "/bad")
         assert (said == "hi") == (hook == "on_exit")
         assert await group.say("Ann", "/good") == ["good"]
+
+
+@pytest.mark.requirement("C17", "C23")
+async def test_a_text_that_names_a_python_file_is_a_callable_or_a_fault(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - name: good
+        commands: [good]
+        cmds: [[echo, hi]]
+        output: {success: "./own.py:success"}
+        system_prompt: "./own.py:prompt"
+      - {name: missing, cmds: [[echo, hi]], output: {success: "./own.py:nope"}}
+      - {name: folder, cmds: [[echo, hi]], output: {error: "own.py:success"}, system_prompt: "./none.py:prompt"}
+      - {name: text, commands: [text], cmds: [[echo, hi]], output: {success: "see own.py:5 and ./own.py:success"}}
+    """
+    python = """
+    def success(run, step, output):
+        return f"It said {output.stdout.strip()}."
+
+    def prompt(sample):
+        return f"Call it so: {sample}"
+    """
+    async with a_group_with(tmp_path, tools, python, may_be_faulty=True) as group:
+        assert await group.say("Ann", "/good") == ["It said hi."]
+        assert await group.say("Ann", "/text") == ["see own.py:5 and ./own.py:success"]
+        found = group.daemon.functions.faults
+        spec = group.daemon.registry.of("default").find("good")
+    assert [one.code for one in found] == ["commands.bad_python"] * 3, found
+    assert spec is not None
+    assert spec.prompt.system_prompt == "Call it so: {schema}"
 
 
 async def test_a_broken_edit_of_python_leaves_all_that_the_tool_can(tmp_path: Path) -> None:

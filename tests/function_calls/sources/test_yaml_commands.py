@@ -12,7 +12,7 @@ import pytest
 from bot.testing import FAMILY, Group, call
 from config.texts import Texts
 from services.refs import Role
-from tests.fakes.command_tools import a_group_with, data_of, told, until
+from tests.fakes.command_tools import a_group_with, data_of, faults_of, told, until
 from tests.fakes.wired_model import each_protocol as each_protocol
 from tests.fakes.wired_model import over_each_protocol
 
@@ -370,6 +370,42 @@ async def test_options_hold_for_commands(tmp_path: Path) -> None:
         await group.say("Ann", "@Rollcall flood")
         result = data_of(group)["result"]
         assert (len(result["stdout"]), result["cut"]) == (100, True)
+
+
+@pytest.mark.requirement("C18")
+async def test_the_number_of_results_is_an_option(tmp_path: Path) -> None:
+    tools = """
+    tools:
+      - name: lines
+        commands: [lines]
+        effect: read
+        cmds: [[printf, 'a\\nb\\nc\\n'], [printf, '1\\n2\\n3\\n']]
+        opts: {max_results: 2}
+      - name: found
+        effect: read
+        cmds: ["./own.py:search", "./own.py:again"]
+        opts: {max_results: 2}
+        output: {success: {model: "${output}", chat: ""}}
+    """
+    python = """
+    def search(run, given):
+        return [1, 2, 3]
+
+    def again(run, given):
+        return [one * 10 for one in given] + ["last"]
+    """
+    async with a_group_with(tmp_path, tools, python) as group:
+        assert await group.say("Ann", "/lines") == ["1\n2"]
+        group.model.says(call("lines"), "ok", call("found"), "ok")
+        await group.say("Ann", "@Rollcall go")
+        result = data_of(group)["result"]
+        assert (result["stdout"], result["cut"], result["earlier"][0]["stdout"]) == ("1\n2\n", True, "a\nb\n")
+        await group.say("Ann", "@Rollcall go on")
+        result = data_of(group)["result"]
+        assert (result["output"], result["earlier"]) == ([10, 20], [{"output": [1, 2]}])
+        assert result["message"] == "[1,2]\n[10,20]"
+    [fault] = await faults_of(tmp_path, "tools: [{name: a, cmds: [[a]], opts: {max_results: 0}}]")
+    assert "opts.max_results" in fault.message
 
 
 @pytest.mark.requirement("C18")
