@@ -41,11 +41,11 @@ async def pass_by(group: Group, seconds: float) -> None:
     ("code", "prefix", "said"),
     [
         (-32000, "", "cannot be reached; the log says why"),
-        (-32603, "", "answers with an error"),
+        (-32603, "", "responds with an error"),
         (-32010, "", "cannot be reached"),
         (-32011, "", "connection broke"),
         (-32012, "HTTP 401 ", "it answers HTTP 401"),
-        (-32012, "", "answers with an error"),
+        (-32012, "", "responds with an error"),
     ],
 )
 async def test_a_server_with_varying_error_texts_is_reported_once_in_our_words(
