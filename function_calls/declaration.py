@@ -32,9 +32,10 @@ def tool_function(
     name: str = "", description: str = "", examples: Sequence[str] = (), **meta: Any
 ) -> Callable[[Function], Function]:
     """Mark `async def f(context: MessageContext, args: Model, *, service: Type) -> FunctionResult` as a function that
-    models and people may call. Single parameters with types may replace `args`. `name` defaults to the Python name,
-    `description` to the first paragraph of the docstring. `meta` takes the other fields of FunctionSpec; unknown fields
-    become metadata."""
+    models and people may call. Single parameters with types may replace `args`; a plain `def` runs in a thread; other
+    results are converted to FunctionResult. `name` defaults to the Python name, `description` to the first paragraph of
+    the docstring. `meta` takes the other fields of FunctionSpec; unknown fields become metadata, except that a name
+    similar to a known field raises DefinitionError when the function is loaded."""
 
     def mark(function: Function) -> Function:
         text = description or _first_paragraph(function.__doc__ or "")

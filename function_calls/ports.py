@@ -105,7 +105,7 @@ class ActiveFunctions(Protocol):
 
 
 class NotesFull(Exception):
-    """The notes of a chat would exceed `most_notes` notes or `most_chars` characters in total."""
+    """The notes of one bot in a chat would exceed `most_notes` notes or `most_chars` characters in total."""
 
     def __init__(self, most_notes: int, most_chars: int) -> None:
         super().__init__(most_notes, most_chars)
@@ -120,7 +120,8 @@ class ChatNotes(Protocol):
         """Notes for the models of `bot` in `chat`, oldest first."""
 
     async def put(self, chat: ChatRef, note: ChatNote, by: MemberRef) -> None:
-        """Add `note`, or replace the note of that name. Raises NotesFull if the chat's limit would be exceeded."""
+        """Add `note`, or replace its bot's note of that name. Raises NotesFull if the bot's limit in the chat would be
+        exceeded."""
 
     async def clear(self, chat: ChatRef, bot: str, names: Collection[str]) -> None:
         """Delete the notes of these names."""

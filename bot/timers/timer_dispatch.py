@@ -486,7 +486,8 @@ class Timers:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, line: Line, occurrence_id: int) -> None:
-        """Fire one occurrence, and release its chat when its messages are sent."""
+        """Fire one occurrence and start a task that releases its chat when its messages are sent. An occurrence that
+        cannot be fired is queued again for later. Failures are logged, not raised."""
         chat, pause, is_broken = line.chat, 0.0, False
         try:
             pause = await self._fire(ChatRef.parse(chat), occurrence_id)

@@ -68,7 +68,8 @@ def read(text: str, zone: Callable[[], tzinfo | None]) -> Moment | None:
 
 
 def read_plain(text: str) -> Moment | None:
-    """Like `read`, but only for dates as NOW and TODAY format them; None for other texts."""
+    """Like `read`, but only for dates in the form 2026-11-20, optionally with a time in the form 22:15 or 22:15:30
+    after a space or `T`, as NOW and TODAY give; None for other texts."""
     if not 10 <= len(text) <= 19 or text[4] != "-" or not _PLAIN.fullmatch(text):
         return None
     return read(text, lambda: None)

@@ -115,8 +115,8 @@ def _as_array(node: JsonObject, listed: Sequence[Any], rest: Any) -> JsonObject:
 
 
 def _without_unions(schema: JsonObject) -> JsonObject:
-    """`schema`, changed in place, without top-level unions and similar keywords: their properties are merged,
-    `required` of `allOf` too, and the rest is described in words."""
+    """`schema` without top-level unions and similar keywords: their properties are merged, `required` of `allOf` too,
+    and the rest is described in words. Changes `schema`, but the description is only in the result."""
     together = {key: schema.pop(key) for key in _NOT_AT_THE_TOP if key in schema}
     if not together:
         return schema

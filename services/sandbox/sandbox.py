@@ -190,7 +190,8 @@ class _Bubblewrap:
 
 
 class Sandbox:
-    """Runs processes in bubblewrap if it is available. At most `at_once` of the settings run concurrently; timeouts
+    """Runs processes in bubblewrap. If it is unavailable, processes that require isolation are refused, and others run
+    without a sandbox. At most `at_once` of the settings run concurrently, not counting those from `prepare`; timeouts
     start after the wait for a place."""
 
     def __init__(self, clock: Clock, settings: SandboxSettings | None = None) -> None:

@@ -373,8 +373,9 @@ class IrcPlatform:
             self._courtesies.typing(session, target, is_on=bool(status))
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """The member's role from the channel's current modes. In a private chat the other side is a member, if the
-        server confirms their account. None if the role is unknown."""
+        """The member's role from the channel's current modes; without an account MEMBER at most. In a private chat
+        the other side is MEMBER if their account is known in a common channel or confirmed by the server, or without an
+        account if their nick is not known to be logged in. None if the role is unknown."""
         session = self._session
         if session is None or not session.is_ready:
             return None

@@ -57,8 +57,9 @@ class Rows:
         self.now = now_of(run, clock)
 
     async def find(self, table: Value, wanted: Filter) -> list[JsonObject]:
-        """Matching rows of a table: first of the file with that name next to the script, then of the saved rows.
-        Without a limit at most `MOST_UNASKED`, and the chat is notified if there are more. Raises RunError."""
+        """Matching rows of a table: of the file with that name next to the script, then the saved rows, unless the
+        filter sorts them. At most `MOST_RESULTS`; without a limit `MOST_UNASKED`, and the chat is notified if there are
+        more. Saved rows in the result mark the run as having outside text. Raises RunError."""
         name = text_in(self._run, table, "table")
         most = MOST_UNASKED if wanted.limit is None else min(wanted.limit, MOST_RESULTS)
         of_file = await self._of_file(name)

@@ -219,9 +219,9 @@ _ISLAMIC_EPOCH = 227_015
 
 
 def hebrew_day(year: int, month: int, day: int) -> date:
-    """Gregorian date in `year` of a day of the Hebrew calendar (month 1 is Nisan, 7 Tishri), not checked for
-    validity."""
-    hebrew_year = year + 3761 if month >= 7 else year + 3760
+    """Gregorian date in `year` of a day of the Hebrew calendar (month 1 is Nisan, 7 Tishri); one of Tevet (10) may fall
+    in `year + 1`. The day is not checked. Raises ValueError for a month that the year does not have."""
+    hebrew_year = year + 3761 if 7 <= month <= 10 else year + 3760
     start = _hebrew_new_year(hebrew_year)
     length = _hebrew_new_year(hebrew_year + 1) - start
     return date.fromordinal(start + _days_before_month(hebrew_year, length, month) + day - 1)
