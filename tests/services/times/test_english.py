@@ -72,7 +72,7 @@ def test_days_are_the_coming_ones(text: str, expected: str) -> None:
         ("Thanksgiving 2027", "2027-11-25"),
         ("good friday", "2026-04-03"),
         ("hanukkah 2026", "2026-12-04"),
-        ("tu bishvat 2026", "2026-02-01"),
+        ("tu bishvat 2027", "2027-01-22"),
     ],
 )
 def test_dates_without_a_year_are_the_next_that_exist(text: str, expected: str) -> None:
