@@ -55,7 +55,7 @@ async def test_a_server_with_varying_error_texts_is_reported_once_in_our_words(
     entry = {"name": "one", "command": [sys.executable, "-I", "-c", program], "roles": "member"}
     async with a_group(settings={**servers(entry), "operators": {"chat": OPS}}) as group:
         await until(group, lambda: faults(group))
-        assert faults(group) == f"server 'one': {faults(group).removeprefix('server ' + repr('one') + ': ')}"
+        assert faults(group).startswith("server 'one': ")
         assert said in faults(group)
         await pass_by(group, 3600)
         [once] = told(group)
