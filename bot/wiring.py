@@ -404,7 +404,7 @@ class Calling:
 
 
 def calling_of(base: Base, consent: Consent) -> Calling:
-    """From the settings at the start. Raises DefinitionError for filters that cannot be used."""
+    """Build the invoker with the settings at the start. Raises DefinitionError for filters that cannot be used."""
     settings, overrides, clock = base.settings, base.overrides, base.clock
     factory = FilterFactory(base.store, clock, base.deadlines, base.redact)
 
@@ -508,7 +508,7 @@ class Routing:
 
 
 def routing_of(base: Base, models: Models, planning: Planning, calling: Calling, sending: Sending) -> Routing:
-    """From the settings at the start. Raises DefinitionError for a shadow model that cannot be used."""
+    """Build the router with the settings at the start. Raises DefinitionError for an unusable shadow model."""
     shadow = _shadow(base, sending)
     asked = ModelRecords(base.model_log, base.clock)
     lists: ChatLists = OrderedDict()

@@ -148,7 +148,7 @@ def _section(spec: FunctionSpec) -> list[str]:
     ]
     lines.append(f"- called by: {', '.join(caller.value for caller in OfferedTo if caller in spec.access.offered_to)}")
     if spec.origin.runs:
-        lines.append(f"- runs: {spec.origin.runs}; needs: {', '.join(spec.origin.needs) or 'nothing'}")
+        lines.append(f"- runs: {spec.origin.runs}; needs: {', '.join(spec.origin.services) or 'nothing'}")
     if spec.command.words:
         lines.append(f"- commands: {', '.join(f'`/{word}`' for word in spec.command.words)}")
     required = spec.parameters["required"]

@@ -95,7 +95,7 @@ class ActivationIndex:
             if spec.name not in grouped and OfferedTo.MODEL in spec.access.offered_to
         ]
         self.activatable: Mapping[str, Activatable] = MappingProxyType({one.name: one for one in found})
-        """By name: groups first, then functions."""
+        """Groups, then functions, by name."""
         self._by_word = {one.name.casefold(): one for one in reversed(found)}
         activators: dict[str, set[str]] = {spec.name: {spec.name} for spec in by_request}
         for one in found:

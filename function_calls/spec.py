@@ -81,7 +81,7 @@ class Approved(NamedTuple):
     always: bool
     """Later runs of the same kind in the chat need no approval."""
     is_noted: bool = False
-    """It was consumed and recorded before the run asked a question; the same run continues."""
+    """Whether the run consumed it before it asked a question; the same run continues."""
     further: tuple[str, ...] = ()
     """Digests of further runs of the same answer of the model that it covers, each once."""
 
@@ -488,8 +488,8 @@ class Execution:
     """Shown in the chat when a run starts."""
     sensitive: frozenset[str] = frozenset()
     """Parameters whose values are not written to logs."""
-    needs: tuple[Callable[[str], bool], ...] = ()
-    """For each service that works only after it is configured: whether it is, for a bot."""
+    configured: tuple[Callable[[str], bool], ...] = ()
+    """For each requested service that has to be configured: returns whether it is, for the bot of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -508,7 +508,7 @@ class Origin:
     tags: frozenset[str] = frozenset()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Declared keys that are not options; preserved on export."""
-    needs: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
     """Names of the types of services and ports that the handler requests; known for marked Python functions only."""
     runs: Literal["", "async", "thread"] = ""
     """How the handler runs: in the event loop or in a thread; known for marked Python functions only."""
@@ -542,7 +542,7 @@ class FunctionSpec:
     def is_set_up(self, bot: str) -> bool:
         """Whether the services it needs are configured for `bot`. Otherwise a run only reports that they are not, so
         members are not pointed to it."""
-        return all(is_configured(bot) for is_configured in self.execution.needs)
+        return all(is_configured(bot) for is_configured in self.execution.configured)
 
     @property
     def is_start_function(self) -> bool:

@@ -202,7 +202,7 @@ class StartScripts:
         """Last seen version of each bot's start script."""
         self._started: set[tuple[str, str]] = set()
         self._claims: dict[tuple[str, str], str] = {}
-        """By chat and bot: the turn that runs the start script."""
+        """Turn that runs the start script, by chat and bot."""
 
     async def load(self) -> None:
         """Load the chats where the start script has run. Raises StoreError."""

@@ -326,7 +326,7 @@ class ProcessUse(NamedTuple):
     name: str
     """The setting that adds them."""
     needs_sandbox: bool
-    """They do not run without isolation."""
+    """Whether its functions refuse to run without isolation."""
 
 
 def processes_of(settings: Settings) -> Sequence[ProcessUse]:

@@ -82,7 +82,7 @@ class _Queue:
     def __init__(self) -> None:
         self._members: dict[str, deque[_Waiting]] = {}
         self.reports: dict[str, _Waiting] = {}
-        """By member: the queued message that reports what is dropped."""
+        """Queued message that reports the dropped lines, by member."""
 
     def __bool__(self) -> bool:
         return bool(self._members)

@@ -45,7 +45,7 @@ class Job:
     edited: bool = False
     """Its message was edited during the turn."""
     repeated: bool = False
-    """It was tried before in this process: parts of it may be stored."""
+    """Whether this process has tried the turn before, so that parts of it may be stored."""
     end_error_id: str = ""
     """Id of the log entry on why its end could not be stored; empty normally."""
     ended: Callable[[], None] | None = None

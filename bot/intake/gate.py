@@ -45,7 +45,7 @@ class GateDecision:
     closes: tuple[str, ...] = ()
     """Native ids of bot messages whose choices become invalid."""
     immediate: bool = False
-    """It controls the queue, so it bypasses it."""
+    """Whether the message is a command that controls the queue and therefore bypasses it."""
     is_command: bool = False
 
     @property

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
-_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*\s*")
+_HEADING = re.compile(r"#{1,6}\s+(?=\S)")
+_HEADING_END = re.compile(r"(?<=\s)#+$")
 _IMAGE = re.compile(r"!\[([^\]\n]*)\]\(\s*<?([^\s)>]+)>?[^)\n]*\)")
 _LINK = re.compile(r"\[([^\]\n]+)\]\(\s*<?([^\s)>]+)>?[^)\n]*\)")
 _BARE_LINK = re.compile(r"<(https?://[^\s<>|]+)>")
@@ -37,8 +38,9 @@ def plain_lines(text: str) -> Iterator[str]:
 
 
 def _plain(line: str) -> str:
-    heading = _HEADING.fullmatch(line)
-    line = heading[1] if heading else line
+    heading = _HEADING.match(line)
+    if heading:
+        line = _HEADING_END.sub("", line[heading.end() :].rstrip()).rstrip()
     pieces: list[str] = []
     at = 0
     # Text in backquotes is left as it is.

@@ -40,13 +40,13 @@ class ConnectionLimits:
     """Open at once from one address (in IPv6: one /64). 0: no limit. The loopback is exempt, because a reverse proxy
     there opens the connections of all its clients."""
     head_seconds: float = 10.0
-    """From the first byte of a request to the end of its head."""
+    """Timeout from the first byte of a request to the end of its head."""
     body_seconds: float = 30.0
-    """From there to the end of its body."""
+    """Timeout from the end of the head to the end of the body."""
     idle_seconds: int = 75
-    """Between two requests."""
+    """Timeout between two requests."""
     stalled_seconds: float = 30.0
-    """For a client that does not read its response."""
+    """Timeout for a client that does not read its response."""
 
 
 class Client(Protocol):

@@ -203,7 +203,9 @@ def _hints(daemon: Daemon, page: PageSettings) -> CommandHints:
         functions = daemon.registry.of(DEFAULT_BOT)
         profile = daemon.chats.profile(ChatRef("web", ACCOUNT, page.rooms[0].id))
         usable = [spec for spec in functions.specs if spec.command.words and role in roles_here(spec, profile)]
-        specs = [spec for its in by_heading(usable, texts).values() for spec in its if spec.is_set_up(DEFAULT_BOT)]
+        specs = [
+            spec for listed in by_heading(usable, texts).values() for spec in listed if spec.is_set_up(DEFAULT_BOT)
+        ]
         specs.sort(key=lambda spec: Role.MEMBER not in spec.access.roles)
         hints: dict[str, CommandHint] = {}
         for tongue in (texts.language, FALLBACK):

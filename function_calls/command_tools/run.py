@@ -328,7 +328,7 @@ class Run:
     ) -> None:
         self.ending = Ending.ERROR
         self.waits = False
-        """It has asked a question and continues with the answer."""
+        """Whether the run has asked a question and continues with the answer."""
         self._spec = spec
         self._name = spoken_name(spec, call.profile.texts.language)
         self._tool = tool

@@ -75,7 +75,7 @@ async def help_(context: MessageContext, args: HelpArguments, *, call: Call) -> 
     if args.topic:
         heading = _heading_called(args.topic, call)
         return _page(heading, headings[heading], call) if heading else _one(args.topic, context, call)
-    used = [heading for heading, its in headings.items() if its or (heading == "more" and _on_request(call))]
+    used = [heading for heading, listed in headings.items() if listed or (heading == "more" and _on_request(call))]
     lines = [
         call.say(
             "help.heading", title=_title(heading, call), examples=" · ".join(_shown(heading, headings[heading], call))
@@ -119,12 +119,14 @@ def _heading_called(topic: str, call: Call) -> str:
     return next((one for one in HEADINGS if wanted in (_title(one, call).casefold(), one.replace("_", " "))), "")
 
 
-def _shown(heading: str, its: Sequence[FunctionSpec], call: Call) -> list[str]:
+def _shown(heading: str, functions: Sequence[FunctionSpec], call: Call) -> list[str]:
     """At most three examples of the heading; commands and names where there are too few sentences."""
     sentences = example_sentences(heading, call.profile.texts)
-    found = [_quoted(sentences[spec.name], call) for spec in its if spec.origin.built_in and spec.name in sentences]
+    found = [
+        _quoted(sentences[spec.name], call) for spec in functions if spec.origin.built_in and spec.name in sentences
+    ]
     if len(found) < _FEWEST_EXAMPLES:
-        found += [_called(spec, call) for spec in its if spec.name not in sentences]
+        found += [_called(spec, call) for spec in functions if spec.name not in sentences]
         found += [f"@{name}" for name in _on_request(call)] if heading == "more" else []
     return found[:_MOST_EXAMPLES]
 
@@ -141,20 +143,21 @@ def _called(spec: FunctionSpec, call: Call) -> str:
     return _quoted(example, call) if example else plain_name(spec.name)
 
 
-def _page(heading: str, its: Sequence[FunctionSpec], call: Call) -> FunctionResult:
+def _page(heading: str, functions: Sequence[FunctionSpec], call: Call) -> FunctionResult:
     texts = call.profile.texts
     lines = [
-        call.say("help.line", name=_called(spec, call), about=short_about(spec, texts)) for spec in its[:_MOST_LINES]
+        call.say("help.line", name=_called(spec, call), about=short_about(spec, texts))
+        for spec in functions[:_MOST_LINES]
     ]
-    if len(its) > _MOST_LINES:
-        lines.append(call.say("help.more_lines", count=len(its) - _MOST_LINES))
+    if len(functions) > _MOST_LINES:
+        lines.append(call.say("help.more_lines", count=len(functions) - _MOST_LINES))
     names = _on_request(call) if heading == "more" else []
     if names:
         more = "…" if len(names) > _MOST_NAMED else ""
         lines.append(call.say("help.on_request", names=", ".join(f"@{name}" for name in names[:_MOST_NAMED]) + more))
     title = call.say("help.heading", title=_title(heading, call), examples="").rstrip()
     text = "\n".join([title, *(lines or [call.say("help.nothing")]), call.say("help.foot")])
-    return FunctionResult.say(text, data=[spec.name for spec in its])
+    return FunctionResult.say(text, data=[spec.name for spec in functions])
 
 
 def _on_request(call: Call) -> list[str]:
@@ -199,7 +202,7 @@ def _detail(spec: FunctionSpec, call: Call) -> list[str]:
 
 
 def _hint(spec: FunctionSpec, name: str, schema: JsonObject, call: Call) -> str:
-    """What to write for a parameter: the texts for built-in functions, else its description and its values."""
+    """Explanation of a parameter: the text of a built-in function, else its description and allowed values."""
     texts, key = call.profile.texts, f"functions.parameters.{spec.name}.{name}"
     if spec.origin.built_in and texts.has(key):
         return call.say(key)

@@ -71,7 +71,7 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
     declared.read["signature"] = signature
     bound = _bound(signature, services, where)
     handler = _handler(function, signature, bound)
-    needs = tuple(service.is_configured for service in bound.values() if isinstance(service, Configurable))
+    configured = tuple(service.is_configured for service in bound.values() if isinstance(service, Configurable))
     spec: FunctionSpec | None = declared.read.get("spec")
     if spec is None:
         spec = build_spec(
@@ -88,12 +88,12 @@ def as_spec(function: Callable[..., Any], services: Services, declaration: Decla
     return replace(
         spec,
         handler=handler,
-        execution=replace(spec.execution, needs=needs) if needs else spec.execution,
+        execution=replace(spec.execution, configured=configured) if configured else spec.execution,
         origin=replace(
             spec.origin,
             source=where,
             built_in=function.__module__.startswith(_BUILT_IN),
-            needs=signature.needs,
+            services=signature.service_names,
             runs=signature.runs,
         ),
     )
@@ -121,7 +121,9 @@ class _Signature:
         self.arguments = ModelArguments(model)
         self.names = names
         self.services = services
-        self.needs = tuple(getattr(kind, "__name__", str(kind)) for kind in services.values() if kind is not Call)
+        self.service_names = tuple(
+            getattr(kind, "__name__", str(kind)) for kind in services.values() if kind is not Call
+        )
         self.result_schema = _result_schema(returns)
         self.runs = runs
 

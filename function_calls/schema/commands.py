@@ -311,7 +311,7 @@ def heading_of(spec: FunctionSpec) -> str:
     """Heading of the help for the function, by its tags; `more` if no tag belongs to a heading."""
     tags = spec.origin.tags
     named = next((heading for heading in HEADINGS if heading in tags), None)
-    return named or next((heading for heading, its in HEADINGS.items() if not its.isdisjoint(tags)), "more")
+    return named or next((heading for heading, others in HEADINGS.items() if not others.isdisjoint(tags)), "more")
 
 
 def example_sentences(heading: str, texts: Phrases) -> dict[str, str]:

@@ -334,7 +334,7 @@ class WrittenText(NamedTuple):
 
     text: str
     is_callers: bool
-    """It comes from the caller's model and is no more trustworthy than the caller."""
+    """Whether it comes from the caller's model, and is no more trustworthy than the caller."""
 
 
 class CallersModel(Protocol):

@@ -40,7 +40,7 @@ class Parser(StrEnum):
     FEED = "services.web.feeds:feed_to_json"
 
 
-class ParsingFailed(Exception):
+class ParsingError(Exception):
     """The document was not parsed. The text is for operators and contains nothing of the document."""
 
 
@@ -53,15 +53,15 @@ class DocumentParser:
 
     async def parse(self, parser: Parser, document: bytes, content_type: str) -> JsonValue:
         """The result of `parser`. The process is killed after 4 seconds, and if the caller is cancelled. Raises
-        ParsingFailed. The caller limits the size of `document`."""
+        ParsingError. The caller limits the size of `document`."""
         head = orjson.dumps([[*sys.path, _ROOT], parser.value, content_type])
         argv = (sys.executable, "-I", "-S", "-B", "-c", _PARSE)
         try:
             ended = await self._sandbox.run(Command(argv, head + b"\n" + document), _LIMITS, Isolation.OFF)
         except CannotStart as error:
-            raise ParsingFailed(str(error)) from error
+            raise ParsingError(str(error)) from error
         if ended.timed_out:
-            raise ParsingFailed(f"parsing it takes longer than {_LIMITS.timeout_seconds:g} seconds")
+            raise ParsingError(f"parsing it takes longer than {_LIMITS.timeout_seconds:g} seconds")
         if ended.exit_code or ended.cut:
-            raise ParsingFailed("parsing it exceeds the limits of CPU time, memory or output, or fails")
+            raise ParsingError("parsing it exceeds the limits of CPU time, memory or output, or fails")
         return orjson.loads(ended.stdout)

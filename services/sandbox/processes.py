@@ -67,7 +67,7 @@ class Finished:
     stderr: bytes
     timed_out: bool
     cut: bool
-    """It wrote more than was kept."""
+    """Whether it wrote more output than was kept."""
     isolated: bool
 
 

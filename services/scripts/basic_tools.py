@@ -24,9 +24,9 @@ class StoredTool:
     source: str
     """Settings key of the source that has its file."""
     path: str
-    """Of the file in its storage."""
+    """Path of the file in its storage."""
     etag: str
-    """Of the file when it was last read."""
+    """Etag of the file when it was last read."""
     content_hash: str
     """Digest of the compiled version in use; empty if it is to be recompiled."""
     definition: str

@@ -147,7 +147,7 @@ class CsvError(ValueError):
         super().__init__(f"{problem} in line {line}")
         self.problem = problem
         self.line = line
-        """From 1; 0 if it concerns the whole file."""
+        """Line, from 1; 0 for the whole file."""
 
 
 def csv_rows(content: bytes) -> list[JsonObject]:

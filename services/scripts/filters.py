@@ -114,7 +114,7 @@ class FilterError(ValueError):
         super().__init__(f"{problem} at {position}: {found}")
         self.problem = problem
         self.position = position
-        """Of the character, from 1; 0 if there is no text."""
+        """Position of the character, from 1; 0 if there is no text."""
         self.found = found
         """The word at that position."""
 

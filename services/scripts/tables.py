@@ -270,7 +270,7 @@ class NoKey(ValueError):
     def __init__(self, number: int, field: str) -> None:
         super().__init__(number, field)
         self.number = number
-        """From 1."""
+        """Number of the row, from 1."""
         self.field = field
 
 

@@ -30,7 +30,7 @@ class Requester:
     chat: ChatRef
     is_group: bool
     is_private: bool
-    """Nobody else can read the request: a private chat, or a private message in a group."""
+    """Whether only the bot can read the request: in a private chat, or as a private message in a group."""
     bot: str
     member: MemberRef
     name: str

@@ -53,7 +53,7 @@ class Draft:
     private_to: MemberRef | None
     """The only member who may see it and its messages."""
     owner: MemberRef
-    """It runs with this member's current rights."""
+    """Member whose current rights the run has."""
     owner_name: str
     members: tuple[tuple[MemberRef, str], ...]
     """Recipients with their names; empty: everybody in the chat."""

@@ -11,7 +11,7 @@ import structlog
 
 from config.sections.news_and_search import FeedSettings, NewsSettings
 from services.clock import Clock
-from services.sandbox.parsing import DocumentParser, Parser, ParsingFailed
+from services.sandbox.parsing import DocumentParser, Parser, ParsingError
 from services.text_index import terms
 from services.web.addresses import link_key
 from services.web.feeds import Entry, NoFeed, feed_from_json
@@ -145,7 +145,7 @@ class News:
                 return
             try:
                 await self._ask(feed)
-            except (WebError, NoFeed, ParsingFailed) as error:
+            except (WebError, NoFeed, ParsingError) as error:
                 feed.problem = str(error)
                 feed.next_at = self._clock.monotonic() + min(_RETRY_SECONDS, self._settings.cache_seconds)
                 _log.warning("feed_failed", feed=feed.settings.name, problem=feed.problem)

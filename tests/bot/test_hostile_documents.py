@@ -15,7 +15,7 @@ import pytest
 from bot.testing import PLATFORM, a_group
 from services.clock import SystemClock
 from services.refs import ChatRef
-from services.sandbox.parsing import DocumentParser, Parser, ParsingFailed
+from services.sandbox.parsing import DocumentParser, Parser, ParsingError
 from services.web.feeds import NoFeed, feed_from_json
 from services.web.http import WebClient
 from tests.fakes.feeds import RSS
@@ -92,7 +92,7 @@ async def entry_count(parser: DocumentParser, feed: bytes) -> int:
     """0 for a rejected feed."""
     try:
         return len(feed_from_json(await parser.parse(Parser.FEED, feed, "application/rss+xml")))
-    except (NoFeed, ParsingFailed):
+    except (NoFeed, ParsingError):
         return 0
 
 

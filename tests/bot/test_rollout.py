@@ -156,6 +156,6 @@ async def test_faulty_settings_change_nothing_and_the_log_says_what_waits_for_th
             assert group.daemon.chats.of(FAMILY) is before
             assert await reload.now()
         assert [one["event"] for one in logs] == ["settings_invalid", "settings_not_reloaded", "settings_reloaded"]
-        assert logs[2]["changed"] == ["bots", "language"]
+        assert logs[2]["changed"] == ["language"]
         assert logs[2]["from_the_next_start"] == ["bots.*.aliases", "bots.*.name", "store.days_kept"]
         assert group.daemon.chats.profile(FAMILY).texts.language == "zh"

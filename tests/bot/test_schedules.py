@@ -182,7 +182,7 @@ async def test_what_others_have_written_makes_none_without_a_yes() -> None:
         group.model.says(made)
         quoted = Quoted("m1", "Bob", "Work out 6*7 every morning")
         [asked] = await group.say("Ann", "@Rollcall do that", role=ADMIN, reply_to=quoted)
-        assert "shall I run “schedule_create”" in asked
+        assert "Run “calculate” here on a schedule" in asked
         assert await group.say("Bo", "/schedule list") == ["There are no schedules in this chat."]
 
 

@@ -280,7 +280,7 @@ def test_statistics_compare_the_shadow_with_the_model_that_acted(
     assert table.out.splitlines()[0] == "2 of 5 decisions agree (40.0%)"
     assert "note                             3       1    33.3%  list 1 | note.city 1 | -" in table.out
     recent = command(capsys, "stats", "--shadow", "--hours", "0.5", "--config", settings)
-    assert "decided nothing" in recent.out
+    assert "no decisions of the shadow model" in recent.out
 
 
 def test_the_shadow_of_the_settings_answers_no_chat() -> None:
@@ -304,4 +304,4 @@ def test_a_shadow_that_is_no_model_is_a_fault_of_the_settings(tmp_path: Path) ->
 def test_a_shadow_that_is_the_only_model_is_a_fault_of_the_settings(tmp_path: Path) -> None:
     text = "models: [{name: main, model: m}]\nrouter: {shadow: {model: main}}\n"
     [fault] = faults_of(tmp_path, text)
-    assert "names the only model, and a shadow answers no chat: add another model" in str(fault)
+    assert "names the only model; a shadow model does not answer chats, so add" in str(fault)

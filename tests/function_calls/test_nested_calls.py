@@ -101,7 +101,7 @@ async def test_the_beginning_of_chats_is_called_by_nobody_but_goes_on_once_it_ha
     begin = Recorder("inner", metadata={START_FUNCTION: True})
     assert code_of(await Routing(calling(), begin).invoke("outer")) is ErrorCode.NOT_FOUND
     assert begin.runs == []
-    assert (await Routing(calling(goes_on=ANSWERED), begin).invoke("outer")).ok
+    assert (await Routing(calling(resumed=ANSWERED), begin).invoke("outer")).ok
     assert len(begin.runs) == 1
 
 
@@ -128,9 +128,9 @@ async def digest_of(function: Recorder) -> str:
 async def test_a_run_within_another_goes_on_by_the_yes_that_it_was_given_before_it_asked() -> None:
     fill = Asking("act", parameters=CITY, effect="once")
     digest = await digest_of(fill.recorder)
-    goes_on = {"goes_on": ANSWERED}
+    resumed = {"resumed": ANSWERED}
     [by_it, by_another, by_none] = await runs_of_act(
-        fill.recorder, {**goes_on, "allowed": digest}, {**goes_on, "allowed": "another"}, goes_on
+        fill.recorder, {**resumed, "allowed": digest}, {**resumed, "allowed": "another"}, resumed
     )
     assert (by_it.data, by_another.question is not None, by_none.question is not None) == (["Ann"], True, True)
     assert fill.runs == [("answered", "Ann")]

@@ -176,7 +176,7 @@ class Plugins(_InSettings):
     def _changes(self) -> Iterator[tuple[Seen, str]]:
         yield Seen("write", "There are no files"), "plugins: [file]\n"
         yield Seen("edit", "Only admins and above", ask="/shell ls"), "plugins: [file, shell]\n"
-        yield Seen("break", "There are no files", "functions:1"), "plugins: [file, shel]\n"
+        yield Seen("break", "There are no files", "bot.yaml:"), "plugins: [file, shel]\n"
         yield Seen("mend", "There are no files"), "plugins: [file]\n"
         yield Seen("delete", UNKNOWN), ""
 

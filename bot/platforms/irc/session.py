@@ -191,7 +191,7 @@ class Session:
         self._soon: deque[bytes] = deque()
         self._is_something_there = asyncio.Event()
         self._asked: dict[str, tuple[asyncio.Future[str | None], list[str]]] = {}
-        """By folded nick: the future for the end of WHOIS, and the accounts it has reported, empty for none."""
+        """Future for the end of WHOIS, and the accounts that it has reported (empty: none), by folded nick."""
         self._nick_at = 0.0
 
     async def lines(self, on_ready: Callable[[], None]) -> AsyncGenerator[Line, None]:

@@ -913,6 +913,8 @@
     let answer = await listed();
     if (answer.status === 401) { await identifyAgain(); answer = await listed(); }
     commands = answer.json.commands ?? [];
+    // The member may have typed "/" before the list arrived.
+    if (document.activeElement === $("text")) showHints();
   }
 
   start();

@@ -33,8 +33,8 @@ class Procedure:
     places: tuple[tuple[int, int, int], ...]
     """Source positions: first instruction, line and column."""
     statements: tuple[tuple[int, int, int], ...]
-    """Of each statement: its first instruction, the instruction after it, and the number of loops around it, where ON
-    ERROR RESUME NEXT continues. Inner statements precede the statements around them."""
+    """First instruction of each statement, the instruction after it, and the number of loops around it, where ON ERROR
+    RESUME NEXT continues. Inner statements precede the statements around them."""
 
     def place(self, position: int) -> At:
         """Source position of the instruction at index `position`; line 1, column 1 if unknown."""

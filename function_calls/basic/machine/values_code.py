@@ -51,7 +51,7 @@ class Frame:
     """Index of the next instruction; during an instruction, of the following one."""
     stack: list[JsonValue] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
-    """From the outermost inwards."""
+    """In order from the outermost inwards."""
     return_addresses: list[ReturnAddress] = field(default_factory=list)
     on_error: int | str | None = None
     """ON ERROR state: `next`, `off`, or the instruction of a label. None: not set here, so the caller's state

@@ -126,7 +126,7 @@ class _Signature:
     """Parameters of a marked function after the run."""
 
     slots: Mapping[str, bool]
-    """By name, whether a value is required."""
+    """Whether a value is required, by name."""
     services: Mapping[str, object]
 
 

@@ -88,7 +88,7 @@ class Meant(NamedTuple):
 
     spec: FunctionSpec
     by_command: bool
-    """It was found by a command word."""
+    """Whether it was found by a command word."""
 
 
 def function_called(run: ScriptRun, text: str) -> Meant:

@@ -119,6 +119,7 @@ def test_a_ctcp_is_told_from_text_and_its_answer_cannot_be_ended_early() -> None
     ("markdown", "lines"),
     [
         ("# Weather\n\n**Oslo**: *cold*, __wet__ and ~~warm~~", ["Weather", "Oslo: cold, wet and warm"]),
+        ("## Plan # 2 ##\n# #1\n#no", ["Plan # 2", "#1", "#no"]),
         ("2*3*4 = 24, snake_case_name, a * b * c", ["2*3*4 = 24, snake_case_name, a * b * c"]),
         ("Use `ls -l *` or ``a`b``", ["Use ls -l * or a`b"]),
         ("Before\n```python\nx = **y**\n\n# no heading\n```\nafter", ["Before", "x = **y**", "# no heading", "after"]),
