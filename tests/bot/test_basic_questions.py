@@ -225,7 +225,7 @@ async def test_a_run_that_never_hears_how_it_ends_is_told_with_its_file_and_chat
 
 async def test_script_values_from_the_settings_are_not_stored_and_are_passed_to_each_run(tmp_path: Path) -> None:
     home, scripts = tmp_path / "home", tmp_path / "scripts"
-    script = 'SET HEADER "Authorization", "Bearer " + apikey\nhall = "mine"\nTALK "q?"\nHEAR x\nTALK x + apikey + hall'
+    script = 'SET HEADER "Authorization", "Bearer " + apikey\nhall = "mine"\nTALK "q?"\nHEAR x\nTALK x + LEN(apikey) + hall'
 
     def settings(key: str) -> dict[str, Any]:
         return {"bots": {"default": {"parameters": {"apikey": key, "hall": "theirs"}}}}
@@ -236,7 +236,7 @@ async def test_script_values_from_the_settings_are_not_stored_and_are_passed_to_
     assert b"q?" in written
     assert b"FIRST-SECRET" not in written
     async with a_group_with(scripts, home=home, settings=settings("SECOND")) as group:
-        assert await group.say("Ann", "ok: ") == ["ok:SECONDmine"]
+        assert await group.say("Ann", "ok: ") == ["ok:6mine"]
 
 
 async def test_a_header_that_was_set_before_a_question_has_to_be_set_again(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ async def test_a_server_in_the_sandbox_sees_its_folder_and_what_it_may_read_and_
     async with a_group(settings=settings, home=home) as group:
         await until(group, lambda: function(group, "mcp__one__where"))
         [said] = await group.say("Ann", "/where")
-    assert json.loads(said) == {"there": [True, False], "writes": False, "home": "/tmp", "token": "canary"}
+    assert json.loads(said) == {"there": [True, False], "writes": False, "home": "/tmp", "token": "***"}
 
 
 async def test_over_http_a_server_counts_asks_for_nothing_and_is_heard_when_it_changes() -> None:

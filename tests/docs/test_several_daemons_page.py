@@ -22,7 +22,9 @@ def test_settings_of_the_page_are_good(tmp_path: Path) -> None:
     (block,) = PAGE.of("yaml")
     file = tmp_path / "bot.yaml"
     file.write_text(block.text, encoding="utf-8")
-    settings, found = check_settings(file, {"ROLLCALL_STORE_URL": "postgresql://bot@db.example.org/rollcall"})
+    settings, found = check_settings(
+        file, {"ROLLCALL_STORE_URL": "postgresql://bot@db.example.org/rollcall?sslmode=verify-full"}
+    )
     assert list(found) == []
     assert settings is not None
     assert settings.store.is_on_a_server

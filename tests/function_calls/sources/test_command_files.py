@@ -347,7 +347,7 @@ async def test_known_secrets_reach_neither_chats_nor_models(tmp_path: Path) -> N
         async with a_group_with(tmp_path, tools, settings=settings) as group:
             said = "".join(await group.say("Ann", "/leak"))
             group.model.says(call("leak"), "done")
-            await group.say("Ann", "@bot leak")
+            await group.say("Ann", "@Rollcall do what is needed")
             shown = "".join(message.content for request in group.model.requests for message in request.messages)
     finally:
         del os.environ["ROLLCALL_TEST_TOKEN"]
