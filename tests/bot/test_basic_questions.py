@@ -225,7 +225,8 @@ async def test_a_run_that_never_hears_how_it_ends_is_told_with_its_file_and_chat
 
 async def test_script_values_from_the_settings_are_not_stored_and_are_passed_to_each_run(tmp_path: Path) -> None:
     home, scripts = tmp_path / "home", tmp_path / "scripts"
-    script = 'SET HEADER "Authorization", "Bearer " + apikey\nhall = "mine"\nTALK "q?"\nHEAR x\nTALK x + LEN(apikey) + hall'
+    header = 'SET HEADER "Authorization", "Bearer " + apikey\n'
+    script = header + 'hall = "mine"\nTALK "q?"\nHEAR x\nTALK x + LEN(apikey) + hall'
 
     def settings(key: str) -> dict[str, Any]:
         return {"bots": {"default": {"parameters": {"apikey": key, "hall": "theirs"}}}}
