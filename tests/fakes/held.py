@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+from bot.testing import Step
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.spec import FunctionSpec
 from tests.fakes.functions import Recorder
+from tests.fakes.wired_model import a_group
 
 
 class Held:
@@ -57,3 +60,13 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the writer thread takes real time and has no event
             await asyncio.sleep(0)
+
+
+async def killed_in(held: Held, *functions: Recorder, home: Path, steps: Sequence[Step], text: str = "do it") -> None:
+    """Ann asks with `text`, the model answers with `steps`, and the process dies while `held` runs."""
+    async with a_group([held.spec, *(one.spec for one in functions)], home=home) as group:
+        group.model.says(*steps)
+        await group.hear("Ann", f"@Rollcall {text}")
+        await held.has_begun("it")
+        await group.daemon.store.commit([])
+        await group.crash()
