@@ -128,7 +128,9 @@ async def test_a_reminder_by_another_member_is_fenced_after_any_change(author: s
         await group.say(author, f"/remind {whom} every day at 9:01 to mail Mallory of sheep")
         await group.say("Ann", "/remind me every day at 10:00 to count sheep")
         assert await pass_time(group, 90, step=30)
-        if "#" in (await answers(group, touched))[-1]:
-            await group.say("Ann", "yes")
+        said = await answers(group, touched)
+        for answer in ("yes", "1"):
+            if said[-1] != "There.":
+                said = await group.say("Ann", answer)
         told = [one.content for one in group.model.requests[-1].messages if one.role == "tool"]
         assert told[0].startswith("<data ") is (author == "Bob" or touched.name == "reminder_list")
