@@ -433,7 +433,7 @@ async def test_what_cannot_be_seen_is_shown_to_whoever_allows_it() -> None:
 @over_each_protocol
 async def test_it_goes_on_in_the_midst_of_a_models_calls_across_a_restart(tmp_path: Path) -> None:
     function = post()
-    first, last = Recorder("first", effect="once"), Recorder("last", effect="once")
+    first, last = (Recorder(name, effect="once", touches="stays_here") for name in ("first", "last"))
     functions = [function.spec, first.spec, last.spec, Recorder("look").spec]
     async with a_group(functions, settings=needing(), home=tmp_path) as group:
         group.model.says(call("look"), [call("first"), call("post", city="Oslo"), call("last")])
@@ -453,7 +453,7 @@ async def test_it_goes_on_in_the_midst_of_a_models_calls_across_a_restart(tmp_pa
 @pytest.mark.requirement("C26", "D28")
 @over_each_protocol
 async def test_the_model_is_told_of_a_no_and_why_and_goes_on_with_the_rest() -> None:
-    function, last = post(), Recorder("last", effect="once")
+    function, last = post(), Recorder("last", effect="once", touches="stays_here")
     async with a_group([function.spec, last.spec], settings=needing()) as group:
         group.model.says([call("post", city="Oslo"), call("last")], "Then not.")
         code = code_in(await group.say("Ann", "@Rollcall do both"))

@@ -62,22 +62,6 @@ async def test_what_the_run_has_read_itself_asks_for_no_yes_when_it_goes_on() ->
         assert await group.say("Ann", "Ann") == ["Thanks: Ann."]
 
 
-async def test_what_else_a_tainted_run_does_is_asked_for_after_the_answer_as_before() -> None:
-    async def looks_asks_posts(context: Any, arguments: Any, own: Any) -> FunctionResult:
-        if own.resumed is None:
-            await own.invoke("look", {})
-            return FunctionResult.ask("Post it?")
-        result: FunctionResult = await own.invoke("post", {})
-        return result
-
-    look, post = Recorder("look", touches="reads_outside"), Recorder("post", effect="once", touches="reaches_out")
-    outer = Recorder("outer", does=looks_asks_posts, commands=["outer"], effect="idempotent")
-    async with a_group([look.spec, post.spec, outer.spec]) as group:
-        assert await group.say("Ann", "/outer") == ["Post it?"]
-        code_in(await group.say("Ann", "please"))
-    assert post.runs == []
-
-
 async def test_a_run_is_paid_for_once() -> None:
     fill = Asking()
     settings = {"budgets": {"member": {"units": 3}, "functions": {"fill": 2}}}
@@ -150,7 +134,7 @@ async def test_the_answer_to_an_inner_function_leads_to_it_and_what_it_gives_is_
 
 async def test_a_models_inner_function_gives_its_result_to_the_model() -> None:
     fill = Asking(parameters=CITY, commands=[], offered_to=["command"])
-    outer = Recorder("outer", does=passes_on, effect="idempotent")
+    outer = Recorder("outer", does=passes_on, effect="idempotent", touches="stays_here")
     async with a_group([fill.spec, outer.spec]) as group:
         group.model.says(call("outer"))
         assert await group.say("Ann", "@Rollcall do it please") == ["Your name?"]
@@ -163,7 +147,7 @@ async def test_a_models_inner_function_gives_its_result_to_the_model() -> None:
 
 
 async def test_a_model_is_told_all_that_was_said_in_the_midst() -> None:
-    fill = Asking(questions=["Name?", "Age?"], first="Hold on.", commands=[], effect="idempotent")
+    fill = Asking(questions=["Name?", "Age?"], first="Hold on.", commands=[], effect="idempotent", touches="stays_here")
     async with a_group([fill.spec]) as group:
         group.model.says(call("fill"))
         assert await group.say("Ann", "@Rollcall do it please") == ["Hold on.", "Name?"]

@@ -291,7 +291,7 @@ async def test_a_model_is_told_what_the_run_gave_in_the_end() -> None:
 @pytest.mark.requirement("C26", "D28")
 @over_each_protocol
 async def test_a_model_is_told_that_the_member_cancelled() -> None:
-    fill = Asking(commands=[], effect="idempotent")
+    fill = Asking(commands=[], effect="idempotent", touches="stays_here")
     async with a_group([fill.spec]) as group:
         group.model.says(call("fill"))
         await group.say("Ann", "@Rollcall fill it in please")
@@ -305,7 +305,7 @@ async def test_a_model_is_told_that_the_member_cancelled() -> None:
 @pytest.mark.requirement("D28")
 @over_each_protocol
 async def test_further_calls_of_the_same_answer_run_after_it() -> None:
-    fill, note = Asking(commands=[]), Recorder("note", effect="once", gives="Noted.")
+    fill, note = Asking(commands=[]), Recorder("note", effect="once", touches="stays_here", gives="Noted.")
     async with a_group([fill.spec, note.spec]) as group:
         group.model.says([call("fill"), call("note")])
         assert await group.say("Ann", "@Rollcall do both please") == ["Your name?"]

@@ -41,12 +41,17 @@ async def by_command(group: Group, wanted: ToolCall, facts: dict[str, Any]) -> l
 
 async def by_model(group: Group, wanted: ToolCall, facts: dict[str, Any]) -> list[str]:
     group.model.says(wanted, "Approved by the owner.")
-    return await group.say("Ann", "@Rollcall please", **facts)
+    return await group.say("Ann", asked_for(wanted), **facts)
 
 
 async def by_a_function(group: Group, wanted: ToolCall, facts: dict[str, Any]) -> list[str]:
     group.model.says(call("outer", name=wanted.name, arguments=wanted.arguments or {}), "There.")
-    return await group.say("Ann", "@Rollcall please", **facts)
+    return await group.say("Ann", asked_for(wanted), **facts)
+
+
+def asked_for(wanted: ToolCall) -> str:
+    """A message whose words stand for the call, also within the outer function."""
+    return f"@Rollcall please do outer {wanted.name} {' '.join(map(str, (wanted.arguments or {}).values()))}"
 
 
 def by_hand(way: Way) -> Enter:

@@ -90,6 +90,7 @@ async def test_a_bad_tool_hides_no_good_one(tmp_path: Path) -> None:
         found = faults(group)
         group.model.says(call("mcp__one__good"), "Done.")
         await group.say("Ann", "@Rollcall do it")
+        await group.say("Ann", "yes")
     assert names == ["mcp__one__good"]
     for said in ("'text'", "'list'", "'around'", "'far'", "'large'", "twice"):
         assert said in found
@@ -155,7 +156,7 @@ async def test_a_tool_that_fails_is_said_in_our_words_and_told_the_model_in_its_
         await until(group, lambda: function(group, "mcp__one__pay"))
         assert await group.say("Ann", "/pay") == ["“one: pay” didn't work."]
         group.model.says(call("mcp__one__pay"), "It did not work.")
-        said = await group.say("Ann", "@Rollcall pay")
+        said = [*await group.say("Ann", "@Rollcall pay"), *await group.say("Ann", "yes")]
     assert not [one for one in said if "IGNORE" in one]
     told = group.model.requests[-1].messages[-1].content
     assert told.startswith("<data from=mcp__one__pay")
@@ -170,6 +171,7 @@ async def test_an_error_of_the_protocol_is_a_failure_like_any_other(tmp_path: Pa
         assert await group.say("Ann", "/go") == ["“one: go” didn't work."]
         group.model.says(call("mcp__one__go"), "No.")
         await group.say("Ann", "@Rollcall go")
+        await group.say("Ann", "yes")
     assert "you may not" in group.model.requests[-1].messages[-1].content
 
 

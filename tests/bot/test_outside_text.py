@@ -114,10 +114,9 @@ async def test_a_reminder_by_another_member_is_not_the_bots_own_message_in_later
         call("reminder_snooze", when="10 minutes"),
         call("reminder_change", which="1", when="in 3 hours"),
         call("reminder_delete", which="1"),
-        call("reminder_delete", which="sheep"),
         call("reminder_list"),
     ],
-    ids=["put off", "changed", "deleted", "one of several", "listed"],
+    ids=["put off", "changed", "deleted", "listed"],
 )
 @pytest.mark.parametrize("author", ["Bob", "Ann"])
 async def test_a_reminder_by_another_member_is_fenced_after_any_change(author: str, touched: ToolCall) -> None:
@@ -129,8 +128,7 @@ async def test_a_reminder_by_another_member_is_fenced_after_any_change(author: s
         await group.say("Ann", "/remind me every day at 10:00 to count sheep")
         assert await pass_time(group, 90, step=30)
         said = await answers(group, touched)
-        for answer in ("yes", "1"):
-            if said[-1] != "There.":
-                said = await group.say("Ann", answer)
+        if said[-1] != "There.":
+            await group.say("Ann", "yes")
         told = [one.content for one in group.model.requests[-1].messages if one.role == "tool"]
         assert told[0].startswith("<data ") is (author == "Bob" or touched.name == "reminder_list")

@@ -9,7 +9,7 @@ from types import CodeType, ModuleType
 
 from function_calls import call, invocation, llm, router, spec
 from function_calls import turn as turns
-from function_calls.checks import approvals, permissions, vouching
+from function_calls.checks import approvals, askers_words, permissions, vouching
 from function_calls.questions import (
     approval_questions,
     argument_questions,
@@ -31,6 +31,7 @@ _IN_ORDER: Sequence[ModuleType] = (
     approval_questions,
     resume,
     approvals,
+    askers_words,
     vouching,
     progress,
     call,

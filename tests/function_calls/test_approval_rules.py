@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from config.chat_settings import ResolvedFunction
 from function_calls.checks.approvals import Rule
-from function_calls.spec import TAINTING, ApprovalQuestion
+from function_calls.spec import ApprovalQuestion
 from services.refs import Role
 from tests.function_calls.code_copies import Code
-from tests.function_calls.waiting import Waiting, act, approved
-
-STRICT = {"tainted": "admin"}
+from tests.function_calls.waiting import Waiting, act
 
 
 @pytest.mark.parametrize(
@@ -28,28 +24,6 @@ STRICT = {"tainted": "admin"}
 )
 def test_two_rules_are_as_strict_together_whichever_comes_first(one: Rule, other: Rule, both: Rule) -> None:
     assert (one.with_all_of(other), other.with_all_of(one)) == (both, both)
-
-
-@pytest.mark.requirement("D37")
-@pytest.mark.parametrize(("touches", "role"), [("stays_here", None), ("reaches_out", Role.ADMIN)])
-async def test_only_what_words_from_outside_could_mislead_takes_the_stricter_yes(touches: str, role: Any) -> None:
-    chat = Waiting(Code(), act(approval="asker", touches=touches), **STRICT)
-    question = (await chat.invoke(chat.a_turn(taint=TAINTING))).question
-    assert isinstance(question, ApprovalQuestion)
-    assert question.terms.role is role
-
-
-@pytest.mark.requirement("D37")
-async def test_a_yes_that_was_given_before_words_from_outside_were_read_is_not_enough_after_them() -> None:
-    function = act(approval="asker")
-    chat = Waiting(Code(), function, **STRICT)
-    question = (await chat.invoke(chat.a_turn())).question
-    yes = approved(chat.code, question)
-    again = (await chat.invoke(chat.a_turn(approved=yes, taint=TAINTING))).question
-    assert (again is not None, function.runs) == (True, [])
-    # A run that was approved before it read them is the same run.
-    noted = chat.a_turn(approved=yes._replace(is_noted=True), taint=TAINTING)
-    assert (await chat.invoke(noted)).ok
 
 
 @pytest.mark.parametrize(("said", "role"), [(None, Role.ADMIN), ("moderator", Role.MODERATOR), ("none", None)])

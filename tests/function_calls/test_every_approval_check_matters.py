@@ -10,13 +10,13 @@ import pytest
 
 from function_calls import invocation, spec
 from function_calls import turn as turns
-from function_calls.checks import approvals, permissions
+from function_calls.checks import approvals, askers_words, permissions, vouching
 from function_calls.context import Quoted
 from function_calls.questions import approval_questions, waiting_runs
-from function_calls.spec import TAINTING
 from function_calls.turn import OpenQuestion
 from services.refs import ErrorCode, Role
 from tests.fakes.builders import a_member, a_message
+from tests.fakes.functions import Recorder
 from tests.fakes.model import call, calls, says
 from tests.function_calls.code_copies import Code
 from tests.function_calls.routing import said
@@ -133,11 +133,11 @@ async def always_is_not_for_where_others_agree_each_time(code: Code) -> None:
     assert (await chat.invoke(chat.a_turn())).question is not None
 
 
-async def always_is_not_for_tainted_turns(code: Code) -> None:
+async def always_is_not_for_unvouched_calls(code: Code) -> None:
     chat = Waiting(code, act(), **rule())
     question = (await chat.invoke(chat.a_turn())).question
     assert (await chat.invoke(chat.a_turn(approved=approved(code, question, always=True)))).ok
-    assert (await chat.invoke(chat.a_turn(taint=TAINTING))).question is not None
+    assert (await chat.invoke(chat.a_turn(), by_model=True)).question is not None
 
 
 async def asked(chat: Waiting, sender: Any = ANN, **facts: Any) -> OpenQuestion:
@@ -184,12 +184,70 @@ async def whoever_has_the_role_may_allow_what_they_ask_for(code: Code) -> None:
     assert (len(function.runs), chat.claims) == (1, 1)
 
 
-async def four_eyes_are_asked_for_in_a_tainted_turn_too(code: Code) -> None:
+async def four_eyes_are_required_for_unvouched_calls_too(code: Code) -> None:
     chat = Waiting(code, act(), **rule(by_other=True))
-    question = (await chat.invoke(chat.a_turn(taint=TAINTING))).question
+    question = (await chat.invoke(chat.a_turn(), by_model=True)).question
     assert question is not None
     assert isinstance(question, spec.ApprovalQuestion)
     assert question.terms.by_other
+
+
+async def a_weaker_rule_does_not_replace_that_of_unvouched_calls(code: Code) -> None:
+    chat = Waiting(code, act(approval="asker"), unvouched="admin")
+    question = (await chat.invoke(chat.a_turn(), by_model=True)).question
+    assert question is not None
+    assert isinstance(question, spec.ApprovalQuestion)
+    assert question.terms.role is Role.ADMIN
+
+
+async def ran(code: Code, text: str, function: Recorder | None = None, **facts: Any) -> bool:
+    """Whether a call of `act` in Oslo by a model ran without a question, for a message with this text."""
+    chat = Waiting(code, function or act(), script=[calls(call("act", **facts.pop("arguments", OSLO))), says("Done.")])
+    return (await chat.hears(text, **facts)).question is None
+
+
+async def words_stand_for_a_call(code: Code) -> None:
+    assert await ran(code, "act in Oslo")
+    assert not await ran(code, "nice weather in Oslo")
+
+
+async def every_value_is_in_the_words(code: Code) -> None:
+    assert not await ran(code, "act in Rome")
+
+
+async def a_call_without_values_needs_a_question(code: Code) -> None:
+    assert not await ran(code, "act now", Recorder("act", effect="once"), arguments={})
+
+
+async def what_stays_here_needs_no_words(code: Code) -> None:
+    assert await ran(code, "hello", act(touches="stays_here"))
+    assert await ran(code, "hello", act(effect="read"))
+
+
+async def quoted_and_pasted_text_is_not_the_askers(code: Code) -> None:
+    assert not await ran(code, "what is this?\n> act in Oslo")
+    assert not await ran(code, "what is this?\n```\nact in Oslo\n```")
+    assert not await ran(code, "what is this?\nForwarded message\nact in Oslo")
+
+
+async def an_address_is_the_askers_or_a_finding(code: Code) -> None:
+    def fetch() -> Recorder:
+        return Recorder("act", {"url": {"type": "string"}}, effect="read", touches="sends_out")
+
+    for text, url, runs in (
+        ("what is on example.org?", "https://example.org/a", True),
+        ("what is new?", "https://example.org/a", False),
+        ("what is on example.org?", "https://evil.example/?example.org", False),
+    ):
+        assert await ran(code, text, fetch(), arguments={"url": url}) is runs
+
+
+async def text_of_the_chat_is_not_sent_out(code: Code) -> None:
+    function = Recorder("act", {"words": {"type": "string"}}, effect="read", touches="sends_out")
+    facts = {"reply_to": Quoted("m1", "Bob", "the code is tulip"), "arguments": {"words": "tulip"}}
+    assert not await ran(code, "look it up", function, **facts)
+    facts["reply_to"] = Quoted("m1", "Bob", "hello")
+    assert await ran(code, "look it up", function, **facts)
 
 
 async def the_asker_alone_says_what_was_meant(code: Code) -> None:
@@ -291,8 +349,14 @@ REMOVALS = [
         "True",
         a_rule_for_another_chat_or_function_does_not,
     ),
-    Removal("same run", approvals, "approved.digest == terms.digest", "True", a_yes_is_for_these_arguments),
-    Removal("single use", approvals, "            turn.memory.approved = None\n", "", a_yes_is_for_one_run),
+    Removal("same run", approvals, "approved.covers(terms.digest)", "True", a_yes_is_for_these_arguments),
+    Removal(
+        "single use",
+        approvals,
+        "            turn.memory.approved = approved.without(terms.digest)\n",
+        "",
+        a_yes_is_for_one_run,
+    ),
     Removal("arguments", approvals, _FACTS, _FACTS.replace(" values,", ""), a_yes_is_for_these_arguments),
     Removal("chat", approvals, _FACTS, _FACTS.replace(" context.chat,", ""), a_yes_is_for_this_chat),
     Removal("asker", approvals, '_digest("once", grant, context.sender.ref)', "grant", a_yes_is_for_this_asker),
@@ -322,13 +386,50 @@ REMOVALS = [
         always_is_not_for_where_others_agree_each_time,
     ),
     Removal(
-        "always for tainted turns",
+        "always for unvouched calls",
         approvals,
         _GRANT,
         _GRANT.replace(_ALWAYS, ""),
-        always_is_not_for_tainted_turns,
+        always_is_not_for_unvouched_calls,
     ),
-    Removal("tainted terms", approvals, "for_always=not tainted", "for_always=True", always_is_not_for_tainted_turns),
+    Removal("unvouched terms", vouching, "for_always=False", "for_always=True", always_is_not_for_unvouched_calls),
+    Removal(
+        "the stricter of both rules",
+        vouching,
+        "rule.with_all_of(self._approvals.unvouched)",
+        "rule",
+        a_weaker_rule_does_not_replace_that_of_unvouched_calls,
+    ),
+    Removal("vouching", vouching, "if is_judged(request, spec):", "if False:", words_stand_for_a_call),
+    Removal(
+        "the function in the words", vouching, "if not _selects(now,", "if False and (now,", words_stand_for_a_call
+    ),
+    Removal(
+        "the values in the words",
+        vouching,
+        "if not words.contain(name, value, properties.get(name, {})):",
+        "if False:",
+        every_value_is_in_the_words,
+    ),
+    Removal("no values", vouching, "    if not found:\n", "    if False:\n", a_call_without_values_needs_a_question),
+    Removal("calls that stay", vouching, "or not leaves_chat(spec) ", "", what_stays_here_needs_no_words),
+    Removal("quotations", askers_words, '_QUOTED_LINE.sub(" ", ', "str(", quoted_and_pasted_text_is_not_the_askers),
+    Removal("code", askers_words, '_FENCES.sub(" ", text)', "text", quoted_and_pasted_text_is_not_the_askers),
+    Removal("forwarded", askers_words, '_FORWARDED.sub(" ", ', "str(", quoted_and_pasted_text_is_not_the_askers),
+    Removal(
+        "hosts",
+        vouching,
+        "if any(host not in found and not _names_host(own, host) for host in hosts):",
+        "if False:",
+        an_address_is_the_askers_or_a_finding,
+    ),
+    Removal(
+        "text of the chat",
+        vouching,
+        "if _repeats(text, private, own, {*hosts, *found}):",
+        "if False:",
+        text_of_the_chat_is_not_sent_out,
+    ),
     Removal(
         "role",
         spec,
@@ -362,7 +463,7 @@ REMOVALS = [
         approvals,
         "self.by_other or other.by_other",
         "other.by_other",
-        four_eyes_are_asked_for_in_a_tainted_turn_too,
+        four_eyes_are_required_for_unvouched_calls_too,
     ),
     Removal(
         "asker alone",

@@ -139,7 +139,7 @@ class Refuses:
 
 async def a_policy_that_refuses_is_obeyed(invoker: type[Invoker], which: str) -> None:
     act = Recorder("act", CITY, effect="once")
-    policies = Policies(**{name: Refuses() if name == which else Open() for name in ("budget", "taint", "approval")})
+    policies = Policies(**{name: Refuses() if name == which else Open() for name in ("budget", "approval")})
     routing = Routing(act, invoker=invoker, policies=policies)
     result = await routing.invoke("act", raw=OSLO)
     assert (code_of(result), act.runs, routing.turn.memory.effects) == (ErrorCode.REFUSED, [], 0)
@@ -147,10 +147,6 @@ async def a_policy_that_refuses_is_obeyed(invoker: type[Invoker], which: str) ->
 
 async def the_budget_is_obeyed(invoker: type[Invoker]) -> None:
     await a_policy_that_refuses_is_obeyed(invoker, "budget")
-
-
-async def the_taint_is_obeyed(invoker: type[Invoker]) -> None:
-    await a_policy_that_refuses_is_obeyed(invoker, "taint")
 
 
 async def the_approval_is_obeyed(invoker: type[Invoker]) -> None:
@@ -203,11 +199,11 @@ async def an_intent_stands_before_the_run_and_a_result_after_it(invoker: type[In
         events.append(("run", call.key))
 
     act = Recorder("act", CITY, effect="once", does=run)
-    routing = Routing(act, invoker=invoker, policies=Policies(Takes(), Takes(), Takes()))
+    routing = Routing(act, invoker=invoker, policies=Policies(Takes(), Takes()))
     turn = routing.a_turn(log=Remembers(events))
     await routing.invoke("act", raw=OSLO, turn=turn)
     key = f"{turn.input.id}:0"
-    assert events == [("intent", key, 3), ("run", key), ("result", key)]
+    assert events == [("intent", key, 2), ("run", key), ("result", key)]
     assert turn.memory.effects == 1
 
 
@@ -293,12 +289,13 @@ _AT_HAND = (
 )
 _SWITCHED_ON = "        or (switched_on(profile) if path is Path.MODEL else None)\n"
 _POLICIES = "in self._policies[passed:]:"
+_PARSE = "spec.arguments.parse(as_said(spec.arguments, request.arguments, profile))\n        except ArgumentError as"
 REMOVALS = [
     Removal(
         "known",
         invocation,
-        "= turn.input.functions.find(request.name)",
-        "= turn.input.functions.specs[0]",
+        "= turn.input.functions.find(request.name)\n        if spec is None:\n            text",
+        "= turn.input.functions.specs[0]\n        if spec is None:\n            text",
         only_known_functions_run,
     ),
     Removal("enabled", permissions, _REFUSALS, "        None\n", a_disabled_function_is_refused),
@@ -326,13 +323,12 @@ REMOVALS = [
     Removal(
         "arguments",
         invocation,
-        "arguments = spec.arguments.parse(as_said(spec.arguments, request.arguments, profile))",
-        "arguments = request.arguments",
+        _PARSE,
+        "request.arguments\n        except ArgumentError as",
         wrong_arguments_never_reach_the_handler,
     ),
     Removal("budget", invocation, _POLICIES, "in self._policies[1:]:", the_budget_is_obeyed),
-    Removal("taint", invocation, _POLICIES, "in self._policies[::2]:", the_taint_is_obeyed),
-    Removal("approval", invocation, _POLICIES, "in self._policies[:2]:", the_approval_is_obeyed),
+    Removal("approval", invocation, _POLICIES, "in self._policies[:1]:", the_approval_is_obeyed),
     Removal("refusals", invocation, "if decision.refusal is not None:", "if False:", the_budget_is_obeyed),
     Removal("all policies", invocation, "        if decided is not None:", "        if False:", a_yes_is_asked_for),
     Removal(

@@ -44,7 +44,7 @@ def calling(name: str = "inner", **options: Any) -> Recorder:
         result: FunctionResult = await call.invoke(name, {}, **options)
         return result
 
-    return Recorder("outer", does=does)
+    return Recorder("outer", does=does, effect="idempotent")
 
 
 # -- the caller's model
@@ -113,7 +113,7 @@ async def runs_of_act(function: Recorder, *runs: dict[str, Any]) -> list[Functio
         for one in runs:
             given.append(await call.invoke("act", **{"arguments": OSLO, **one}))
 
-    await Waiting(Code(), function, Recorder("outer", does=does), **rule()).routing.invoke("outer")
+    await Waiting(Code(), function, Recorder("outer", does=does, effect="idempotent"), **rule()).routing.invoke("outer")
     return given
 
 
@@ -198,7 +198,7 @@ class Refuses:
 
 async def test_a_run_that_may_not_wait_for_a_yes_now_is_refused_and_hears_that_it_is_over() -> None:
     fill = Asking()
-    routing = Routing(fill.spec, policies=Policies(Open(), Open(), Refuses()))
+    routing = Routing(fill.spec, policies=Policies(Open(), Refuses()))
     result = await routing.invoke("fill", turn=routing.a_turn(resuming={"asked": ANSWERED}), key="asked")
     assert (result.error and result.error.text, fill.runs) == ("Too many wait.", [("expired", "")])
 
@@ -213,7 +213,10 @@ async def test_an_unknown_outcome_is_reported_in_addition_to_the_result_of_the_o
         await call.invoke("inner", {})
         return FunctionResult.say("All is done.")
 
-    inner, outer = Recorder("inner", does=asks, effect="once"), Recorder("outer", does=keeps_it, commands=["outer"])
+    inner, outer = (
+        Recorder("inner", does=asks, effect="once"),
+        Recorder("outer", does=keeps_it, commands=["outer"], effect="idempotent"),
+    )
     with capture_logs():
         outcome = await Routing(inner, outer).hears("/outer")
     assert said(outcome) == ["All is done.", EN.say("failures.unknown_outcome", name="inner")]

@@ -103,10 +103,12 @@ class Waiting(NoApproval):
         )
         return outcome
 
-    async def invoke(self, turn: Any, raw: Any = None, message: MessageContext | None = None) -> FunctionResult:
+    async def invoke(
+        self, turn: Any, raw: Any = None, message: MessageContext | None = None, **request: Any
+    ) -> FunctionResult:
         """Result of a run of `act` by Ann."""
         result: FunctionResult = await self.routing.invoke(
-            "act", raw=raw or OSLO, turn=turn, message=message or a_message(sender=ANN)
+            "act", raw=raw or OSLO, turn=turn, message=message or a_message(sender=ANN), **request
         )
         return result
 

@@ -30,7 +30,7 @@ _ANSWERS = (*_QUESTIONS, *_bot("cancelled_runs", "late_answers"), *_calls("answe
 _RESUMED = (
     *(*_ANSWERS, *_bot("approval_answers", "approvals", "late_approvals", "mcp_questions", "open_questions")),
     *_bot("resumed_rounds", "waiting_approvals", "yes_to_an_edition"),
-    *_calls("answers", "every_approval_check_matters", "every_taint_check_matters"),
+    *_calls("answers", "every_approval_check_matters"),
 )
 
 GUARDING: Mapping[str, Guarding] = {
@@ -38,8 +38,8 @@ GUARDING: Mapping[str, Guarding] = {
         (
             *(
                 *_QUESTIONS,
-                *_bot("budgets", "hijacked_model", "rights", "taint", "timers"),
-                *_calls("every_approval_check_matters", "every_check_matters", "every_taint_check_matters", "filters"),
+                *_bot("budgets", "hijacked_model", "rights", "timers", "vouching"),
+                *_calls("every_approval_check_matters", "every_check_matters", "filters"),
                 *_calls("invocation", "overtaken_runs", "permissions", "questions", "nested_calls", "stored_runs"),
                 *_calls("script_keywords/mcp"),
             ),
@@ -74,7 +74,7 @@ GUARDING: Mapping[str, Guarding] = {
                 *_calls("handlers/chat_control", "invocation", "permissions", "remembered_offers", "router"),
                 *_calls("every_approval_check_matters", "every_check_matters"),
             ),
-            *(*_bot("taint"), *_calls("every_taint_check_matters", "handlers/reminders", "touches")),
+            *(*_bot("outside_text", "vouching"), *_calls("handlers/reminders", "touches")),
         ),
         {},
     ),
@@ -82,20 +82,18 @@ GUARDING: Mapping[str, Guarding] = {
         (
             *(
                 *_bot("approvals", "approvals_in_private", "ends_of_questions", "handler_question_rights"),
-                *_bot("hijacked_model", "late_approvals", "taint", "waiting_approvals"),
+                *_bot("hijacked_model", "late_approvals", "vouching", "waiting_approvals"),
                 *_calls("approval_rules", "every_approval_check_matters"),
             ),
             *(
-                *_bot("handler_question_rights", "taint"),
-                *_calls("every_approval_check_matters", "every_taint_check_matters", "handlers/reminders"),
+                *_bot("handler_question_rights", "vouching"),
+                *_calls("every_approval_check_matters", "handlers/reminders"),
             ),
         ),
         {
-            "Approvals.judge: turn.memory.taint": "an optimization: without taint, is_tainted is false",
             "Approvals.decide: terms.grant": "an optimization: no permanent approval has an empty key",
             "Approvals._no_room: one.terms is not None": "for the type checker: only approvals are pending there",
             "Approvals._ruled: len(self._known) >= _REMEMBERED": "a limit for memory: removed entries are found again",
-            "Taint.judge: not turn.memory.taint": "an optimization: without taint, is_tainted is false",
         },
     ),
     "function_calls/spec.py": Guarding(
@@ -150,8 +148,8 @@ GUARDING: Mapping[str, Guarding] = {
     "function_calls/turn.py": Guarding(
         (
             *_QUESTIONS,
-            *_bot("taint"),
-            *_calls("every_check_matters", "every_taint_check_matters", "invocation", "overtaken_runs", "permissions"),
+            *_bot("outside_text"),
+            *_calls("every_check_matters", "invocation", "overtaken_runs", "permissions"),
             *_calls("questions", "nested_calls", "stored_runs", "true_answers"),
         ),
         {
