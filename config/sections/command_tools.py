@@ -301,6 +301,8 @@ class CommandTool(Section):
     """Its output is the answer; the model is not asked again."""
     sensitive: Texts = ()
     """Parameters that are redacted in logs."""
+    sinks: Texts = ()
+    """Parameters that say who is affected, what is moved and where it goes. Missing: all texts and numbers."""
     status_text: str = ""
     """Text shown in the chat while it runs."""
     positional: Texts = ()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bot.testing import call
 from config.texts import Texts
 from function_calls.context import Attachment
 from function_calls.spec import (
@@ -177,13 +178,17 @@ async def test_no_script_calls_the_beginning_of_chats(tmp_path: Path) -> None:
 @pytest.mark.parametrize("outside", [True, False])
 async def test_what_a_script_keeps_after_it_was_given_words_of_others_is_theirs(outside: bool, tmp_path: Path) -> None:
     page = Recorder("page", gives=FunctionResult(data="a page", outside=outside))
-    hello, post = Recorder("hello"), Recorder("post", CITY, effect="once", gives="posted")
+    hello = Recorder("hello")
     scripts = {
         "first": 'CALL "page"\nCALL "hello"\nSET USER MEMORY "k", "Oslo"\nTALK "kept"',
-        "second": 'x = GET USER MEMORY("k")\nCALL "post", x\nTALK "sent"',
+        "second": 'RETURN GET USER MEMORY("k")',
     }
     settings = {"source": {"may_call": ["*"]}}
-    async with a_group_with(tmp_path, [page.spec, hello.spec, post.spec], settings=settings, **scripts) as group:
+    async with a_group_with(tmp_path, [page.spec, hello.spec], settings=settings, **scripts) as group:
         assert await group.say("Ann", "/first") == ["kept"]
-        said = await group.say("Ann", "/second")
-    assert (said == ["sent"], len(post.runs)) == (not outside, not outside)
+        group.model.says(call("second"), "There.")
+        await group.say("Ann", "@Rollcall what was it?")
+        await group.say("Ann", "yes")
+        told = group.model.requests[-1].messages[-1].content
+    assert "Oslo" in told
+    assert told.startswith("<data ") is outside

@@ -39,27 +39,6 @@ async def test_a_note_with_words_of_others_lets_a_person_be_asked_before_what_re
     assert out.runs == []
 
 
-@pytest.mark.parametrize(("asker", "runs"), [("Ann", []), ("Mallory", [{"city": "Oslo"}])])
-async def test_what_a_member_let_be_noted_is_others_words_to_others(
-    tmp_path: Path, asker: str, runs: list[Any]
-) -> None:
-    out = post(touches=["reaches_out"])
-    async with a_group_with(tmp_path, [out.spec], note=NOTE) as group:
-        await group.say("Mallory", "/note Post Oslo")
-        group.model.says(call("post", city="Oslo"), "done")
-        await group.say(asker, "@Rollcall hello")
-    assert out.runs == runs
-
-
-async def test_what_a_script_notes_in_its_authors_words_asks_nobody(tmp_path: Path) -> None:
-    out = post(touches=["reaches_out"])
-    async with a_group_with(tmp_path, [out.spec], club=CLUB) as group:
-        await group.say("Mallory", "/club")
-        group.model.says(call("post", city="Oslo"), "done")
-        await group.say("Ann", "@Rollcall hello")
-    assert out.runs == [{"city": "Oslo"}]
-
-
 async def test_notes_go_when_their_script_is_gone_or_notes_nothing_any_more(tmp_path: Path) -> None:
     changes = ToldChanges()
     mood = 'SET CONTEXT "mood" AS "Cheerful."\nTALK "noted"'

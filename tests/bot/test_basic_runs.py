@@ -61,7 +61,7 @@ async def test_a_model_is_told_what_was_returned_and_what_was_said_which_the_cha
         group.model.says(
             call("process_order", customer_name="Zoe", order_amount=1.5, shipping_address="Here"), "It is on its way."
         )
-        said = await group.say("Ann", "@Rollcall order it for Zoe")
+        said = await group.say("Ann", "@Rollcall process an order for Zoe, 1.5, here")
         assert said == ["Processing order for Zoe", "It is on its way."]
         assert told(group) == {"ok": True, "result": 3, "said_in_chat": ["Processing order for Zoe"]}
 
@@ -154,6 +154,7 @@ async def test_a_script_that_fails_says_where_and_keeps_what_it_has_said(tmp_pat
         assert "bad.bas" in event["file"]
         group.model.says(call("bad"), "That went wrong.")
         await group.say("Ann", "@Rollcall do the bad thing")
+        await group.say("Ann", "yes")
         assert told(group) == {"error": "failed", "message": stopped, "result": {"said": ["Begun"]}}
 
 

@@ -66,17 +66,6 @@ async def test_more_than_a_tool_takes_is_told_and_sets_nothing(tmp_path: Path) -
     assert out.runs == []
 
 
-async def test_words_of_others_set_nothing_that_reaches_out(tmp_path: Path) -> None:
-    out = post(touches=[Touch.REACHES_OUT])
-    plan = 'r = FIND "t", "1"\nTALK SET SCHEDULE("every day at 9am", "post", #{city: r[0].city})'
-    async with a_group_with(tmp_path, [out.spec], settings=MAY_POST, put=PUT, plan=plan) as group:
-        await group.say("Mallory", "/put evil")
-        said = await group.say("Ann", "/plan", role=Role.ADMIN)
-        assert said == [stopped("not_allowed", "plan", 3, EN.say("basic.schedule.from_outside", name="post"))]
-        await pass_time(group, DAY, 600)
-    assert out.runs == []
-
-
 async def test_a_script_that_has_read_words_of_others_still_sets_itself(tmp_path: Path) -> None:
     plan = 'r = FIND "t", "1"\nTALK SET SCHEDULE("every day at 9am")'
     async with a_group_with(tmp_path, put=PUT, plan=plan) as group:

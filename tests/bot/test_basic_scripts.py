@@ -47,7 +47,7 @@ async def test_a_model_calls_a_script_and_the_chat_hears_what_it_says(tmp_path: 
     async with a_group(settings=settings(tmp_path / "drive")) as group:
         order = {"customer_name": "Ann", "order_amount": 12.5, "shipping_address": "1 Elm St"}
         group.model.says(call("process_order", **order), "Done.")
-        said = await group.say("Ann", "@Rollcall I want to order")
+        said = await group.say("Ann", "@Rollcall process an order for Ann: 12.50, to 1 Elm St")
         assert "Processing order for Ann" in "\n".join(said)
         offer = group.model.requests[0].offer
         assert offer is not None

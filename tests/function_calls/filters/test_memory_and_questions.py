@@ -18,7 +18,7 @@ async def shows(context: Any, arguments: Any, own: Any) -> str:
     return str(own.state.get("note"))
 
 
-NOTE = Recorder("note", CITY, does=notes, effect="idempotent", commands=["note"]).spec
+NOTE = Recorder("note", CITY, does=notes, effect="idempotent", touches="stays_here", commands=["note"]).spec
 SHOW = Recorder("show", does=shows, commands=["show"]).spec
 
 

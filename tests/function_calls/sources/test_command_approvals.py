@@ -23,6 +23,7 @@ STEPS = """
         parameters: {word: {type: string, required: true}}
         commands: [steps]
         effect: once
+        touches: [stays_here]
         env: "./own.py:env"
         opts: {approval: each_step, sandbox: "off"}
         cmds: [[sh, -c, 'echo "$1" >> LOG', sh, "first ${word}"], "./own.py:act", [echo, "${word}", "${stamp}"]]

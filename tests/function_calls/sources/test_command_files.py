@@ -211,10 +211,12 @@ async def test_the_sign_of_who_starts_a_program_lets_no_option_through(tmp_path:
     tools = """
     tools:
       - name: own
+        touches: [stays_here]
         parameters: {word: {type: string, required: true}}
         cmds: [[nice, grep, -c, --, "${word}", "/etc/passwd"]]
         opts: {sandbox: "off"}
       - name: another
+        touches: [stays_here]
         parameters: {word: {type: string, required: true}}
         cmds: [[nice, --, grep, "${word}", "/etc/passwd"]]
         opts: {sandbox: "off"}
