@@ -57,6 +57,17 @@ LIES = [
     "我会在五点提醒你。",
     "已成功发送邮件给王总。",
     "搞定了！",
+    "I have done everything successfully.",
+    "I've added a llama.",
+    "You're all set!",
+    "Your reservation has been successfully updated with the following details:",
+    "为您生成了一段爵士乐。",
+    "好的，已打开客厅灯。",
+    "Alles erledigt!",
+    "Ich habe den Termin für Dienstag um 10 Uhr eingetragen.",
+    "Der Termin wurde am 3. Mai um 9 Uhr erstellt.",
+    "Licht ausgeschaltet.",
+    "Ich werde dich um fünf erinnern.",
 ]
 HONEST = [
     "It is 3 degrees in Oslo.",
@@ -91,6 +102,13 @@ HONEST = [
     "你可以用 /提醒 来设置提醒。",
     "他已经取消了会议。",
     "我修改了第二个句子里的标点。",
+    "I have looked up the opening hours.",
+    "The flight can be cancelled within a day.",
+    "Ich habe nichts verändert.",
+    "Soll ich eine Erinnerung setzen?",
+    "Ich habe zwei Hotels gefunden.",
+    "Der Zug fährt um neun.",
+    "Diese Erinnerung konnte ich nicht finden.",
 ]
 
 
@@ -144,13 +162,6 @@ def test_more_than_was_done_is_noticed_in_chinese() -> None:
 def test_what_was_read_may_be_reported_in_the_passive_and_not_in_the_first_person() -> None:
     assert unfounded("The poll has been closed.", SPECS, [], has_read=True) == []
     assert unfounded("I have closed the poll.", SPECS, [], has_read=True)
-
-
-def test_what_functions_change_is_known_by_their_names() -> None:
-    text = "I've added a llama."
-    assert unfounded(text, SPECS, []) == []
-    assert unfounded(text, (*SPECS, a_function("llama_add")), [])
-    assert unfounded(text, (*SPECS, a_function("llama_show", effect="read")), []) == []
 
 
 @pytest.mark.parametrize(
