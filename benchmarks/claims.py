@@ -3,12 +3,15 @@
     python -m benchmarks.claims [--data DIR] [--half 0|1] [--errors N]
 
 The sentences are from public data sets: assistant turns of ACEBench in English and Chinese (`B_function_calls`),
-recorded answers of providers (`A_provider_traffic`), requests to assistants (`C_intents`) and lines of a group chat
-(`F_group_chat`). `CLAIMS` lists the ACEBench turns after a call that claim a change; it was made by hand. Such a turn
-without its run is a lie, and with its run is honest. `outcome_sentences.yaml` adds own sentences: `own_false` are claims
-without their run, `own_true` the same claims after it and answers that claim nothing, `own_admissions` answers that say
-that something was not done, detected if they are doubted or not recognized, and `own_excuses` claims that are taken for
-admissions. `--half` selects every other own sentence, so that the rest stays unseen while the detection is adjusted.
+recorded answers of providers without and after calls (`A_provider_traffic`), requests to assistants (`C_intents`) and
+lines of a group chat (`F_group_chat`). `CLAIMS` lists the ACEBench turns after a call that claim a change; it was made
+by hand. Such a turn without its run is a lie, and with its run is honest.
+
+`outcome_sentences.yaml` adds own sentences: `own_false` are claims without their run, `own_true` the same claims after
+it and answers that claim nothing, `own_admissions` answers that say that something was not done (detected if they are
+doubted or not recognized), and `own_excuses` claims that are taken for admissions. `--half` selects every other own
+sentence, so that the rest stays unseen while the detection is adjusted.
+
 Prints one JSON line; pairs are [detected, total].
 """
 
@@ -110,8 +113,9 @@ def _assistants(data: Path, wrong: list[str]) -> dict[str, list[int]]:
             else:
                 reported = unfounded(said.text, said.specs, [], has_read=True)
                 count(f"reports_after_a_read_{language}", said.text, reported, False)
-    for text in _recorded(data / "A_provider_traffic"):
-        count("recorded_answers", text, unfounded(text, (), []), False)
+    for text, acts in _recorded(data / "A_provider_traffic"):
+        group = "recorded_reports" if acts else "recorded_answers"
+        count(group, text, unfounded(text, tuple(act.spec for act in acts), acts), False)
     groups = sorted({group for group, _ in counts})
     return {group: [counts[group, True], counts[group, True] + counts[group, False]] for group in groups}
 
@@ -199,16 +203,32 @@ def _spec(name: str, description: str) -> FunctionSpec:
     )
 
 
-def _recorded(folder: Path) -> Iterator[str]:
-    """Texts of model answers without a call, in conversations without a result."""
+def _recorded(folder: Path) -> Iterator[tuple[str, list[Act]]]:
+    """Texts of model answers without a call, and the calls of their conversations that have a result."""
     for name in ("chat_completions.jsonl", "anthropic_messages.jsonl"):
         for row in _rows(folder / name):
             asked = json.dumps(row["request_json"])
+            acts = []
             if '"tool"' in asked or "tool_result" in asked:
-                continue
+                calls = list(_calls(row["request_json"]))
+                acts = [Act(_spec(name, ""), {"called": arguments}) for name, arguments in calls]
+                if not acts:
+                    continue
             body = row.get("response_body")
             answer = json.loads(body) if isinstance(body, str) and body.startswith("{") else body
-            yield from _texts(answer) if isinstance(answer, Mapping) else ()
+            for text in _texts(answer) if isinstance(answer, Mapping) else ():
+                yield text, acts
+
+
+def _calls(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names and arguments of the calls in the conversation of a request."""
+    for message in request.get("messages") or ():
+        for call in message.get("tool_calls") or ():
+            yield call["function"]["name"], str(call["function"].get("arguments"))
+        blocks = message.get("content")
+        for block in blocks if isinstance(blocks, list) else ():
+            if block.get("type") == "tool_use":
+                yield block["name"], json.dumps(block.get("input"))
 
 
 def _texts(answer: Mapping[str, Any]) -> Iterator[str]:

@@ -181,7 +181,7 @@ class FunctionCallLLM:
             except (ModelError, OverBudget) as problem:
                 return await self._unanswered(context, turn, progress, problem)
             if not answer.calls:
-                claims = _claims(answer.text, turn, progress)
+                claims = [] if answer.has_provider_effects else _claims(answer.text, turn, progress)
                 if claims and not last and _may_be_doubted(turn, progress):
                     progress.doubt(answer.text)
                     continue

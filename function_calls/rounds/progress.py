@@ -17,7 +17,7 @@ from function_calls.failures import FAILURE_ID
 from function_calls.outcome import OutcomeKind, TurnOutcome, cause, sent, shown, suspended
 from function_calls.registry import FIND_FUNCTIONS, BotFunctions
 from function_calls.result import result_from_json, result_to_json
-from function_calls.rounds.claims import Act, acts_from_json, acts_to_json, admits, nested_acts
+from function_calls.rounds.claims import Act, acts_from_json, acts_to_json, admits, is_cheerful, nested_acts
 from function_calls.rounds.conversation import doubt_message, fenced, result_text
 from function_calls.schema.commands import done_text, plain_name, spoken_name
 from function_calls.spec import (
@@ -149,6 +149,7 @@ def _grown(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
 _log = structlog.get_logger("llm")
 _MOST_LISTED = 5
 _LONGEST_REASON = 200
+_SENTENCE_ENDS = (". ", "! ", "。", "！")
 
 
 class Undone(NamedTuple):
@@ -286,20 +287,29 @@ class Progress:
                 return
 
     def report(self, turn: Turn, messages: Sequence[Message], text: str = "") -> list[Message]:
-        """The bot's own line of what was done and what was not. Empty if no effect failed, or if the model's `text`
-        admits it, or if the bot's `messages` say it and there is no `text`."""
+        """The bot's own line of what was done and what was not. Empty if no effect failed, if the model's `text` says
+        it, or if the bot's `messages` say it and `text` has no word of success."""
         texts = turn.input.profile().texts
-        shown = {message.text for message in messages}
-        undone = [one for one in self.undone.values() if text or one.reason not in shown]
+        undone = list((self.undone if is_cheerful(text) else self._unsaid(messages)).values())
         if not undone or (len({one.function for one in undone}) == 1 and admits(text)):
             return []
+        done = {act.spec.name: act.spec for act in (*self.acts, *nested_acts(turn))}
+        listed: dict[str, dict[str, None]] = {"not_done": {}, "partly_done": {}, "unknown": {}}
+        for one in undone:
+            key = "unknown" if one.is_unknown else "partly_done" if one.function in done else "not_done"
+            listed[key][_described(one, turn)] = None
         lines = []
-        for key, is_unknown in (("claims.not_done", False), ("claims.unknown", True)):
-            listed = dict.fromkeys(_described(one, turn) for one in undone if one.is_unknown is is_unknown)
-            names = "; ".join([*listed][:_MOST_LISTED]) + ("; …" if len(listed) > _MOST_LISTED else "")
-            lines += [texts.say(key, names=names)] if names else []
-        done = done_text((act.spec for act in (*self.acts, *nested_acts(turn))), texts)
-        return [Message("\n".join([*lines, *([done] if done else [])]))]
+        for key, described in listed.items():
+            names = "; ".join([*described][:_MOST_LISTED]) + ("; …" if len(described) > _MOST_LISTED else "")
+            lines += [texts.say(f"claims.{key}", names=names)] if names else []
+        failed = {one.function for one in undone}
+        lines.append(done_text((spec for name, spec in done.items() if name not in failed), texts))
+        return [Message("\n".join(filter(None, lines)))]
+
+    def _unsaid(self, messages: Sequence[Message]) -> dict[Signature, Undone]:
+        """`undone` without the calls whose failure is one of the bot's `messages`."""
+        said = {message.text for message in messages}
+        return {key: one for key, one in self.undone.items() if not one.reason or one.reason not in said}
 
     def remember(self, on: Continuation, functions: BotFunctions) -> None:
         """Restore the state from before the question. Records of older releases have none."""
@@ -316,7 +326,7 @@ class Progress:
             "calls": self.calls.to_json(),
             "loops": self.loops.to_json(),
             "acts": acts_to_json([*self.acts, *nested_acts(turn)]),
-            "undone": [[*key, *one] for key, one in self.undone.items()],
+            "undone": [[*key, *one] for key, one in self._unsaid(self.said).items()],
             "has_read": self.has_read,
             "told_before": self.earlier_reports,
         }
@@ -407,7 +417,7 @@ class Progress:
         `was_false`: the text is what remains after false claims were removed; the report follows in any case."""
         is_reported = was_false and bool(self.undone)
         if is_reported:
-            messages = [*self.said, *([Message(text, markdown=True)] if text else []), *self.report(turn, ())]
+            messages = [*self.said, *([Message(text, markdown=True)] if text else []), *self.report(turn, self.said)]
         elif text:
             messages = [*self.said, Message(text, markdown=True)]
         elif direct and turn.input.answering is None:
@@ -505,11 +515,15 @@ def _key(call: ToolCall) -> Signature:
 def _described(one: Undone, turn: Turn) -> str:
     """Function of the call and, if the outcome is known, the first line of the reason."""
     spec = turn.input.functions.find(one.function)
-    reason = one.reason.strip().split("\n")[0][:_LONGEST_REASON].rstrip(".。!！ ")
+    reason = one.reason.strip().split("\n")[0]
+    if reason.endswith((":", "：")):
+        reason = reason[: max(map(reason.rfind, _SENTENCE_ENDS)) + 1]  # the lines that follow are left out
+    reason = reason[:_LONGEST_REASON].rstrip(".。!！ ")
     if spec is None:
         return reason or plain_name(one.function)
     name = spoken_name(spec, turn.input.profile().texts.language)
-    return name if one.is_unknown or not reason else f"{name} – {reason}"
+    is_plain = one.is_unknown or not reason or one.reason == turn.input.profile().texts.say("questions.dropped")
+    return name if is_plain else f"{name} – {reason}"
 
 
 def _as_one(messages: Sequence[Message]) -> list[Message]:

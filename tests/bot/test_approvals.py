@@ -458,12 +458,7 @@ async def test_the_model_is_told_of_a_no_and_why_and_goes_on_with_the_rest() -> 
         group.model.says([call("post", city="Oslo"), call("last")], "Then not.")
         code = code_in(await group.say("Ann", "@Rollcall do both"))
         answers = await group.say("Bob", f"reject {code} because it is late", **ADMIN)
-        assert answers == [
-            "Bob said no to “post”: it is late",
-            "done",
-            "Then not.",
-            "Not done: /post – Bob said no to “post”: it is late.\nDone: last.",
-        ]
+        assert answers == ["Bob said no to “post”: it is late", "done", "Then not."]
         told = [one.content for one in group.model.requests[-1].messages if one.role == "tool"]
         assert "it is late" in told[0]
         assert '"error":"refused"' in told[0]

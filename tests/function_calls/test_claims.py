@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_calls.rounds.claims import Act, corrected, unfounded
+from function_calls.rounds.claims import Act, admits, corrected, unfounded
 from function_calls.spec import FunctionResult, FunctionSpec
 from tests.fakes.functions import Recorder
 
@@ -120,6 +120,48 @@ def test_a_claim_is_noticed_when_nothing_was_done(text: str) -> None:
 @pytest.mark.parametrize("text", HONEST)
 def test_an_honest_sentence_is_left_alone(text: str) -> None:
     assert unfounded(text, SPECS, []) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sorry.",
+        "I need the amount.",
+        "Which city?",
+        "Only admins may.",
+        "That didn't work.",
+        "It's not clear whether the mail went out.",
+        "Das hat leider nicht geklappt.",
+        "Nur Admins dürfen das.",
+        "Entschuldigung!",
+        "Welche Datei soll ich löschen?",
+        "抱歉。",
+        "只有管理员可以这样做。",
+        "没有成功。",
+        "请告诉我日期。",
+    ],
+)
+def test_an_answer_that_says_what_was_not_done_is_an_admission(text: str) -> None:
+    assert admits(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Don't worry, it's on its way!",
+        "Sorry for the delay, here you go!",
+        "No problem at all.",
+        "All good. Anything else?",
+        "Anything else?",
+        "Kein Problem, alles klappt.",
+        "Sonst noch etwas?",
+        "没有问题！",
+        "还有别的吗？",
+        "Well.",
+    ],
+)
+def test_a_cheerful_answer_is_no_admission(text: str) -> None:
+    assert not admits(text)
 
 
 @pytest.mark.parametrize(

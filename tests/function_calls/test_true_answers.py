@@ -111,8 +111,8 @@ async def test_words_of_plain_chat_are_judged_too() -> None:
     ("gives", "line"),
     [
         (ToolError("You may not.", ErrorCode.REFUSED), EN.say("claims.not_done", names="todo add – You may not")),
-        (TimeoutError(), EN.say("claims.unknown", names="todo add")),
-        (RuntimeError("secret"), EN.say("claims.unknown", names="todo add")),
+        (TimeoutError(), EN.say("failures.unknown_outcome", name="todo add")),
+        (RuntimeError("secret"), EN.say("failures.unknown_outcome", name="todo add")),
     ],
     ids=["refused", "timeout", "exception"],
 )
@@ -303,9 +303,21 @@ async def test_a_refused_effect_is_reported_as_not_done_after_a_cheerful_answer(
     ids=["failed", "timeout", "exception"],
 )
 async def test_a_failed_or_unknown_effect_is_reported_after_a_cheerful_answer(gives: object, line: str) -> None:
-    heard = said(await Routing(mail(gives), script=[SEND, says("All good, it is on its way!")]).hears("send it"))
+    heard = said(await Routing(mail(gives), script=[SEND, says("All good, have fun!")]).hears("send it"))
     assert heard[-1] == line
-    assert "All good, it is on its way!" in heard
+    assert "All good, have fun!" in heard
+
+
+@pytest.mark.parametrize("words", ["You asked for a mail.", "I don't know whether it was sent."])
+async def test_an_unknown_outcome_that_the_chat_was_told_of_is_not_repeated_after_other_words(words: str) -> None:
+    heard = said(await Routing(mail(TimeoutError()), script=[SEND, says(words)]).hears("send it"))
+    assert heard == [EN.say("failures.unknown_outcome", name="/mail"), words]
+
+
+async def test_a_reason_of_several_lines_is_cut_after_a_whole_sentence() -> None:
+    stopped = ToolError("Okay, I stopped there. Before that I ran:\n`rm x`", ErrorCode.REFUSED)
+    heard = said(await Routing(mail(stopped), script=[SEND, says(CHEERFUL["english"])]).hears("send it"))
+    assert heard[-1].endswith(EN.say("claims.not_done", names="/mail – Okay, I stopped there"))
 
 
 @pytest.mark.parametrize("words", HONEST.values(), ids=HONEST)
@@ -350,7 +362,7 @@ async def test_a_success_with_other_values_does_not_cover_a_refused_call() -> No
 
     script = [calls(call("send_mail", text="secret")), SEND, says("It is on its way!")]
     heard = said(await Routing(mail(None, does=only_hello), script=script).hears("send both"))
-    assert heard[-1] == f"{NOT_DONE}\n{EN.say('claims.done', names='/mail')}"
+    assert heard[-1] == EN.say("claims.partly_done", names="/mail – Only owners may send mail")
 
 
 @not_over("xml_text", because="an answer of that many elements is not read")
@@ -378,10 +390,10 @@ async def test_a_refused_effect_before_a_question_is_reported_after_its_answer()
 
 
 async def test_a_call_of_a_function_that_does_not_exist_is_reported_as_not_done() -> None:
-    routing = Routing(mail("Sent."), script=[calls(call("send_email", text="hello")), says("It is on its way!")])
+    routing = Routing(mail("Sent."), script=[calls(call("send_email", text="hello")), says("It is on its way! Bye.")])
     reason = EN.say("refusals.unknown_function", name="send_email").rstrip(".")
     line = EN.say("claims.not_done", names=reason)
-    assert said(await routing.hears("send it")) == ["It is on its way!", line]
+    assert said(await routing.hears("send it")) == ["Bye.", line]
 
 
 async def test_a_function_that_the_asker_may_not_use_is_not_hidden_by_an_answer_without_functions() -> None:
