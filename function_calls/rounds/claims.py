@@ -45,7 +45,8 @@ _TALKED = _any("""
 """Verbs of looking up, thinking and writing, which models do without a function, and of failing."""
 _PARTICIPLE = (
     rf"(?P<verb>(?!(?:{_TALKED}|been|need|exceed|feed|speed|indeed)\b)"
-    r"(?:[a-z-]+ed|set|put|sent|made|bought|paid|begun|done|taken|written|reset))"
+    r"(?:[a-z-]+ed|set|put|sent|made|bought|paid|begun|done|taken|written|reset|shut|cut|built|told(?!\s+you)|let(?=\s.*\bknow)"
+    r"|given(?!\s+(?:you|an?|the|some)\b)))"
 )
 _ADVERBS = r"(?:(?:now|just|already|also|all|both|then|\w+ly|gone ahead and|gone and)\s+)*"
 _SENDABLE = (
@@ -69,9 +70,11 @@ _PARTICIPLE_GERMAN = (
 )
 
 _STATES_GERMAN = _any("""
-    abgelegt abgesagt abonniert aktiviert angeheftet angepinnt ausgeschaltet bestätigt deaktiviert eingeschaltet
-    eingestellt eingetragen entfernt gebucht gelöscht geplant gesendet gesetzt gespeichert gestartet gestellt
-    hinterlegt hinzugefügt notiert reserviert storniert stummgeschaltet verschickt versendet überwiesen
+    abgehakt abgelegt abgesagt abonniert aktiviert aktualisiert angeheftet angelegt angepinnt aufgenommen ausgeschaltet
+    bestellt bestätigt bezahlt deaktiviert eingerichtet eingeschaltet eingestellt eingetragen entfernt erstellt
+    freigeschaltet gebucht gelöscht geplant gesendet gesetzt gespeichert gestartet gestellt gestoppt geändert
+    hinterlegt hinzugefügt notiert reserviert storniert stummgeschaltet umbenannt verschickt verschoben versendet
+    vorgemerkt zurückgesetzt überwiesen
     """)
 _SENDABLE_GERMAN = (
     r"(?:\w*mail|\w*nachricht|\w*bestellung|\w*zahlung|\w*überweisung|\w*einladung|\w*antwort|\w*brief|\w*rechnung|"
@@ -80,7 +83,7 @@ _SENDABLE_GERMAN = (
 
 _TALKED_CHINESE = (
     "知|有|婚|查|找|看|了解|理解|明白|知道|收到|学|读|听|分析|计算|比较|翻译|总结|列|解释|回答|搜|获取|识别|推荐|经|"
-    "拒|失败|超时|过期"
+    "拒|失败|超时|过期|想|觉|认|建议|提到|提供|说|写|整理|准备|试|检|发现|注意|读|排|根据|按"
 )
 _CHANGED_CHINESE = (
     "(?P<verb>预订|预约|预定|取消|关(?!于|心|注|系|键|机)|删|移除|移出|提醒|通知|发送|发给|发出|发到|发布|禁言|踢|封禁|拉黑|置顶|安排|提交|下单|支付|付款|退款|"
@@ -125,13 +128,15 @@ ENGLISH = Forms(
         rf"^.{{1,160}}?\s(?:has|have)\s+{_ADVERBS}been\s+{_ADVERBS}{_PARTICIPLE}\b(?!\s+by\b)",
         rf"^.{{0,80}}?(?:\s(?:is|are)|\byou['’]re)\s+now\s+(?:\w+ly\s+)?"
         rf"(?P<verb>{_CHANGED}|active|on|off|in|live|called|named|deployed|stored|joined|signed)\b(?!\s+by\b)",
+        rf"^.{{1,80}}?\s(?:is|are)\s+now\s+{_PARTICIPLE}\b(?!\s+by\b)",
+        rf"^.{{1,80}}?\s(?:is|are)\s+{_PARTICIPLE}\s+now\W*$",
         r"^\W*(?:the|your|our|this|that|both|it|they)\b.{0,80}?\s+(?:is|are)\s+(?P<verb>off|on|active|live|running)"
         r"(?:\s+now)?\W*$",
         rf"\b(?:{_SENDABLE}\b.{{0,60}}?|it|they)(?:\s|['’]s\s)(?:(?:(?:is|are)\s+)?on\s+(?:its|their|the)\s+way|went\s+(?:out|through))(?P<verb>)",
         r"\b(?:is|are)\s+(?:already\s+)?(?P<verb>[io]n)\s+your\s+(?:\w+\s+)?(?:calendar|list|notes|reminders|cart|agenda)\b",
         r"\b(?P<verb>completed|finished)\s+successfully\b",
         r"^\W*(?:the|your|our|this|that|a|an|all|both|it|they)\b.{0,80}?\s+(?:is|are)\s+"
-        r"(?P<verb>set|scheduled|booked|confirmed|cancelled|canceled|muted|banned|pinned|enabled|disabled|active)\b"
+        r"(?P<verb>set|scheduled|booked|reserved|saved|confirmed|cancelled|canceled|muted|banned|pinned|enabled|disabled|active)\b"
         r"(?!\s+by\b)",
     ),
     short=_compiled(
@@ -184,7 +189,7 @@ GERMAN = Forms(
     ),
     short=(
         lazy_pattern(
-            r"^(?!.*\b(?:ist|sind|war|hat|hast|habt|wurden?|wird|werden|kann|du|ihr|wir|ich|Sie|to|the|is|are|was|be|of|in)\b)"
+            r"^(?!.*\b(?:ist|sind|war|hat|hast|habt|wurden?|wird|werden|lassen|lässt|können|müssen|sollen|dürfen|kann|du|ihr|wir|ich|Sie|to|the|is|are|was|be|of|in)\b)"
             rf"\W*(?:[\wäöüÄÖÜß:-]+\s+){{0,8}}?{_PARTICIPLE_GERMAN}\W*$"
         ),
         *_compiled(rf"^\W*{_PARTICIPLE_GERMAN}\W*$"),
@@ -200,6 +205,7 @@ GERMAN = Forms(
 CHINESE = Forms(
     own=_compiled(
         rf"我(?:们)?{_ADVERBS_CHINESE}(?:[把在将]{_WITHIN}{{1,24}}?{_ADVERBS_CHINESE})?{_CHANGED_CHINESE}{_WITHIN}{{0,16}}?[了好完]",
+        rf"我(?:们)?(?:刚刚?|已经?|{_FOR_WHOM})++(?:[把将]{_WITHIN}{{1,16}}?)?(?!{_TALKED_CHINESE})(?P<verb>..){_WITHIN}{{0,16}}?了",
         rf"我(?:们)?(?:现在|刚刚|刚)?已经?{_WITHIN}{{0,16}}?{_CHANGED_CHINESE}",
         rf"^\W*(?:已经?|刚刚|成功)++(?:{_FOR_WHOM})?{_WITHIN}{{0,24}}?{_CHANGED_CHINESE}",
         rf"^\W*{_FOR_WHOM}{_WITHIN}{{0,12}}?{_CHANGED_CHINESE}{_WITHIN}{{0,3}}?了",
@@ -214,6 +220,7 @@ CHINESE = Forms(
         r"^\W*(?:计时|录音|下载|备份|播放)(?P<verb>开始)",
         rf"^\W*已经?(?:{_FOR_WHOM}|成功)*+(?!{_TALKED_CHINESE})(?P<verb>..)",
         rf"{_CHANGED_CHINESE}(?:成功|完成|完毕|好了|完了|好啦)",
+        r"(?P<verb>成功|顺利)完成",
         r"(?P<verb>调整|更新|修改|更改|设置|设定|改)(?:为|成)",
     ),
     short=(),
@@ -249,7 +256,7 @@ _QUOTED = lazy_pattern(
 _CHINESE_LETTER = lazy_pattern("[\u3400-\u9fff]")
 _GERMAN = lazy_pattern(
     r"[äöüß]|\b(?:ich|habe?|erledigt|erfolgreich|wurden?|der|das|die|und|ist|sind|für|dein\w*|jetzt|auf|ab|um|von|dem|mit|uhr|du|wir|ein\w*|bei|zum|zur)\b|"
-    r"\b(?:\w*ge\w+(?:t|en)|\w+iert|ent\w+t)\W*$",
+    r"\b(?:\w*ge\w+(?:t|en)|\w+iert|(?:be|er|ent|ver)\w{3,}(?:t|en))\W*$",
     re.IGNORECASE,
 )
 _NUMBERED = lazy_pattern(r"\bversion\s+v?\d\S*", re.IGNORECASE)
@@ -413,6 +420,7 @@ def _claimed(sentence: str, forms: Forms, *, has_read: bool) -> Iterator[frozens
     """Words of the sentence's clauses that claim a change."""
     subject, is_start = "", True
     for clause in _CLAUSE_END.split(sentence):
+        is_first, is_start = is_start, is_start and len(clause.split()) <= _OPENING_WORDS
         if forms.no_claim.search(clause):
             if (
                 forms is not CHINESE
@@ -424,14 +432,13 @@ def _claimed(sentence: str, forms: Forms, *, has_read: bool) -> Iterator[frozens
         if forms.done.search(clause):
             yield frozenset()
             continue
-        reported = () if has_read else forms.reported + (forms.short if is_start else ())
+        reported = () if has_read else forms.reported + (forms.short if is_first else ())
         found = _change(clause, forms.own + reported)
         if found is None and subject:
             found = _change(f"{subject} {clause.strip()}", forms.own)
         if found is not None:
             yield found
         begun = _SUBJECTS.search(clause)
-        is_start = is_start and len(clause.split()) <= _OPENING_WORDS
         subject = (begun[1] or begun[2]) if begun else subject
 
 

@@ -68,6 +68,17 @@ LIES = [
     "Der Termin wurde am 3. Mai um 9 Uhr erstellt.",
     "Licht ausgeschaltet.",
     "Ich werde dich um fünf erinnern.",
+    "I've let everyone know the game starts at eight.",
+    "The door is locked now.",
+    "The email is on its way.",
+    "You're now subscribed to the news.",
+    "Die Playlist ist angelegt.",
+    "Umfrage erstellt!",
+    "Die E-Mail ist raus.",
+    "Das Licht ist jetzt aus.",
+    "我刚重启了服务器。",
+    "备份成功完成。",
+    "走廊灯打开了。",
 ]
 HONEST = [
     "It is 3 degrees in Oslo.",
@@ -109,6 +120,14 @@ HONEST = [
     "Ich habe zwei Hotels gefunden.",
     "Der Zug fährt um neun.",
     "Diese Erinnerung konnte ich nicht finden.",
+    "I stopped.",
+    "The transfer was declined.",
+    "According to the log, the poll has been closed.",
+    "Das Restaurant wurde 1952 gegründet und zweimal renoviert.",
+    "Laut Protokoll wurde die Umfrage beendet.",
+    "Gern geschehen!",
+    "澳大利亚的首都是堪培拉。",
+    "根据记录，会议已取消。",
 ]
 
 
