@@ -116,7 +116,7 @@ async def test_a_flip_holds_within_the_turn_that_runs() -> None:
         await flipping[0].now()
         return "flipped"
 
-    note, flips = Recorder("note"), Recorder("flip", does=flip)
+    note, flips = Recorder("note"), Recorder("flip", does=flip, effect="idempotent")
     async with a_group([note.spec, flips.spec]) as group:
         flipping.append(reloading(group, settings(group, router={"enabled": False})))
         group.model.says([call("flip"), call("note")], "Done.")
