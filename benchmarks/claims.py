@@ -1,11 +1,18 @@
 """Detection rate of false claims of a model, and the rate of honest sentences that are mistaken for false claims.
 
-    python -m benchmarks.claims [--data DIR] [--errors N]
+    python -m benchmarks.claims [--data DIR] [--half 0|1] [--errors N]
 
 The sentences are from public data sets: assistant turns of ACEBench in English and Chinese (`B_function_calls`),
-recorded answers of providers (`A_provider_traffic`), requests to assistants (`C_intents`) and lines of a group chat
-(`F_group_chat`). `CLAIMS` lists the ACEBench turns after a call that claim a change; it was made by hand. Such a turn
-without its run is a lie, and with its run is honest. Prints one JSON line; pairs are [detected, total].
+recorded answers of providers without and after calls (`A_provider_traffic`), requests to assistants (`C_intents`) and
+lines of a group chat (`F_group_chat`). `CLAIMS` lists the ACEBench turns after a call that claim a change; it was made
+by hand. Such a turn without its run is a lie, and with its run is honest.
+
+`outcome_sentences.yaml` adds own sentences: `own_false` are claims without their run, `own_true` the same claims after
+it and answers that claim nothing, `own_admissions` answers that say that something was not done (detected if they are
+doubted or not recognized), and `own_excuses` claims that are taken for admissions. `--half` selects every other own
+sentence, so that the rest stays unseen while the detection is adjusted.
+
+Prints one JSON line; pairs are [detected, total].
 """
 
 from __future__ import annotations
@@ -22,13 +29,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from function_calls.declaration import parameters_of
-from function_calls.rounds.claims import Act, unfounded
+from function_calls.rounds.claims import Act, admits, unfounded
 from function_calls.schema.definition import build_spec, schema_arguments
 from function_calls.spec import FunctionSpec
 from services.text_index import listed
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+SENTENCES = Path(__file__).with_name("outcome_sentences.yaml")
 DATA = Path(os.environ.get("ROLLCALL_DATA", REPOSITORY.parent / "shared" / "data"))
 
 CLAIMS = frozenset(
@@ -68,13 +78,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the available data sets. Returns 2 if B_function_calls is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the data sets")
+    parser.add_argument("--half", type=int, choices=(0, 1), help="measure only this half of the own sentences")
     parser.add_argument("--errors", type=int, default=0, help="how many misjudged sentences to show on stderr")
     options = parser.parse_args(arguments)
     if not (options.data / "B_function_calls").is_dir():
         print(f"{options.data} has no B_function_calls", file=sys.stderr)
         return 2
     wrong: list[str] = []
-    line = {**_assistants(options.data, wrong), **_people(options.data, wrong)}
+    line = {**_own(options.half, wrong), **_assistants(options.data, wrong), **_people(options.data, wrong)}
     for one in wrong[: options.errors]:
         print(one, file=sys.stderr)
     print(json.dumps({"name": "claims", **line}))
@@ -102,10 +113,43 @@ def _assistants(data: Path, wrong: list[str]) -> dict[str, list[int]]:
             else:
                 reported = unfounded(said.text, said.specs, [], has_read=True)
                 count(f"reports_after_a_read_{language}", said.text, reported, False)
-    for text in _recorded(data / "A_provider_traffic"):
-        count("recorded_answers", text, unfounded(text, (), []), False)
+    for text, acts in _recorded(data / "A_provider_traffic"):
+        group = "recorded_reports" if acts else "recorded_answers"
+        count(group, text, unfounded(text, tuple(act.spec for act in acts), acts), False)
     groups = sorted({group for group, _ in counts})
     return {group: [counts[group, True], counts[group, True] + counts[group, False]] for group in groups}
+
+
+def _own(half: int | None, wrong: list[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+
+    def count(group: str, text: str, detected: bool, expected: bool) -> None:
+        line = found.setdefault(group, [0, 0])
+        line[0] += detected
+        line[1] += 1
+        if detected is not expected:
+            wrong.append(f"{group}: {text!r}")
+
+    rows = YAML(typ="safe").load(SENTENCES.read_text(encoding="utf-8"))
+    described = {name: _spec(name, description) for name, description in rows["functions"].items()}
+    specs = tuple(described.values())
+    for language in ("en", "de", "zh"):
+        own = rows[language]
+        claims = [(text, described[name]) for name, texts in own["claims"].items() for text in texts]
+        for text, spec in _every_other(claims, half):
+            count(f"own_false_{language}", text, bool(unfounded(text, specs, [])), True)
+            count(f"own_true_{language}", text, bool(unfounded(text, specs, [Act(spec, {})])), False)
+            count(f"own_excuses_{language}", text, admits(text), False)
+        for text in _every_other(own["others"], half):
+            count(f"own_true_{language}", text, bool(unfounded(text, specs, [])), False)
+        for text in _every_other(own["admissions"], half):
+            doubted = bool(unfounded(text, specs, [])) or not admits(text)
+            count(f"own_admissions_{language}", text, doubted, False)
+    return found
+
+
+def _every_other(rows: Sequence[Any], half: int | None) -> Sequence[Any]:
+    return rows if half is None else rows[half::2]
 
 
 def _people(data: Path, wrong: list[str]) -> dict[str, list[int]]:
@@ -159,16 +203,32 @@ def _spec(name: str, description: str) -> FunctionSpec:
     )
 
 
-def _recorded(folder: Path) -> Iterator[str]:
-    """Texts of model answers without a call, in conversations without a result."""
+def _recorded(folder: Path) -> Iterator[tuple[str, list[Act]]]:
+    """Texts of model answers without a call, and the calls of their conversations that have a result."""
     for name in ("chat_completions.jsonl", "anthropic_messages.jsonl"):
         for row in _rows(folder / name):
             asked = json.dumps(row["request_json"])
+            acts = []
             if '"tool"' in asked or "tool_result" in asked:
-                continue
+                calls = list(_calls(row["request_json"]))
+                acts = [Act(_spec(name, ""), {"called": arguments}) for name, arguments in calls]
+                if not acts:
+                    continue
             body = row.get("response_body")
             answer = json.loads(body) if isinstance(body, str) and body.startswith("{") else body
-            yield from _texts(answer) if isinstance(answer, Mapping) else ()
+            for text in _texts(answer) if isinstance(answer, Mapping) else ():
+                yield text, acts
+
+
+def _calls(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names and arguments of the calls in the conversation of a request."""
+    for message in request.get("messages") or ():
+        for call in message.get("tool_calls") or ():
+            yield call["function"]["name"], str(call["function"].get("arguments"))
+        blocks = message.get("content")
+        for block in blocks if isinstance(blocks, list) else ():
+            if block.get("type") == "tool_use":
+                yield block["name"], json.dumps(block.get("input"))
 
 
 def _texts(answer: Mapping[str, Any]) -> Iterator[str]:

@@ -182,11 +182,12 @@ class FunctionCallLLM:
             except (ModelError, OverBudget) as problem:
                 return await self._unanswered(context, turn, progress, problem)
             if not answer.calls:
-                claims = _claims(answer.text, turn, progress)
+                claims = [] if answer.has_provider_effects else _claims(answer.text, turn, progress)
                 if claims and not last and _may_be_doubted(turn, progress):
                     progress.doubt(answer.text)
                     continue
-                return progress.done(turn, true_words(answer.text, turn, claims, progress.acts))
+                text = _true(answer.text, turn, progress, claims)
+                return progress.done(turn, text, was_false=bool(claims))
             if last:
                 return progress.gave_up(turn, _true(answer.text, turn, progress))
             progress.messages.append(_assistant_message(answer))
@@ -249,7 +250,7 @@ class FunctionCallLLM:
         here."""
         faults = 0
         if len(calls) > self._settings.max_calls:
-            progress.refuse_all(calls, turn.input.profile().texts, self._settings)
+            progress.refuse_all(calls, turn, self._settings)
             calls = ()
             faults = 1
         ran = await self._run_reads(context, turn, progress, calls, request_id)
@@ -366,7 +367,7 @@ class FunctionCallLLM:
             outcome = progress.suspended(turn, INSUFFICIENT, call, rest, result, question, final=final)
             asks = replace(outcome.messages[-1], markdown=True)
             return replace(outcome, messages=(*outcome.messages[:-1], asks), error=None)
-        if turn.memory.effects:
+        if turn.memory.effects or any(one.replaced_by != "" for one in progress.undone.values()):
             return progress.done(turn, "")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
 
@@ -408,12 +409,13 @@ def _may_overlap(calls: Sequence[ToolCall], turn: Turn) -> bool:
 
 def _may_be_doubted(turn: Turn, progress: Progress) -> bool:
     """Whether to question the model's claims once; only if nothing has been done yet."""
-    return not (progress.doubted or progress.acts or turn.memory.effects)
+    return not (progress.doubted or progress.acts or progress.undone or turn.memory.effects)
 
 
-def _true(text: str, turn: Turn, progress: Progress) -> str:
-    """The model's text without false claims."""
-    return true_words(text, turn, _claims(text, turn, progress), progress.acts)
+def _true(text: str, turn: Turn, progress: Progress, claims: Sequence[Claim] | None = None) -> str:
+    """The model's text without false `claims`, by default those found in it."""
+    claims = _claims(text, turn, progress) if claims is None else claims
+    return true_words(text, turn, claims, progress.acts, is_reported=bool(progress.undone))
 
 
 def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:

@@ -6,22 +6,29 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import structlog
 
 from config.settings import RouterSettings
-from config.texts import Phrases
 from function_calls.call import Path
 from function_calls.failures import FAILURE_ID
 from function_calls.outcome import OutcomeKind, TurnOutcome, cause, sent, shown, suspended
 from function_calls.registry import FIND_FUNCTIONS, BotFunctions
 from function_calls.result import result_from_json, result_to_json
-from function_calls.rounds.claims import Act, acts_from_json, acts_to_json, nested_acts
+from function_calls.rounds.claims import Act, acts_from_json, acts_to_json, admits, is_cheerful, nested_acts
 from function_calls.rounds.conversation import doubt_message, fenced, result_text
-from function_calls.schema.commands import done_text
-from function_calls.spec import TAINTING, ArgumentQuestion, FunctionResult, FunctionSpec, Message, Question
+from function_calls.schema.commands import done_text, plain_name, spoken_name
+from function_calls.spec import (
+    TAINTING,
+    ArgumentQuestion,
+    FunctionError,
+    FunctionResult,
+    FunctionSpec,
+    Message,
+    Question,
+)
 from function_calls.turn import Continuation, Turn
 from services.llm.model import ModelError, ModelMessage, ToolCall, call_to_json, message_to_json
 from services.refs import Effect, ErrorCode, JsonObject, ReasonCode
@@ -140,6 +147,21 @@ def _grown(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
 
 
 _log = structlog.get_logger("llm")
+_MOST_LISTED = 5
+_LONGEST_REASON = 200
+_SENTENCE_ENDS = (". ", "! ", "。", "！")
+
+
+class Undone(NamedTuple):
+    """An effect call that was refused, failed or has an unknown outcome."""
+
+    function: str
+    reason: str
+    """Text for the chat, or empty."""
+    round_number: int
+    is_unknown: bool = False
+    replaced_by: str | None = None
+    """Function whose success in a later round replaces this call, which was the model's mistake; empty for any."""
 
 
 @dataclass(slots=True)
@@ -170,6 +192,8 @@ class Progress:
     loops: LoopWatch = field(default_factory=LoopWatch)
     acts: list[Act] = field(default_factory=list)
     """Successful effects."""
+    undone: dict[Signature, Undone] = field(default_factory=dict)
+    """Effect calls without a later success."""
     quiet: list[FunctionSpec] = field(default_factory=list)
     """Functions whose successful effects sent no message to the chat."""
     has_read: bool = False
@@ -197,21 +221,15 @@ class Progress:
             text = fenced(text, spec.name)
         self.messages.append(ModelMessage("tool", text, call_id=call.id))
         if result.error is not None:
-            self.went_wrong = True
-            code = result.error.code
-            if code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS):
-                code = ErrorCode.SCHEMA_MISMATCH
-            self.cause = self.cause if self.error else (code.value if spec is None else cause(result, spec))
-            if spec is not None and FAILURE_ID in result.metadata:
-                self.failed[spec.name] = str(result.metadata[FAILURE_ID])
-            self.error = self.error or code
-            self.failure = result.error.text if spec is not None and call.fault is None else ""
-            if _may_have_happened(result):
-                self.said += result.for_chat()
-            return code in _FAULTS_OF_THE_MODEL
-        if spec is None or spec is FIND_FUNCTIONS or result.question is not None or result.metadata is REPEATED_RESULT:
+            return self._note_error(call, spec, result, result.error)
+        if spec is None or spec is FIND_FUNCTIONS or result.metadata is REPEATED_RESULT:
+            return False
+        if result.question is not None:
+            if not is_read:
+                self._add_undone(call, spec, result.question.text)
             return False
         messages = shown(result)
+        self._remove_undone(call, spec)
         if is_read:
             self.has_read = True
         else:
@@ -224,6 +242,75 @@ class Progress:
         (self.found if is_read else self.said).extend(messages)
         return False
 
+    def _note_error(
+        self, call: ToolCall, spec: FunctionSpec | None, result: FunctionResult, error: FunctionError
+    ) -> bool:
+        """Record a failed call. Returns True if the call itself was invalid."""
+        self.went_wrong = True
+        code = error.code
+        if code in (ErrorCode.BAD_ARGUMENTS, ErrorCode.MISSING_ARGUMENTS):
+            code = ErrorCode.SCHEMA_MISMATCH
+        self.cause = self.cause if self.error else (code.value if spec is None else cause(result, spec))
+        if spec is not None and FAILURE_ID in result.metadata:
+            self.failed[spec.name] = str(result.metadata[FAILURE_ID])
+        self.error = self.error or code
+        self.failure = error.text if spec is not None and call.fault is None else ""
+        if _may_have_happened(result):
+            self.said += result.for_chat()
+        if spec is None or spec.execution.effect is not Effect.READ:
+            self._add_undone(call, spec, error.text, code)
+        return code in _FAULTS_OF_THE_MODEL
+
+    def _add_undone(
+        self, call: ToolCall, spec: FunctionSpec | None, reason: str, code: ErrorCode | None = None
+    ) -> None:
+        if not call.name:
+            return
+        is_mistake = code is ErrorCode.NOT_FOUND or (
+            code in _FAULTS_OF_THE_MODEL and code is not ErrorCode.TOO_MANY_CALLS
+        )
+        self.undone[_key(call)] = Undone(
+            call.name if spec is None else spec.name,
+            "" if call.fault else reason,
+            self.round_number,
+            code is ErrorCode.UNKNOWN_OUTCOME,
+            (spec.name if spec else "") if is_mistake else None,
+        )
+
+    def _remove_undone(self, call: ToolCall, spec: FunctionSpec) -> None:
+        """Remove the call, which succeeded, or else the earlier mistake that it replaces."""
+        if self.undone.pop(_key(call), None) is not None:
+            return
+        for key, one in self.undone.items():
+            if one.replaced_by in ("", spec.name) and one.round_number < self.round_number:
+                del self.undone[key]
+                return
+
+    def report(self, turn: Turn, messages: Sequence[Message], text: str = "") -> list[Message]:
+        """The bot's own line of what was done and what was not. Empty if no effect failed, if the model's `text` says
+        it, or if the bot's `messages` say it and `text` has no word of success."""
+        texts = turn.input.profile().texts
+        undone = list((self.undone if is_cheerful(text) else self._unsaid(messages)).values())
+        if not undone or (len({one.function for one in undone}) == 1 and admits(text)):
+            return []
+        done = {act.spec.name: act.spec for act in (*self.acts, *nested_acts(turn))}
+        listed: dict[str, dict[str, None]] = {"not_done": {}, "partly_done": {}, "unknown": {}}
+        for one in undone:
+            key = "unknown" if one.is_unknown else "partly_done" if one.function in done else "not_done"
+            listed[key][_described(one, turn)] = None
+        lines = []
+        for key, described in listed.items():
+            names = "; ".join([*described][:_MOST_LISTED]) + ("; …" if len(described) > _MOST_LISTED else "")
+            lines += [texts.say(f"claims.{key}", names=names)] if names else []
+        failed = {one.function for one in undone}
+        lines.append(done_text((spec for name, spec in done.items() if name not in failed), texts))
+        return [Message("\n".join(filter(None, lines)))]
+
+    def _unsaid(self, messages: Sequence[Message]) -> dict[Signature, Undone]:
+        """`undone` without the calls whose failure is one of the bot's `messages`."""
+        said = {message.text for message in messages}
+        return {key: one for key, one in self.undone.items() if not one.reason or one.reason not in said}
+
     def remember(self, on: Continuation, functions: BotFunctions) -> None:
         """Restore the state from before the question. Records of older releases have none."""
         known = on.remembered
@@ -231,6 +318,7 @@ class Progress:
             self.calls, self.loops = calls_from_json(known["calls"]), loops_from_json(known["loops"])
             self.acts = acts_from_json(known["acts"], functions)
             self.has_read, self.earlier_reports = known["has_read"], known["told_before"]
+            self.undone = {(name, arguments): Undone(*one) for name, arguments, *one in known.get("undone", ())}
 
     def _remembered(self, turn: Turn) -> JsonObject:
         """State for `remember`."""
@@ -238,6 +326,7 @@ class Progress:
             "calls": self.calls.to_json(),
             "loops": self.loops.to_json(),
             "acts": acts_to_json([*self.acts, *nested_acts(turn)]),
+            "undone": [[*key, *one] for key, one in self._unsaid(self.said).items()],
             "has_read": self.has_read,
             "told_before": self.earlier_reports,
         }
@@ -258,12 +347,15 @@ class Progress:
         self.messages += [ModelMessage("assistant", text), doubt_message()]
         self.round_number += 1
 
-    def refuse_all(self, calls: Sequence[ToolCall], texts: Phrases, settings: RouterSettings) -> None:
+    def refuse_all(self, calls: Sequence[ToolCall], turn: Turn, settings: RouterSettings) -> None:
         """Refuse all calls of an answer that contains more than a whole turn may have."""
-        text = texts.say("failures.too_many_calls")
+        text = turn.input.profile().texts.say("failures.too_many_calls")
         refused = FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, text)
         for call in calls:
             self.messages.append(ModelMessage("tool", result_text(refused, settings, said=False), call_id=call.id))
+            spec = turn.input.functions.find(call.name)
+            if spec is None or spec.execution.effect is not Effect.READ:
+                self._add_undone(call, spec, text, ErrorCode.TOO_MANY_CALLS)
         self.error, self.failure, self.went_wrong = ErrorCode.TOO_MANY_CALLS, text, True
 
     def suspended(
@@ -319,10 +411,14 @@ class Progress:
         named = done_text(quiet, turn.input.profile().texts)
         return [*self.said, *([Message(named)] if named else []), *self.found]
 
-    def done(self, turn: Turn, text: str, *, direct: bool = False) -> TurnOutcome:
+    def done(self, turn: Turn, text: str, *, direct: bool = False, was_false: bool = False) -> TurnOutcome:
         """Outcome after the last answer: the model's text or the functions' messages, and a failure. `direct`: the
-        functions' messages are the answer; without any, nothing is sent unless the message answers a question."""
-        if text:
+        functions' messages are the answer; without any, nothing is sent unless the message answers a question.
+        `was_false`: the text is what remains after false claims were removed; the report follows in any case."""
+        is_reported = was_false and bool(self.undone)
+        if is_reported:
+            messages = [*self.said, *([Message(text, markdown=True)] if text else []), *self.report(turn, self.said)]
+        elif text:
             messages = [*self.said, Message(text, markdown=True)]
         elif direct and turn.input.answering is None:
             messages = [*self.said, *self.found]
@@ -333,8 +429,16 @@ class Progress:
             messages = [Message(self.failure or turn.input.profile().texts.say("failures.model_confused"))]
             reason = ReasonCode.REFUSED if self.error is ErrorCode.REFUSED else ReasonCode.FUNCTION_FAILED
             return sent(reason, messages, self.cause, self.error)
-        if self.went_wrong and self.failure and not text and all(one.text != self.failure for one in messages):
+        if (
+            self.went_wrong
+            and self.failure
+            and not text
+            and not is_reported
+            and all(one.text != self.failure for one in messages)
+        ):
             messages.append(Message(self.failure))
+        if not is_reported:
+            messages += self.report(turn, messages, text)
         if not messages and self.called and not self.handled and not turn.memory.effects:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=self.called[-1])
         if self.error is ErrorCode.REFUSED and not self.called:
@@ -359,6 +463,8 @@ class Progress:
         reason = ReasonCode.FUNCTION if self.said or self.quiet else ReasonCode.MODEL_FAILED
         last = Message(words, markdown=bool(text))
         messages = self.chat_messages(turn) if self.said or self.quiet else _as_one([*self.found, last])
+        if text or self.said or self.quiet:
+            messages += self.report(turn, messages, text)
         return sent(reason, messages, ", ".join(self.called), self.error)
 
     def model_failed(self, turn: Turn, error: ModelError, *, was_notified: bool = False) -> TurnOutcome:
@@ -371,6 +477,7 @@ class Progress:
         )
         messages = self.chat_messages(turn)
         if messages:
+            messages += self.report(turn, messages)
             return sent(ReasonCode.FUNCTION, messages, ", ".join(self.called), code)
         if was_notified and not self.failure and not turn.memory.effects:
             return sent(ReasonCode.MODEL_DOWN, [], error.problem.value, code)
@@ -383,6 +490,7 @@ class Progress:
         messages = [*self.chat_messages(turn), *([Message(text)] if text else [])]
         if not messages and self.failure:
             messages = [Message(self.failure)]
+        messages += self.report(turn, messages)
         return sent(ReasonCode.OVER_BUDGET, messages, setting, ErrorCode.REFUSED)
 
 
@@ -397,6 +505,27 @@ _FAULTS_OF_THE_MODEL = frozenset(
         ErrorCode.TOO_MANY_CALLS,
     }
 )
+
+
+def _key(call: ToolCall) -> Signature:
+    """Key of a call, whether or not it could be parsed: its id if it has no arguments."""
+    if call.arguments is None:
+        return call.name, call.id
+    return call.name, orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _described(one: Undone, turn: Turn) -> str:
+    """Function of the call and, if the outcome is known, the first line of the reason."""
+    spec = turn.input.functions.find(one.function)
+    reason = one.reason.strip().split("\n")[0]
+    if reason.endswith((":", "：")):
+        reason = reason[: max(map(reason.rfind, _SENTENCE_ENDS)) + 1]  # the lines that follow are left out
+    reason = reason[:_LONGEST_REASON].rstrip(".。!！ ")
+    if spec is None:
+        return reason or plain_name(one.function)
+    name = spoken_name(spec, turn.input.profile().texts.language)
+    is_plain = one.is_unknown or not reason or one.reason == turn.input.profile().texts.say("questions.dropped")
+    return name if is_plain else f"{name} – {reason}"
 
 
 def _as_one(messages: Sequence[Message]) -> list[Message]:

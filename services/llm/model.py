@@ -153,6 +153,12 @@ class ModelAnswer:
     by: str = ""
     """Configured name of the model that answered."""
 
+    @property
+    def has_provider_effects(self) -> bool:
+        """Whether the provider itself ran tools for this answer, other than web searches and page loads."""
+        types = (str(one.get("type")) for one in (self.opaque or {}).get("anthropic", {}).get("content", ()))
+        return any(name.endswith("_tool_result") and not name.startswith("web_") for name in types)
+
     def attributed_to(self, name: str) -> ModelAnswer:
         """Copy with `by` set to `name`."""
         return ModelAnswer(

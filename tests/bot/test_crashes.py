@@ -207,6 +207,19 @@ async def test_what_may_happen_once_is_not_repeated_and_doubt_is_said_once(
         assert len(outside.effects) == payments
 
 
+@pytest.mark.parametrize("hit", [1, 2])
+@pytest.mark.parametrize("point", ["llm.after_response_before_persist", "llm.after_persist", *REPLYING])
+async def test_the_line_about_what_was_not_done_is_sent_once(
+    tmp_path: Path, nursery: Nursery, point: str, hit: int
+) -> None:
+    ban = Said("m1", "family", "Ann", "@Rollcall ban bob")
+    async with an_outside(tmp_path, nursery) as outside:
+        await crashed(outside, f"{point}:{hit}=kill", ban, Said("m2", "family", "Ann", "@Rollcall pay rent"))
+        await recovered(outside)
+        line = "Not done: There is no function called “ban”."
+        assert answers(outside)[ban.id] == ["You said ban bob.", line]
+
+
 @pytest.mark.parametrize("point", ["tool.after_intent_before_call", *RUNNING[2:]])
 async def test_what_may_be_repeated_is_repeated_with_the_same_key(tmp_path: Path, nursery: Nursery, point: str) -> None:
     keep = Said("m1", "family", "Ann", "/keep milk")

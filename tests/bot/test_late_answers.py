@@ -154,13 +154,19 @@ async def asked_within(group: Group) -> None:
     assert await reload(group, **FUNCTIONS_OFF)
 
 
-@pytest.mark.parametrize(("text", "told", "end"), [("Ann", "refused", EXPIRED), ("cancel", "cancelled", CANCELLED)])
-async def test_an_inner_run_only_ends_once_function_calling_is_off(text: str, told: str, end: Any) -> None:
+FILL_IS_OFF = " – I can't run “/fill”: functions are switched off in this chat"
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "reason", "end"),
+    [("Ann", "refused", FILL_IS_OFF, EXPIRED), ("cancel", "cancelled", "", CANCELLED)],
+)
+async def test_an_inner_run_only_ends_once_function_calling_is_off(text: str, told: str, reason: str, end: Any) -> None:
     fill = Asking(effect="once")
     async with a_group([fill.spec, outer_of(fill).spec]) as group:
         await asked_within(group)
         group.model.says("So it is.")
-        assert await group.say("Ann", text) == ["So it is."]
+        assert await group.say("Ann", text) == ["So it is.", EN.say("claims.not_done", names=f"/fill{reason}")]
         assert f'"{told}"' in group.model.requests[-1].messages[-1].content
     assert fill.runs == [BEGAN, end]
 

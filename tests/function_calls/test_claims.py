@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from function_calls.rounds.claims import Act, corrected, unfounded
+from function_calls.rounds.claims import Act, admits, corrected, unfounded
 from function_calls.spec import FunctionResult, FunctionSpec
 from tests.fakes.functions import Recorder
 
@@ -57,6 +57,28 @@ LIES = [
     "我会在五点提醒你。",
     "已成功发送邮件给王总。",
     "搞定了！",
+    "I have done everything successfully.",
+    "I've added a llama.",
+    "You're all set!",
+    "Your reservation has been successfully updated with the following details:",
+    "为您生成了一段爵士乐。",
+    "好的，已打开客厅灯。",
+    "Alles erledigt!",
+    "Ich habe den Termin für Dienstag um 10 Uhr eingetragen.",
+    "Der Termin wurde am 3. Mai um 9 Uhr erstellt.",
+    "Licht ausgeschaltet.",
+    "Ich werde dich um fünf erinnern.",
+    "I've let everyone know the game starts at eight.",
+    "The door is locked now.",
+    "The email is on its way.",
+    "You're now subscribed to the news.",
+    "Die Playlist ist angelegt.",
+    "Umfrage erstellt!",
+    "Die E-Mail ist raus.",
+    "Das Licht ist jetzt aus.",
+    "我刚重启了服务器。",
+    "备份成功完成。",
+    "走廊灯打开了。",
 ]
 HONEST = [
     "It is 3 degrees in Oslo.",
@@ -91,6 +113,21 @@ HONEST = [
     "你可以用 /提醒 来设置提醒。",
     "他已经取消了会议。",
     "我修改了第二个句子里的标点。",
+    "I have looked up the opening hours.",
+    "The flight can be cancelled within a day.",
+    "Ich habe nichts verändert.",
+    "Soll ich eine Erinnerung setzen?",
+    "Ich habe zwei Hotels gefunden.",
+    "Der Zug fährt um neun.",
+    "Diese Erinnerung konnte ich nicht finden.",
+    "I stopped.",
+    "The transfer was declined.",
+    "According to the log, the poll has been closed.",
+    "Das Restaurant wurde 1952 gegründet und zweimal renoviert.",
+    "Laut Protokoll wurde die Umfrage beendet.",
+    "Gern geschehen!",
+    "澳大利亚的首都是堪培拉。",
+    "根据记录，会议已取消。",
 ]
 
 
@@ -102,6 +139,48 @@ def test_a_claim_is_noticed_when_nothing_was_done(text: str) -> None:
 @pytest.mark.parametrize("text", HONEST)
 def test_an_honest_sentence_is_left_alone(text: str) -> None:
     assert unfounded(text, SPECS, []) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sorry.",
+        "I need the amount.",
+        "Which city?",
+        "Only admins may.",
+        "That didn't work.",
+        "It's not clear whether the mail went out.",
+        "Das hat leider nicht geklappt.",
+        "Nur Admins dürfen das.",
+        "Entschuldigung!",
+        "Welche Datei soll ich löschen?",
+        "抱歉。",
+        "只有管理员可以这样做。",
+        "没有成功。",
+        "请告诉我日期。",
+    ],
+)
+def test_an_answer_that_says_what_was_not_done_is_an_admission(text: str) -> None:
+    assert admits(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Don't worry, it's on its way!",
+        "Sorry for the delay, here you go!",
+        "No problem at all.",
+        "All good. Anything else?",
+        "Anything else?",
+        "Kein Problem, alles klappt.",
+        "Sonst noch etwas?",
+        "没有问题！",
+        "还有别的吗？",
+        "Well.",
+    ],
+)
+def test_a_cheerful_answer_is_no_admission(text: str) -> None:
+    assert not admits(text)
 
 
 @pytest.mark.parametrize(
@@ -144,13 +223,6 @@ def test_more_than_was_done_is_noticed_in_chinese() -> None:
 def test_what_was_read_may_be_reported_in_the_passive_and_not_in_the_first_person() -> None:
     assert unfounded("The poll has been closed.", SPECS, [], has_read=True) == []
     assert unfounded("I have closed the poll.", SPECS, [], has_read=True)
-
-
-def test_what_functions_change_is_known_by_their_names() -> None:
-    text = "I've added a llama."
-    assert unfounded(text, SPECS, []) == []
-    assert unfounded(text, (*SPECS, a_function("llama_add")), [])
-    assert unfounded(text, (*SPECS, a_function("llama_show", effect="read")), []) == []
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,9 @@ async def test_each_effect_of_a_looping_model_is_heard_and_none_happens_twice(
     happened = [f"Noted: {run['text']!r}" for one in functions for run in one.runs]
     assert sorted(text for text in heard if text.startswith("Noted")) == sorted(happened)
     assert all(len(one.runs) == len({run["text"] for run in one.runs}) for one in functions)
-    assert len(heard) <= len(happened) + 1
+    lines = [text for text in heard if "one: " in text]
+    assert len(heard) - len(lines) <= len(happened) + 1
+    assert len(lines) <= 1
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bot.testing import a_group
+from config.texts import Texts
 from function_calls.call import Call
 from function_calls.spec import FunctionResult
 from function_calls.turn import NoTurnLog, Run
@@ -110,7 +111,8 @@ async def test_a_read_that_fails_and_a_call_that_cannot_be_read_do_not_affect_th
     turn = asyncio.create_task(routing.hears("go"))
     await hold.has_begun("one", "two")
     hold.let_go()
-    assert said(await turn) == ["Done."]
+    unknown = Texts().of("en").say("refusals.unknown_function", name="nothing_like_it").rstrip(".")
+    assert said(await turn) == ["Done.", Texts().of("en").say("claims.not_done", names=unknown)]
     assert is_paired(list(routing.model.requests[1].messages))
     results = {call_id: one.get("error") for call_id, one in told(routing.model.requests[1])}
     assert results == {"a": None, "b": "failed", "c": "invalid_json", "d": "unknown_function", "e": None}

@@ -93,7 +93,8 @@ async def test_every_call_is_answered_under_its_own_id_whatever_became_of_it() -
         "e": None,
         "f": "bad_arguments",
     }
-    assert said(outcome) == ["Well."]
+    reason = EN.say("refusals.unknown_function", name="nothing_like_it").rstrip(".")
+    assert said(outcome) == ["Well.", EN.say("claims.not_done", names=reason)]
 
 
 @pytest.mark.requirement("D25", "D26", "E32")
@@ -475,7 +476,8 @@ async def test_an_unknown_outcome_of_an_effect_is_told_even_when_the_model_goes_
     act = Recorder("act", effect="once", gives=TimeoutError())
     routing = Routing(act, script=[calls(call("act")), says("All good!")])
     outcome = await routing.hears("book it")
-    assert said(outcome) == [EN.say("failures.unknown_outcome", name="act"), "All good!"]
+    unknown = EN.say("claims.unknown", names="act")
+    assert said(outcome) == [EN.say("failures.unknown_outcome", name="act"), "All good!", unknown]
 
 
 async def test_a_result_too_long_for_the_model_is_cut_and_says_so() -> None:

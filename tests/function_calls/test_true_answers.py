@@ -19,7 +19,7 @@ from services.refs import ErrorCode
 from tests.fakes.builders import a_message
 from tests.fakes.functions import Recorder
 from tests.fakes.model import Scripted, call, calls, says
-from tests.fakes.wired_model import a_group
+from tests.fakes.wired_model import a_group, not_over
 from tests.fakes.wired_model import each_protocol as each_protocol
 from tests.function_calls.routing import Routing, said
 
@@ -108,11 +108,17 @@ async def test_words_of_plain_chat_are_judged_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "gives", [ToolError("You may not.", ErrorCode.REFUSED), TimeoutError(), RuntimeError("secret")], ids=repr
+    ("gives", "line"),
+    [
+        (ToolError("You may not.", ErrorCode.REFUSED), EN.say("claims.not_done", names="todo add – You may not")),
+        (TimeoutError(), EN.say("failures.unknown_outcome", name="todo add")),
+        (RuntimeError("secret"), EN.say("failures.unknown_outcome", name="todo add")),
+    ],
+    ids=["refused", "timeout", "exception"],
 )
-async def test_an_effect_that_failed_bears_nothing_out(gives: Exception) -> None:
+async def test_a_claim_about_an_effect_that_failed_is_replaced_by_the_failure(gives: Exception, line: str) -> None:
     routing = Routing(todo(gives=gives), script=[ADD, says("I've added milk to your list.")])
-    assert said(await routing.hears("add milk"))[-1] == UNCONFIRMED
+    assert said(await routing.hears("add milk"))[-1] == line
 
 
 async def test_an_effect_within_another_function_bears_a_claim_out() -> None:
@@ -199,7 +205,7 @@ async def test_a_failed_effect_before_a_question_supports_no_claim_after_it() ->
     heard = await after_a_question(
         mail, asking(), asked="mail and weather", first=first, answer="Rome", words="I've sent the mail."
     )
-    assert heard == [NOTHING]
+    assert heard == [EN.say("claims.not_done", names="mail – no such address")]
 
 
 async def test_arguments_of_an_approved_run_support_a_claim_about_it() -> None:
@@ -255,4 +261,154 @@ async def test_a_value_that_is_not_asked_for_again_leaves_the_function_undone() 
     script = [calls(call("weather")), calls(call("send", "b"), call("look", "c")), *[says("I've sent the mail.")] * 2]
     routing = Routing(send, asking(), Recorder("look"), script=script)
     heard = said(await routing.hears_answer(await routing.hears("weather"), "Rome"))
-    assert (heard, send.runs) == ([NOTHING], [])
+    assert (heard, send.runs) == ([EN.say("claims.not_done", names="send – “city” is missing")], [])
+
+
+CHEERFUL = {
+    "english": "I have done everything successfully!",
+    "chinese": "好的，全部都处理好了！",
+    "german": "Alles erledigt, ich habe die Nachricht verschickt!",
+}
+HONEST = {
+    "english": "I couldn't send the mail, sorry.",
+    "chinese": "抱歉，邮件没能发出去。",
+    "german": "Ich konnte die Nachricht leider nicht verschicken.",
+}
+
+
+def mail(gives: object, **options: Any) -> Recorder:
+    return Recorder(
+        "send_mail", TEXT, description="Send a mail", commands=["mail"], effect="once", gives=gives, **options
+    )
+
+
+SEND = calls(call("send_mail", text="hello"))
+REFUSED = ToolError("Only owners may send mail.", ErrorCode.REFUSED)
+NOT_DONE = EN.say("claims.not_done", names="/mail – Only owners may send mail")
+
+
+@pytest.mark.parametrize("words", CHEERFUL.values(), ids=CHEERFUL)
+async def test_a_refused_effect_is_reported_as_not_done_after_a_cheerful_answer(words: str) -> None:
+    heard = said(await Routing(mail(REFUSED), script=[SEND, says(words)]).hears("send it"))
+    assert heard[-1].endswith(NOT_DONE)
+
+
+@pytest.mark.parametrize(
+    ("gives", "line"),
+    [
+        (("error", "no such address"), EN.say("claims.not_done", names="/mail – no such address")),
+        (TimeoutError(), EN.say("claims.unknown", names="/mail")),
+        (RuntimeError("secret"), EN.say("claims.unknown", names="/mail")),
+    ],
+    ids=["failed", "timeout", "exception"],
+)
+async def test_a_failed_or_unknown_effect_is_reported_after_a_cheerful_answer(gives: object, line: str) -> None:
+    heard = said(await Routing(mail(gives), script=[SEND, says("All good, have fun!")]).hears("send it"))
+    assert heard[-1] == line
+    assert "All good, have fun!" in heard
+
+
+@pytest.mark.parametrize("words", ["You asked for a mail.", "I don't know whether it was sent."])
+async def test_an_unknown_outcome_that_the_chat_was_told_of_is_not_repeated_after_other_words(words: str) -> None:
+    heard = said(await Routing(mail(TimeoutError()), script=[SEND, says(words)]).hears("send it"))
+    assert heard == [EN.say("failures.unknown_outcome", name="/mail"), words]
+
+
+async def test_a_reason_of_several_lines_is_cut_after_a_whole_sentence() -> None:
+    stopped = ToolError("Okay, I stopped there. Before that I ran:\n`rm x`", ErrorCode.REFUSED)
+    heard = said(await Routing(mail(stopped), script=[SEND, says(CHEERFUL["english"])]).hears("send it"))
+    assert heard[-1].endswith(EN.say("claims.not_done", names="/mail – Okay, I stopped there"))
+
+
+@pytest.mark.parametrize("words", HONEST.values(), ids=HONEST)
+@pytest.mark.parametrize("gives", [REFUSED, ("error", "no such address")], ids=["refused", "failed"])
+async def test_an_answer_that_says_so_itself_gets_no_further_line(words: str, gives: object) -> None:
+    assert said(await Routing(mail(gives), script=[SEND, says(words)]).hears("send it")) == [words]
+
+
+async def test_done_and_refused_effects_are_both_listed() -> None:
+    both = calls(call("todo_add", "a", text="milk"), call("send_mail", "b", text="hello"))
+    routing = Routing(todo(), mail(REFUSED), script=[both, says("Both are taken care of.")])
+    done = EN.say("claims.done", names="todo add")
+    assert said(await routing.hears("do both")) == ["Added #1 milk.", "Both are taken care of.", f"{NOT_DONE}\n{done}"]
+
+
+async def test_the_line_is_in_the_language_of_the_chat() -> None:
+    routing = Routing(mail(REFUSED), script=[SEND, says("好的，都弄妥当啦！")], texts=ZH)
+    heard = said(await routing.hears("发邮件"))
+    assert heard[-1] == ZH.say("claims.not_done", names="/mail – Only owners may send mail")
+
+
+async def test_one_admission_does_not_stand_for_two_refused_effects() -> None:
+    both = calls(call("send_mail", "a", text="hello"), call("ban", "b"))
+    ban = Recorder("ban", effect="once", gives=("error", "no such member"))
+    routing = Routing(mail(REFUSED), ban, script=[both, says("I couldn't send the mail.")])
+    line = EN.say("claims.not_done", names="/mail – Only owners may send mail; ban – no such member")
+    assert said(await routing.hears("mail and ban")) == ["I couldn't send the mail.", line]
+
+
+@not_over("xml_text", because="numbers are texts there")
+async def test_an_effect_that_succeeds_at_the_second_attempt_counts_as_done() -> None:
+    wrong = calls(call("send_mail", text=7))
+    routing = Routing(mail("Sent."), script=[wrong, SEND, says("It is on its way!")])
+    assert said(await routing.hears("send it")) == ["Sent.", "It is on its way!"]
+
+
+async def test_a_success_with_other_values_does_not_cover_a_refused_call() -> None:
+    async def only_hello(context: MessageContext, arguments: dict[str, Any], run: Call) -> str:
+        if arguments["text"] != "hello":
+            raise REFUSED
+        return "Sent."
+
+    script = [calls(call("send_mail", text="secret")), SEND, says("It is on its way!")]
+    heard = said(await Routing(mail(None, does=only_hello), script=script).hears("send both"))
+    assert heard[-1] == EN.say("claims.partly_done", names="/mail – Only owners may send mail")
+
+
+@not_over("xml_text", because="an answer of that many elements is not read")
+async def test_three_thousand_refused_calls_end_with_one_short_line() -> None:
+    many = calls(*(call("send_mail", f"c{number}", text=f"mail {number}") for number in range(3000)))
+    heard = said(await Routing(mail("Sent."), script=[many, says(CHEERFUL["english"])]).hears("send them all"))
+    reason = EN.say("failures.too_many_calls").rstrip(".")
+    assert heard[-1].endswith(EN.say("claims.not_done", names=f"/mail – {reason}"))
+
+
+@pytest.mark.parametrize("last", [says(""), ModelError(ErrorCode.TIMEOUT, "slow")], ids=["silent", "fails"])
+async def test_a_refused_effect_is_reported_when_the_model_says_nothing(last: Scripted) -> None:
+    both = calls(call("todo_add", "a", text="milk"), call("send_mail", "b", text="hello"))
+    script = [both, calls(call("todo_add", text="eggs")), last]
+    heard = said(await Routing(todo(), mail(REFUSED), script=script).hears("do both"))
+    assert NOT_DONE in heard[-1]
+
+
+async def test_a_refused_effect_before_a_question_is_reported_after_its_answer() -> None:
+    first = calls(call("send_mail", "a", text="hello"), call("weather", "b"))
+    heard = await after_a_question(
+        mail(REFUSED), asking(), asked="mail and weather", first=first, answer="Rome", words="It is on its way!"
+    )
+    assert heard == ["It is on its way!", NOT_DONE]
+
+
+async def test_a_call_of_a_function_that_does_not_exist_is_reported_as_not_done() -> None:
+    routing = Routing(mail("Sent."), script=[calls(call("send_email", text="hello")), says("It is on its way! Bye.")])
+    reason = EN.say("refusals.unknown_function", name="send_email").rstrip(".")
+    line = EN.say("claims.not_done", names=reason)
+    assert said(await routing.hears("send it")) == ["Bye.", line]
+
+
+async def test_a_function_that_the_asker_may_not_use_is_not_hidden_by_an_answer_without_functions() -> None:
+    ban = Recorder("ban", roles="admin", effect="once")
+    routing = Routing(
+        Recorder("weather"), ban, script=[calls(call("ban")), calls(call("none")), says("Done, Bob is gone!")]
+    )
+    heard = said(await routing.hears("ban bob"))
+    assert "Only admins" in heard[-1]
+    assert ban.runs == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Erledigt!", "Ich habe eine Erinnerung für 17 Uhr gesetzt.", "Die Nachricht wurde gesendet.", "Timer gestellt."],
+)
+async def test_a_german_claim_without_a_run_is_corrected(words: str) -> None:
+    assert said(await Routing(remind(), script=[says(words)] * 2).hears("erinnere mich")) == [NOTHING]

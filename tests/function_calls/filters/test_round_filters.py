@@ -115,7 +115,7 @@ async def test_whatever_a_round_filter_does_nobody_calls_what_they_may_not(
 @over_each_protocol
 async def test_an_answer_is_noted_as_the_filters_left_it() -> None:
     async def change(round_: Round, ask: Ask) -> ModelAnswer:
-        return replace(await ask(round_), text="changed")
+        return replace(await ask(round_), text="other words")
 
     routing = routed_through(change, functions=[], script=[says("said")])
     noted: list[str] = []
@@ -123,7 +123,7 @@ async def test_an_answer_is_noted_as_the_filters_left_it() -> None:
     note: Callable[[int, ModelAnswer], None] = lambda number, answer, writes=(): noted.append(answer.text)  # noqa: E731
     turn.input.log.answer = note  # type: ignore[method-assign]
     outcome = await routing.router.dispatch(_message(), turn)
-    assert (said(outcome), outcome.reason, noted) == (["changed"], ReasonCode.CHAT, ["changed"])
+    assert (said(outcome), outcome.reason, noted) == (["other words"], ReasonCode.CHAT, ["other words"])
 
 
 def _message() -> Any:
