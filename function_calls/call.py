@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
-from function_calls.spec import Activatable, Approved, FunctionResult, FunctionSpec, InputQuestion, Resumed, leaves_chat
+from function_calls.spec import (
+    Activatable,
+    Approved,
+    Choice,
+    FunctionResult,
+    FunctionSpec,
+    InputQuestion,
+    Resumed,
+    leaves_chat,
+)
 from services.llm.model import CallersModel, OfferedFunction
 from services.refs import ErrorCode, Role
 from services.threads import Threads
@@ -241,6 +250,10 @@ class Call:
     async def role_now(self) -> Role:
         """The member's current role according to the platform; MEMBER if the platform does not report it."""
         return await self._turn.role_now(self._request.context.sender)
+
+    def undo(self, command: str) -> tuple[Choice, ...]:
+        """A button that sends `command`, which undoes this run; empty if no model wrote the call."""
+        return (Choice(self.say("undo"), command, stays=True),) if self._request.by_model else ()
 
     async def status(self, text: str) -> None:
         """Show a progress text in the chat; never stored in history. Ignored in a run that only cleans up."""

@@ -93,7 +93,8 @@ async def poll_create(context: MessageContext, args: CreateArguments, *, polls: 
     lines.append(call.say("poll.how_to_vote"))
     choices = tuple(Choice(option, f"/vote {index} poll={poll.number}") for index, option in enumerate(poll.options, 1))
     data = {"poll": poll.number, "question": poll.question, "options": list(poll.options)}
-    return FunctionResult.say("\n".join(lines), data=data, choices=choices)
+    undo = call.undo(f"/poll close {poll.number}")
+    return FunctionResult.say("\n".join(lines), data=data, choices=(*choices, *undo))
 
 
 @tool_function(

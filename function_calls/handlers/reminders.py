@@ -391,7 +391,8 @@ def _result_texts(
     ]
     if asker.private_to is not None and any(timer.private_to is None for timer in timers):
         lines.append(call.say("reminders.in_the_open"))
-    return FunctionResult.say("\n".join(lines), data=[_data(timer) for timer in timers])
+    undo = call.undo(f"/unremind {timers[0].number}") if len(timers) == 1 else ()
+    return FunctionResult.say("\n".join(lines), data=[_data(timer) for timer in timers], choices=undo)
 
 
 def _raw(items: Sequence[ReminderItem]) -> dict[str, Any]:

@@ -62,8 +62,9 @@ async def timezone(
     found = _found(query, places, call)
     if isinstance(found, FunctionResult):
         return found
+    undo = call.undo(f"/timezone {await zones.of(member) or 'off'}")
     await zones.set(member, found)
-    return _shown("timezones.set", found, places, call, is_unchanged=True)
+    return _shown("timezones.set", found, places, call, is_unchanged=True, choices=undo)
 
 
 def _found(query: str, places: Places, call: Call) -> str | FunctionResult:
@@ -91,9 +92,12 @@ def _which(query: str, zones: dict[str, Place], call: Call) -> FunctionResult:
     return FunctionResult.say(text, data=names, choices=tuple(Choice(name, f"/timezone {name}") for name in names))
 
 
-def _shown(key: str, zone: str, places: Places, call: Call, *, is_unchanged: bool = False) -> FunctionResult:
+def _shown(
+    key: str, zone: str, places: Places, call: Call, *, is_unchanged: bool = False, choices: tuple[Choice, ...] = ()
+) -> FunctionResult:
     now = places.now(ZoneInfo(zone))
     text = call.say(key, zone=zone, clock=clock(now.replace(second=0)), offset=zone_label(now))
     if is_unchanged:
         text = f"{text} {call.say('timezones.kept')}"
-    return FunctionResult.say(text, data={"zone": zone, "time": now.isoformat(timespec="minutes")})
+    data = {"zone": zone, "time": now.isoformat(timespec="minutes")}
+    return FunctionResult.say(text, data=data, choices=choices)

@@ -94,7 +94,8 @@ async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLi
         )
     except ListFull:
         return FunctionResult.fail(ErrorCode.REFUSED, call.say("todo.full", most=MOST_OPEN))
-    return FunctionResult.say(call.say("todo.added", number=entry.number, text=entry.text), data=_data(entry))
+    text, undo = call.say("todo.added", number=entry.number, text=entry.text), call.undo(f"/todo remove {entry.number}")
+    return FunctionResult.say(text, data=_data(entry), choices=undo)
 
 
 @tool_function(
@@ -154,7 +155,8 @@ async def todo_done(context: MessageContext, args: EntryArguments, *, lists: Tod
     except (NoSuchTodo, SeveralTodos) as error:
         return _not_found(args.item, error, call)
     text = call.say("todo.done" if now else "todo.done_before", number=entry.number, text=entry.text)
-    return FunctionResult.say(text, data={"number": entry.number, "done": True})
+    undo = call.undo(f"/todo update {entry.number} state=open") if now else ()
+    return FunctionResult.say(text, data={"number": entry.number, "done": True}, choices=undo)
 
 
 @tool_function(

@@ -315,7 +315,9 @@ async def test_what_was_put_away_in_the_midst_of_a_turn_is_not_called_any_more()
     async def away(context: Any, arguments: Any, own: Any) -> Any:
         return await own.invoke("put_away_tools", {"names": "all"})
 
-    async with a_group([function.spec, Recorder("away", does=away, effect="idempotent", touches="stays_here").spec]) as group:
+    async with a_group(
+        [function.spec, Recorder("away", does=away, effect="idempotent", touches="stays_here").spec]
+    ) as group:
         await group.say("Ann", "@sonar")
         group.model.says([call("away"), call("sonar", city="Oslo")], "Hm.")
         await group.say("Ann", "@Rollcall do both")

@@ -81,7 +81,6 @@ PAY_TOM = call("transfer", recipient="Tom", amount=20)
 BOOK = call("book", place="City Hub", day="2030-01-11", kind="double_room")
 
 
-@pytest.mark.requirement("D28")
 @pytest.mark.parametrize(
     ("text", "wanted", "result"),
     [
@@ -126,7 +125,6 @@ async def test_an_effect_runs_without_a_question_if_the_askers_words_stand_for_i
         assert await outcome(group, known, text, wanted) == result
 
 
-@pytest.mark.requirement("D28")
 async def test_lines_of_other_members_and_quotations_stand_for_nothing() -> None:
     known = functions()
     async with a_group([one.spec for one in known.values()]) as group:
@@ -137,7 +135,6 @@ async def test_lines_of_other_members_and_quotations_stand_for_nothing() -> None
         assert await outcome(group, known, "do it", PAY_TOM, reply_to=quoted) == "asked"
 
 
-@pytest.mark.requirement("D28")
 async def test_a_follow_up_of_the_same_member_stands_for_what_it_changes_within_ten_minutes() -> None:
     known = functions()
     async with a_group([one.spec for one in known.values()]) as group:
@@ -150,7 +147,6 @@ async def test_a_follow_up_of_the_same_member_stands_for_what_it_changes_within_
         assert await outcome(group, known, "yes, for Eve too", call("transfer", recipient="Eve", amount=20)) == "asked"
 
 
-@pytest.mark.requirement("D28")
 async def test_data_of_the_chat_is_not_sent_out_with_a_read() -> None:
     known = functions()
     async with a_group([one.spec for one in known.values()]) as group:
@@ -162,7 +158,6 @@ async def test_data_of_the_chat_is_not_sent_out_with_a_read() -> None:
         assert await outcome(group, known, "look something up", call("look_up", words="4711 meaning")) == "asked"
 
 
-@pytest.mark.requirement("D28")
 async def test_a_command_needs_no_words_beside_itself() -> None:
     known = functions()
     async with a_group([one.spec for one in known.values()]) as group:
@@ -170,7 +165,6 @@ async def test_a_command_needs_no_words_beside_itself() -> None:
         assert known["transfer"].runs == [{"recipient": "Tom", "amount": 20}]
 
 
-@pytest.mark.requirement("D28")
 async def test_all_calls_of_an_answer_share_one_question_with_their_values() -> None:
     known = functions()
     pay = [call("transfer", recipient=name, amount=5) for name in ("Eve", "Mallory")]
@@ -190,7 +184,6 @@ async def test_all_calls_of_an_answer_share_one_question_with_their_values() -> 
         assert (known["transfer"].runs, known["note"].runs) == ([], [{"city": "Oslo"}])
 
 
-@pytest.mark.requirement("D28")
 async def test_why_explains_what_vouched_for_a_call_or_what_did_not() -> None:
     known = functions()
     async with a_group([one.spec for one in known.values()]) as group:
@@ -214,7 +207,6 @@ def code_in(texts: list[str]) -> str:
     return re.findall(r"#([0-9a-f]{5})$", texts[-1])[0]  # type: ignore[no-any-return]
 
 
-@pytest.mark.requirement("D28")
 @pytest.mark.parametrize(
     ("options", "asks"),
     [
@@ -399,3 +391,34 @@ async def test_everyday_calls_need_no_question(conversation: list[ToolCall]) -> 
         texts = await answers(group, *conversation, reply_to=Quoted("m1", "Bob", "What about this?"))
         assert not is_asked(texts)
         assert not any("refused" in one.content for one in group.model.requests[-1].messages if one.role == "tool")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "check", "after"),
+    [
+        (call("todo_add", text="buy milk"), "/todo", "milk"),
+        (call("todo_done", item="bread"), "/todo", "bread"),
+        (call("reminder_create", text="call mum", when="tomorrow at 9"), "/reminders", "mum"),
+        (call("timezone", place="Tokyo"), "/timezone", "Tokyo"),
+    ],
+    ids=lambda one: getattr(one, "name", ""),
+)
+async def test_what_a_model_did_within_the_chat_has_a_button_that_undoes_it(
+    wanted: ToolCall, check: str, after: str
+) -> None:
+    async with a_group() as group:
+        await group.say("Ann", "/todo add bread")
+        before = await group.say("Ann", check)
+        await answers(group, wanted)
+        [undo] = [one for message in group.platform.sent for one in message.choices if one.label == "Undo"]
+        assert undo.stays
+        changed = await group.say("Ann", check)
+        assert (after in changed[0]) is not (after in before[0])
+        await group.say("Ann", undo.value)
+        assert await group.say("Ann", check) == before
+
+
+async def test_a_command_needs_no_button_that_undoes_it() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "/todo add bread")
+        assert group.platform.sent[-1].choices == ()
