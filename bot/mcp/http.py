@@ -113,6 +113,7 @@ class McpHttp:
         await self._open.serve(known.credential, self._sessions.handle_request, _stranger(), inner, receive, send)
         if scope["method"] == "DELETE":
             self._forget(headers.get(SESSION, ""))
+        await self._end_sessions(self._open.beyond_share(known.credential))
 
     async def _end_sessions(self, sessions: Sequence[tuple[str, Credential]]) -> None:
         """End the sessions as if their programs had done it."""

@@ -149,6 +149,15 @@ class OpenSessions:
         """Remove a session that has ended."""
         self._sessions.pop(session, None)
 
+    def beyond_share(self, by: Credential) -> list[tuple[str, Credential]]:
+        """The oldest sessions of a program that has more than its share; they are forgotten, and the caller has to end
+        them."""
+        own = [session for session, owner in self._sessions.items() if owner == by]
+        excess = own[: max(0, len(own) - SESSION_SHARE)]
+        for session in excess:
+            self.forget(session)
+        return [(session, by) for session in excess]
+
     def withdraw(self, those: Collection[Credential]) -> list[tuple[str, Credential]]:
         """End the active requests of these credentials. Returns their sessions, which the caller has to end too."""
         for exchange in self._exchanges.values():
@@ -198,6 +207,8 @@ def closed_event(context: ServerRequestContext[Any, Any]) -> asyncio.Event | Non
 
 NAME = "rollcall"
 MOST_SESSIONS = 64
+SESSION_SHARE = MOST_SESSIONS // 4
+"""Sessions of one program; its oldest is ended for a further one."""
 """Limit of sessions and open streams."""
 _MOST_CALLS = 64
 _TOOLS_ON_A_PAGE = 100

@@ -21,7 +21,7 @@ class SandboxSettings(Section):
     unisolated: tuple[Annotated[str, Field(min_length=1, max_length=128)], ...] = Field(default=(), max_length=200)
     """Command tools that may run without a sandbox (`opts.sandbox: off`) although models fill their parameters."""
     at_once: Count = Field(default=16, ge=1, le=1000)
-    """Maximum number of concurrent processes; others wait."""
+    """Maximum number of concurrent processes, half of them for one member; others wait."""
     timeout_seconds: Number = Field(default=600, gt=0, le=3600)
     """Maximum run time of any process, whatever a function sets."""
     output_kilobytes: Count = Field(default=1024, ge=1, le=65_536)

@@ -84,11 +84,17 @@ class Machine:
         return await asyncio.to_thread(self.workspaces.of(chat).made)
 
     async def run(
-        self, tool: Definition, argv: tuple[str, ...], stdin: str, folder: Path | None, report: Report | None
+        self,
+        tool: Definition,
+        argv: tuple[str, ...],
+        stdin: str,
+        folder: Path | None,
+        owner: str,
+        report: Report | None,
     ) -> Output:
-        """Output of the command, successful or failed. `report` gets the last output line every 5 seconds if changed.
-        Raises RanOutOfTime after its timeout, NotIsolated without a sandbox, and CannotStart if the program cannot be
-        started."""
+        """Output of the command, successful or failed. `owner`: key of the member for whom it runs. `report` gets the
+        last output line every 5 seconds if changed. Raises RanOutOfTime after its timeout, NotIsolated without a
+        sandbox, and CannotStart if the program cannot be started."""
         opts = tool.opts
         command = Command(
             argv,
@@ -96,6 +102,7 @@ class Machine:
             folder=folder,
             readable=tool.readable,
             network=opts.network,
+            owner=owner,
         )
         limits = Limits(
             timeout_seconds=opts.timeout_seconds,

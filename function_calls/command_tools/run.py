@@ -59,13 +59,14 @@ _LOGGED_CHARS = 2000
 class StepRunner:
     """Runs single steps."""
 
-    def __init__(self, tool: Definition, machine: Machine, call: Call, hook: CallHook, name: str) -> None:
-        """`name`: display name of the tool."""
+    def __init__(self, tool: Definition, machine: Machine, call: Call, hook: CallHook, name: str, owner: str) -> None:
+        """`name`: display name of the tool. `owner`: key of the member for whom it runs."""
         self._tool = tool
         self._machine = machine
         self._call = call
         self._hook = hook
         self._name = name
+        self._owner = owner
 
     async def run(self, step: Step, facts: StepFacts, run: ToolRun, stdin: str) -> Any:
         """Output of the step, or its StepFailure, also for a ToolError of its function. Raises the exceptions of
@@ -80,7 +81,7 @@ class StepRunner:
     async def quietly(self, argv: tuple[str, ...], stdin: str, folder: Path | None) -> str:
         """Run a command without output. Returns an error text for operators, empty on success."""
         try:
-            output = await self._machine.run(self._tool, argv, stdin, folder, None)
+            output = await self._machine.run(self._tool, argv, stdin, folder, self._owner, None)
         except RanOutOfTime:
             return "it ran out of time"
         except (CannotStart, NotIsolated) as error:
@@ -93,7 +94,7 @@ class StepRunner:
         texts, name = self._call.profile.texts, self._name
         report = self._call.status if self._tool.streams else None
         try:
-            output = await self._machine.run(self._tool, argv, stdin, folder, report)
+            output = await self._machine.run(self._tool, argv, stdin, folder, self._owner, report)
         except RanOutOfTime as late:
             failure = fail(ErrorCode.TIMEOUT, texts, "out_of_time", name=name)
             why = f"it ran out of its {self._tool.opts.timeout_seconds:g} seconds"
@@ -351,7 +352,7 @@ class Run:
         self._at = 0
         self._allowed_at = -1
         self._began = False
-        self._runner = StepRunner(self._tool, self._machine, call, self._hook, self._name)
+        self._runner = StepRunner(self._tool, self._machine, call, self._hook, self._name, context.sender.ref.key)
 
     @property
     def _values(self) -> Mapping[str, Any]:

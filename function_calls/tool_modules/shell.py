@@ -60,7 +60,7 @@ class ExecArguments(BaseModel):
 async def shell_exec(context: MessageContext, args: ExecArguments, *, shell: Shell, call: Call) -> FunctionResult:
     """Run a program. It fails where the program does, though it may have said nothing about it."""
     try:
-        ran = await shell.run(context.chat, args.command, call.threads)
+        ran = await shell.run(context.chat, context.sender.ref, args.command, call.threads)
     except (NoCommand, NotAllowed) as fault:
         shown = {name: visible(str(value))[:200] for name, value in fault.values.items()}
         code = ErrorCode.BAD_ARGUMENTS if isinstance(fault, NoCommand) else ErrorCode.REFUSED

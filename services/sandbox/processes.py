@@ -6,8 +6,9 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -54,6 +55,8 @@ class Command:
     readable: tuple[Path, ...] = ()
     """Files and folders to expose read-only at the same paths, in addition to the system's programs and libraries."""
     network: bool = False
+    owner: str = ""
+    """Key of the member for whom it runs, whose share of concurrent processes it uses; empty: no share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,47 +225,54 @@ def _reading(capture: _OutputCapture) -> Callable[[], _OutputCapture]:
     return lambda: capture
 
 
-class AdjustableSemaphore:
-    """First-in, first-out semaphore with an adjustable limit."""
+class Places:
+    """First-in, first-out semaphore with an adjustable limit and shares: an owner holds at most half of the places,
+    rounded up, and its further requests wait without delaying those of others."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
-        self._used = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._held: Counter[str] = Counter()
+        self._waiting: list[tuple[str, asyncio.Future[None]]] = []
 
     def use(self, at_once: int) -> None:
         """Change the limit to `at_once`; holders are not affected, and waiters get new places at once."""
         self._at_once = at_once
         self._release_waiters()
 
-    async def __aenter__(self) -> None:
-        """Wait for a free place, after all earlier waiters."""
-        if self._used < self._at_once and not self._waiting:
-            self._used += 1
-            return
+    @asynccontextmanager
+    async def held(self, owner: str) -> AsyncIterator[None]:
+        """Hold a place, after a wait if necessary. An empty `owner` has no share."""
         place = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
+        self._waiting.append((owner, place))
+        self._release_waiters()
         try:
             await place
         except asyncio.CancelledError:
             if not place.cancelled():
                 # Granted and cancelled at the same time.
-                self._free()
+                self._free(owner)
             raise
+        try:
+            yield
+        finally:
+            self._free(owner)
 
-    async def __aexit__(self, *_: object) -> None:
-        self._free()
-
-    def _free(self) -> None:
-        self._used -= 1
+    def _free(self, owner: str) -> None:
+        self._held[owner] -= 1
+        self._held += Counter()  # removes owners without places
         self._release_waiters()
 
     def _release_waiters(self) -> None:
-        while self._waiting and self._used < self._at_once:
-            place = self._waiting.popleft()
-            if not place.done():
-                self._used += 1
+        left: list[tuple[str, asyncio.Future[None]]] = []
+        for owner, place in self._waiting:
+            if place.done():
+                continue
+            if self._held.total() < self._at_once and (not owner or self._held[owner] < -(-self._at_once // 2)):
+                self._held[owner] += 1
                 place.set_result(None)
+            else:
+                left.append((owner, place))
+        self._waiting = left
 
 
 FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")

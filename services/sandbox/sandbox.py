@@ -22,12 +22,12 @@ from services.clock import Clock, Deadlines
 from services.sandbox.cgroups import Cgroups, NoCgroups, delegated_cgroups
 from services.sandbox.processes import (
     PATH,
-    AdjustableSemaphore,
     CannotStart,
     Command,
     Finished,
     Limits,
     OnOutput,
+    Places,
     Running,
     program,
 )
@@ -234,8 +234,8 @@ class Prepared:
 
 class Sandbox:
     """Runs processes in bubblewrap. If it is unavailable, processes that require isolation are refused, and others run
-    without a sandbox. At most `at_once` of the settings run concurrently, not counting those from `prepare`; timeouts
-    start after the wait for a place."""
+    without a sandbox. At most `at_once` of the settings run concurrently, half of them for one member, not counting
+    those from `prepare`; timeouts start after the wait for a place."""
 
     def __init__(self, clock: Clock, settings: SandboxSettings | None = None) -> None:
         self._clock = clock
@@ -245,7 +245,7 @@ class Sandbox:
         self._cgroups: Cgroups | str | None = None
         self._filters: dict[bool, int] = {}
         self._probing = asyncio.Lock()
-        self._places = AdjustableSemaphore(self._settings.at_once)
+        self._places = Places(self._settings.at_once)
         self._has_warned = False
 
     def use(self, settings: SandboxSettings) -> None:
@@ -268,7 +268,7 @@ class Sandbox:
         """Run `command` and return its result. A timeout or a cancelled caller kills it with its children. `on_output`
         receives the kept output of both streams as it arrives and must not raise. Raises NotIsolated if isolation is
         required but unavailable, and CannotStart."""
-        async with self._places:
+        async with self._places.held(command.owner):
             settings = self._settings
             limits = _capped(limits, settings)
             with tempfile.TemporaryDirectory(prefix="rollcall-", ignore_cleanup_errors=True) as own:

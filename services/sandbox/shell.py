@@ -10,7 +10,7 @@ from pathlib import Path
 from config.sections.processes import ProgramSettings, ShellSettings
 from config.sections.risky_programs import runs_others
 from services.patterns import is_visible
-from services.refs import ChatRef
+from services.refs import ChatRef, MemberRef
 from services.sandbox.sandbox import Command, Finished, Isolation, Limits, Sandbox
 from services.sandbox.workspace import Workspaces
 from services.threads import Threads
@@ -232,14 +232,14 @@ class Shell:
         """Apply `settings` from the next run on."""
         self._settings = settings
 
-    async def run(self, chat: ChatRef, line: str, threads: Threads) -> Ran:
-        """Run the command `line` in the workspace of `chat`. Always isolated. Raises NoCommand, NotAllowed,
+    async def run(self, chat: ChatRef, member: MemberRef, line: str, threads: Threads) -> Ran:
+        """Run the command `line` of `member` in the workspace of `chat`. Always isolated. Raises NoCommand, NotAllowed,
         WorkspaceError, NotIsolated and CannotStart, all before anything runs."""
         settings = self._settings
         words = words_of(line)
         argv = await threads.run(allowed, words, settings.programs)
         folder = await threads.run(self._workspaces.of(chat).made)
-        command = Command(argv, folder=folder)
+        command = Command(argv, folder=folder, owner=member.key)
         finished = await self._sandbox.run(command, _limits(settings), Isolation.REQUIRED)
         return Ran(words[0], finished, settings.timeout_seconds)
 

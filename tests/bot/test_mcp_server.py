@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -14,7 +15,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink
 
-from bot.mcp.server import McpServer
+from bot.mcp.server import SESSION_SHARE, McpServer
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from function_calls.spec import Choice, FunctionResult, Message, Prompt, ToolError
@@ -504,6 +505,20 @@ async def test_programs_are_told_when_there_are_other_functions(mode: str) -> No
                 await asyncio.sleep(0.02)
         after = {tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools}
     assert after - before == {"later"}
+
+
+async def test_a_program_with_many_sessions_loses_its_oldest_and_takes_none_of_another() -> None:
+    another = "a-token-of-another-program-0123456789"
+    clients = [{"name": "editor"}, {"name": "other", "token": another}]
+    async with programs(clients=clients) as served, AsyncExitStack() as stack:
+        other = await stack.enter_async_context(served.client(another, mode=LEGACY))
+        first, *_, last = [
+            await stack.enter_async_context(served.client(mode=LEGACY)) for _ in range(SESSION_SHARE + 1)
+        ]
+        assert (await other.list_tools()).tools
+        assert (await last.list_tools()).tools
+        with pytest.raises(MCPError):
+            await first.list_tools()
 
 
 def headers_of(name: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,20 @@ async def test_no_more_run_at_once_than_the_settings_say(tmp_path: Path) -> None
         assert await line.is_taken()
         second = asyncio.create_task(narrow.run(Command(("true",))))
         await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait([first])
+        assert (await second).exit_code == 0
+
+
+async def test_one_member_holds_half_of_the_places_and_delays_nobody_else(tmp_path: Path) -> None:
+    shared = Sandbox(SystemClock(), SandboxSettings(at_once=2, isolation="off"))
+    async with a_line(tmp_path) as line:
+        first = asyncio.create_task(shared.run(replace(python(f"{LIVING}live()", folder=tmp_path), owner="ann")))
+        assert await line.is_taken()
+        second = asyncio.create_task(shared.run(Command(("true",), owner="ann")))
+        await asyncio.sleep(0)
+        assert (await shared.run(Command(("true",), owner="bob"))).exit_code == 0
+        assert not second.done()
         first.cancel()
         await asyncio.wait([first])
         assert (await second).exit_code == 0
