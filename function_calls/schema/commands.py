@@ -22,6 +22,13 @@ _FUNCTION_WORDS = (
     "by as if and or but so then than not no there here again now"
 )
 _GO_ON_A_SENTENCE = frozenset(_FUNCTION_WORDS.split())
+_WORDS_OF_SENTENCES = (
+    "is are was were am isn't aren't wasn't weren't has have had hasn't haven't does did doesn't didn't will would can "
+    "could should must won't can't never always often too very i we he she they me us him them myself yourself himself "
+    "everybody everyone nobody"
+)
+_IN_SENTENCES_ONLY = frozenset(_WORDS_OF_SENTENCES.split())
+"""Words that hardly occur in arguments, wherever they stand."""
 _ENDS_OF_A_QUESTION = ("?", "？", ":", "：")
 _NUMERIC = re.compile(r"[+-]?\d+(\.\d+)?")
 _MARKS = re.compile(f"[={''.join(_QUOTES)}]")
@@ -84,9 +91,13 @@ def is_command_word(word: str) -> bool:
 
 def is_speech(rest: str) -> bool:
     """Whether the text after a bare command word reads like the rest of a sentence (`weather is nice today`, `pick up
-    the kids?`) rather than like arguments."""
-    words = rest.split()
-    return rest.rstrip().endswith(("?", "？")) or (bool(words) and words[0].casefold() in _GO_ON_A_SENTENCE)
+    the kids?`, `weather forecasts are always wrong`) rather than like arguments."""
+    words = rest.casefold().replace("’", "'").split()
+    return (
+        rest.rstrip().endswith(("?", "？"))
+        or (bool(words) and words[0] in _GO_ON_A_SENTENCE)
+        or not _IN_SENTENCES_ONLY.isdisjoint(words)
+    )
 
 
 def _is_visible(word: str) -> bool:

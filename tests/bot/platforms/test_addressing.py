@@ -1,11 +1,14 @@
 """Ways of addressing the bot, and talk about it, in groups. `addressing.jsonl` has a half that the rules were written
 with (`tuned`) and a half that they were not (`held`)."""
 
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from bot.platforms.mentions import mention_parser
 from bot.testing import a_group
 from tests.fakes.kept import last_reason
 
@@ -32,10 +35,25 @@ def texts_of(half: str, *, to_bot: bool) -> list[str]:
 @pytest.mark.parametrize("half", ["tuned", "held"])
 async def test_most_ways_of_addressing_the_bot_start_a_turn(half: str) -> None:
     texts = texts_of(half, to_bot=True)
-    missed = [text for text in texts if text not in await addressed(texts)]
+    heard = await addressed(texts)
+    missed = [text for text in texts if text not in heard]
     assert len(missed) <= 0.05 * len(texts), missed
 
 
 @pytest.mark.parametrize("half", ["tuned", "held"])
 async def test_talk_about_the_bot_starts_no_turn(half: str) -> None:
     assert await addressed(texts_of(half, to_bot=False)) == set()
+
+
+def test_a_group_that_does_not_know_the_bot_never_addresses_it(data: Callable[[str], Path]) -> None:
+    parse = mention_parser(["Rollcall", "Rolly", "小助手"])
+    with gzip.open(data("F_group_chat/irc_disentanglement_dev.jsonl.gz"), "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line).get("text") or "" for line in lines]
+    assert [text for text in texts if parse(text).mentions_bot] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["小助手" + " " * 8000, "hey Rollcall " + "so " * 2600, "." * 8000 + "Rollcall", ",Rollcall" * 900]
+)
+def test_a_long_text_is_parsed_like_a_short_one(text: str) -> None:
+    assert len(mention_parser(["Rollcall", "小助手"])(text).text) <= len(text)
