@@ -72,7 +72,7 @@ def plan_for(spec: FunctionSpec) -> CommandPlan:
     sole = order[0] if len(order) == 1 else ""
     if spec.command.positional:
         order = [name for name in order if name in spec.command.positional]
-    takes_text = bool(sole) and _is_free_text(properties[sole])
+    takes_text = bool(sole) and is_free_text(properties[sole])
     takes_word = bool(sole) and not takes_text and properties[sole].get("type") != "array"
     return CommandPlan(
         order=tuple((name, properties[name]) for name in order),
@@ -197,7 +197,7 @@ def _fill(
             used = words if not rest else words[: max(1, len(words) - _words_needed(rest, words, required))]
             arguments[name] = _items(used)
             words = words[len(used) :]
-        elif _is_free_text(schema):
+        elif is_free_text(schema):
             count = _text_length(words, rest, required)
             arguments[name] = _joined(words[:count], line)
             words = words[count:]
@@ -247,7 +247,7 @@ def _words_needed(
         if needed >= len(words) - 1:
             break
         word = words[len(words) - 1 - needed]
-        if _is_free_text(schema):
+        if is_free_text(schema):
             needed += word.quoted or one_each or name in required
         elif name in required or "enum" not in schema:
             # An optional enum value may also be the end of the text, so it must be named with `name=`.
@@ -271,7 +271,8 @@ def _fits(schema: JsonObject, word: Token) -> bool:
     return True
 
 
-def _is_free_text(schema: JsonObject) -> bool:
+def is_free_text(schema: JsonObject) -> bool:
+    """Whether the values of `schema` are texts of any kind."""
     return schema.get("type", "string") == "string" and "enum" not in schema
 
 

@@ -128,6 +128,19 @@ def call_for(matches: Sequence[Match], text: str, shift: float = 0.0) -> ToolCal
     )
 
 
+def sure_match(offer: Offer, text: str) -> Match | None:
+    """The function of `offer` that `text` certainly asks for, with all required arguments; None if unsure."""
+    best = next(iter(_index(SameFunctions(offer.functions)).matches(text, 1)), None)
+    if best is None or best.score < SURE_THRESHOLD or _STATEMENT.match(text):
+        return None
+    return best if best.arguments.keys() >= set(best.function.parameters.get("required", ())) else None
+
+
+@lru_cache(maxsize=_CONTESTS_KEPT)
+def _index(functions: SameFunctions) -> ExampleIndex:
+    return ExampleIndex(functions)
+
+
 def contested_examples(offer: Offer) -> Sequence[tuple[str, str, str, float]]:
     """Examples won by another function, as (function, example, winner, winner's score); the winner is empty if nothing
     resembles the example. Slots are filled with neutral values. Cached for bots with the same functions."""
