@@ -30,7 +30,7 @@ from bot.database.leadership import Lead, SoleLeader
 from bot.database.opening import database_of, open_store
 from bot.overrides import Overrides
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt
-from bot.platforms.mentions import mention_parser
+from bot.platforms.mentions import ParseText, mention_parser
 from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
@@ -172,6 +172,8 @@ class Group:
     model: ScriptedModel
     clock: VirtualClock
     deadlines: Deadlines
+    parse: ParseText
+    """Finds out whether a text is addressed to the bot."""
     chat: ChatRef = FAMILY
     is_group: bool = True
 
@@ -204,7 +206,7 @@ class Group:
     def message(self, who: str, text: str, **facts: Any) -> MessageContext:
         """The event of `who` sending `text`, as a platform reports it. `facts` are fields of MessageContext or `id`,
         `role`, `is_bot`, `revision` and `reply_to_bot`; a `role` is also recorded by the platform."""
-        parsed = mention_parser(["Rollcall"])(text)
+        parsed = self.parse(text)
         chat = facts.pop("chat", self.chat)
         kind = facts.pop("kind", Kind.MESSAGE)
         native_id = facts.pop("id", None) or f"m{self.daemon.ids.next()}"
@@ -335,6 +337,7 @@ async def a_group(
             raise
         try:
             await daemon.start()
-            yield Group(daemon, network, scripted, clock, deadlines)
+            names = [name for bot in loaded.bots.values() for name in (bot.name, *bot.aliases)]
+            yield Group(daemon, network, scripted, clock, deadlines, mention_parser(names))
         finally:
             await daemon.stop()

@@ -42,6 +42,8 @@ from services.llm.model import (
     call_from_json,
     message_from_json,
 )
+from services.llm.reading.markup import names_in_calls
+from services.llm.reading.tool_calls import plain_name
 from services.refs import Effect, ErrorCode, ModelProblem, ReasonCode
 
 _log = structlog.get_logger("llm")
@@ -108,7 +110,7 @@ class FunctionCallLLM:
             language=turn.input.profile().texts.language,
         )
         round_ = Round(context, turn, progress.round_number, request)
-        answer = await self._ask(round_)
+        answer = _without_leaks(_with_own_names(await self._ask(round_), turn), turn)
         turn.input.log.answer(progress.round_number, answer, round_.writes)
         return answer
 
@@ -381,7 +383,7 @@ def _request(
         call.arguments or {},
         turn,
         Path.MODEL,
-        uncertain=call.uncertain,
+        uncertain=call.uncertain and spec.execution.effect is not Effect.READ,
         round_number=progress.round_number,
         request_id=request_id,
         by_model=True,
@@ -420,6 +422,24 @@ def _true(text: str, turn: Turn, progress: Progress, claims: Sequence[Claim] | N
 
 def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:
     return false_claims(text, turn, progress.acts, has_read=progress.has_read, earlier_reports=progress.earlier_reports)
+
+
+def _with_own_names(answer: ModelAnswer, turn: Turn) -> ModelAnswer:
+    """`answer` with the names as written of calls whose function is really called `functions.x` or alike."""
+    if not any(call.written for call in answer.calls):
+        return answer
+    find = turn.input.functions.find
+    calls = (replace(call, name=call.written) if find(call.written) else call for call in answer.calls)
+    return replace(answer, calls=tuple(calls))
+
+
+def _without_leaks(answer: ModelAnswer, turn: Turn) -> ModelAnswer:
+    """`answer`. Raises ModelError if it has no calls, but a text that calls a function of the bot as JSON."""
+    for name in () if answer.calls else names_in_calls(answer.text):
+        if turn.input.functions.find(name) or turn.input.functions.find(plain_name(name)):
+            text = "the text holds a call of a function"
+            raise ModelError(ErrorCode.LEAKED_MARKUP, text, request_id=answer.request_id)
+    return answer
 
 
 def _assistant_message(answer: ModelAnswer) -> ModelMessage:

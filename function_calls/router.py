@@ -3,6 +3,7 @@ unhandled message becomes chat."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
@@ -18,14 +19,27 @@ from function_calls.ports import TimerEnds
 from function_calls.questions.open_questions import Answered
 from function_calls.questions.resume import Questions, read_answer
 from function_calls.registry import BotFunctions, CommandLine
-from function_calls.schema.commands import arguments_of, fault_text, is_command_word, plain_name
-from function_calls.spec import ApprovalQuestion, ArgumentError, Choice, FunctionSpec, Message
+from function_calls.schema.commands import arguments_of, fault_text, is_command_word, is_free_text, plain_name
+from function_calls.spec import (
+    ApprovalQuestion,
+    ArgumentError,
+    ArgumentQuestion,
+    Choice,
+    FunctionSpec,
+    Message,
+    Touch,
+)
 from function_calls.turn import OpenQuestion, Turn
-from services.refs import ErrorCode, JsonObject, ReasonCode
+from services.llm.offline.offline import sure_match
+from services.refs import Effect, ErrorCode, JsonObject, ReasonCode
 
 _USE = "use_tools"
 _MOST_SUGGESTED = 3
 _SHOWN_CHARS = 60
+_LONGEST_VALUE_WORDS = 2
+"""Words in Latin letters that are taken for a value without a comparison."""
+_MOST_COMPARED = 300
+"""Number of functions above which an answer is not compared with their examples: the index would take too long."""
 
 
 class FunctionCallRouter:
@@ -56,8 +70,11 @@ class FunctionCallRouter:
         if context.kind is Kind.EXPIRY:
             # There is no message for the filters to check.
             return self._route(context, turn)
-        if turn.input.answering is not None and _is_unrelated(turn.input.answering, turn):
-            return self._unrelated(context, turn)
+        if turn.input.answering is not None:
+            if _is_unrelated(turn.input.answering, turn):
+                return self._unrelated(context, turn)
+            if _may_be_new_request(context, turn.input.answering, turn):
+                return self._answer_or_request(context, turn)
         return self._filtered(context, turn)
 
     async def _unrelated(self, context: MessageContext, turn: Turn) -> TurnOutcome:
@@ -66,6 +83,19 @@ class FunctionCallRouter:
         addressed = context.calls_bot or turn.input.functions.command_line(context.text, bare=False) is not None
         turn.input = replace(turn.input, answering=None, addressed=addressed)
         return await self._filtered(context, turn) if turn.input.addressed else sent(ReasonCode.NOT_ADDRESSED, [])
+
+    async def _answer_or_request(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+        """Outcome of a message that may fill a missing argument. If it is certainly a request for another function, the
+        question stays open, and the message is handled as a new one."""
+        assert turn.input.answering is not None
+        (asked, text), functions = turn.input.answering, turn.input.functions
+        # In a thread: the index of the examples takes up to a second to build, once per snapshot of functions.
+        match = await asyncio.to_thread(sure_match, functions.offer(functions.specs), text)
+        wanted = match.function.original if match is not None else asked.question.function
+        usable = {spec.name for spec in callable_here(context, turn, Path.MODEL)}
+        if wanted != asked.question.function and wanted in usable:
+            turn.input = replace(turn.input, answering=None)
+        return await self._filtered(context, turn)
 
     async def _route(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         turn.memory.asked_at, turn.memory.words = context.sent_at, (context.text,)
@@ -211,6 +241,22 @@ def _was_speech(line: CommandLine, outcome: TurnOutcome, turn: Turn) -> bool:
     if not line.is_bare or not line.rest.strip():
         return False
     return outcome.error in (ErrorCode.BAD_ARGUMENTS, ErrorCode.NOT_FOUND) and not turn.memory.effects
+
+
+def _may_be_new_request(context: MessageContext, answering: tuple[OpenQuestion, str], turn: Turn) -> bool:
+    """Whether an answer for a missing argument may be a request instead. False for a reply to the question, and where
+    the value may be any sentence: a text of a function with effects, or of one that sends it out."""
+    (asked, text), functions = answering, turn.input.functions
+    question = asked.question
+    if not isinstance(question, ArgumentQuestion) or context.reply_to is not None:
+        return False
+    if text.isascii() and len(text.split()) <= _LONGEST_VALUE_WORDS:
+        return False
+    spec = functions.find(question.function)
+    if spec is None or Touch.SENDS_OUT in spec.execution.touches or len(functions.specs) > _MOST_COMPARED:
+        return False
+    schema = spec.parameters["properties"].get(question.field, {})
+    return spec.execution.effect is Effect.READ or not is_free_text(schema)
 
 
 def _is_unrelated(answering: tuple[OpenQuestion, str], turn: Turn) -> bool:

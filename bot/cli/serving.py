@@ -197,9 +197,10 @@ async def _lead(
         ids = Ids(clock)
         web = await _web(settings, store, ids, clock) if page else None
         platforms: list[ChatPlatform] = [*web.platforms, *_irc(settings, store, clock)] if web else []
+        terminal = None
         if console:
-            name = settings.platforms.console.name
-            platforms.append(Console(name, clock, read_from=sys.stdin, write_to=sys.stdout))
+            terminal = Console(settings.platforms.console.name, clock, read_from=sys.stdin, write_to=sys.stdout)
+            platforms.append(terminal)
         given = Overrides(
             clock=clock,
             changes=watcher,
@@ -209,6 +210,8 @@ async def _lead(
             lead=lead,
         )
         daemon = build_daemon(settings, store, platforms, ids, Texts(), given)
+        if terminal is not None and not sys.stdin.isatty():
+            terminal.answered = daemon.engine.idle
     except BaseException:
         await store.close()
         raise

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -44,6 +44,8 @@ class Console:
         # Unique per process, so that ids never repeat.
         self._session = uuid.uuid4().hex[:12]
         self._count = 0
+        self.answered: Callable[[], Awaitable[None]] | None = None
+        """Waits until the lines so far are answered; set for piped input, so that a line can answer a question."""
 
     async def run(self, deliver: Deliver) -> None:
         """Deliver lines until the stream ends or the daemon cancels it. Blank lines are skipped."""
@@ -56,6 +58,8 @@ class Console:
             while (line := await lines.get()) is not None:
                 if line.strip():
                     await deliver(self._context(line.rstrip("\n")), ())
+                    if self.answered is not None:
+                        await self.answered()
                 else:
                     self._prompt()
 

@@ -38,12 +38,13 @@ Runs = Mapping[str, StoredRun]
 
 
 def question_to_reopen(job: Job, turn: Turn, outcome: TurnOutcome) -> Asked | None:
-    """The question that stays open because a filter stopped its answer; else None. A repeated attempt does not know how
-    far the earlier one came, so it never reopens the question."""
-    if job.claimed is None:
+    """The question that stays open because a filter stopped its answer, or because the message was a new request that
+    asks nothing itself; else None. A repeated attempt does not know how far the earlier one came, so it never reopens
+    the question."""
+    if job.claimed is None or turn.memory.resumed or job.repeated:
         return None
-    was_filtered = outcome.reason is ReasonCode.FILTERED and not turn.memory.resumed and not job.repeated
-    return job.claimed if was_filtered else None
+    is_new = turn.input.answering is None and outcome.question is None
+    return job.claimed if is_new or outcome.reason is ReasonCode.FILTERED else None
 
 
 def sent_notice_writes(turn: Turn, messages: Sequence[Message]) -> list[Write]:

@@ -63,7 +63,7 @@ class BotSettings(Section):
     """One bot with its name, style and functions."""
 
     name: Word = "Rollcall"
-    """Name of the bot; a message that begins with it addresses the bot."""
+    """Name of the bot, by which messages address it: `@Rollcall …`, `hey Rollcall …`, `…, Rollcall?`."""
     aliases: tuple[Word, ...] = Field(default=(), max_length=50)
     """Additional words that address the bot."""
     persona: Persona = ""

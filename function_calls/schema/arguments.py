@@ -191,12 +191,26 @@ def _typed(schema: JsonObject, definitions: Definitions) -> Coercion | None:
 
 
 def _enumerated(values: Sequence[Any]) -> Coercion:
+    """Coercion to one of `values`: an equal one, else the only one that is spelled the same apart from case, such as
+    "True" for true."""
+    spelled: dict[str, list[Any]] = {}
+    for one in values:
+        if isinstance(one, str | int | float):
+            spelled.setdefault(_spelling(one), []).append(one)
+
     def check(value: Any) -> Any:
-        if value not in values:
+        if value in values:
+            return value
+        alike = spelled.get(_spelling(value), ()) if isinstance(value, str | int | float) else ()
+        if len(alike) != 1:
             raise CoercionError
-        return value
+        return alike[0]
 
     return check
+
+
+def _spelling(value: str | float) -> str:
+    return str(value).strip().casefold()
 
 
 def _integer(value: Any) -> Any:

@@ -22,6 +22,13 @@ _FUNCTION_WORDS = (
     "by as if and or but so then than not no there here again now"
 )
 _GO_ON_A_SENTENCE = frozenset(_FUNCTION_WORDS.split())
+_WORDS_OF_SENTENCES = (
+    "is are was were am isn't aren't wasn't weren't has have had hasn't haven't does did doesn't didn't will would can "
+    "could should must won't can't never always often too very i we he she they me us him them myself yourself himself "
+    "everybody everyone nobody"
+)
+_IN_SENTENCES_ONLY = frozenset(_WORDS_OF_SENTENCES.split())
+"""Words that hardly occur in arguments, wherever they stand."""
 _ENDS_OF_A_QUESTION = ("?", "？", ":", "：")
 _NUMERIC = re.compile(r"[+-]?\d+(\.\d+)?")
 _MARKS = re.compile(f"[={''.join(_QUOTES)}]")
@@ -65,7 +72,7 @@ def plan_for(spec: FunctionSpec) -> CommandPlan:
     sole = order[0] if len(order) == 1 else ""
     if spec.command.positional:
         order = [name for name in order if name in spec.command.positional]
-    takes_text = bool(sole) and _is_free_text(properties[sole])
+    takes_text = bool(sole) and is_free_text(properties[sole])
     takes_word = bool(sole) and not takes_text and properties[sole].get("type") != "array"
     return CommandPlan(
         order=tuple((name, properties[name]) for name in order),
@@ -84,9 +91,13 @@ def is_command_word(word: str) -> bool:
 
 def is_speech(rest: str) -> bool:
     """Whether the text after a bare command word reads like the rest of a sentence (`weather is nice today`, `pick up
-    the kids?`) rather than like arguments."""
-    words = rest.split()
-    return rest.rstrip().endswith(("?", "？")) or (bool(words) and words[0].casefold() in _GO_ON_A_SENTENCE)
+    the kids?`, `weather forecasts are always wrong`) rather than like arguments."""
+    words = rest.casefold().replace("’", "'").split()
+    return (
+        rest.rstrip().endswith(("?", "？"))
+        or (bool(words) and words[0] in _GO_ON_A_SENTENCE)
+        or not _IN_SENTENCES_ONLY.isdisjoint(words)
+    )
 
 
 def _is_visible(word: str) -> bool:
@@ -186,7 +197,7 @@ def _fill(
             used = words if not rest else words[: max(1, len(words) - _words_needed(rest, words, required))]
             arguments[name] = _items(used)
             words = words[len(used) :]
-        elif _is_free_text(schema):
+        elif is_free_text(schema):
             count = _text_length(words, rest, required)
             arguments[name] = _joined(words[:count], line)
             words = words[count:]
@@ -236,7 +247,7 @@ def _words_needed(
         if needed >= len(words) - 1:
             break
         word = words[len(words) - 1 - needed]
-        if _is_free_text(schema):
+        if is_free_text(schema):
             needed += word.quoted or one_each or name in required
         elif name in required or "enum" not in schema:
             # An optional enum value may also be the end of the text, so it must be named with `name=`.
@@ -260,7 +271,8 @@ def _fits(schema: JsonObject, word: Token) -> bool:
     return True
 
 
-def _is_free_text(schema: JsonObject) -> bool:
+def is_free_text(schema: JsonObject) -> bool:
+    """Whether the values of `schema` are texts of any kind."""
     return schema.get("type", "string") == "string" and "enum" not in schema
 
 

@@ -108,7 +108,9 @@ class ToolCall:
     """Undecoded arguments, for the log and for the error returned to the model."""
     fault: ErrorCode | None = None
     uncertain: bool = False
-    """The model only guesses the call: the member must confirm it."""
+    """The call is a guess, or the answer may be incomplete: the member must confirm a run with effects."""
+    written: str = ""
+    """The name with its wrapper, if `name` is without one. Not stored: it is resolved before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -351,7 +351,7 @@ def _calls_of(tool: _Element, schemas: Schemas) -> list[JsonObject]:
     UnreadableCalls for anything else."""
     if tool.tag != "tool" or tool.text or "name" not in tool.attributes:
         raise UnreadableCalls(ErrorCode.MALFORMED_BY_PROVIDER)
-    schema = schemas.get(plain_name(tool.name), {})
+    schema = schemas.get(tool.name) or schemas.get(plain_name(tool.name), {})
     groups = [tool.children]
     if [one.tag for one in tool.children] == ["parameters"] and not tool.children[0].text:
         groups = [tool.children[0].children]

@@ -9,8 +9,10 @@ import pytest
 
 from bot.platforms.base import Limits
 from bot.testing import FAMILY, TestPlatform, a_group
+from config.texts import Texts
 from function_calls.context import Attachment, Kind, Quoted
 from function_calls.spec import Choice
+from services.llm.offline.offline import OfflineModel
 from services.refs import ChatRef
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import heard, last_reason, reasons
@@ -168,3 +170,38 @@ async def test_what_is_due_and_what_is_said_to_a_function_answer_no_question() -
         await group.say("Ann", "@act yes")
         assert wipe.runs == []
         assert await group.say("Ann", "yes") == ["done"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "weather forecasts are always wrong",
+        "weather reports bore me",
+        "reminders annoy me",
+        "reminder emails are the worst",
+        "search me",
+        "help is on the way",
+        "help arrived too late",
+        "help yourself",
+        "news is boring",
+        "time to go home",
+        "date night was lovely",
+        "dice games bore me",
+        "roll with it",
+        "roll over Beethoven",
+        "calc class was hard",
+        "todo lists stress me out",
+        "summary judgements are unfair",
+        "stop talking about him",
+        "天气预报从来不准",
+        "提醒太多了很烦",
+        "新闻都是假的",
+        "投票率太低了",
+        "时间过得真快",
+    ],
+)
+async def test_speech_that_begins_with_a_command_word_runs_nothing(text: str) -> None:
+    async with a_group(model=OfflineModel(Texts())) as group:
+        (answer,) = await group.say("Ann", text, is_group=False)
+        assert await last_reason(group) == ("chat", "")
+        assert answer.startswith(("I work without", "Did you mean", "I have no")), answer

@@ -12,6 +12,7 @@ from bot.testing import Group, call
 from config.texts import Texts
 from function_calls.context import Kind, Quoted
 from services.clock import VirtualClock
+from services.llm.offline.offline import OfflineModel
 from services.refs import MemberRef
 from services.store.turns.pending import PENDING
 from tests.fakes.functions import CITY, Recorder
@@ -214,6 +215,64 @@ async def test_a_command_in_between_is_run_and_the_question_stays_open() -> None
         assert await group.say("Ann", "/note") == ["done"]
         assert await group.say("Ann", "Oslo") == ["done"]
         assert (len(other.runs), function.runs) == (1, [{"city": "Oslo"}])
+
+
+REMIND = "remind me in 10 minutes to call Ann"
+
+
+@pytest.mark.parametrize("is_group", [False, True])
+async def test_a_clear_request_for_another_function_is_no_answer_and_the_question_stays_open(is_group: bool) -> None:
+    function = rain()
+    async with a_group([function.spec], model=OfflineModel(Texts())) as group:
+        assert await group.say("Ann", "/rain", is_group=is_group) == ["Where?"]
+        (reply,) = await group.say("Ann", REMIND, is_group=is_group)
+        assert "call Ann" in reply
+        assert await last_reason(group) == ("function", "reminder_create")
+        assert function.runs == []
+        assert await group.say("Ann", "Oslo", is_group=is_group) == ["done"]
+        assert function.runs == [{"city": "Oslo"}]
+
+
+async def test_a_new_request_that_asks_something_itself_withdraws_the_question(tmp_path: Path) -> None:
+    function, note = rain(), Recorder("note", {"text": {"type": "string", "required": True}}, ask={"text": "What?"})
+    async with a_group([function.spec, note.spec], home=tmp_path) as group:
+        group.model.says(call("note"))
+        assert await group.say("Ann", "/rain") == ["Where?"]
+        await group.say("Ann", REMIND)
+        assert await last_reason(group) == ("asked", "note")
+    async with a_group([function.spec, note.spec], home=tmp_path) as group:
+        group.model.says("Noted.")
+        await group.say("Ann", "Oslo")
+        assert (function.runs, note.runs) == ([], [{"text": "Oslo"}])
+
+
+async def test_with_a_model_a_clear_request_is_routed_as_usual() -> None:
+    function = rain()
+    async with a_group([function.spec]) as group:
+        group.model.says("I will.")
+        await group.say("Ann", "/rain")
+        assert await group.say("Ann", REMIND) == ["I will."]
+        assert await group.say("Ann", "Oslo") == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "facts"),
+    [
+        ({}, "Oslo in Norway", {}),
+        ({}, REMIND, {"reply_to_bot": True}),
+        ({"effect": "idempotent"}, REMIND, {}),
+        ({"touches": ["sends_out"]}, "what is the time in Tokyo", {}),
+        ({"examples": ["rain in {city}"]}, "rain in Oslo", {}),
+    ],
+)
+async def test_what_may_be_the_missing_value_is_the_answer(
+    options: dict[str, Any], answer: str, facts: dict[str, Any]
+) -> None:
+    function = rain(**options)
+    async with a_group([function.spec]) as group:
+        await group.say("Ann", "/rain")
+        assert await group.say("Ann", answer, **facts) == ["done"]
+        assert function.runs == [{"city": answer}]
 
 
 @pytest.mark.parametrize(

@@ -439,6 +439,156 @@ def written(case: dict[str, Any]) -> dict[str, Any]:
     return {"status": 200, "body": raw if case["form"] == "body" else {"id": "x", "choices": [raw]}}
 
 
+CHOICES = {
+    "name": "choose",
+    "description": "Choose",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+            "flag": {"type": "string", "enum": ["True", "False"]},
+            "size": {"type": "string", "enum": ["1", "2"]},
+            "code": {"type": "string", "enum": ["On", "ON"]},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "received"),
+    [
+        ({"unit": "Celsius"}, {"unit": "celsius"}),
+        ({"unit": " FAHRENHEIT"}, {"unit": "fahrenheit"}),
+        ({"flag": True}, {"flag": "True"}),
+        ({"flag": "false"}, {"flag": "False"}),
+        ({"size": 1}, {"size": "1"}),
+        ({"code": "On"}, {"code": "On"}),
+        ({"code": "on"}, None),
+        ({"unit": "kelvin"}, None),
+        ({"size": True}, None),
+        ({"size": 1.5}, None),
+    ],
+)
+def test_a_value_of_a_list_that_differs_in_case_or_type_alone_is_accepted(
+    replayed: Run, given: dict[str, Any], received: dict[str, Any] | None
+) -> None:
+    [line] = replayed(a_case(asks(json.dumps(given), "choose"), says("ok"), functions=[CHOICES]))
+    assert line["calls"] == ([] if received is None else [{"name": "choose", "arguments": received}])
+    assert line["error"] == (None if received is not None else "schema_mismatch")
+
+
+@pytest.mark.parametrize("name", ["functions.get", "tools.get", "default_api.get", "get"])
+def test_a_function_that_is_named_like_a_wrapped_one_is_found_under_its_own_name(replayed: Run, name: str) -> None:
+    names = ["functions.get", "tools.get", "get"]
+    functions = [{"name": one, "description": one, "parameters": {"type": "object"}} for one in names]
+    [line] = replayed(a_case(asks("{}", name), says("ok"), functions=functions))
+    assert [call["name"] for call in line["calls"]] == [name if name in names else "get"]
+    others = [one for one in functions if one["name"] != "get"]
+    [line] = replayed(a_case(asks("{}", name), says("ok"), functions=others))
+    assert [call["name"] for call in line["calls"]] == [one for one in names if one == name != "get"]
+
+
+@pytest.mark.parametrize("finish", ["", None])
+def test_a_call_under_no_finish_reason_runs_only_if_it_reads(replayed: Run, finish: Any) -> None:
+    reads = asks('{"dice": "1d1"}', "roll_dice", finish)
+    reminds = asks('{"text": "call Ann", "when": "in 10 minutes"}', "reminder_create", finish)
+    lines = replayed(*(a_case(answer, says("ok"), functions=None) for answer in (reads, reminds)))
+    assert [[call["name"] for call in line["calls"]] for line in lines] == [["roll_dice"], []]
+    assert lines[1]["reason"] == "asked"
+
+
+def called(arguments: str, **fields: Any) -> dict[str, Any]:
+    """A piece of a streamed call."""
+    return {"tool_calls": [{"function": {"name": "get_weather", "arguments": arguments}, **fields}]}
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ['{"ci', '{"city":', '{"city":"Par', '{"city":"Paris"}'],
+        ['{"ci', '{"city":"Paris"}', '{"city":"Paris"}'],
+        ['{"city"', ':"Paris"}', '{"city":"Paris"}'],
+        ['{"city"', ':"Paris"}', '{"city": "Paris"}'],
+        ['{"city":"Paris"}', '{"city":"Paris"}'],
+    ],
+)
+@pytest.mark.parametrize("fields", [{"index": 0, "id": "c1"}, {"index": 0}, {"id": "c1"}, {}])
+def test_a_stream_that_sends_the_arguments_again_makes_one_call(
+    replayed: Run, pieces: list[str], fields: dict[str, Any]
+) -> None:
+    [line] = replayed(a_case(stream(*(called(piece, **fields) for piece in pieces)), says("ok")))
+    assert line["calls"] == [PARIS]
+
+
+@pytest.mark.parametrize("last", [{"index": 0, "id": "c2"}, {"index": 0}, {}])
+def test_a_stream_that_ends_with_the_complete_message_is_read_once(replayed: Run, last: dict[str, Any]) -> None:
+    whole = {"role": "assistant", "content": "", **called('{"city":"Paris"}', **last)}
+    answer = stream(
+        called('{"city"', index=0, id="c1"), {"tool_calls": [{"index": 0, "function": {"arguments": ':"Paris"}'}}]}
+    )
+    end = {"choices": [{"index": 0, "delta": {}, "message": whole, "finish_reason": "tool_calls"}]}
+    answer["sse"] += f"data: {json.dumps(end)}\n\n"
+    text = stream({"content": "It is "}, {"content": "warm."}, finish="stop")
+    end = {"choices": [{"index": 0, "message": {"content": "It is warm."}, "finish_reason": "stop"}]}
+    text["sse"] += f"data: {json.dumps(end)}\n\n"
+    [line] = replayed(a_case(answer, text))
+    assert (line["calls"], line["reply"]) == ([PARIS], "It is warm.")
+
+
+def test_two_equal_calls_with_their_own_index_or_id_stay_two(replayed: Run) -> None:
+    by_index = stream(called('{"city":"Paris"}', index=0), called('{"city":"Paris"}', index=1))
+    by_id = stream(called('{"city":"Paris"}', id="c1"), called('{"city":"Paris"}', id="c2"))
+    for line in replayed(*(a_case(answer, says("ok")) for answer in (by_index, by_id))):
+        assert line["calls"] == [PARIS, PARIS]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"choices": [{"index": 0, "finish_reason": "content_filter"}]},
+        {"choices": [{"index": 0, "finish_reason": "content_filter", "message": None}]},
+        {"choices": [{"index": 0, "finish_reason": "content_filter: PROHIBITED_CONTENT"}]},
+        {"choices": [], "prompt_feedback": {"block_reason": "SAFETY"}},
+        {"choices": [], "prompt_filter_results": [{"content_filter_results": {"hate": {"filtered": True}}}]},
+        {"choices": [], "promptFeedback": {"blockReason": "OTHER"}},
+    ],
+)
+def test_a_content_filter_without_a_message_is_reported_as_one(replayed: Run, body: dict[str, Any]) -> None:
+    [line] = replayed(a_case({"status": 200, "body": body}))
+    assert (line["error"], line["calls"]) == ("content_filtered", [])
+
+
+RECORD = '‹call_record get_weather {"city": "Paris"} → ok›'
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        (f"It is warm. {RECORD}", "It is warm."),
+        (f"{RECORD}\nIt is warm.", "It is warm."),
+        ("It is warm.\n‹call_record›{}‹/call_record›", "It is warm."),
+        ("It is warm. ‹call_record get_weather", "It is warm."),
+        (RECORD, None),
+        ('Let me see. {"name": "get_weather", "arguments": {"city": "Paris"}}', None),
+        ('Let me see.\n```json\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n```', None),
+        ('{"function": "get_weather", "args": {"city": "Par', None),
+        ('{"recipient_name": "functions.get_weather", "parameters": {}}', None),
+        ('[{"type": "function", "function": {"name": "get_weather", "arguments": "{}"}}]', None),
+        ('Write {"name": "f", "arguments": {}} in the file.', 'Write {"name": "f", "arguments": {}} in the file.'),
+        ('The input is {"name": "get_weather"}.', 'The input is {"name": "get_weather"}.'),
+    ],
+)
+def test_records_and_calls_in_a_text_never_reach_the_chat(replayed: Run, text: str, reply: str | None) -> None:
+    [line] = replayed(a_case(says(text)))
+    assert line["calls"] == []
+    if reply is None:
+        assert line["error"] == "leaked_markup"
+        assert "call_record" not in line["reply"]
+        assert "get_weather" not in line["reply"]
+    else:
+        assert (line["error"], line["reply"]) == (None, reply)
+
+
 def as_text(calls: list[dict[str, Any]]) -> list[str]:
     return [json.dumps([call["name"], call["arguments"]], sort_keys=True) for call in calls]
 

@@ -24,7 +24,6 @@ OWN_IDS = "local-"
 _REPLY_TAGS = ("+reply", REPLY_TAG)
 _MOST_MESSAGES = 5000
 _QUOTED_CHARS = 500
-_NICK_CHAR = r"\w\[\]\\`^{|}\-"
 _ADDRESSEE = re.compile(r"\s*@?([^\s:,@]+)[:,](?=\s|$)")
 _AT = re.compile(r"(?<![\w@])@([^\s:,.;!?@()]+)")
 _BEFORE_WE_CAME_SECONDS = 5.0
@@ -49,7 +48,7 @@ class Inbound:
         self._names = tuple(names)
         self._clock = clock
         self._known: OrderedDict[str, Known] = OrderedDict()
-        self._parsers: tuple[str, ParseText, re.Pattern[str]] = ("", mention_parser([*names, "?"]), re.compile("(?!)"))
+        self._parser: tuple[str, ParseText] = ("", mention_parser([*names, "?"]))
         self._batches: dict[str, str] = {}
         self._connected_at = clock.now()
         self._ahead = timedelta()
@@ -160,15 +159,13 @@ class Inbound:
         ]
 
     def _parsed(self, text: str, nick: str) -> tuple[str, bool]:
-        """`text` without the bot's name if it is addressed, and whether it is: by name, or by its nick as a word
-        anywhere, as is usual on IRC."""
-        known, hear, word = self._parsers
+        """`text` without the bot's name or nick if that addresses it, and whether it does."""
+        known, hear = self._parser
         if known != nick:
             hear = mention_parser([nick, *self._names])
-            word = re.compile(rf"(?<![{_NICK_CHAR}./@]){re.escape(nick)}(?![{_NICK_CHAR}/@]|[.:]\w)", re.IGNORECASE)
-            self._parsers = nick, hear, word
+            self._parser = nick, hear
         parsed = hear(text)
-        return parsed.text, parsed.mentions_bot or word.search(parsed.text) is not None
+        return parsed.text, parsed.mentions_bot
 
     def _mentions(self, text: str, channel: str, state: State) -> tuple[MemberRef, ...]:
         """The members of `channel` that the text addresses: at its start, or with an @."""

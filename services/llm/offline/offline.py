@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,6 +14,7 @@ from config.texts import Phrases, Texts
 from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, SameFunctions, ToolCall
 from services.llm.offline.matching import ExampleIndex, Match
 from services.llm.offline.templates import Slot, SlotKind, slots_of, with_values
+from services.patterns import lazy_pattern
 from services.refs import JsonValue
 from services.text_index import is_unspaced
 
@@ -29,6 +31,24 @@ _MOST_INDEXES = 64
 _CONTESTS_KEPT = 4
 _UNSPACED_LANGUAGES = frozenset({"zh", "ja", "ko"})
 _DIVIDER = "\n---\n"
+_STATEMENT = lazy_pattern(
+    r"""
+      \s*(?:(?:the|all|my|your|these)\s+)?
+      (?:
+        (?:weather|forecasts?|reminders?|news|headlines|time|dates?|dice|polls?|todos?|search|help|summary|summaries)
+        (?:\s+(?!(?:in|for|to|at|on|that|the|my|our|a|if|what|who|how|when|where)\b)[\w'’-]+){0,2}?
+        \s+(?:is|are|was|were|has|have|had|does|did|(?:is|are|was|were|has|have|do|does|did)n['’]t|never|always)\b
+      | (?:forecasts|reminders|polls|todos|summaries|(?:weather|news|dice|poll|todo|search|reminder)\s+[a-z]+s)
+        \s+[a-z]+\s+(?:me|us|him|them|everybody|everyone|people)\b
+      | help\s+(?:yourself|himself|herself|themselves)\b
+      | (?:roll|flip|search|time)\s+(?:with|over|up|out|down|away|back|off)\b(?=[^\d?？]*$)
+      )(?![^?？]*[?？])
+    | \s*(?:提醒|天气|新闻|帮助|投票|搜索|时间|总结|待办|日期)[^\s，,。:：我他她你大给在]{0,4}?
+      (?:太|很|真是?|好(?!不)|越来越|总是|从来|都[是不]|没有?用)[^?？吗呢]*$
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A statement that starts with the subject of a function, such as `reminders annoy me`."""
 
 
 class OfflineModel:
@@ -88,9 +108,10 @@ def user_text(messages: Sequence[ModelMessage]) -> str:
 
 
 def call_for(matches: Sequence[Match], text: str, shift: float = 0.0) -> ToolCall | None:
-    """Call justified by the best of `matches`; None if its score is below the threshold for its kind. A call of a
-    function with effects is `uncertain` unless its score is near certain. `shift` is added to every threshold."""
-    if not matches:
+    """Call justified by the best of `matches`; None if its score is below the threshold for its kind, or if `text` is a
+    statement about a function's subject. A call of a function with effects is `uncertain` unless its score is near
+    certain. `shift` is added to every threshold."""
+    if not matches or _STATEMENT.match(text):
         return None
     best = matches[0]
     writes = best.function.writes
@@ -105,6 +126,19 @@ def call_for(matches: Sequence[Match], text: str, shift: float = 0.0) -> ToolCal
         raw=raw,
         uncertain=writes and best.score < SURE_THRESHOLD + shift,
     )
+
+
+def sure_match(offer: Offer, text: str) -> Match | None:
+    """The function of `offer` that `text` certainly asks for, with all required arguments; None if unsure."""
+    best = next(iter(_index(SameFunctions(offer.functions)).matches(text, 1)), None)
+    if best is None or best.score < SURE_THRESHOLD or _STATEMENT.match(text):
+        return None
+    return best if best.arguments.keys() >= set(best.function.parameters.get("required", ())) else None
+
+
+@lru_cache(maxsize=_CONTESTS_KEPT)
+def _index(functions: SameFunctions) -> ExampleIndex:
+    return ExampleIndex(functions)
 
 
 def contested_examples(offer: Offer) -> Sequence[tuple[str, str, str, float]]:

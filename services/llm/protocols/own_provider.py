@@ -68,7 +68,7 @@ class OwnProvider:
             text = f"{wrong}: return a text, or a message or a completion as a dict"
             raise ModelError(ErrorCode.MALFORMED_BY_PROVIDER, text)
         if "choices" not in returned and "error" not in returned:
-            returned = {"choices": [{"message": returned, "finish_reason": ""}]}
+            returned = {"choices": [{"message": returned, "finish_reason": "stop"}]}
         return {"model": self._model, **returned}
 
     async def probe(self) -> str:

@@ -35,7 +35,11 @@ _FAILED = frozenset({"error", "network_error", "insufficient_system_resource", "
 def refuse_finish(finish: str, has_calls: bool, has_text: bool, request_id: str) -> None:
     """Raises ModelError for a finish reason of an unusable answer; a truncated text without calls is usable: filtered,
     broken off, malformed, cut off within calls, or calls under an unknown reason."""
-    if finish in _FILTERED or (finish == "refusal" and (has_calls or not has_text)):
+    if (
+        finish in _FILTERED
+        or finish.startswith("content_filter")
+        or (finish == "refusal" and (has_calls or not has_text))
+    ):
         raise ModelError(ErrorCode.CONTENT_FILTERED, f"the answer was filtered ({finish})", request_id=request_id)
     if finish in _FAILED:
         passing(ErrorCode.PROVIDER_ERROR, f"the provider broke off ({finish})", request_id)

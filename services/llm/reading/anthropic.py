@@ -25,7 +25,7 @@ from services.llm.reading.answers import (
     tokens,
 )
 from services.llm.reading.markup import visible_text
-from services.llm.reading.tool_calls import Calls, read_calls
+from services.llm.reading.tool_calls import Calls, calls_under, read_calls
 from services.refs import ErrorCode, JsonObject, JsonValue
 
 _JOINED = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
@@ -183,7 +183,7 @@ def _read_message(data: JsonObject, request_id: str) -> ModelAnswer:
         nothing_to_say(finish, found.unreadable, request_id)
     return ModelAnswer(
         visible.text,
-        found.calls,
+        calls_under(finish, found.calls),
         finish,
         model if isinstance(model, str) else "",
         request_id,

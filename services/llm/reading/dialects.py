@@ -185,8 +185,8 @@ def _entries(text: str, notation: Notation, schemas: dict[str, JsonObject]) -> l
             return []
         entries += added
         place = _after(notation.between, text, found.end())
-    names = [plain_name(str(entry["name"])) for entry in entries if isinstance(entry, dict)]
-    return entries if all(name in schemas for name in names) else []
+    names = [str(entry["name"]) for entry in entries if isinstance(entry, dict)]
+    return entries if all(name in schemas or plain_name(name) in schemas for name in names) else []
 
 
 def _after(between: re.Pattern[str], text: str, place: int) -> int:
@@ -203,7 +203,7 @@ def _calls_in(found: re.Match[str], notation: Notation, schemas: dict[str, JsonO
     name = str(groups["name"])
     if groups.get("arguments") is not None:
         return [{"name": name, "arguments": groups["arguments"]}]
-    arguments = _of_tags(groups["tags"], notation, schemas.get(plain_name(name), {}))
+    arguments = _of_tags(groups["tags"], notation, schemas.get(name) or schemas.get(plain_name(name), {}))
     return [] if arguments is None else [{"name": name, "arguments": arguments}]
 
 

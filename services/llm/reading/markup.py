@@ -61,7 +61,17 @@ _MARKUP = lazy_pattern(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_SIGN = lazy_pattern(r"[<\[{◁✿]|```tool|to=functions")
+_SIGN = lazy_pattern(r"[<\[{◁✿‹]|```tool|to=functions")
+_CALL_RECORD = lazy_pattern(
+    r"\s*(?:‹\s*/?call_record\b[^›]*(?:›|\Z)(?:[^‹]*‹\s*/call_record\s*›)?"
+    r"|<\s*/?call_record\b[^>]*(?:>|\Z)(?:[^<]*<\s*/call_record\s*>)?)",
+    re.IGNORECASE,
+)
+"""A note on an earlier call that the model imitates; it is no call."""
+_CALL_NAME = lazy_pattern(
+    r'"(?:name|function|function_name|tool|tool_name|recipient_name|action)"\s*:\s*"(?P<name>[\w.:/-]{1,128})"'
+)
+_CALL_ARGUMENTS = lazy_pattern(r'"(?:arguments|parameters|args|params|input|tool_input|action_input)"\s*:\s*["{\[]')
 _PYTHONIC = lazy_pattern(r"\[[A-Za-z_][\w.]{0,63}\((?:[A-Za-z_]\w{0,63}\s*=.*)?\)\]", re.DOTALL)
 _FENCED = lazy_pattern(r"```(?:json)?\s*\n(?P<code>[^`]*?)\s*```", re.IGNORECASE)
 _CALL_KEYS = frozenset({"id", "type", "name", "arguments", "parameters"})
@@ -90,7 +100,15 @@ def visible_text(content: str, seed: str = "") -> Visible:
         return Visible(text[: found.start()].rstrip(), leaked=True)
     if _is_nothing_but_calls(text.strip()):
         return Visible("", leaked=True)
-    return Visible(text, leaked=False)
+    return Visible(text, leaked="call_record" in content.lower() and not text.strip())
+
+
+def names_in_calls(text: str) -> list[str]:
+    """Names that JSON in `text` calls with arguments, also if the JSON is broken; empty if there are no calls. They may
+    be names of anything: the caller knows the functions."""
+    if '"' not in text or not _CALL_ARGUMENTS.search(text):
+        return []
+    return [found["name"] for found in _CALL_NAME.finditer(text)]
 
 
 def has_signs(content: str) -> bool:
@@ -99,8 +117,9 @@ def has_signs(content: str) -> bool:
 
 
 def without_markup(content: str) -> str:
-    """`content` without reasoning and end-of-turn tokens."""
-    return _without_turn_ends(_without_reasoning(content))
+    """`content` without reasoning, end-of-turn tokens and records of calls."""
+    text = _without_turn_ends(_without_reasoning(content))
+    return _CALL_RECORD.sub("", text).strip() if "call_record" in text.lower() else text
 
 
 def _without_reasoning(content: str) -> str:

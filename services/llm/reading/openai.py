@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
 import orjson
 
@@ -25,8 +26,8 @@ from services.llm.reading.answers import (
     tokens,
 )
 from services.llm.reading.markup import ReadText, has_signs, visible_text
-from services.llm.reading.tool_arguments import MAX_ARGUMENT_CHARACTERS, is_surely_exact
-from services.llm.reading.tool_calls import Calls, read_calls
+from services.llm.reading.tool_arguments import MAX_ARGUMENT_CHARACTERS, is_surely_exact, read_arguments, same_readings
+from services.llm.reading.tool_calls import Calls, calls_under, read_calls
 from services.refs import ErrorCode, JsonObject, JsonValue
 
 _FIELDS = frozenset({"role", "content", "tool_calls", "refusal", "annotations"})
@@ -166,7 +167,11 @@ class _Collected:
             finish = choice.get("finish_reason")
             if isinstance(finish, str) and finish:
                 self.finish = finish
-            delta = choice.get("delta") or choice.get("message")
+            delta, whole = choice.get("delta"), choice.get("message")
+            if isinstance(whole, dict) and not delta:
+                # The complete message after its pieces, as some servers end a stream.
+                self.texts = {name: parts for name, parts in self.texts.items() if not whole.get(name)}
+                delta = whole
             if isinstance(delta, dict):
                 self._take_delta(delta)
 
@@ -206,7 +211,8 @@ class _Collected:
         message.update(self.fields)
         if self.details:
             message["reasoning_details"] = self.details
-        message["tool_calls"] = [call.as_json() for call in self.calls or self.legacy]
+        calls = self.calls or self.legacy
+        message["tool_calls"] = [one.as_json() for at, one in enumerate(calls) if not one.repeats(calls[:at])]
         return {**self.head, "choices": [{"index": 0, "message": message, "finish_reason": self.finish}]}
 
 
@@ -236,8 +242,25 @@ class _Call:
         self.arguments = [text]
         return True
 
+    def repeats(self, earlier: Sequence[_Call]) -> bool:
+        """Whether an earlier call is the same and nothing tells them apart: no index and no id, or the same index."""
+        return any(
+            one.name == self.name
+            and (self.index == one.index if self.index is not None else not self.id)
+            and same_readings(one.text(), self.text())
+            for one in earlier
+        )
+
+    def text(self) -> str:
+        """The arguments: the pieces joined; the last piece if that is no JSON and each piece repeats the one before."""
+        text = "".join(self.arguments)
+        pieces = [piece for piece in self.arguments if piece.strip()]
+        if len(pieces) < 2 or not all(later.startswith(piece) for piece, later in pairwise(pieces)):
+            return text
+        return text if read_arguments(text)[0].fault is None else pieces[-1]
+
     def as_json(self) -> JsonObject:
-        return {"id": self.id, "function": {"name": self.name, "arguments": "".join(self.arguments)}, **self.extras}
+        return {"id": self.id, "function": {"name": self.name, "arguments": self.text()}, **self.extras}
 
 
 def _take_call(calls: list[_Call], entry: JsonValue) -> None:
@@ -352,12 +375,13 @@ def _read_completion(data: JsonObject, request_id: str, read_text: ReadText) -> 
         raise error_of_payload(data, request_id=request_id)
     choice = _first_choice(data, request_id)
     message = choice.get("message")
+    finish = choice.get("finish_reason")
+    finish = finish.strip().lower() if isinstance(finish, str) else ""
     if not isinstance(message, dict):
+        refuse_finish(finish, has_calls=False, has_text=False, request_id=request_id)
         passing(ErrorCode.MALFORMED_BY_PROVIDER, "the choice has no message", request_id)
     answer_id = data.get("id")
     request_id = request_id or (answer_id if isinstance(answer_id, str) else "")
-    finish = choice.get("finish_reason")
-    finish = finish.strip().lower() if isinstance(finish, str) else ""
     model = data.get("model")
     model = model if isinstance(model, str) else ""
     return _read_message(message, finish, model, request_id, usage(data.get("usage")), read_text)
@@ -366,6 +390,8 @@ def _read_completion(data: JsonObject, request_id: str, read_text: ReadText) -> 
 def _first_choice(data: JsonObject, request_id: str) -> JsonObject:
     choices = data.get("choices")
     if not choices:
+        if _is_prompt_filtered(data):
+            refuse_finish("content_filter", has_calls=False, has_text=False, request_id=request_id)
         if "choices" not in data or "data" in data:
             passing(ErrorCode.MALFORMED_BY_PROVIDER, "there are no choices where they belong", request_id)
         passing(ErrorCode.EMPTY_RESPONSE, "the list of choices is empty", request_id)
@@ -375,6 +401,17 @@ def _first_choice(data: JsonObject, request_id: str) -> JsonObject:
     if choice.get("error"):
         raise error_of_payload(choice["error"], request_id=request_id)
     return choice
+
+
+def _is_prompt_filtered(data: JsonObject) -> bool:
+    """Whether a body without choices reports that the prompt was filtered, as Azure or Gemini write it."""
+    feedback = data.get("prompt_feedback") or data.get("promptFeedback")
+    if isinstance(feedback, dict) and (feedback.get("block_reason") or feedback.get("blockReason")):
+        return True
+    results = data.get("prompt_filter_results")
+    found = [one.get("content_filter_results") for one in results or () if isinstance(one, dict)]
+    kinds = [kind for one in found if isinstance(one, dict) for kind in one.values()]
+    return any(isinstance(kind, dict) and kind.get("filtered") is True for kind in kinds)
 
 
 def _read_message(
@@ -396,7 +433,7 @@ def _read_message(
         )
     if not calls and not text.strip():
         nothing_to_say(finish, found.unreadable, request_id)
-    return ModelAnswer(text, calls, finish, model, request_id, used, _opaque(message, found))
+    return ModelAnswer(text, calls_under(finish, calls), finish, model, request_id, used, _opaque(message, found))
 
 
 def _words(message: JsonObject) -> tuple[str, str]:

@@ -58,6 +58,13 @@ def same_arguments(one: JsonObject | None, other: JsonObject | None) -> bool:
     return one is other or _canonical(one) == _canonical(other)
 
 
+def same_readings(one: str, other: str) -> bool:
+    """Whether two texts are the same readable arguments."""
+    return [_canonical(reading.arguments) for reading in read_arguments(one) if reading.fault is None] == [
+        _canonical(reading.arguments) for reading in read_arguments(other)
+    ]
+
+
 def _read_text(raw: str) -> tuple[Reading, ...]:
     text = raw.strip(_SPACE)
     if not text:

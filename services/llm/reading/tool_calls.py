@@ -57,6 +57,11 @@ def read_calls(message: JsonObject, seed: str) -> Calls:
     return Calls(tuple(calls), len(entries) - len(named), extras)
 
 
+def calls_under(finish: str, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    """`calls`, uncertain if `finish` is empty: nothing says then that the answer is complete."""
+    return calls if finish else tuple(replace(call, uncertain=True) for call in calls)
+
+
 def plain_name(name: str) -> str:
     """`name` without the wrappers that some models add, such as `functions.` or `default_api.`."""
     # A special token ends the name.
@@ -102,10 +107,11 @@ def _calls_of(entry: _Entry) -> Iterable[ToolCall]:
         inner = _unwrapped(readings[0].arguments)
         if inner:
             return _numbered(entry.id, [call for one in inner for call in _calls_of(one)])
+    written = entry.name.strip() if entry.name.strip() != name else ""
     if len(readings) == 1:
         (reading,) = readings
-        return (ToolCall(entry.id, name, reading.arguments, reading.raw, reading.fault),)
-    return _numbered(entry.id, [ToolCall("", name, r.arguments, r.raw, r.fault) for r in readings])
+        return (ToolCall(entry.id, name, reading.arguments, reading.raw, reading.fault, written=written),)
+    return _numbered(entry.id, [ToolCall("", name, r.arguments, r.raw, r.fault, written=written) for r in readings])
 
 
 def _unwrapped(arguments: JsonObject | None) -> list[_Entry]:

@@ -286,6 +286,12 @@ def test_a_chat_without_a_terminal_answers_what_it_was_given_and_ends(settings: 
     assert finished(settings, "chat").returncode == 0
 
 
+def test_a_line_that_is_piped_answers_the_question_of_the_line_before(settings: Path) -> None:
+    done = finished(settings, "chat", said="/calc\n6*7\n/calc 1+1\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.index("6*7 = 42") < done.stdout.index("1+1 = 2")
+
+
 def test_a_terminal_that_is_not_served_is_told_so(tmp_path: Path) -> None:
     text = f"home: {tmp_path}/var\nlogging: {{folder: {tmp_path}/logs}}\nchats: {{allow: ['web:*']}}\n"
     path = tmp_path / "settings.yaml"

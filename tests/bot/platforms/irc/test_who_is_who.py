@@ -312,9 +312,12 @@ def test_what_was_said_before_we_came_is_known_by_the_servers_own_clock() -> Non
         ("rollcall, hello", "hello", True),
         ("hello @Rollcall", "hello", True),
         ("Robbie: hello", "hello", True),
-        ("I think Rollcall knows", "I think Rollcall knows", True),
-        ("ask rollcall!", "ask rollcall!", True),
-        ("Rollcall's answer", "Rollcall's answer", True),
+        ("hello rollcall", "hello", True),
+        ("rollcall what time is it", "what time is it", True),
+        ("what time is it, Rollcall?", "what time is it?", True),
+        ("I think Rollcall knows", "I think Rollcall knows", False),
+        ("ask rollcall!", "ask rollcall!", False),
+        ("Rollcall's answer", "Rollcall's answer", False),
         ("hello", "hello", False),
         ("Rollcaller is here", "Rollcaller is here", False),
         ("my-Rollcall", "my-Rollcall", False),
@@ -325,7 +328,7 @@ def test_what_was_said_before_we_came_is_known_by_the_servers_own_clock() -> Non
         ("Robbie is an alias", "Robbie is an alias", False),
     ],
 )
-def test_the_bot_is_meant_by_its_names_and_by_its_nick_as_a_word(said: str, text: str, is_meant: bool) -> None:
+def test_the_bot_is_addressed_by_its_names_and_by_its_nick(said: str, text: str, is_meant: bool) -> None:
     line = parse(f":ann!a@b PRIVMSG #x :{said}".encode())
     assert line is not None
     [context] = Inbound("t", ["Robbie"], VirtualClock()).contexts(line, a_state())
