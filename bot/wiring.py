@@ -79,7 +79,7 @@ from function_calls.ports import (
 from function_calls.registry import FunctionRegistry
 from function_calls.rounds.model_requests import Outages
 from function_calls.rounds.shadow import Shadow
-from function_calls.rounds.shortlist import ChatLists
+from function_calls.rounds.shortlist import ChatLists, found_here
 from function_calls.router import FunctionCallRouter
 from function_calls.schedule_check import ScheduleCheck
 from services.call_log import JsonLines
@@ -415,7 +415,7 @@ def calling_of(base: Base, consent: Consent) -> Calling:
 
     filters, units = filters_of(settings), FunctionBudgets(settings.budgets, base.store, clock)
     invoker = Invoker(
-        Policies(budget=units, approval=Vouching(consent.approvals)),
+        Policies(budget=units, approval=Vouching(consent.approvals, found_here)),
         base.deadlines,
         clock,
         filters=filters.call,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -19,10 +19,12 @@ from function_calls.call import CallRequest
 from function_calls.checks.approvals import Approvals
 from function_calls.checks.askers_words import AskersWords, leaves, mentioned, own_text
 from function_calls.checks.permissions import PolicyDecision
+from function_calls.context import MessageContext
 from function_calls.outcome import UNVOUCHED
-from function_calls.rounds.shortlist import found_here
 from function_calls.schema.commands import spoken_name
 from function_calls.spec import FunctionSpec, Touch, leaves_chat
+from function_calls.turn import Turn
+from services.llm.model import OfferedFunction
 from services.refs import Effect, JsonObject
 from services.text_index import terms
 
@@ -37,6 +39,10 @@ _LEAST_TERM = 2
 """Shorter terms are too common to be a secret."""
 _ENCODED = re.compile(r"(?=[^\s]*\d)(?=[^\s]*[A-Za-z])[A-Za-z0-9+/=_-]{16,}")
 """Text that may be an encoded secret."""
+
+
+Find = Callable[[MessageContext, Turn, str, int], Sequence[OfferedFunction]]
+"""At most so many functions that match a text and that a model may call here for the sender, best first."""
 
 
 class Doubt(StrEnum):
@@ -70,8 +76,9 @@ class _Approved:
 class Vouching:
     """Approval policy: the rules for approvals, and vouching for calls that a model wrote."""
 
-    def __init__(self, approvals: Approvals) -> None:
+    def __init__(self, approvals: Approvals, find: Find) -> None:
         self._approvals = approvals
+        self._find = find
         self._recent: dict[tuple[str, str, str], deque[_Approved]] = {}
 
     def judge(
@@ -104,7 +111,7 @@ class Vouching:
         now, words = await self._words(request, spec)
         if spec.execution.effect is Effect.READ and Touch.REACHES_OUT not in spec.execution.touches:
             return await _leaks(request, spec, values, words)
-        if not _selects(now, request, spec) and not _continues(now, words, request, spec, values):
+        if not self._selects(now, request, spec) and not self._continues(now, words, request, spec, values):
             return Unvouched(Doubt.FUNCTION)
         return _unnamed(spec, values, words)
 
@@ -123,6 +130,35 @@ class Vouching:
         members = mentioned(context)
         now = AskersWords(texts, at.astimezone(zone), members)
         return now, AskersWords([*texts, *before], now.now, members, self._approved_lately(request, spec))
+
+    def _selects(self, words: AskersWords, request: CallRequest, spec: FunctionSpec) -> bool:
+        """Whether the words name the function, or the text index ranks it first for them or for a clause of them. A
+        nested call is also selected by the outer function."""
+        context, turn = request.context, request.turn
+        language = turn.input.profile().texts.language
+        specs = [spec] if request.outer is None else [spec, request.outer]
+        names = {name for one in specs for name in (one.name, spoken_name(one, language), *one.command.words)}
+        if any(words.contain("", name, {}) for name in names):
+            return True
+        for text in words.texts:
+            for clause in dict.fromkeys((text, *(one.strip() for one in _CLAUSE.split(text)))):
+                if clause and any(
+                    one.original == spec.name for spec in specs for one in self._find(context, turn, clause, 1)
+                ):
+                    return True
+        return False
+
+    def _continues(
+        self, now: AskersWords, words: AskersWords, request: CallRequest, spec: FunctionSpec, values: JsonObject
+    ) -> bool:
+        """Whether the message continues a recent request for the same function ("yes, for Tom too", "make it 9"): it
+        names at least one value, and earlier words or approved arguments select the function."""
+        named = [
+            name
+            for name, value in _sinks(spec, values)
+            if value not in (None, "", [], {}) and now.contain(name, value, {})
+        ]
+        return bool(named) and (bool(words.approved) or self._selects(words, request, spec))
 
     def _approved_lately(self, request: CallRequest, spec: FunctionSpec) -> Sequence[JsonObject]:
         known = self._recent.get(_place(request, spec), ())
@@ -148,35 +184,6 @@ def is_judged(request: CallRequest, spec: FunctionSpec) -> bool:
 
 def _place(request: CallRequest, spec: FunctionSpec) -> tuple[str, str, str]:
     return request.context.chat.key, request.context.sender.ref.key, spec.name
-
-
-def _selects(words: AskersWords, request: CallRequest, spec: FunctionSpec) -> bool:
-    """Whether the words name the function, or the text index ranks it first for them or for a clause of them. A nested
-    call is also selected by the outer function."""
-    context, turn = request.context, request.turn
-    language = turn.input.profile().texts.language
-    specs = [spec] if request.outer is None else [spec, request.outer]
-    names = {name for one in specs for name in (one.name, spoken_name(one, language), *one.command.words)}
-    if any(words.contain("", name, {}) for name in names):
-        return True
-    for text in words.texts:
-        for clause in dict.fromkeys((text, *(one.strip() for one in _CLAUSE.split(text)))):
-            if clause and any(
-                one.original == spec.name for spec in specs for one in found_here(context, turn, clause, 1)
-            ):
-                return True
-    return False
-
-
-def _continues(
-    now: AskersWords, words: AskersWords, request: CallRequest, spec: FunctionSpec, values: JsonObject
-) -> bool:
-    """Whether the message continues a recent request for the same function ("yes, for Tom too", "make it 9"): it names
-    at least one value, and earlier words or approved arguments select the function."""
-    named = [
-        name for name, value in _sinks(spec, values) if value not in (None, "", [], {}) and now.contain(name, value, {})
-    ]
-    return bool(named) and (bool(words.approved) or _selects(words, request, spec))
 
 
 def _sinks(spec: FunctionSpec, values: JsonObject) -> Iterable[tuple[str, Any]]:

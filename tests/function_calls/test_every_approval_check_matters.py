@@ -402,7 +402,7 @@ REMOVALS = [
     ),
     Removal("vouching", vouching, "if is_judged(request, spec):", "if False:", words_stand_for_a_call),
     Removal(
-        "the function in the words", vouching, "if not _selects(now,", "if False and (now,", words_stand_for_a_call
+        "the function in the words", vouching, "if not self._selects(now,", "if False and (now,", words_stand_for_a_call
     ),
     Removal(
         "the values in the words",

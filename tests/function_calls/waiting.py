@@ -13,6 +13,7 @@ from config.sections.bots import ApprovalsSettings
 from function_calls import spec
 from function_calls.context import MessageContext
 from function_calls.outcome import TurnOutcome
+from function_calls.rounds.shortlist import found_here
 from function_calls.spec import FunctionResult
 from function_calls.turn import NoApproval, OpenQuestion
 from services.chats.grants import Grants
@@ -58,7 +59,7 @@ class Waiting(NoApproval):
         read = ApprovalsSettings.model_validate(settings)
         approval = self.code.approvals.Approvals(read, self.grants)
         permissions = self.code.permissions
-        policies = permissions.Policies(permissions.Open(), self.code.vouching.Vouching(approval))
+        policies = permissions.Policies(permissions.Open(), self.code.vouching.Vouching(approval, found_here))
         self.routing = Routing(
             *self.functions,
             script=script,
