@@ -516,7 +516,7 @@ def routing_of(base: Base, models: Models, planning: Planning, calling: Calling,
         llm = FunctionCallLLM(
             models.current,
             calling.invoker,
-            settings.router,
+            settings.routing,
             base.clock,
             filters=[*filters.round, *([shadow.around] if shadow else [])],
             record=asked.record,

@@ -18,6 +18,7 @@ from function_calls.context import MessageContext
 from function_calls.profile import ChatNote, ChatProfile
 from function_calls.spec import FunctionResult
 from function_calls.turn import HistoryLine, Turn
+from services.llm.encoding import estimated_tokens
 from services.llm.model import ModelMessage, ToolCall
 from services.refs import ErrorCode, JsonObject
 
@@ -97,14 +98,6 @@ def _short_object(value: JsonObject, room: int) -> JsonObject:
 
 def _dumped(value: Any) -> str:
     return orjson.dumps(value, default=str).decode()
-
-
-def estimated_tokens(text: str) -> int:
-    """Estimated tokens of `text`: about 4 English letters per token, 1 Chinese, Japanese or Korean character, or 1.6
-    letters of alphabets with two bytes per letter. Computed from the length in UTF-8, without a tokenizer."""
-    letters = len(text)
-    size = letters if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return (3 * size - letters + 7) // 8
 
 
 SEPARATOR = "\n---\n"

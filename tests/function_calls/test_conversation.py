@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from config.settings import RouterSettings
 from function_calls.context import Quoted
-from function_calls.rounds.conversation import SEPARATOR, estimated_tokens, opening, shown, system_message
+from function_calls.rounds.conversation import SEPARATOR, opening, shown, system_message
 from function_calls.turn import HistoryLine
+from services.llm.encoding import estimated_tokens
 from services.llm.model import ModelMessage
 from tests.fakes.builders import a_member, a_message, a_profile
 from tests.fakes.model import says
