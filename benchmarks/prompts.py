@@ -10,14 +10,15 @@ Replays a group's conversation (`group_talk.yaml`), and offers functions for req
   message, then the others, as in the providers' caches. `shared_between_turns`: the same for the first request of each
   turn only.
 - `offered`: share of the requests whose function was offered, by language.
-- `offered_of_many`: the same if functions may take only a third of the tokens that the built-in functions take, or with
-  the usual limit and the functions of `--pool` in addition.
+- `found`: share of the requests whose function is among the twelve best matches, which are added if there are more
+  functions than fit; with the functions of `--pool` in addition to the built-in ones.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import sys
 from collections import defaultdict
@@ -27,10 +28,13 @@ from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
 
+from benchmarks.offline import built_in_offer
+from benchmarks.retrieval import functions_in
 from bot.testing import ACCOUNT, PLATFORM, Group, a_group
-from function_calls.spec import FunctionSpec
+from function_calls.rounds.shortlist import MATCHES
 from services.llm.encoding import encode_messages, encode_tools, guided
-from services.llm.model import ModelAnswer, ModelRequest, ToolCall
+from services.llm.model import ModelAnswer, ModelRequest, OfferedFunction, ToolCall
+from services.llm.offline.function_search import FunctionSearch
 from services.refs import ChatRef, Role
 
 _FOLDER = Path(__file__).parent
@@ -40,7 +44,6 @@ _CONFIGURED: Mapping[str, Any] = {
     "search": {"kind": "searxng", "url": "https://search.example"},
 }
 LANGUAGES = ("en", "zh", "de", "es", "fr")
-MANY_TOKENS = 1500
 
 
 class Request(NamedTuple):
@@ -102,7 +105,7 @@ def shared(requests: Sequence[Request], *, between_turns: bool = False) -> float
     """Share of the bytes after the first request that equal the beginning of the request before."""
     pairs = [
         (before.body, after.body)
-        for before, after in zip(requests, requests[1:], strict=False)
+        for before, after in itertools.pairwise(requests)
         if after.begins_turn or not between_turns
     ]
     return round(sum(_common(*pair) for pair in pairs) / sum(len(after) for _, after in pairs), 4)
@@ -133,11 +136,11 @@ def utterances() -> list[Utterance]:
     ]
 
 
-async def missed(settings: Mapping[str, Any] | None = None, further: Sequence[FunctionSpec] = ()) -> list[Utterance]:
-    """Utterances whose function is not offered in a new chat, next to the functions `further`."""
+async def missed(settings: Mapping[str, Any] | None = None) -> list[Utterance]:
+    """Utterances whose function is not offered in a new chat."""
     model = _Recorder()
     found: list[Utterance] = []
-    async with a_group(further, model=model, settings={**_CONFIGURED, **(settings or {})}) as group:
+    async with a_group(model=model, settings={**_CONFIGURED, **(settings or {})}) as group:
         for number, one in enumerate(utterances()):
             model.will_answer((), "Well.")
             await _asked(group, number, one.text)
@@ -149,6 +152,16 @@ async def missed(settings: Mapping[str, Any] | None = None, further: Sequence[Fu
 async def _asked(group: Group, number: int, text: str) -> None:
     chat = ChatRef(PLATFORM, ACCOUNT, f"chat{number}")
     await group.say("Ann", f"@Rollcall {text}", chat=chat, role=Role.OWNER)
+
+
+def not_found(pool: Sequence[OfferedFunction] = ()) -> list[Utterance]:
+    """Utterances whose function is not among the best matches of the built-in functions and `pool`."""
+    search = FunctionSearch([*built_in_offer().functions, *pool])
+    return [
+        one
+        for one in utterances()
+        if one.function not in {found.original for found, _ in search.rank(one.text, MATCHES)}
+    ]
 
 
 def shares(missing: Sequence[Utterance]) -> dict[str, float]:
@@ -169,10 +182,12 @@ def _yaml(name: str) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pool", type=Path, help="further functions, as for benchmarks.retrieval")
     parser.add_argument("--misses", action="store_true", help="print requests without their function to stderr")
     options = parser.parse_args(arguments)
     requests = asyncio.run(replayed())
     few = asyncio.run(missed())
+    lost = not_found(functions_in(options.pool) if options.pool else ())
     figures = {
         "turns": sum(one.begins_turn for one in requests),
         "requests": len(requests),
@@ -181,10 +196,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "shared": shared(requests),
         "shared_between_turns": shared(requests, between_turns=True),
         "offered": shares(few),
+        "found": shares(lost),
     }
     print(json.dumps(figures))
     if options.misses:
-        for one in few:
+        for one in [*few, *lost]:
             print(f"{one.function:20} {one.language} {one.text}", file=sys.stderr)
     return 0
 

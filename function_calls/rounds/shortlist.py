@@ -20,7 +20,7 @@ from services.llm.model import Offer, OfferedFunction
 from services.refs import ChatRef
 
 _MOST_CHATS = 5000
-_MATCHES = 12
+MATCHES = 12
 """Maximum number of functions that a message adds."""
 _GOOD_SHARE = 0.25
 """Share of the best score below which a match is not added."""
@@ -93,7 +93,7 @@ class _ChatList:
         if self.names and len(limits.fitting(permitted[name] for name in names)) == len(names):
             self.add(matches)
             return
-        most_used = sorted(reversed(self.runs), key=lambda name: -self.runs[name])
+        most_used = sorted(reversed([*self.runs]), key=lambda name: -self.runs[name])
         ordered = dict.fromkeys((*(name for name in most_used if name in permitted), *permitted))
         core_limits = _Limits(int(limits.count * _CORE_SHARE), int(limits.tokens * _CORE_SHARE))
         core = {*core_limits.fitting(permitted[name] for name in ordered)}
@@ -186,12 +186,12 @@ class Shortlist:
 
     def _begin_turn(self, chat: _ChatList, functions: BotFunctions, text: str, everything: Offer) -> None:
         head = self._head(functions, everything)
-        fitting = _fitting(functions, everything, text, _MATCHES + len(head))
+        fitting = _fitting(functions, everything, text, MATCHES + len(head))
         enough = _GOOD_SHARE * fitting[0][1] if fitting else 0.0
         matches = [one.name for one, score in fitting if score >= enough and one.name not in head]
         others = {name: one for name, one in everything.by_name.items() if name not in head}
         limits = _Limits(self._most, self._tokens - sum(map(tokens_of, head.values())))
-        chat.choose(matches[:_MATCHES], others, limits)
+        chat.choose(matches[:MATCHES], others, limits)
 
 
 def _is_on_request(functions: BotFunctions, one: OfferedFunction) -> bool:
