@@ -140,8 +140,9 @@ class RouterSettings(Section):
     result_chars: Count = Field(default=8000, ge=100, le=1_000_000)
     """Maximum length, in characters, of a function's result in a request to the model."""
     function_tokens: Count = Field(default=6000, ge=0, le=1_000_000)
-    """Maximum size of the functions in a request, in estimated tokens. If all take more, a model is offered a shortlist:
-    the pinned ones, those that the chat uses most, those that match its messages, and a function to find others."""
+    """Maximum size of the functions in a request, in estimated tokens. If all take more, a model is offered a
+    shortlist: the pinned ones, those that the chat uses most, those that match its messages, and a function to find
+    others."""
     shortlist: Count = Field(default=200, ge=0, le=1000)
     """Maximum number of functions on offer in addition to the pinned ones. 0: all are always offered, whatever their
     size."""

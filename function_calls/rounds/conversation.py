@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -247,9 +246,9 @@ def result_text(result: FunctionResult, settings: RouterSettings, *, said: bool,
 
 def shown(history: Sequence[HistoryLine], settings: RouterSettings) -> Sequence[HistoryLine]:
     """The latest lines within the configured limits, oldest first, never truncated. If some are left out, so is up to
-    half of the others: the first line shown is that with the lowest digest in the first half, so that consecutive turns
-    mostly begin with the same line, and providers can cache the request up to the latest lines. It is not a reply of the
-    bot, because the message it answers would not be shown."""
+    half of the others: the first line shown is that with the lowest digest in the first half. Consecutive turns then
+    mostly begin with the same line, and providers can cache the request up to the latest lines. The first line is not
+    a reply of the bot, because the message it answers would not be shown."""
     left = settings.history_tokens
     first = len(history)
     for line in reversed(history[max(0, first - settings.history_messages) :]):
@@ -269,8 +268,8 @@ def shown(history: Sequence[HistoryLine], settings: RouterSettings) -> Sequence[
 
 
 def _digest(line: HistoryLine) -> int:
-    """Digest of a line, the same in every process."""
-    return zlib.crc32(f"{line.at_ms}{line.sender_name}{line.text}".encode("utf-8", "surrogatepass"))
+    """Multiplicative hash of a line's time, the same in every process."""
+    return line.at_ms * 2_654_435_761 % 2**32
 
 
 def _is_cut(history: Sequence[HistoryLine], lines: Sequence[HistoryLine], settings: RouterSettings) -> bool:

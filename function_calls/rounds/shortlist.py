@@ -76,7 +76,7 @@ class _ChatList:
     def note_run(self, name: str) -> None:
         """Record that a function ran here, and list it."""
         self.runs[name] = self.runs.pop(name, 0) + 1
-        if self.names:
+        if self.turn_id:
             self.add([name])
 
     def add(self, names: Iterable[str]) -> None:
@@ -87,13 +87,13 @@ class _ChatList:
             self.sent = None
 
     def choose(self, matches: Sequence[str], permitted: Mapping[str, OfferedFunction], limits: _Limits) -> None:
-        """Append `matches`. If that exceeds `limits`, list the functions of `permitted` that ran most here and others in
-        their order, up to two thirds of the limits, and as many of `matches` as fit."""
+        """Append `matches`. If that exceeds `limits`, list the functions of `permitted` that ran most here and others
+        in their order, up to two thirds of the limits, and as many of `matches` as fit."""
         names = [name for name in dict.fromkeys((*self.names, *matches)) if name in permitted]
         if self.names and len(limits.fitting(permitted[name] for name in names)) == len(names):
             self.add(matches)
             return
-        most_used = sorted(reversed([*self.runs]), key=lambda name: -self.runs[name])
+        most_used = sorted(self.runs, key=self.runs.__getitem__)[::-1]
         ordered = dict.fromkeys((*(name for name in most_used if name in permitted), *permitted))
         core_limits = _Limits(int(limits.count * _CORE_SHARE), int(limits.tokens * _CORE_SHARE))
         core = {*core_limits.fitting(permitted[name] for name in ordered)}
@@ -133,7 +133,9 @@ class Shortlist:
         permitted = everything.by_name
         if chat.turn_id != turn.input.id:
             chat.turn_id = turn.input.id
-            self._begin_turn(chat, turn.input.functions, context.text, everything)
+            # An answer to a question does not say which functions are wanted.
+            if not (turn.memory.resumed and chat.names):
+                self._begin_turn(chat, turn.input.functions, context.text, everything)
         found = (*turn.memory.state.get(FOUND, ()), wanted)
         chat.add(name for name in found if name in permitted and name not in head)
         if chat.sent is None or chat.sent_of is None or chat.sent_of() is not everything or chat.sent_by is not head:
