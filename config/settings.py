@@ -142,10 +142,14 @@ class RouterSettings(Section):
     function_tokens: Count = Field(default=6000, ge=0, le=1_000_000)
     """Maximum size of the functions in a request, in estimated tokens. If all take more, a model is offered a
     shortlist: the pinned ones, those that the chat uses most, those that match its messages, and a function to find
-    others."""
+    others. 0: always a shortlist, limited by the number of functions alone."""
     shortlist: Count = Field(default=200, ge=0, le=1000)
-    """Maximum number of functions on offer in addition to the pinned ones. 0: all are always offered, whatever their
-    size."""
+    """Maximum number of functions on the shortlist in addition to the pinned ones. 0: all are always offered, whatever
+    their size."""
+    shortlist_above: Count = Field(default=0, ge=0, le=1000)
+    """Up to this number of functions, all are offered, whatever their size."""
+    shortlist_turns: Count | None = Field(default=None, ge=1, le=1000)
+    """Without effect: functions leave the shortlist when it is full. Accepted because earlier versions had it."""
     pinned: tuple[Word, ...] = Field(default=("help",), max_length=100)
     """Functions that are always offered."""
     shadow: ShadowSettings = ShadowSettings()

@@ -26,6 +26,7 @@ _GOOD_SHARE = 0.25
 """Share of the best score below which a match is not added."""
 _CORE_SHARE = 2 / 3
 """Share of the limits that is filled without regard to the message; the rest is left for matches."""
+_UNLIMITED = 10**9
 _MOST_ACTIVE = 60
 """Maximum number of activated functions in every request; functions of larger groups must be searched for."""
 
@@ -115,6 +116,7 @@ class Shortlist:
     ) -> None:
         """`lists`: existing lists of chats, which are updated in place."""
         self._most = settings.shortlist
+        self._few = settings.shortlist_above
         self._tokens = settings.function_tokens
         self._pinned = settings.pinned
         self._chats_kept = chats_kept
@@ -156,9 +158,8 @@ class Shortlist:
             functions.search.rank("", 1)
 
     def _fits(self, everything: Offer) -> bool:
-        if not self._most:
-            return True
-        return len(everything.functions) <= self._most and offer_tokens(everything) <= self._tokens
+        is_few = not self._most or len(everything.functions) <= self._few
+        return is_few or offer_tokens(everything) <= self._tokens
 
     def _chat(self, chat: ChatRef) -> _ChatList:
         known = self._chats.get(chat)
@@ -192,7 +193,8 @@ class Shortlist:
         enough = _GOOD_SHARE * fitting[0][1] if fitting else 0.0
         matches = [one.name for one, score in fitting if score >= enough and one.name not in head]
         others = {name: one for name, one in everything.by_name.items() if name not in head}
-        limits = _Limits(self._most, self._tokens - sum(map(tokens_of, head.values())))
+        tokens = self._tokens - sum(map(tokens_of, head.values())) if self._tokens else _UNLIMITED
+        limits = _Limits(self._most, tokens)
         chat.choose(matches[:MATCHES], others, limits)
 
 

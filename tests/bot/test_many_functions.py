@@ -14,7 +14,7 @@ from tests.fakes.functions import Recorder
 from tests.fakes.wired_model import a_group, over_each_protocol
 from tests.fakes.wired_model import each_protocol as each_protocol
 
-SETTINGS = {"chats": {"allow": ["*"]}, "router": {"shortlist": 9}}
+SETTINGS = {"chats": {"allow": ["*"]}, "router": {"shortlist": 9, "function_tokens": 0}}
 
 
 def offered(group: Any, number: int = -1) -> list[str]:
@@ -138,7 +138,7 @@ async def test_what_was_found_in_earlier_turns_does_not_pile_up_where_functions_
         for number in range(60)
     ]
     filters = {"turn": [{"memory": {"minutes": 600}}]}
-    async with a_group(many, settings={"filters": filters, "router": {"shortlist": 8}}) as group:
+    async with a_group(many, settings={"filters": filters, "router": {"shortlist": 8, "function_tokens": 0}}) as group:
         for number in range(0, 60, 6):
             group.model.says(*[call("find_functions", query=f"gadget{number + more}") for more in range(2)], "Well.")
             await group.say("Ann", "@Rollcall hello there")

@@ -30,7 +30,7 @@ OFF = ResolvedFunction(
 )
 pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
 
-SIX = {"shortlist": 6}
+SIX = {"shortlist": 6, "function_tokens": 0}
 """Six functions in addition to the pinned ones: four independent of the message, and up to two that match."""
 CORE = ["help", "find_functions", "fetch_apple", "fetch_bread", "fetch_cheese", "fetch_doll"]
 WORDS = [
