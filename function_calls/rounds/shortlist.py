@@ -43,7 +43,7 @@ class Offered(NamedTuple):
 class _Limits(NamedTuple):
     """Maximum number and estimated tokens of the functions after the pinned ones."""
 
-    count: int
+    most: int
     tokens: int
 
     def fitting(self, functions: Iterable[OfferedFunction]) -> list[str]:
@@ -52,7 +52,7 @@ class _Limits(NamedTuple):
         tokens = 0
         for one in functions:
             tokens += tokens_of(one)
-            if len(names) == self.count or tokens > self.tokens:
+            if len(names) == self.most or tokens > self.tokens:
                 break
             names.append(one.name)
         return names
@@ -96,7 +96,7 @@ class _ChatList:
             return
         most_used = sorted(self.runs, key=self.runs.__getitem__)[::-1]
         ordered = dict.fromkeys((*(name for name in most_used if name in permitted), *permitted))
-        core_limits = _Limits(int(limits.count * _CORE_SHARE), int(limits.tokens * _CORE_SHARE))
+        core_limits = _Limits(int(limits.most * _CORE_SHARE), int(limits.tokens * _CORE_SHARE))
         core = {*core_limits.fitting(permitted[name] for name in ordered)}
         listed = [*(name for name in permitted if name in core), *(name for name in matches if name not in core)]
         self.names = dict.fromkeys(limits.fitting(permitted[name] for name in listed))
