@@ -36,13 +36,12 @@ class Answer(NamedTuple):
     milliseconds: float
 
 
-def search_of(pool: Path) -> FunctionSearch:
-    """The router's search over the functions in `pool`."""
-    functions = [
+def functions_in(pool: Path) -> list[OfferedFunction]:
+    """The functions in `pool`."""
+    return [
         OfferedFunction(row["name"], row["name"], row.get("description") or "", row.get("parameters") or {})
         for row in _rows(pool)
     ]
-    return FunctionSearch(functions)
 
 
 def queries_in(file: Path) -> list[Query]:
@@ -83,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     depths = sorted({*_DEPTHS, options.k})
     queries = queries_in(options.queries)
-    answers = answers_to(queries, search_of(options.pool), depths[-1])
+    answers = answers_to(queries, FunctionSearch(functions_in(options.pool)), depths[-1])
     figures = {f"recall@{depth}": recall(queries, answers, depth) for depth in depths}
     figures["ms_per_query"] = round(_milliseconds(answers, options.percentile), 3)
     print(json.dumps(figures))

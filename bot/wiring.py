@@ -84,6 +84,7 @@ from function_calls.router import FunctionCallRouter
 from function_calls.schedule_check import ScheduleCheck
 from services.call_log import JsonLines
 from services.chats.grants import Grants
+from services.chats.members import MemberZones
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
 from services.mcp.opening import SandboxedStart
@@ -517,7 +518,7 @@ def routing_of(base: Base, models: Models, planning: Planning, calling: Calling,
         llm = FunctionCallLLM(
             models.current,
             calling.invoker,
-            settings.router,
+            settings.routing,
             base.clock,
             filters=[*filters.round, *([shadow.around] if shadow else [])],
             record=asked.record,
@@ -589,6 +590,8 @@ def running_of(
         closing=closing,
         store=base.store,
         show=sending.delivery.typing,
+        shows=sending.delivery.shows,
+        zones=MemberZones(base.store, base.clock),
         summaries=summaries,
         deadlines=base.deadlines,
         settings=settings.router,

@@ -139,16 +139,19 @@ class RouterSettings(Section):
     """Maximum length of these earlier messages, in estimated tokens."""
     result_chars: Count = Field(default=8000, ge=100, le=1_000_000)
     """Maximum length, in characters, of a function's result in a request to the model."""
-    shortlist: Count = Field(default=12, ge=0, le=1000)
-    """If there are many functions, a model is offered this number of those that match the message or ran recently, and
-    a function to find others. 0: all are always offered."""
-    shortlist_above: Count = Field(default=24, ge=0, le=1000)
-    """Up to this number of functions, all are offered: the saving would not justify a choice that may be wrong."""
-    shortlist_turns: Count = Field(default=8, ge=1, le=1000)
-    """A function stays on the shortlist for this number of turns of its chat after it last matched or ran, if there is
-    space."""
+    function_tokens: Count = Field(default=6000, ge=0, le=1_000_000)
+    """Maximum size of the functions in a request, in estimated tokens. If all take more, a model is offered a
+    shortlist: the pinned ones, those that the chat uses most, those that match its messages, and a function to find
+    others. 0: always a shortlist, limited by the number of functions alone."""
+    shortlist: Count = Field(default=200, ge=0, le=1000)
+    """Maximum number of functions on the shortlist in addition to the pinned ones. 0: all are always offered, whatever
+    their size."""
+    shortlist_above: Count = Field(default=0, ge=0, le=1000)
+    """Up to this number of functions, all are offered, whatever their size."""
+    shortlist_turns: Count | None = Field(default=None, ge=1, le=1000)
+    """Without effect: functions leave the shortlist when it is full. Accepted because earlier versions had it."""
     pinned: tuple[Word, ...] = Field(default=("help",), max_length=100)
-    """Functions that are always offered, in addition to the shortlist."""
+    """Functions that are always offered."""
     shadow: ShadowSettings = ShadowSettings()
 
 
@@ -348,6 +351,17 @@ class Settings(Section):
     plugins: Plugins = ()
     """Modules of functions for all bots: built-in ones by name, others by dotted name."""
     operators: OperatorsSettings = OperatorsSettings()
+
+    @property
+    def routing(self) -> RouterSettings:
+        """`router` with the lowest limit on the size of functions that a usable model has."""
+        default = self.router.function_tokens
+        limits = [
+            default if one.function_tokens is None else one.function_tokens
+            for one in self.answering_models
+            if one.usable
+        ]
+        return self.router.model_copy(update={"function_tokens": min(limits)}) if limits else self.router
 
     @property
     def answering_models(self) -> tuple[ModelSettings, ...]:

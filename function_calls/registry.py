@@ -205,6 +205,11 @@ class BotFunctions:
         self._offered_names = offered_names([spec.name for spec in self.specs])
         self._by_offered_name = {offered: self._by_name[name] for name, offered in self._offered_names.items()}
         self._offered = {spec.name: self._as_offered(spec) for spec in self.specs}
+        self.for_models = Offer(
+            [self._offered[spec.name] for spec in self.specs if OfferedTo.MODEL in spec.access.offered_to]
+        )
+        """All functions that models may be offered, whether or not they are configured."""
+        self._configurable = [spec for spec in self.specs if spec.execution.configured]
         self._search: FunctionSearch | None = None
         self._commands: dict[str, tuple[FunctionSpec, CommandPlan]] = {}
         self._first_words: set[str] = set()
@@ -295,10 +300,16 @@ class BotFunctions:
     def search(self) -> FunctionSearch:
         """Index of all functions that models may be offered, built on first use."""
         if self._search is None:
-            self._search = search_of(
-                self._offered[spec.name] for spec in self.specs if OfferedTo.MODEL in spec.access.offered_to
-            )
+            self._search = search_of(self.for_models.functions)
         return self._search
+
+    def is_set_up(self, spec: FunctionSpec) -> bool:
+        """Whether all services that `spec` needs are configured."""
+        return spec.is_set_up(self._bot)
+
+    def set_up_state(self) -> tuple[bool, ...]:
+        """For each function that needs a configured service: whether it can be used now."""
+        return tuple(spec.is_set_up(self._bot) for spec in self._configurable)
 
     def offer_for(
         self, cache_key: Hashable, settings: Mapping[str, object], choose: Callable[[], Sequence[FunctionSpec]]

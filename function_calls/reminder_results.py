@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from pydantic.config import JsonDict
+
 from config.texts import Phrases
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -55,6 +57,10 @@ PROBLEMS = (
 """All errors of a request."""
 WHICH = "Number, or words of what it says"
 """Description of the argument that selects a reminder."""
+WHEN = "in English, Chinese or ISO 8601: 'in 20 minutes', '2026-01-31 17:00', 'every Monday at 9 until 1 March'"
+"""Forms of a time, for the descriptions of arguments."""
+OTHER_FORM: JsonDict = {"deprecated": True}
+"""Marks arguments that state a time in another way than in words. They are accepted, but not offered to models."""
 _NEEDS_DETAIL = {TimeProblem.VAGUE: "vague", TimeProblem.AMBIGUOUS: "ambiguous"}
 
 

@@ -237,6 +237,10 @@ async def _no_status(text: str) -> None:
     return None
 
 
+async def _no_zone() -> str | None:
+    return None
+
+
 _NO_LOG, _NO_PAST, _NO_APPROVAL = NoTurnLog(), FixedHistory(), NoApproval()
 
 
@@ -265,6 +269,10 @@ class TurnInput:
     """The caller can be asked although the path (API, MCP, CLI, timer) usually has nobody to ask."""
     callers_model: CallersModel | None = None
     """The caller's language model, if functions may use it."""
+    own_zone: Callable[[], Awaitable[str | None]] = _no_zone
+    """Returns the IANA name of the time zone that the asker has set; None if they have set none."""
+    network: str = ""
+    """Sentence for models about the texts that the network can show, or empty."""
 
 
 @dataclass(slots=True)

@@ -169,6 +169,7 @@ class TextIndex:
         self._postings: dict[str, Postings] = {}
         self._coverages: dict[str, Postings] = {}
         frequencies = _frequencies(documents, fields)
+        self._terms = frozenset(frequencies)
         count = len(documents)
         most = max(_COMMON, count * _COMMON_SHARE)
         rarities: dict[str, float] = {}
@@ -181,6 +182,10 @@ class TextIndex:
                 ]
         if covered:
             self._coverages = _coverages([document.get(covered, ()) for document in documents], rarities)
+
+    def has(self, term: str) -> bool:
+        """Whether any document has `term`."""
+        return term in self._terms
 
     def rarest(self, query: Iterable[str], most: int) -> set[str]:
         """At most `most` terms of `query`, those in the fewest documents. Unknown and very common terms are left

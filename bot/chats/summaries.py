@@ -13,9 +13,10 @@ from config.settings import RouterSettings
 from function_calls.checks.budgets import OverBudget, RequestBudgets
 from function_calls.context import MessageContext
 from function_calls.profile import ChatProfile
-from function_calls.rounds.conversation import attributed, estimated_tokens, shown
+from function_calls.rounds.conversation import attributed, shown
 from function_calls.turn import HistoryLine
 from services.clock import Clock, Deadlines
+from services.llm.encoding import estimated_tokens
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelMessage, ModelRequest, NoTextReason
 from services.refs import ChatRef, MemberRef
 from services.store.chats import history, summaries

@@ -353,7 +353,8 @@ def _of_case(settings: Settings, case: Case) -> Settings:
     """`settings` with the case's shortlist, if it sets one; else unchanged."""
     if case.settings.shortlist is None:
         return settings
-    router = settings.router.model_copy(update={"shortlist": case.settings.shortlist, "shortlist_above": 0})
+    limits = {"shortlist": case.settings.shortlist, "shortlist_above": 0, "function_tokens": 0}
+    router = settings.router.model_copy(update=limits)
     return settings.model_copy(update={"router": router})
 
 

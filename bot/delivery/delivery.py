@@ -163,6 +163,11 @@ class Delivery:
         platform = self.platform(chat)
         return platform is not None and platform.limits.only_bot
 
+    def shows(self, chat: ChatRef) -> str:
+        """Sentence for models about the texts that the network of `chat` can show; empty if it is not configured."""
+        platform = self.platform(chat)
+        return "" if platform is None else platform.limits.for_models
+
     def last_unmarked_sent_at(self, chat: ChatRef) -> float | None:
         """When the bot last sent something in `chat`, on the monotonic clock; None if it has not, or if the network
         marks bots."""

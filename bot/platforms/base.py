@@ -65,6 +65,14 @@ class Limits:
     max_lines: int = 0
     """Maximum number of lines of a reply; the rest is cut, with a note, and a message's brief text is preferred. 0: no
     limit."""
+    markdown: bool = False
+    """The network shows Markdown."""
+
+    @property
+    def for_models(self) -> str:
+        """Sentence about the texts that the network can show."""
+        lines = f", at most {self.max_lines} lines of them" if self.max_lines else ""
+        return f"Replies are shown {'with Markdown' if self.markdown else 'as plain text'}{lines}."
 
 
 @dataclass(frozen=True, slots=True)

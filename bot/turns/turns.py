@@ -26,6 +26,7 @@ from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
 from function_calls.spec import ApprovalOutcome
 from function_calls.turn import HistoryLine, Turn, TurnInput
+from services.chats.members import MemberZones
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, ReasonCode
@@ -225,6 +226,8 @@ class Turns:
         closing: Closing,
         store: Store,
         show: Show,
+        shows: Callable[[ChatRef], str],
+        zones: MemberZones,
         summaries: Summaries,
         deadlines: Deadlines,
         settings: RouterSettings,
@@ -233,7 +236,8 @@ class Turns:
         epoch: int,
         faults: FaultPoints,
     ) -> None:
-        """`show` shows a progress status in a chat."""
+        """`show` shows a progress status in a chat. `shows` returns a sentence about the texts that its network can
+        show, or empty."""
         self._router = router
         self._functions = functions
         self._chats = chats
@@ -244,6 +248,8 @@ class Turns:
         self._closing = closing
         self._store = store
         self._indicators = TypingIndicators(show)
+        self._shows = shows
+        self._zones = zones
         self._summaries = summaries
         self._deadlines = deadlines
         self._settings = settings
@@ -328,6 +334,8 @@ class Turns:
             status=_nothing_is_shown if is_silent else sign.say,
             addressed=job.addressed,
             live_role=functools.partial(self._members.role, chat),
+            own_zone=functools.partial(self._zones.of, context.sender.ref),
+            network=self._shows(chat),
         )
         if job.question is not None:
             approval = WaitingApproval(

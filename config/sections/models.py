@@ -75,6 +75,9 @@ class ModelSettings(Section):
     """Whether an answer may call several functions. Missing: the provider's default; some have no such option."""
     profile: ModelProfileSettings = ModelProfileSettings()
     """Capabilities of the model and its server."""
+    function_tokens: Count | None = Field(default=None, ge=0, le=1_000_000)
+    """Replaces `router.function_tokens`, for a model with a short context. If several models are usable, the lowest
+    limit applies, because any of them may answer."""
     temperature: Temperature | None = None
     """Sampling temperature. Missing: the provider's default; some models accept none."""
 

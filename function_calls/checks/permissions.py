@@ -140,12 +140,24 @@ def refusal(
 
 
 def offered_here(context: MessageContext, turn: Turn) -> Offer:
-    """Offer of the functions that a model may call here, cached for equal inputs of `refusal`."""
-    profile = turn.input.profile()
-    cache_key = (context.sender.role, context.is_group, turn.input.addressed, profile.functions_on, profile.active)
-    return turn.input.functions.offer_for(
-        cache_key, profile.functions, lambda: callable_here(context, turn, Path.MODEL)
+    """Offer of the functions that a model may call here, cached for equal inputs. Functions whose services are not
+    configured are left out, and those that members may not call come last, so that the offers of all roles begin
+    alike."""
+    functions, profile = turn.input.functions, turn.input.profile()
+    cache_key = (
+        context.sender.role,
+        context.is_group,
+        turn.input.addressed,
+        profile.functions_on,
+        profile.active,
+        functions.set_up_state(),
     )
+
+    def chosen() -> list[FunctionSpec]:
+        found = [spec for spec in callable_here(context, turn, Path.MODEL) if functions.is_set_up(spec)]
+        return sorted(found, key=lambda spec: Role.MEMBER not in roles_here(spec, profile))
+
+    return functions.offer_for(cache_key, profile.functions, chosen)
 
 
 def callable_here(context: MessageContext, turn: Turn, path: Path) -> list[FunctionSpec]:

@@ -11,7 +11,9 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.reminder_results import (
+    OTHER_FORM,
     PROBLEMS,
+    WHEN,
     WHICH,
     RequestProblem,
     asked,
@@ -59,12 +61,20 @@ class ChangeArguments(BaseModel):
 
     which: str = Field(description=WHICH, min_length=1, max_length=300)
     text: str | None = Field(default=None, description="What it is to say now", max_length=500)
-    when: str | None = Field(default=None, description="Its new time in the words that were used", max_length=300)
-    start: str | None = Field(default=None, description="That time, or the first: 2026-01-31T17:00", max_length=40)
-    repeat: Repeat | None = Field(default=None, description="How often; absent: once")
-    every: int | None = Field(default=None, description="Every so many of these", ge=1, le=525_600)
-    cron: str | None = Field(default=None, description="Cron rule of five fields", max_length=200)
-    end: str | None = Field(default=None, description="ISO date of the last", max_length=40)
+    when: str | None = Field(default=None, description=f"Its new time, {WHEN}", max_length=300)
+    start: str | None = Field(
+        default=None, description="That time, or the first", max_length=40, json_schema_extra=OTHER_FORM
+    )
+    repeat: Repeat | None = Field(default=None, description="How often; absent: once", json_schema_extra=OTHER_FORM)
+    every: int | None = Field(
+        default=None, description="Every so many of these", ge=1, le=525_600, json_schema_extra=OTHER_FORM
+    )
+    cron: str | None = Field(
+        default=None, description="Cron rule of five fields", max_length=200, json_schema_extra=OTHER_FORM
+    )
+    end: str | None = Field(
+        default=None, description="ISO date of the last", max_length=40, json_schema_extra=OTHER_FORM
+    )
 
     @property
     def time(self) -> RequestedTime:

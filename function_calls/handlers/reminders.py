@@ -12,7 +12,9 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.reminder_results import (
+    OTHER_FORM,
     PROBLEMS,
+    WHEN,
     WHICH,
     asked,
     asker_of,
@@ -182,14 +184,24 @@ class ReminderItem(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: str = Field(description="What to remind of, without the time", min_length=1, max_length=500, pattern=r"\S")
-    when: str | None = Field(default=None, description="The time in the words that were used", max_length=300)
-    start: str | None = Field(default=None, description="That time, or the first: 2026-01-31T17:00", max_length=40)
-    repeat: Repeat | None = Field(default=None, description="How often; absent: once")
-    every: int | None = Field(
-        default=None, description="Every so many of these; minutes of an interval", ge=1, le=525_600
+    when: str | None = Field(default=None, description=f"When, and how often, {WHEN}", max_length=300)
+    start: str | None = Field(
+        default=None, description="That time, or the first", max_length=40, json_schema_extra=OTHER_FORM
     )
-    cron: str | None = Field(default=None, description="Cron rule of five fields", max_length=200)
-    end: str | None = Field(default=None, description="ISO date of the last", max_length=40)
+    repeat: Repeat | None = Field(default=None, description="How often; absent: once", json_schema_extra=OTHER_FORM)
+    every: int | None = Field(
+        default=None,
+        description="Every so many of these; minutes of an interval",
+        ge=1,
+        le=525_600,
+        json_schema_extra=OTHER_FORM,
+    )
+    cron: str | None = Field(
+        default=None, description="Cron rule of five fields", max_length=200, json_schema_extra=OTHER_FORM
+    )
+    end: str | None = Field(
+        default=None, description="ISO date of the last", max_length=40, json_schema_extra=OTHER_FORM
+    )
     count: int | None = Field(default=None, description="How many times in all", ge=1, le=10_000)
     who: list[str] | None = Field(
         default=None, description="Names, or `all` for the group; absent: the asker", max_length=50

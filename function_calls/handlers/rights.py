@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from pydantic import BaseModel, Field
 
 from function_calls.call import Call
@@ -11,8 +13,10 @@ from function_calls.ports import Members
 from function_calls.schema.commands import role_name, spoken_name
 from function_calls.spec import FunctionResult
 from services.chats.grants import Grants
+from services.chats.members import KnownMembers
 from services.clock import Clock
 from services.refs import ErrorCode, Role
+from services.times.time_formatting import moment
 
 
 class GrantArguments(BaseModel, frozen=True):
@@ -44,6 +48,35 @@ async def roles(context: MessageContext, *, members: Members, call: Call) -> Fun
     lines += [call.say("roles.line", name=one.name, role=role_name(one.role, call.profile.texts)) for one in others]
     lines.append(call.say("roles.how"))
     return FunctionResult.say("\n".join(lines), data={"role": role.value, "others": [one.name for one in others]})
+
+
+@tool_function(
+    name="members",
+    description="List the members who have written in this group and when they last did, also those who are silent now",
+    examples=(
+        "who is in this group",
+        "list the members of this group",
+        "who has not said anything lately",
+        "who has been silent here",
+        "群里有哪些人",
+        "谁很久没说话了",
+    ),
+    commands=("members", "成员"),
+    tags="chat",
+    scope="group",
+    touches="reads_outside",
+    effect="read",
+)
+async def show_members(context: MessageContext, *, known: KnownMembers, clock: Clock, call: Call) -> FunctionResult:
+    """List the known members with the time of their latest message, latest first."""
+    found, now, zone = await known.of(context.chat), clock.now(), call.profile.timezone
+    lines = [
+        call.say("roles.last_message", name=one.name, moment=moment(at, zone, now, call.profile.texts))
+        for one in found
+        for at in [datetime.fromtimestamp(one.last_ms / 1000, UTC)]
+    ]
+    lines.append(call.say("roles.others_unknown"))
+    return FunctionResult.say("\n".join(lines), data=[one.name for one in found])
 
 
 @tool_function(

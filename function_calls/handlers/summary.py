@@ -15,11 +15,12 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import ChatWriter
-from function_calls.rounds.conversation import attributed, estimated_tokens
+from function_calls.rounds.conversation import attributed
 from function_calls.spec import FunctionResult
 from function_calls.turn import HistoryLine
 from services.chats.message_history import ChatLine, MessageHistory, Period, overview, read_period, since
 from services.clock import Clock
+from services.llm.encoding import estimated_tokens
 from services.llm.model import ModelMessage, NoTextReason
 from services.refs import ErrorCode
 from services.text_index import terms

@@ -18,6 +18,7 @@ from function_calls.context import MessageContext
 from function_calls.profile import ChatNote, ChatProfile
 from function_calls.spec import FunctionResult
 from function_calls.turn import HistoryLine, Turn
+from services.llm.encoding import estimated_tokens
 from services.llm.model import ModelMessage, ToolCall
 from services.refs import ErrorCode, JsonObject
 
@@ -99,14 +100,6 @@ def _dumped(value: Any) -> str:
     return orjson.dumps(value, default=str).decode()
 
 
-def estimated_tokens(text: str) -> int:
-    """Estimated tokens of `text`: about 4 English letters per token, 1 Chinese, Japanese or Korean character, or 1.6
-    letters of alphabets with two bytes per letter. Computed from the length in UTF-8, without a tokenizer."""
-    letters = len(text)
-    size = letters if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return (3 * size - letters + 7) // 8
-
-
 SEPARATOR = "\n---\n"
 """Precedes the text of the current message; everything above it comes from the bot."""
 
@@ -164,9 +157,19 @@ async def opened(context: MessageContext, turn: Turn, settings: RouterSettings) 
     history = await turn.input.history.lines()
     lines = shown(history, settings) if history else history
     profile = turn.input.profile()
+    asker = Asker(await turn.input.own_zone(), turn.input.network)
     prompts = turn.input.functions.activation.prompts(profile.active) if profile.active and profile.functions_on else ""
     before = _before(await turn.input.history.recall()) if _is_cut(history, lines, settings) else ""
-    return _opening(context, profile, history, lines, before, prompts)
+    return _opening(context, profile, history, lines, before, prompts, asker)
+
+
+class Asker(NamedTuple):
+    """Facts about the asker and their network for models."""
+
+    zone: str | None = None
+    """IANA name of the time zone that they have set; None: that of the chat."""
+    network: str = ""
+    """Sentence about the texts that the network can show, or empty."""
 
 
 def opening(
@@ -188,9 +191,10 @@ def _opening(
     lines: Sequence[HistoryLine],
     before: str = "",
     prompts: str = "",
+    asker: Asker = Asker(),  # noqa: B008 - immutable
 ) -> list[ModelMessage]:
-    """Assemble the conversation. Parts that change per turn follow the instructions, for provider caches; `prompts` are
-    at their end."""
+    """Assemble the conversation. Parts that change per turn come last, for provider caches; `prompts` are at the end of
+    the instructions."""
     now = _moment(int(context.sent_at.timestamp()) // _MINUTE_SECONDS, profile.timezone)
     messages = [system_message(profile, prompts)]
     noted = _noted(profile.notes) if profile.notes else ""
@@ -199,8 +203,8 @@ def _opening(
     if before:
         messages.append(ModelMessage("user", before))
     if lines:
-        messages += _transcript(lines, profile, now.date)
-    messages.append(ModelMessage("user", _question(context, profile, history, now)))
+        messages += _transcript(lines, profile)
+    messages.append(ModelMessage("user", _question(context, profile, history, now, asker)))
     return messages
 
 
@@ -241,8 +245,10 @@ def result_text(result: FunctionResult, settings: RouterSettings, *, said: bool,
 
 
 def shown(history: Sequence[HistoryLine], settings: RouterSettings) -> Sequence[HistoryLine]:
-    """The latest lines within the configured limits, oldest first, never truncated. Replies of the bot at the start are
-    left out, because the message they answer is not shown."""
+    """The latest lines within the configured limits, oldest first, never truncated. If some are left out, so is up to
+    half of the others: the first line shown is that with the lowest digest in the first half. Consecutive turns then
+    mostly begin with the same line, and providers can cache the request up to the latest lines. The first line is not
+    a reply of the bot, because the message it answers would not be shown."""
     left = settings.history_tokens
     first = len(history)
     for line in reversed(history[max(0, first - settings.history_messages) :]):
@@ -250,10 +256,20 @@ def shown(history: Sequence[HistoryLine], settings: RouterSettings) -> Sequence[
         if left < 0:
             break
         first -= 1
-    if first > 0:
-        while first < len(history) and history[first].from_bot:
-            first += 1
+    if first == 0:
+        return history
+    half = (len(history) - first + 1) // 2
+    candidates = [place for place in range(first, first + half) if not history[place].from_bot]
+    if candidates:
+        return history[min(candidates, key=lambda place: _digest(history[place])) :]
+    while first < len(history) and history[first].from_bot:
+        first += 1
     return history[first:]
+
+
+def _digest(line: HistoryLine) -> int:
+    """Multiplicative hash of a line's time, the same in every process."""
+    return line.at_ms * 2_654_435_761 % 2**32
 
 
 def _is_cut(history: Sequence[HistoryLine], lines: Sequence[HistoryLine], settings: RouterSettings) -> bool:
@@ -261,14 +277,17 @@ def _is_cut(history: Sequence[HistoryLine], lines: Sequence[HistoryLine], settin
     return bool(settings.history_messages and settings.history_tokens) and len(lines) < len(history)
 
 
-def _transcript(history: Sequence[HistoryLine], profile: ChatProfile, today: date) -> list[ModelMessage]:
-    """History as model messages: the bot's lines as its own, consecutive lines of others joined. Bot lines with outside
-    text are shown as lines of others, because models trust their own messages."""
+def _transcript(history: Sequence[HistoryLine], profile: ChatProfile) -> list[ModelMessage]:
+    """History as model messages: the bot's lines as its own, consecutive lines of others joined, with the date of the
+    first line of each day. Bot lines with outside text are shown as lines of others, because models trust their own
+    messages."""
     messages: list[ModelMessage] = []
     lines: list[str] = []
+    day: date | None = None
     for line in history:
         if not line.from_bot or line.outside:
-            lines.append(attributed(line, profile, today))
+            lines.append(attributed(line, profile, day))
+            day = _moment(line.at_ms // _MINUTE_MS, profile.timezone).date
             continue
         if lines:
             messages.append(ModelMessage("user", "\n".join(lines)))
@@ -279,19 +298,27 @@ def _transcript(history: Sequence[HistoryLine], profile: ChatProfile, today: dat
     return messages
 
 
-def attributed(line: HistoryLine, profile: ChatProfile, today: date | None) -> str:
-    """A line with local time, sender and addressee, and with its date unless that is `today`."""
+def attributed(line: HistoryLine, profile: ChatProfile, known_day: date | None) -> str:
+    """A line with local time, sender and addressee, and with its date unless that is `known_day`."""
     moment = _moment(line.at_ms // _MINUTE_MS, profile.timezone)
-    day = "" if moment.date == today else f"{moment.day} "
+    day = "" if moment.date == known_day else f"{moment.day} "
     reply = f" (to {_name(line.reply_to_name)})" if line.reply_to_name else ""
     # Indented so that no text can imitate another member's line. Line separators are not printable.
     text = line.text if line.text.isprintable() else _LINE_STARTS.sub(_INDENTED, line.text)
     return f"[{day}{moment.time}] {_name(line.sender_name)}{reply}: {text}"
 
 
-def _question(context: MessageContext, profile: ChatProfile, history: Sequence[HistoryLine], now: _Moment) -> str:
+def _question(
+    context: MessageContext, profile: ChatProfile, history: Sequence[HistoryLine], now: _Moment, asker: Asker
+) -> str:
     sender = _name(context.sender.name)
     facts = [f"Now: {now.weekday} {now.day} {now.time} ({profile.timezone.key})."]
+    if asker.zone is not None and asker.zone != profile.timezone.key:
+        local = _moment(int(context.sent_at.timestamp()) // _MINUTE_SECONDS, ZoneInfo(asker.zone))
+        facts.append(f"For {sender} it is {local.weekday} {local.day} {local.time} ({asker.zone}).")
+    facts.append(f"{sender}'s role: {context.sender.role.value}.")
+    if asker.network:
+        facts.append(asker.network)
     if context.is_group:
         title = f" {_name(context.chat_title)!r}" if context.chat_title else ""
         members = _others(history, sender) if history else ()

@@ -25,7 +25,14 @@ _MOST_EXPANDED = 12
 
 
 def schema_for_model(schema: JsonObject) -> JsonObject:
-    """`schema`, normalized before, in the form for models; the same object if nothing changes."""
+    """`schema`, normalized before, in the form for models; the same object if nothing changes. Deprecated optional
+    parameters are left out."""
+    properties = schema.get("properties") or {}
+    deprecated = {
+        name for name, one in properties.items() if isinstance(one, dict) and one.get("deprecated") is True
+    }.difference(schema.get("required") or ())
+    if deprecated:
+        schema = {**schema, "properties": {name: one for name, one in properties.items() if name not in deprecated}}
     if not (schema.keys() & {*_OMITTED_KEYS, *_NOT_AT_THE_TOP} or _needs_description(schema)):
         return schema
     whole = {key: value for key, value in schema.items() if key not in _OMITTED_KEYS}

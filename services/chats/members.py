@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from services.clock import Clock
@@ -23,6 +23,8 @@ class KnownMember:
     ref: MemberRef
     name: str
     """The latest display name."""
+    last_ms: int = field(default=0, compare=False)
+    """Time of the latest message in milliseconds since 1970; 0 if unknown."""
 
 
 class UnknownMember(LookupError):
@@ -52,11 +54,11 @@ class KnownMembers:
     async def of(self, chat: ChatRef) -> Sequence[KnownMember]:
         """Members with one of the last 1000 messages, latest first."""
         rows = await self._store.read(history.recent(chat.key, _NEWEST, _LINES))
-        names: dict[str, str] = {}
+        found: dict[str, KnownMember] = {}
         for row in rows:
-            if not row["from_bot"]:
-                names.setdefault(row["sender"], row["sender_name"])
-        return [KnownMember(MemberRef.parse(key), name) for key, name in names.items()]
+            if not row["from_bot"] and row["sender"] not in found:
+                found[row["sender"]] = KnownMember(MemberRef.parse(row["sender"]), row["sender_name"], row["at_ms"])
+        return list(found.values())
 
 
 def called(

@@ -97,6 +97,26 @@ def _function(function: OfferedFunction, strict: bool) -> JsonObject:
     return result if narrowed is None else {**result, "parameters": narrowed, "strict": True}
 
 
+def estimated_tokens(text: str) -> int:
+    """Estimated tokens of `text`: about 4 English letters per token, 1 Chinese, Japanese or Korean character, or 1.6
+    letters of alphabets with two bytes per letter. Computed from the length in UTF-8, without a tokenizer."""
+    letters = len(text)
+    size = letters if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return (3 * size - letters + 7) // 8
+
+
+def tokens_of(function: OfferedFunction) -> int:
+    """Estimated tokens of `function` in a request."""
+    return estimated_tokens(_tool(function, "openai", strict=False).decode())
+
+
+def offer_tokens(offer: Offer) -> int:
+    """Estimated tokens of all functions of `offer`; cached in it."""
+    if offer.tokens is None:
+        offer.tokens = sum(map(tokens_of, offer.functions))
+    return offer.tokens
+
+
 def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> bytes:
     """Encode `messages` as a JSON array of chat completions messages; unreadable arguments become `{}`.
     `echo_reasoning` returns a model's reasoning verbatim: some providers require it with tool calls, others reject

@@ -81,12 +81,14 @@ class Offer:
     """Functions offered in one request, in a stable order, also by offered name (`by_name`). Built once per distinct
     set and shared by requests, so that protocols can cache their encoding in `encoded` by protocol name."""
 
-    __slots__ = ("__weakref__", "by_name", "encoded", "functions", "guidance")
+    __slots__ = ("__weakref__", "by_name", "encoded", "functions", "guidance", "tokens")
 
     def __init__(self, functions: Sequence[OfferedFunction]) -> None:
         self.functions = tuple(functions)
         self.by_name = {function.name: function for function in self.functions}
         self.encoded: dict[str, bytes] = {}
+        self.tokens: int | None = None
+        """Cache of the estimated size; None until it is needed."""
         self.guidance = "\n\n".join(
             f"### {one.name}\n{one.system_prompt.strip()}"
             for one in self.functions

@@ -128,7 +128,7 @@ async def test_the_model_is_told_the_time_and_who_said_what_before() -> None:
         await group.say("Bob", "@Rollcall how warm is it at Ann's?")
         told = "\n".join(message.content for message in group.model.requests[1].messages)
         assert "Monday 2026-01-05 10:00 (Europe/Oslo)" in told
-        assert "[10:00] Ann: It is 25 degrees here." in told
+        assert "[2026-01-05 10:00] Ann: It is 25 degrees here." in told
         assert "Bob says:" in told
         assert [one.content for one in group.model.requests[1].messages if one.role == "assistant"] == ["Hello."]
 

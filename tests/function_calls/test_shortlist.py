@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -11,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.chat_settings import ResolvedFunction
+from function_calls.registry import BotFunctions
 from function_calls.rounds.shortlist import Shortlist
+from services.llm.encoding import tokens_of
 from services.llm.model import ModelError, ModelRequest, Offer, OfferedFunction
 from services.refs import ChatRef, ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_member, a_message
@@ -27,8 +30,9 @@ OFF = ResolvedFunction(
 )
 pytestmark = [pytest.mark.requirement("D28"), pytest.mark.usefixtures("each_protocol")]
 
-FEW = {"shortlist_above": 0}
-"""The shortlist applies whenever there are more functions than its places."""
+SIX = {"shortlist": 6, "function_tokens": 0}
+"""Six functions in addition to the pinned ones: four independent of the message, and up to two that match."""
+CORE = ["help", "find_functions", "fetch_apple", "fetch_bread", "fetch_cheese", "fetch_doll"]
 WORDS = [
     "apple",
     "bread",
@@ -60,7 +64,7 @@ def weather(**options: Any) -> Recorder:
 def many(*further: Recorder, script: Sequence[Scripted] = (), **options: Any) -> Routing:
     """A chat with the fifteen functions, help, and `further` ones."""
     help_ = Recorder("help", description="List what there is.")
-    options["settings"] = {**FEW, **options.get("settings", {})}
+    options["settings"] = {**SIX, **options.get("settings", {})}
     return Routing(help_, *shelf(), *further, script=script, **options)
 
 
@@ -88,51 +92,149 @@ def shared_beginning(bodies: Sequence[bytes]) -> bytes:
     return first[:length]
 
 
+def tokens(request: ModelRequest) -> int:
+    """Estimated tokens of the functions on offer."""
+    return sum(map(tokens_of, offer_of(request).functions))
+
+
 @pytest.mark.requirement("B11")
-async def test_of_many_functions_those_that_fit_are_offered_behind_the_pinned_ones() -> None:
-    [request] = await offers(many(weather()), "bring me a guitar and the weather, please")
+async def test_functions_within_the_limit_are_all_offered_whatever_is_said() -> None:
+    routing = Routing(*shelf(), weather())
 
-    assert request[:2] == ["help", "find_functions"]
-    assert sorted(request[2:]) == ["fetch_guitar", "weather"]
-
-
-async def test_a_few_functions_are_all_offered_and_nothing_to_find_others() -> None:
-    routing = Routing(*shelf()[:12], settings=FEW)
-
-    assert await offers(routing, "hello") == [[f"fetch_{word}" for word in WORDS[:12]]]
+    assert await offers(routing, "hello", "你好") == [[*(f"fetch_{word}" for word in WORDS), "weather"]] * 2
 
 
-@pytest.mark.parametrize(("above", "all_are"), [(14, False), (15, True)])
-async def test_no_choice_is_made_among_so_few_as_the_settings_say(above: int, all_are: bool) -> None:
-    routing = Routing(*shelf(), settings={"shortlist_above": above})
+@pytest.mark.parametrize(("spare", "all_are"), [(-1, False), (0, True)])
+async def test_the_limit_is_a_number_of_tokens(spare: int, all_are: bool) -> None:
+    exact = sum(map(tokens_of, BotFunctions([one.spec for one in shelf()]).for_models.functions))
+    routing = Routing(*shelf(), settings={"function_tokens": exact + spare})
 
     [request] = await offers(routing, "an apple")
     assert (request == [f"fetch_{word}" for word in WORDS]) is all_are
 
 
-@pytest.mark.parametrize("shortlist", [0, 16])
-async def test_the_settings_may_offer_all(shortlist: int) -> None:
-    [request] = await offers(many(settings={"shortlist": shortlist}), "hello")
+@pytest.mark.parametrize("tokens_allowed", [400, 600])
+async def test_the_offer_fills_the_limit_whether_or_not_a_word_matches(tokens_allowed: int) -> None:
+    functions = [Recorder(f"fetch_{word}_{number}", description="Fetch it.") for word in WORDS for number in range(4)]
+    routing = Routing(*functions, settings={"function_tokens": tokens_allowed})
+    await offers(routing, "hello", "xyz", "an apple")
+
+    assert all(tokens_allowed / 2 < tokens(request) <= tokens_allowed for request in routing.model.requests)
+
+
+@pytest.mark.requirement("B11")
+async def test_beyond_the_limit_matches_are_appended_to_a_stable_core() -> None:
+    hello, both, thanks = await offers(many(weather()), "hello", "bring me a guitar and the weather, please", "thanks")
+
+    assert hello == CORE
+    assert both[: len(CORE)] == CORE
+    assert sorted(both[len(CORE) :]) == ["fetch_guitar", "weather"]
+    assert thanks == both
+
+
+async def test_all_are_always_offered_if_the_settings_say_so() -> None:
+    [request] = await offers(many(settings={"shortlist": 0, "function_tokens": 1}), "hello")
 
     assert request == ["help", *(f"fetch_{word}" for word in WORDS)]
 
 
-async def test_no_more_are_offered_than_the_settings_say_beside_the_pinned_ones() -> None:
+async def test_no_more_are_offered_than_the_settings_say_in_addition_to_the_pinned_ones() -> None:
     [request] = await offers(many(settings={"shortlist": 3}), f"fetch {' '.join(WORDS)}")
 
     assert len(request) == 2 + 3
 
 
-async def test_what_is_pinned_takes_no_place_of_the_shortlist() -> None:
-    routing = many(settings={"shortlist": 1, "pinned": ("fetch_apple",)})
+async def test_pinned_functions_come_first_and_are_not_counted() -> None:
+    pinned = many(settings={"shortlist": 1, "pinned": ("fetch_onion", "nowhere", "fetch_needle")})
 
-    assert await offers(routing, "an onion and an apple") == [["fetch_apple", "find_functions", "fetch_onion"]]
+    assert await offers(pinned, "a mirror") == [["fetch_onion", "fetch_needle", "find_functions", "fetch_mirror"]]
 
 
-async def test_a_greeting_offers_what_is_pinned_and_no_functions_at_random() -> None:
-    assert await offers(many(), "hi") == [["help", "find_functions"]]
-    pinned = many(settings={"pinned": ("fetch_onion", "nowhere", "fetch_apple")})
-    assert await offers(pinned, "hi") == [["fetch_onion", "fetch_apple", "find_functions"]]
+async def test_a_list_that_is_full_is_built_again_from_the_core_and_the_latest_matches() -> None:
+    guitar, onion, kettle = await offers(many(), "a guitar", "an onion", "a kettle")
+
+    assert guitar == [*CORE, "fetch_guitar"]
+    assert onion == [*guitar, "fetch_onion"]
+    assert kettle == [*CORE, "fetch_kettle"]
+
+
+async def test_the_functions_that_a_chat_uses_most_belong_to_its_core() -> None:
+    routing = many(weather(commands="weather"))
+    await offers(routing, "hello")
+    await routing.hears("/weather Oslo")
+
+    used, *_, rebuilt = await offers(routing, "hm", "a guitar", "a kettle")
+    assert used == [*CORE, "weather"]
+    assert rebuilt == [*CORE[:5], "weather", "fetch_kettle"]
+
+
+async def test_a_command_that_ran_first_is_on_offer_for_what_follows() -> None:
+    routing = many(weather(commands="weather"))
+    await routing.hears("/weather Oslo")
+
+    assert await offers(routing, "and over there?") == [[*CORE[:5], "weather"]]
+
+
+async def test_a_function_that_is_not_used_any_more_leaves_the_core() -> None:
+    routing = many(weather(commands="weather"))
+    await routing.hears("/weather Oslo")
+
+    *_, last = await offers(routing, "a guitar", "a kettle", "a mirror", "an onion", "a needle", "a hammer")
+    assert "weather" not in last
+    assert last[: len(CORE)] == CORE
+
+
+async def test_a_function_that_models_may_not_call_takes_no_place_because_it_ran() -> None:
+    routing = many(weather(commands="weather", offered_to=["command"]))
+    await routing.hears("/weather Oslo")
+
+    assert await offers(routing, "hm") == [CORE]
+
+
+async def test_functions_that_ran_beyond_the_limit_leave_with_the_next_match() -> None:
+    ran = calls(call("fetch_mirror", "a"), call("fetch_needle", "b"), call("fetch_onion", "c"))
+    routing = many(script=[ran, says("Well.")])
+    await routing.hears("hello")
+
+    assert len(offered(routing.model.requests[1])) == len(CORE) + 3
+    [after] = await offers(routing, "a kettle")
+    assert len(after) <= 2 + 6
+    assert "fetch_kettle" in after
+
+
+async def test_the_rounds_of_a_turn_offer_the_same() -> None:
+    routing = many()
+    routing.model.add(calls(call("nowhere", "a")), calls(call("help", "b")), calls(call("help", "c")), says("Well."))
+    await routing.hears("a guitar")
+
+    assert [offered(request) for request in routing.model.requests] == [[*CORE, "fetch_guitar"]] * 4
+
+
+async def test_chats_have_separate_lists() -> None:
+    first, elsewhere = await offers(many(), "a guitar", a_message("hi", chat=OTHER_CHAT))
+
+    assert first == [*CORE, "fetch_guitar"]
+    assert elsewhere == CORE
+
+
+async def test_functions_that_only_some_members_may_call_come_last() -> None:
+    routing = Routing(weather(roles="admin"), *shelf())
+    admin = a_message("hello", sender=a_member("Bo", Role.ADMIN))
+
+    member_is_offered, admin_is_offered = await offers(routing, "hello", admin)
+    assert admin_is_offered == [*member_is_offered, "weather"]
+
+
+async def test_functions_whose_services_are_not_configured_are_not_offered() -> None:
+    states = {"is_configured": False}
+    spec = weather().spec
+    needy = replace(spec, execution=replace(spec.execution, configured=(lambda bot: states["is_configured"],)))
+    routing = Routing(needy, *shelf()[:2])
+
+    [before] = await offers(routing, "the weather")
+    states["is_configured"] = True
+    [after] = await offers(routing, "the weather")
+    assert (before, after) == (["fetch_apple", "fetch_bread"], ["weather", "fetch_apple", "fetch_bread"])
 
 
 async def test_the_function_that_finds_others_names_all_that_there_are_where_the_list_is_short() -> None:
@@ -250,101 +352,8 @@ async def test_the_search_may_be_switched_off_by_an_own_function_of_its_name() -
 
     await routing.hears("hi")
 
-    assert offered(routing.model.requests[0]) == ["help"]
+    assert offered(routing.model.requests[0]) == ["help", *CORE[2:]]
     assert len(own.runs) == 1
-
-
-async def test_what_fitted_stays_where_it_is_while_the_talk_goes_on() -> None:
-    apple, both, again, thanks = await offers(
-        many(weather()), "an apple", "an apple and the weather", "bread, apple?", "thanks"
-    )
-
-    assert apple == ["help", "find_functions", "fetch_apple"]
-    assert both == [*apple, "weather"]
-    assert again == thanks == [*both, "fetch_bread"]
-
-
-async def test_what_does_not_fit_any_more_goes_after_some_turns() -> None:
-    *kept, last = await offers(many(settings={"shortlist_turns": 2}), "an apple", "hm", "hm", "hm")
-
-    assert ["fetch_apple" in names for names in kept] == [True, True, True]
-    assert "fetch_apple" not in last
-
-
-async def test_the_rounds_of_a_turn_are_one_turn_and_offer_the_same() -> None:
-    routing = many(settings={"shortlist_turns": 1})
-    await offers(routing, "an apple")
-    routing.model.add(calls(call("nowhere", "a")), calls(call("help", "b")), calls(call("help", "c")), says("Well."))
-    await routing.hears("hm")
-
-    sets = [offered(request) for request in routing.model.requests]
-    assert sets == [["help", "find_functions", "fetch_apple"]] * 5
-
-
-async def test_what_ran_lately_goes_before_what_hardly_fits() -> None:
-    parts = {"city": {"type": "string", "description": "Such as Paris"}}
-    vague = [Recorder(f"place_{number}", parts, description=f"Thing {number}.") for number in range(6)]
-    script = [calls(call("weather", city="Oslo")), says("Cold.")]
-    routing = Routing(weather(), *vague, script=script, settings={**FEW, "shortlist": 2})
-    await routing.hears("the weather")
-
-    strong = Recorder("paris_guide", description="Paris.")
-    routing.registry.register_function(strong.spec)
-    [followed] = await offers(routing, "and in Paris?")
-
-    assert sorted(followed[1:]) == ["paris_guide", "weather"]
-
-
-async def test_a_command_that_ran_is_on_offer_for_what_follows() -> None:
-    routing = many(weather(commands="weather"))
-    await routing.hears("/weather Oslo")
-
-    assert await offers(routing, "and over there?") == [["help", "find_functions", "weather"]]
-
-
-async def test_what_ran_lately_comes_back_once_there_is_room() -> None:
-    routing = many(weather(commands="weather"), settings={"shortlist": 2})
-    await routing.hears("/weather Oslo")
-
-    full, roomy = await offers(routing, "an apple and bread", "a doll")
-
-    assert full[2:] == ["fetch_apple", "fetch_bread"]
-    assert sorted(roomy[2:]) == ["fetch_doll", "weather"]
-
-
-async def test_what_ran_long_ago_takes_no_place() -> None:
-    routing = many(weather(commands="weather"), settings={"shortlist": 2, "shortlist_turns": 3})
-    await routing.hears("/weather Oslo")
-
-    *_, last = await offers(routing, *["an apple and bread"] * 5, "a doll")
-
-    assert "fetch_doll" in last
-    assert "weather" not in last
-
-
-async def test_what_ran_and_may_not_be_called_by_a_model_takes_no_place() -> None:
-    hidden = weather(commands="weather", offered_to=["command"])
-    routing = many(hidden, settings={"shortlist": 1})
-    await offers(routing, "an apple")
-    await routing.hears("/weather Oslo")
-
-    assert await offers(routing, "hm") == [["help", "find_functions", "fetch_apple"]]
-
-
-async def test_what_ran_beyond_the_shortlist_leaves_with_the_turn() -> None:
-    ran = calls(call("fetch_bread", "a"), call("fetch_cheese", "b"), call("fetch_doll", "c"))
-    routing = many(settings={"shortlist": 2}, script=[ran, says("Well.")])
-    await routing.hears("an apple")
-
-    assert len(offered(routing.model.requests[1])) == 2 + 4
-    assert await offers(routing, "hm") == [["help", "find_functions", "fetch_cheese", "fetch_doll"]]
-
-
-async def test_chats_know_nothing_of_each_other() -> None:
-    first, elsewhere = await offers(many(), "an apple", a_message("hi", chat=OTHER_CHAT))
-
-    assert "fetch_apple" in first
-    assert elsewhere == ["help", "find_functions"]
 
 
 async def test_a_turn_that_goes_on_after_a_question_offers_what_it_did_before() -> None:
@@ -368,7 +377,7 @@ async def test_requests_of_a_chat_are_the_same_bytes_up_to_the_end_of_the_pinned
     # The mark of a cache breakpoint is not part of the cached prefix.
     marked = b',"cache_control":{"type":"ephemeral"}'
     shared = shared_beginning([encoded(request).replace(marked, b"") for request in routing.model.requests])
-    assert offered(routing.model.requests[0]) == ["help", "find_functions"]
+    assert offered(routing.model.requests[0]) == CORE
     for pinned in offer_of(routing.model.requests[0]).functions:
         schema = orjson.dumps(pinned.parameters)
         assert pinned.description.encode() in shared
@@ -382,19 +391,6 @@ async def test_the_same_set_on_offer_is_the_same_bytes() -> None:
 
     first, second, third = (request.offer for request in routing.model.requests)
     assert first is second is third
-
-
-async def test_a_greeting_among_fifty_functions_is_a_request_of_at_most_4000_bytes() -> None:
-    parameters = {
-        name: {"type": "string", "description": f"The {name} that is meant, as people write it", "required": True}
-        for name in ("subject", "place", "manner")
-    }
-    description = "Do something that takes a sentence or two to describe, so that a model knows when it is meant."
-    functions = [Recorder(f"some_function_{number}", parameters, description=description) for number in range(50)]
-    routing = Routing(Recorder("help", description="List what there is."), *functions)
-    await offers(routing, "hi")
-
-    assert len(encoded(routing.model.requests[0])) <= 4000
 
 
 async def test_a_model_that_needs_no_network_is_told_of_all_functions() -> None:
@@ -436,8 +432,8 @@ async def test_the_chats_that_were_quiet_longest_are_forgotten() -> None:
         message = a_message(text, chat=ChatRef("test", "bot", chat))
         return len(shortlist.offer(message, routing.a_turn()).sent.functions)
 
-    assert (names("a", "an apple"), names("b", "an apple"), names("a", "hm"), names("c", "an apple")) == (3, 3, 3, 3)
-    assert (names("a", "hm"), names("b", "hm")) == (3, 2)
+    assert (names("a", "an onion"), names("b", "an onion"), names("a", "hm"), names("c", "an onion")) == (7, 7, 7, 7)
+    assert (names("a", "hm"), names("b", "hm")) == (7, 6)
 
 
 @at_hand("no model is asked")
@@ -446,12 +442,11 @@ async def test_the_chats_that_were_quiet_longest_are_forgotten() -> None:
         st.tuples(st.sampled_from([*WORDS, "hi", "weather", "thanks a lot"]), st.sampled_from(WORDS)), max_size=12
     ),
     st.integers(1, 5),
-    st.integers(1, 4),
 )
-def test_whatever_is_said_and_runs_the_offer_is_short_permitted_and_holds_what_fits_best(
-    turns: list[tuple[str, str]], most: int, kept: int
+def test_whatever_is_said_and_runs_the_offer_is_short_permitted_and_contains_the_best_match(
+    turns: list[tuple[str, str]], most: int
 ) -> None:
-    routing = many(weather(), settings={"shortlist": most, "shortlist_turns": kept})
+    routing = many(weather(), settings={"shortlist": most})
     shortlist = Shortlist(routing.settings)
 
     for text, ran in turns:
@@ -459,7 +454,7 @@ def test_whatever_is_said_and_runs_the_offer_is_short_permitted_and_holds_what_f
         sent, everything = shortlist.offer(message, turn)
         names = [function.original for function in sent.functions]
         assert names[:2] == ["help", "find_functions"]
-        assert len(set(names)) == len(names) <= 2 + most
+        assert len(set(names)) == len(names)
         assert set(names[2:]) <= {function.original for function in everything.functions}
         if text in WORDS:
             assert f"fetch_{text}" in names

@@ -508,6 +508,7 @@ class HttpPlatform:
             sends_per_minute=600,
             choices=True,
             senders_retry=True,
+            markdown=True,
             # Programs may connect chats that have other bots.
             only_bot=shows_members,
         )

@@ -12,6 +12,7 @@ from functools import lru_cache
 from services.llm.model import OfferedFunction, SameFunctions
 from services.llm.offline.matching import ExampleIndex
 from services.llm.offline.templates import without_slots
+from services.llm.offline.translations import english_terms
 from services.llm.offline.vocabulary import topics_of
 from services.refs import JsonObject
 from services.text_index import Field, TextIndex, terms, wishes
@@ -32,7 +33,7 @@ _TOPIC_FIELDS = {
     "explanations": Field(0.2, 0.5),
 }
 _TOPIC_SATURATION = 1.5
-_WISH, _COVERAGE, _TOPIC, _EXAMPLE = 0.3, 0.5, 0.5, 1.0
+_WISH, _COVERAGE, _TOPIC, _EXAMPLE, _TRANSLATED = 0.3, 0.5, 0.5, 1.0, 1.0
 _MOST_TERMS = 60
 _MOST_CHARACTERS = 4000
 _ALIGNED = 24
@@ -74,6 +75,9 @@ class FunctionSearch:
         scores, best first; ties in registration order. Empty if nothing matches."""
         text = text[:_MOST_CHARACTERS]
         totals = self._scores(wishes(text))
+        translated = dict.fromkeys(english_terms(text, self._words.has), _TRANSLATED)
+        for number, score in self._words.scores(translated).items():
+            totals[number] = totals.get(number, 0.0) + score
         if among is not None:
             functions = self.functions
             totals = {number: score for number, score in totals.items() if among(functions[number])}

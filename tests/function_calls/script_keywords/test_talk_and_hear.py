@@ -42,7 +42,10 @@ class History:
         self._names = names
 
     async def read(self, query: Any) -> list[dict[str, Any]]:
-        return [{"from_bot": 0, "sender": f"test:bot:{name.lower()}", "sender_name": name} for name in self._names]
+        return [
+            {"from_bot": 0, "sender": f"test:bot:{name.lower()}", "sender_name": name, "at_ms": 0}
+            for name in self._names
+        ]
 
 
 def members(*names: str) -> KnownMembers:
