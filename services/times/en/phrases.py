@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from services.patterns import lazy_pattern
-from services.times.en.clocks import clock_parts, number_parts, portion_parts
+from services.times.en.clocks import clock_at, clock_parts, number_parts, portion_parts
 from services.times.en.dates import dates_at
+from services.times.en.day_resolving import day_of_part
 from services.times.en.durations import offset_parts, relative_parts
 from services.times.en.recurrences import days_at, deadline_parts, range_parts, repeat_parts
 from services.times.en.resolving import resolve
@@ -103,7 +104,8 @@ class Phrases:
             reading = resolve(parsed, self._moment)
             if reading is not None and (search.reading is None or reading.problem is None):
                 search.reading = reading
-                search.is_done = reading.problem is None
+                # An ambiguity with known readings is not resolved by a less likely parse.
+                search.is_done = reading.problem is None or bool(reading.choices)
             return
         if parsed:
             search.ends.append((index, parsed))
@@ -153,8 +155,46 @@ def _filling_parts(spot: RuleContext) -> Parts:
 
 
 def _date_parts(spot: RuleContext) -> Parts:
-    yield from days_at(spot.line, spot.at)
-    yield from dates_at(spot.line, spot.at, spot.moment.today, day_first=spot.moment.day_first)
+    """Rule for dates, also in brackets after another part of the phrase: `Tue (Jan 16)`."""
+    line, at, today = spot.line, spot.at, spot.moment.today
+    if spot.word == "(" and spot.parsed:
+        inside = dates_at(line, at + 1, today, day_first=spot.moment.day_first)
+        yield from ((part, end + 1) for part, end in inside if line.words[end] == ")")
+        return
+    if line.is_digits(at) and len(spot.word) == 4 and spot.ahead() not in ("-", "/", "."):
+        packed = clock_at(line, at, after_at=True)
+        if packed and packed[0][0].exists and _is_hour(spot):
+            yield Part(clocks=(packed[0][0],)), packed[0][1]
+            return
+        if packed and packed[0][0].exists and spot.parsed.keys() == {"deadline"}:
+            yield Part(either=(Part(year=line.values[at]), Part(clocks=(packed[0][0],)))), packed[0][1]
+            return
+    yield from days_at(line, at)
+    for part, end in dates_at(line, at, today, day_first=spot.moment.day_first):
+        if spot.ahead() == "-" and "is_numeric" in part and "weekday" in spot.parsed:
+            yield from _date_or_hours(part, end, spot)
+        else:
+            yield part, end
+
+
+_FIRST_YEAR = 1900
+
+
+def _is_hour(spot: RuleContext) -> bool:
+    """Whether four digits are a time of day, not a year: `at 1030`, `by 1030`, `Friday 2030`."""
+    is_after_day = not spot.parsed.keys().isdisjoint(("weekday", "span", "repeats", "weekdays"))
+    is_early = spot.line.values[spot.at] < _FIRST_YEAR and bool(spot.parsed)
+    return spot.link in ("at", "@") or (is_after_day and "month" not in spot.parsed) or is_early
+
+
+def _date_or_hours(part: Part, end: int, spot: RuleContext) -> Parts:
+    """Parts for `6-8` after a weekday: a date on that weekday, a range of hours, or either."""
+    found = day_of_part({**part, "weekday": spot.parsed["weekday"]}, spot.moment.today)
+    first, last = spot.line.values[spot.at], spot.line.values[spot.at + 2]
+    if found is None or found[1] is not None:  # not on the weekday
+        return
+    hours = Part(number=first, to=Part(number=last))
+    yield (Part(either=(part, hours)) if first < last and "portion" not in spot.parsed else part), end
 
 
 _RULES = (

@@ -97,6 +97,10 @@ class Part(TypedDict, total=False):
     first: Part
     count: int
     problem: TimeProblem
+    either: tuple[Part, ...]
+    """Meanings of ambiguous words, each to be combined with the rest of the phrase."""
+    or_clock: Clock
+    """Other meaning of `day`, a bare number after a weekday: `Monday 21`."""
     deadline: bool
     """Written as a deadline (`by Friday`)."""
 
