@@ -443,8 +443,15 @@ def clock_parts(spot: RuleContext) -> Parts:
         at += 1
     if line.kinds[at] != NUMBER or "lasts" not in so_far or "repeats" in so_far:
         for clock, end, is_sure in clock_at(line, at, after_at=spot.link in _AT):
-            if is_sure:
+            if is_sure and not (line.kinds[at] == NUMBER and line.words[end - 1] in ("a", "p") and _is_letter(spot, end)):
                 yield from _listed(spot, clock, end)
+
+
+def _is_letter(spot: RuleContext, end: int) -> bool:
+    """Whether the `a` or `p` before `end` may be a letter, as in `class 4a`: nothing else makes it a time of day."""
+    line = spot.line
+    has_minutes = line.kinds[spot.at + 1] != WORD
+    return not (spot.link or spot.parsed or has_minutes or line.words[end] in _BEHIND_HOURS or line.words[end] in WEEKDAYS)
 
 
 def number_parts(spot: RuleContext) -> Parts:
@@ -539,6 +546,9 @@ def portion_parts(spot: RuleContext) -> Parts:
     word, then = spot.word, spot.ahead()
     if spot.parsed.get("portion", "tonight") != "tonight":
         return
+    is_day_alone = not spot.parsed.keys().isdisjoint(("weekday", "span", "day")) and "clocks" not in spot.parsed
+    if word in ("am", "pm") and is_day_alone and not spot.link and spot.line.kinds[spot.at - 1] == WORD:
+        yield Part(portion="morning" if word == "am" else "afternoon"), spot.at + 1
     if then == "thing" and word in ("first", "last"):
         yield from _thing(spot)
     if word in ("early", "late", "later", "earlier"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import date, datetime
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
 
 from services.patterns import lazy_pattern
 from services.times.en.clocks import clock_at, clock_parts, number_parts, portion_parts
@@ -14,7 +14,7 @@ from services.times.en.day_resolving import day_of_part
 from services.times.en.durations import offset_parts, relative_parts
 from services.times.en.recurrences import days_at, deadline_parts, range_parts, repeat_parts
 from services.times.en.resolving import resolve
-from services.times.words.lexicon import VAGUE
+from services.times.words.lexicon import TODAY, UNITS, VAGUE, WEEKDAYS
 from services.times.words.parts import Inner, Moment, Part, Parts, RuleContext, joined
 from services.times.words.readings import Found, Grain, Length, Reading, TimeProblem, nothing
 from services.times.words.tokens import END, NUMBER, ORDINAL, SIGN, WORD, Line
@@ -28,6 +28,8 @@ _LINKS = frozenset(
 )
 """Words that only introduce the next part."""
 _BEHIND = frozenset(("approximately", "approx", "roughly", "exactly", "sharp", "precisely", "ish"))
+_NOW = frozenset(("now", "immediately", "instantly", "rn"))
+_NOW_IN_TWO = frozenset((("right", "now"), ("just", "now"), ("right", "away"), ("straight", "away")))
 _FROM_THEN_ON = frozenset(("after", "afterwards", "thereafter"))
 _MOST_STEPS = 400
 """Step limit per search, nested phrases included; real phrases need less than a tenth of it."""
@@ -142,9 +144,9 @@ class Phrases:
 def _filling_parts(spot: RuleContext) -> Parts:
     """Rule for `now`, and for words after a time without a meaning: `sharp`, `or so`, `-ish`."""
     word, then = spot.word, spot.ahead()
-    if word in ("now", "immediately"):
+    if word in _NOW or (word == "once" and spot.link == "at"):
         yield Part(length=Length(), grain=Grain.SECOND), spot.at + 1
-    elif word in ("right", "just") and then == "now":
+    elif (word, then) in _NOW_IN_TWO:
         yield Part(length=Length(), grain=Grain.SECOND), spot.at + 2
     elif not spot.parsed:
         return
@@ -182,9 +184,12 @@ _FIRST_YEAR = 1900
 
 def _is_hour(spot: RuleContext) -> bool:
     """Whether four digits are a time of day, not a year: `at 1030`, `by 1030`, `Friday 2030`."""
-    is_after_day = not spot.parsed.keys().isdisjoint(("weekday", "span", "repeats", "weekdays"))
-    is_early = spot.line.values[spot.at] < _FIRST_YEAR and bool(spot.parsed)
-    return spot.link in ("at", "@") or (is_after_day and "month" not in spot.parsed) or is_early
+    so_far = spot.parsed
+    is_one_day = "span" in so_far and so_far["span"].end - so_far["span"].start == timedelta(days=1)
+    is_after_day = is_one_day or not so_far.keys().isdisjoint(("weekday", "repeats", "weekdays"))
+    is_early = spot.line.values[spot.at] < _FIRST_YEAR and not so_far.keys().isdisjoint(("day", "deadline"))
+    is_apart = spot.link in ("", ",") and "month" not in so_far
+    return spot.link in ("at", "@") or (is_apart and is_after_day) or is_early
 
 
 def _date_or_hours(part: Part, end: int, spot: RuleContext) -> Parts:
@@ -262,9 +267,17 @@ class English:
         if start == end or end - start > _MOST_ITEMS:
             return None
         try:
-            return Phrases(line, moment).whole(start, end)
+            reading = Phrases(line, moment).whole(start, end)
         except (OverflowError, ValueError):  # outside the calendar
             return None
+        return self._read_in_part(line, start, end, now) if reading is None else reading
+
+    def _read_in_part(self, line: Line, start: int, end: int, now: datetime) -> Reading | None:
+        """AMBIGUOUS reading if only a part of the range is understood, but the rest looks like a part of the time;
+        None otherwise."""
+        found = self.find_all(line.text, now)
+        is_all = len(found) == 1 and (found[0].start, found[0].end) == (line.starts[start], line.ends[end - 1])
+        return found[0].reading if is_all else None
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
         moment = Moment.at(now, day_first=self._day_first)
@@ -278,8 +291,11 @@ class English:
                 index += 1
                 continue
             reading, end = one
-            found.append(Found(reading, line.starts[index], line.ends[end - 1]))
-            index = end
+            start, last = _unread_before(line, index), _unread_after(line, end)
+            if (start, last) != (index, end):
+                reading = replace(reading, problem=TimeProblem.AMBIGUOUS, choices=_choices_of(reading))
+            found.append(Found(reading, line.starts[start], line.ends[last - 1]))
+            index = last
         return found
 
     def _found_at(self, phrases: Phrases, line: Line, index: int) -> tuple[Reading, int] | None:
@@ -292,6 +308,56 @@ class English:
         if longest is None or _is_weak(line, index, longest[2], longest[0]):
             return None
         return longest[1], longest[2]
+
+
+_CLOCK_WORDS = frozenset(
+    (
+        *("am", "pm", "p", "noon", "midday", "midnight", "o'clock", "oclock", "hundred", "hours", "hour", "hrs", "hr", "h"),
+        *("minutes", "minute", "mins", "min", "seconds", "secs", "sec", "half", "quarter", "past", "ish", "mon", "mons"),
+    )
+)
+"""Words that continue a time after a number or a unit."""
+_OF_RECURRENCE = frozenset(("every", "each", "twice"))
+
+
+def _unread_after(line: Line, end: int) -> int:
+    """End of the words after a time that ends at `end` and look like its continuation; `end` if there are none."""
+    at = end
+    while at < line.size:
+        before, kind, word = line.kinds[at - 1], line.kinds[at], line.words[at]
+        is_stuck = line.glued(at) and kind != SIGN and before != SIGN
+        is_counted = before in (NUMBER, ORDINAL) or UNITS.get(line.words[at - 1]) in _OF_CLOCKS
+        if is_stuck or (is_counted and (word in _CLOCK_WORDS or (kind == NUMBER and line.is_digits(at)))):
+            at += 1
+        elif word in ("and", "or") and _continues(line, at + 1, word):
+            at += 2
+        else:
+            break
+    return at
+
+
+_OF_CLOCKS = (Grain.SECOND, Grain.MINUTE, Grain.HOUR)
+
+
+def _continues(line: Line, at: int, link: str) -> bool:
+    """Whether the word at `at`, after `link`, belongs to the time before it: `and half`, `or 6`, `or friday`."""
+    if link == "or":
+        return line.kinds[at] in (NUMBER, ORDINAL) or line.words[at] in WEEKDAYS or line.words[at] in TODAY
+    return line.words[at] in ("half", "quarter")
+
+
+def _unread_before(line: Line, start: int) -> int:
+    """Start of the words before a time that starts at `start` and look like its beginning; `start` if there are none:
+    a number or `every` before a time that has no preposition."""
+    at = start
+    is_led = line.words[start] in _LINKS or line.words[start] in _LEADING
+    while at > 0 and not is_led and (line.words[at - 1] in _OF_RECURRENCE or line.is_digits(at - 1)):
+        at -= 1
+    return at
+
+
+def _choices_of(reading: Reading) -> tuple[Reading, ...]:
+    return reading.choices if reading.problem else (reading,)
 
 
 def _is_mark(line: Line, index: int) -> bool:
@@ -321,10 +387,13 @@ def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
     if kind == NUMBER:
         is_year = len(word) == 4 and not {"in", "by", "during", "until"}.isdisjoint(links)
         return not (is_year or len(word) == 8 or links[-1:] in (("at",), ("@",), ("by",), ("until",)) or "on" in links)
+    if word in ("now", "rn"):
+        is_at_an_end = index == 0 or line.words[index + 1] in ("", ".", "!")
+        return not links and (not is_at_an_end or line.words[index + 1] == "that")
     if kind == WORD and word in _OFTEN_OTHER:
         is_named = line.text[line.starts[index]].isupper()
         return not is_named and ("the" in links or not {"on", "in", "by", "until"} & set(links))
-    return not links and word in ("week", "day", "month", "year", "quarter", "now")
+    return not links and word in ("week", "day", "month", "year", "quarter")
 
 
 def _exists(text: str) -> bool:

@@ -93,7 +93,9 @@ def weekdays_at(line: Line, index: int) -> FoundParts:
     if line.words[index] not in WEEKDAYS and line.words[index] not in PLURAL_WEEKDAYS:
         return
     days, end = _weekdays(line, index)
-    if len(days) > 1 or line.words[index] in PLURAL_WEEKDAYS:
+    if len(days) > 1 and "or" in line.words[index:end]:
+        yield Part(either=tuple(Part(weekday=day) for day in days)), end
+    elif len(days) > 1 or line.words[index] in PLURAL_WEEKDAYS:
         yield Part(weekdays=days), end
 
 
@@ -109,7 +111,9 @@ def days_at(line: Line, index: int) -> FoundParts:
         if line.kinds[after] != ORDINAL:
             break
         end = after
-    if len(days) > 1:
+    if len(days) > 1 and "or" in line.words[index:end]:
+        yield Part(either=tuple(Part(day=day) for day in days)), end + 1
+    elif len(days) > 1:
         yield Part(days=tuple(sorted(set(days)))), end + 1
 
 

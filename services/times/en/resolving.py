@@ -18,6 +18,7 @@ from services.times.words.parts import (
     instant,
     joined,
     midnight,
+    near_weekday,
     on_day,
     one_day,
     time_of_day,
@@ -457,10 +458,8 @@ def _disagreeing(part: Part, day: date, clock: Clock | None, moment: Moment) -> 
     weekday = part.get("weekday")
     if weekday is None or "span" in part and "day" in part:
         return ()
-    near = day + ((weekday - day.isoweekday() + 3) % 7 - 3) * _DAY
-    near += 7 * _DAY if near < moment.today else timedelta()
     rest = without(part, "weekday", "which", "year", "month", "day", "span", "holiday", "is_numeric", "or_clock")
-    days = [day, near]
+    days = [day, near_weekday(day, weekday, moment.today)]
     if "or_clock" not in part and part.keys().isdisjoint(("month", "span", "holiday", "length")):
         days += [found.start for found in (day_on_weekday(part["day"], weekday, moment.today),) if found is not None]
     readings = [_resolving_on_days(rest, one_day(one), None, clock, moment) for one in days if one >= moment.today]

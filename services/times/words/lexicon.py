@@ -100,7 +100,6 @@ TODAY: Mapping[str, int] = {
     "tommorow": 1,
     "tommorrow": 1,
     "tmorrow": 1,
-    "2morrow": 1,
     "yesterday": -1,
 }
 """Days by their offset from today."""
@@ -132,6 +131,7 @@ PORTIONS: Mapping[str, str] = {
     "lunchtime": "lunch",
     "afternoon": "afternoon",
     "afternoons": "afternoon",
+    "arvo": "afternoon",
     "evening": "evening",
     "evenings": "evening",
     "dusk": "dusk",

@@ -331,8 +331,10 @@ class Reading:
 
     def _coming_moment(self, now: datetime, default_time: time) -> datetime:
         """`moment`, or for a period that has begun a later time in it: the default time today, or the next full hour.
-        Raises UnclearTime (PAST) if no time is left."""
+        For `now` a second later. Raises UnclearTime (PAST) if no time is left."""
         wall, here = self.moment(default_time), now.replace(tzinfo=None)
+        if self.length == Length():  # now
+            return wall + timedelta(seconds=1)
         if wall.replace(tzinfo=now.tzinfo).astimezone(UTC) > now:
             return wall
         if not self.has_clock and self.kind in (Kind.DAY, Kind.INTERVAL):
