@@ -22,6 +22,7 @@ from function_calls.reminder_results import (
     mark_outside,
     needs_exact_time,
     question,
+    time_choices,
 )
 from function_calls.spec import Choice, FunctionResult
 from services.chats.members import KnownMember, KnownMembers, called
@@ -123,7 +124,7 @@ async def reminder_snooze(
     context: MessageContext, args: SnoozeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Repeat a reminder later, without changing its schedule."""
-    asker = asker_of(context, call)
+    asker, timer = asker_of(context, call), None
     try:
         timer, until = await reminders.selected_or_last(asker, args.which or "", args.when or "")
         if timer is None:
@@ -135,7 +136,11 @@ async def reminder_snooze(
     except SeveralReminders as problem:
         return await choose(problem, args.which or "", asker, reminders, call)
     except PROBLEMS as problem:
-        return failed(problem, reminders, call)
+        result = failed(problem, reminders, call)
+        choices = time_choices(problem, await reminders.now_of(asker), reminders, call)
+        if not choices or result.error is None or timer is None:
+            return result
+        return asked(result.error.text, "reminder_snooze", "when", {"which": str(timer.number)}, choices)
     zone, now = await reminders.zone_of(asker.member, asker.home), reminders.now()
     at = snoozed.snoozed_until or now
     text = call.say(
@@ -371,8 +376,10 @@ async def _set(asker: Requester, items: Sequence[_Asked], reminders: Reminders, 
                 return result.with_error_text(text)
             if needs_exact_time(problem) and result.error is not None:
                 raw = _raw([one.item])
-                raw.pop("when", None)
-                return asked(result.error.text, "reminder_create", "when", raw)
+                for name in ("when", "start"):
+                    raw.pop(name, None)
+                choices = time_choices(problem, await reminders.now_of(asker), reminders, call)
+                return asked(result.error.text, "reminder_create", "when", raw, choices)
             return result
     try:
         timers = await reminders.create(asker, plans, call_key=call.key)

@@ -388,14 +388,16 @@ class Reminders:
     async def _split_line(self, asker: Requester, line: str) -> tuple[str, str]:
         """The reminder and the time in a line; each is empty if missing."""
         line, now = _UNTIL.sub("", line.strip()), await self.now_of(asker)
-        numbered = _NUMBER_FIRST.fullmatch(line)
+        numbered, whole = _NUMBER_FIRST.fullmatch(line), self.times.read(line, now) if line else None
         if numbered:
             number, until = numbered[1], _UNTIL.sub("", (numbered[2] or "").strip())
             if line.startswith("#") or ((not until or self.times.read(until, now)) and await self._has(asker, number)):
                 return number, until
             if not until:
                 return "", f"{number} minutes"
-        if not line or self.times.read(line, now) is not None:
+            if whole is not None and whole.problem is TimeProblem.AMBIGUOUS and self.times.read(until, now):
+                return number, until
+        if not line or whole is not None:
             return "", line
         parts = read_line(line, now, self.times)
         return (parts.text, parts.when) if parts.when else ("", line)

@@ -293,7 +293,9 @@ class English:
             reading, end = one
             start, last = _unread_before(line, index), _unread_after(line, end)
             if (start, last) != (index, end):
-                reading = replace(reading, problem=TimeProblem.AMBIGUOUS, choices=_choices_of(reading))
+                repeats = not _OF_RECURRENCE.isdisjoint(line.words[start:index])
+                choices = () if repeats else reading.choices if reading.problem else (reading,)
+                reading = replace(reading, problem=TimeProblem.AMBIGUOUS, choices=choices)
             found.append(Found(reading, line.starts[start], line.ends[last - 1]))
             index = last
         return found
@@ -351,13 +353,14 @@ def _unread_before(line: Line, start: int) -> int:
     a number or `every` before a time that has no preposition."""
     at = start
     is_led = line.words[start] in _LINKS or line.words[start] in _LEADING
-    while at > 0 and not is_led and (line.words[at - 1] in _OF_RECURRENCE or line.is_digits(at - 1)):
+    while at > 0 and not is_led and (line.words[at - 1] in _OF_RECURRENCE or _is_apart(line, at - 1)):
         at -= 1
     return at
 
 
-def _choices_of(reading: Reading) -> tuple[Reading, ...]:
-    return reading.choices if reading.problem else (reading,)
+def _is_apart(line: Line, at: int) -> bool:
+    """Whether the item at `at` is a number in digits, not the end of a decimal or of a list."""
+    return line.is_digits(at) and not line.glued(at)
 
 
 def _is_mark(line: Line, index: int) -> bool:
@@ -388,8 +391,8 @@ def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
         is_year = len(word) == 4 and not {"in", "by", "during", "until"}.isdisjoint(links)
         return not (is_year or len(word) == 8 or links[-1:] in (("at",), ("@",), ("by",), ("until",)) or "on" in links)
     if word in ("now", "rn"):
-        is_at_an_end = index == 0 or line.words[index + 1] in ("", ".", "!")
-        return not links and (not is_at_an_end or line.words[index + 1] == "that")
+        ends = ("", ".", "!", ",", ":", "to") if index == 0 else ("", ".", "!")
+        return not links and line.words[index + 1] not in ends
     if kind == WORD and word in _OFTEN_OTHER:
         is_named = line.text[line.starts[index]].isupper()
         return not is_named and ("the" in links or not {"on", "in", "by", "until"} & set(links))

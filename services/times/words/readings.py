@@ -333,7 +333,7 @@ class Reading:
         """`moment`, or for a period that has begun a later time in it: the default time today, or the next full hour.
         For `now` a second later. Raises UnclearTime (PAST) if no time is left."""
         wall, here = self.moment(default_time), now.replace(tzinfo=None)
-        if self.length == Length():  # now
+        if self.length == Length() and self.grain is Grain.SECOND:  # now
             return wall + timedelta(seconds=1)
         if wall.replace(tzinfo=now.tzinfo).astimezone(UTC) > now:
             return wall

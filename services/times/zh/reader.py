@@ -335,7 +335,12 @@ class Chinese:
     def read(self, text: str, now: datetime) -> Reading | None:
         """Parse the whole `text` as one time; None otherwise."""
         formed = one_form(text).strip(" \t\n,.。!?！？、").rstrip("吧呢啊哦呀哈嘛啦喔~")
-        return without_exception(formed, lambda rest: _whole(rest, now)) or _whole(formed, now)
+        read = without_exception(formed, lambda rest: _whole(rest, now)) or _whole(formed, now)
+        if read is not None:
+            return read
+        found = self._found_in(formed, now)
+        is_all = len(found) == 1 and (found[0].start, found[0].end) == (0, len(formed))
+        return found[0].reading if is_all else None  # understood in part
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
         """Times in `text`, in order and each as long as possible, without overlaps."""
@@ -353,14 +358,14 @@ class Chinese:
             start, end = _with_unread(formed, at, one[1])
             reading = one[0]
             if (start, end) != (at, one[1]):
-                choices = reading.choices if reading.problem else (reading,)
+                choices = () if start < at else reading.choices if reading.problem else (reading,)
                 reading = replace(reading, problem=TimeProblem.AMBIGUOUS, choices=choices)
             found.append(Found(reading, start, end))
             position = end
         return telling(found)
 
 
-_UNREAD_BEFORE = lazy_pattern(rf"(?:每|[\d{LETTERS}]\s*)$")
+_UNREAD_BEFORE = lazy_pattern(r"每$")
 _UNREAD_NEXT = lazy_pattern(rf"\s*(?:又|再加|或者?)\s*[\d{LETTERS}]+[个点分秒刻天小周号]*|[点分秒刻](?![\u3400-\u9fff])")
 
 
