@@ -206,6 +206,21 @@ class Reminders:
         own = await self._zones.of(member)
         return home if own is None else ZoneInfo(own)
 
+    async def set_zone(self, member: MemberRef, zone: str) -> None:
+        """Set the member's own zone, an IANA name."""
+        await self._zones.set(member, zone)
+
+    async def needs_zone(self, asker: Requester, time: RequestedTime) -> bool:
+        """Whether `time` depends on the asker's zone, and nobody has said which that is. False for relative times,
+        times that name their zone, and those that are not understood."""
+        if await self._zones.is_known(asker.member):
+            return False
+        reading = self.times.read(time.words.strip(), await self.now_of(asker)) if time.words.strip() else None
+        if reading is None:
+            return bool(time.at.strip() or time.cron.strip())
+        is_elapsed = reading.repeats is not None and reading.repeats.unit is None and reading.repeats.window is None
+        return reading.problem is None and reading.zone is None and reading.length is None and not is_elapsed
+
     async def now_of(self, asker: Requester) -> datetime:
         """Time of the request in the asker's zone; aware."""
         return self._asked_at(asker).astimezone(await self.zone_of(asker.member, asker.home))

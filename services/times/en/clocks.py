@@ -20,7 +20,7 @@ _TO = frozenset(("to", "before", "till", "til", "of"))
 NOON = Clock(12, half="24")
 MIDNIGHT = Clock(24, half="24")
 _MARKS = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
-_TWELVES = {"noon": NOON, "midday": NOON, "noontime": NOON, "midnight": MIDNIGHT}
+_TWELVES = {"noon": NOON, "midday": NOON, "noontime": NOON, "noonish": NOON, "midnight": MIDNIGHT}
 _CLOSE_OF_BUSINESS = Clock(17, half="24")
 
 
@@ -33,12 +33,8 @@ def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Cl
     if word in _TWELVES:
         is_doubled = line.is_digits(index + 1) and line.values[index + 1] == 12 and line.words[index + 2] != ":"
         return [(_TWELVES[word], index + 1 + is_doubled, True)]
-    if word in ("cob", "eob"):
-        return [(_CLOSE_OF_BUSINESS, index + 1, True)]
-    if word in ("close", "end") and line.words[index + 1] == "of" and line.words[index + 2] in ("business", "play"):
-        return [(_CLOSE_OF_BUSINESS, index + 3, True)]
-    if word == "noonish":
-        return [(NOON, index + 1, True)]
+    if word in ("cob", "eob", "close", "end"):
+        return _close_of_business_at(line, index)
     if word in ("midmorning", "midafternoon"):
         return [(Clock(10 if word == "midmorning" else 14, half="24"), index + 1, True)]
     if word == "mid":
@@ -50,6 +46,14 @@ def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Cl
     if word in ("a", "quarter", "half"):
         return _fraction_of_hour_at(line, index)
     return []
+
+
+def _close_of_business_at(line: Line, index: int) -> list[tuple[Clock, int, bool]]:
+    """`COB`, `EOB` or `close of business` at `index`, as in `clock_at`; at most one."""
+    if line.words[index] in ("cob", "eob"):
+        return [(_CLOSE_OF_BUSINESS, index + 1, True)]
+    is_spelled = line.words[index + 1] == "of" and line.words[index + 2] in ("business", "play")
+    return [(_CLOSE_OF_BUSINESS, index + 3, True)] if is_spelled else []
 
 
 def _fraction_of_hour_at(line: Line, index: int) -> list[tuple[Clock, int, bool]]:
@@ -225,7 +229,11 @@ def _packed(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] |
     if line.words[end] in ("hours", "hrs", "hr", "h") and len(digits) == 4:
         return Clock(hour, minute, half="24", grain=Grain.MINUTE), end + 1, True
     if after_at and len(digits) == 4 and hour < 24 and minute < 60:
-        return Clock(hour, minute, half="24" if digits[0] == "0" else _evident(hour), grain=Grain.MINUTE), index + 1, False
+        return (
+            Clock(hour, minute, half="24" if digits[0] == "0" else _evident(hour), grain=Grain.MINUTE),
+            index + 1,
+            False,
+        )
     if after_at and len(digits) == 3 and minute < 60:
         return Clock(hour, minute, half=_evident(hour), grain=Grain.MINUTE), index + 1, False
     return None
@@ -443,7 +451,9 @@ def clock_parts(spot: RuleContext) -> Parts:
         at += 1
     if line.kinds[at] != NUMBER or "lasts" not in so_far or "repeats" in so_far:
         for clock, end, is_sure in clock_at(line, at, after_at=spot.link in _AT):
-            if is_sure and not (line.kinds[at] == NUMBER and line.words[end - 1] in ("a", "p") and _is_letter(spot, end)):
+            if is_sure and not (
+                line.kinds[at] == NUMBER and line.words[end - 1] in ("a", "p") and _is_letter(spot, end)
+            ):
                 yield from _listed(spot, clock, end)
 
 
@@ -451,7 +461,9 @@ def _is_letter(spot: RuleContext, end: int) -> bool:
     """Whether the `a` or `p` before `end` may be a letter, as in `class 4a`: nothing else makes it a time of day."""
     line = spot.line
     has_minutes = line.kinds[spot.at + 1] != WORD
-    return not (spot.link or spot.parsed or has_minutes or line.words[end] in _BEHIND_HOURS or line.words[end] in WEEKDAYS)
+    return not (
+        spot.link or spot.parsed or has_minutes or line.words[end] in _BEHIND_HOURS or line.words[end] in WEEKDAYS
+    )
 
 
 def number_parts(spot: RuleContext) -> Parts:
@@ -481,7 +493,12 @@ def _hours(spot: RuleContext) -> Parts:
     is_hour = then == "ish" or (then == "-" and spot.ahead(2) == "ish") or then in _BEHIND_HOURS or then in PORTIONS
     is_hour = is_hour or then in WEEKDAYS
     if _is_bare_day(spot):
-        yield Part(day=line.values[at], **({"or_clock": Clock(line.values[at], half="24")} if line.values[at] < 24 else {})), at + 1
+        yield (
+            Part(
+                day=line.values[at], **({"or_clock": Clock(line.values[at], half="24")} if line.values[at] < 24 else {})
+            ),
+            at + 1,
+        )
         return
     if spot.link == "in" or not (spot.link in _BEFORE_HOURS or is_dated or is_hour or not line.is_digits(at)):
         return
@@ -499,7 +516,13 @@ def _is_bare_day(spot: RuleContext) -> bool:
     line, at, so_far = spot.line, spot.at, spot.parsed
     is_after_weekday = "weekday" in so_far and so_far.keys() <= {"weekday", "which", "deadline"}
     is_alone = spot.ahead() not in (":", "h", "-", "/", "to", ".") or not line.is_digits(at + 2)
-    return is_after_weekday and spot.link in ("", ",", "the") and line.is_digits(at) and 12 < line.values[at] < 32 and is_alone
+    return (
+        is_after_weekday
+        and spot.link in ("", ",", "the")
+        and line.is_digits(at)
+        and 12 < line.values[at] < 32
+        and is_alone
+    )
 
 
 def _listed(spot: RuleContext, clock: Clock, end: int) -> Parts:
@@ -541,10 +564,14 @@ _BESIDES = {
 _PORTIONS_DAYS = {"this": 0, "last": -1, "next": 1}
 
 
+_THINGS = {"first thing": "morning", "last thing": "night"}
+"""Portions that may be followed by their part of the day: `first thing monday morning`."""
+
+
 def portion_parts(spot: RuleContext) -> Parts:
     """Rule for parts of the day (morning, tonight) that start here."""
     word, then = spot.word, spot.ahead()
-    if spot.parsed.get("portion", "tonight") != "tonight":
+    if spot.parsed.get("portion", "tonight") not in ("tonight", *_THINGS):
         return
     is_day_alone = not spot.parsed.keys().isdisjoint(("weekday", "span", "day")) and "clocks" not in spot.parsed
     if word in ("am", "pm") and is_day_alone and not spot.link and spot.line.kinds[spot.at - 1] == WORD:
@@ -559,6 +586,10 @@ def portion_parts(spot: RuleContext) -> Parts:
         yield _of_day(spot, PORTIONS[then], _PORTIONS_DAYS[word]), spot.at + 2
     elif word == "this" and then in ("early", "late") and spot.ahead(2) in PORTIONS:
         yield _of_day(spot, f"{then} {PORTIONS[spot.ahead(2)]}", 0), spot.at + 3
+    elif (
+        word in PORTIONS and spot.parsed.get("portion") in _THINGS and PORTIONS[word] == _THINGS[spot.parsed["portion"]]
+    ):
+        yield Part(), spot.at + 1
     elif word in PORTIONS and "portion" not in spot.parsed:
         yield Part(portion=PORTIONS[word]), spot.at + (2 if then in ("time", "hours") else 1)
 

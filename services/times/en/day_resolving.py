@@ -118,7 +118,9 @@ def _checked_weekday(part: Part, span: Span, today: date) -> Found:
     weekday = part.get("weekday")
     if weekday is None or (weekday - span.start.isoweekday()) % 7 < (span.end - span.start).days:
         return span, None
-    past = None if "year" in part else passed_date(span.start, weekday, today, has_month="day" in part and "month" in part)
+    past = (
+        None if "year" in part else passed_date(span.start, weekday, today, has_month="day" in part and "month" in part)
+    )
     return (span, TimeProblem.AMBIGUOUS) if past is None else (_one(past), None)
 
 

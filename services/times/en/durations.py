@@ -55,14 +55,11 @@ def unit_at(line: Line, index: int) -> Grain | str | None:
 
 def _more_at(line: Line, index: int, amount: Amount) -> tuple[Amount, int] | None:
     """`amount` plus its continuation at `index`, with the end; None without one: `and a half`, `, 3 hours`, `30` after
-    `1h`."""
-    is_minutes = line.kinds[index] == NUMBER and line.glued(index) and line.values[index] < 60
+    `1h` or `1 hr`."""
+    is_short = line.words[index - 1] in ("hr", "hrs", "h") and len(line.words[index]) == 2
+    is_minutes = line.kinds[index] == NUMBER and line.values[index] < 60 and (line.glued(index) or is_short)
     if amount.unit == Grain.HOUR and is_minutes and unit_at(line, index + 1) is None:
         return _sum(amount, _amount(Fraction(line.values[index]), Grain.MINUTE)), index + 1
-    is_short = line.words[index - 1] in ("hr", "hrs", "h")
-    if amount.unit == Grain.HOUR and line.is_digits(index) and len(line.words[index]) == 2 and is_short:
-        if line.values[index] < 60:  # `1 hr 30`
-            return _sum(amount, _amount(Fraction(line.values[index]), Grain.MINUTE)), index + 1
     start = index
     while line.words[start] in (",", "and", "+", "&", "plus"):
         start += 1
@@ -125,6 +122,8 @@ def count_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
         return _SIGNS[word], index + 1, False
     if word == "half" and line.words[index + 1] in ("a", "an", "hour", "day", "year", "-"):
         return Fraction(1, 2), index + (1 if line.words[index + 1] in ("hour", "day", "year") else 2), False
+    if word == "quarter" and line.words[index + 1] == "of" and line.words[index + 2] in ("a", "an"):
+        return Fraction(1, 4), index + 3, False
     if word == "quarter" and line.words[index + 1] in ("hour", "-"):
         return Fraction(1, 4), index + (1 if line.words[index + 1] == "hour" else 2), False
     if word == "another":
@@ -134,11 +133,17 @@ def count_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
 
 
 def _digits_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
+    """Number at `index` as in `count_at`; also with a fraction after a space, as in `2 1/2`."""
+    end = index + 1
+    if line.is_digits(index) and line.is_digits(end) and line.words[end + 1] == "/" and line.is_digits(end + 2):
+        part = _plain_digits_at(line, end)
+        return None if part is None or part[0] >= 1 else (line.values[index] + part[0], part[1], False)
+    return _plain_digits_at(line, index)
+
+
+def _plain_digits_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
     count, end = Fraction(line.values[index]), index + 1
     sign = line.words[end]
-    if line.is_digits(index) and line.is_digits(end) and line.words[end + 1] == "/" and line.is_digits(end + 2):
-        part = _digits_at(line, end)
-        return None if part is None or part[0] >= 1 else (count + part[0], part[1], False)
     if line.glued(end) and sign in (".", "/", ",") and line.is_digits(end + 1) and line.glued(end + 1):
         digits = line.words[end + 1]
         if sign == "/":
@@ -283,7 +288,14 @@ def _either_at(spot: RuleContext, start: int) -> tuple[Part, int] | None:
     """Part for an amount at `start` with two meanings, and its end: `10 to 15 minutes`, and `2 mon`, which are months
     or Mondays; None otherwise."""
     line, end = spot.line, start + 1
-    if not line.is_digits(start) and line.kinds[start] != NUMBER:
+    one = amount_at(line, start) if line.words[start] in ("a", "an", "one") else None
+    if one is not None and line.words[one[1]] == "or" and line.kinds[one[1] + 1] == NUMBER:  # `an hour or two`
+        lengths = [
+            Part(length=each.length, grain=each.grain)
+            for each in (one[0], _amount(Fraction(line.values[one[1] + 1]), one[0].unit))
+        ]
+        return (Part(either=tuple(lengths)), one[1] + 2) if unit_at(line, one[1] + 2) is None else None
+    if line.kinds[start] != NUMBER:
         return None
     if line.words[end] in _MONTHS_OR_MONDAYS and 0 < line.values[start] <= _MOST_WEEKDAYS:
         count, today = line.values[start], spot.moment.today

@@ -314,8 +314,37 @@ class English:
 
 _CLOCK_WORDS = frozenset(
     (
-        *("am", "pm", "p", "noon", "midday", "midnight", "o'clock", "oclock", "hundred", "hours", "hour", "hrs", "hr", "h"),
-        *("minutes", "minute", "mins", "min", "seconds", "secs", "sec", "half", "quarter", "past", "ish", "mon", "mons"),
+        *(
+            "am",
+            "pm",
+            "p",
+            "noon",
+            "midday",
+            "midnight",
+            "o'clock",
+            "oclock",
+            "hundred",
+            "hours",
+            "hour",
+            "hrs",
+            "hr",
+            "h",
+        ),
+        *(
+            "minutes",
+            "minute",
+            "mins",
+            "min",
+            "seconds",
+            "secs",
+            "sec",
+            "half",
+            "quarter",
+            "past",
+            "ish",
+            "mon",
+            "mons",
+        ),
     )
 )
 """Words that continue a time after a number or a unit."""

@@ -456,7 +456,7 @@ def _disagreeing(part: Part, day: date, clock: Clock | None, moment: Moment) -> 
     """Readings of a date, `day`, and a weekday that disagree: the date; the coming weekday nearest to it; and for a day
     of the month alone its next occurrence on that weekday, or the number as an hour."""
     weekday = part.get("weekday")
-    if weekday is None or "span" in part and "day" in part:
+    if weekday is None or ("span" in part and "day" in part):
         return ()
     rest = without(part, "weekday", "which", "year", "month", "day", "span", "holiday", "is_numeric", "or_clock")
     days = [day, near_weekday(day, weekday, moment.today)]

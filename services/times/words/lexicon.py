@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from services.times.words.readings import Grain
 
-
 _UP_TO_TWENTY = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 nineteen twenty

@@ -198,19 +198,16 @@ class PhraseReader:
         if phrase.repeats is not None and (phrase.first is not None or phrase.days is not None):
             return None
         found = self._days_at(at, anchor if not phrase.ahead else self._target(phrase))
-        if found is None:
-            return None
-        if self._lacks_part(phrase, at, found[1]):
+        if found is None or self._lacks_part(phrase, at, found[1]):
             return None
         days, end = self._same_day(*found)
         if phrase.ahead is not None and days.weekday:
             days = one_day(monday_of(self._target(phrase)) + timedelta(days=days.weekday - 1))
-        if phrase.days is not None:
-            if not days.is_day or days.weekday:
-                return None
-            phrase.instead = _choices(days, phrase.days.weekday, anchor, has_month="月" in self._text[at:end])
-        elif days.other_weekday:
-            phrase.instead = _choices(days, days.other_weekday, anchor, has_month="月" in self._text[at:end])
+        if phrase.days is not None and (not days.is_day or days.weekday):
+            return None
+        weekday = days.other_weekday if phrase.days is None else phrase.days.weekday
+        if weekday:
+            phrase.instead = _choices(days, weekday, anchor, has_month="月" in self._text[at:end])
         onward = _ONWARD.match(self._text, end)
         if onward:
             phrase.is_onward, end = True, onward.end()

@@ -366,7 +366,9 @@ class Chinese:
 
 
 _UNREAD_BEFORE = lazy_pattern(r"每$")
-_UNREAD_NEXT = lazy_pattern(rf"\s*(?:又|再加|或者?)\s*[\d{LETTERS}]+[个点分秒刻天小周号]*|[点分秒刻](?![\u3400-\u9fff])")
+_UNREAD_NEXT = lazy_pattern(
+    rf"\s*(?:又|再加|或者?)\s*[\d{LETTERS}]+[个点分秒刻天小周号]*|[点分秒刻](?![\u3400-\u9fff])"
+)
 
 
 def _with_unread(formed: str, start: int, end: int) -> tuple[int, int]:

@@ -88,7 +88,8 @@ def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
     """Resolve `phrase`, with wall times in the zone of `moment`. None if its parts are inconsistent. Raises
     OverflowError outside the years 1 to 9999."""
     if phrase.instead:
-        return one_of(reading_of(replace(phrase, days=days, instead=()), moment) for days in phrase.instead)
+        name = "first" if phrase.repeats else "days"
+        return one_of(reading_of(replace(phrase, instead=(), **{name: days}), moment) for days in phrase.instead)
     problem = phrase.problem
     if not all(clock.exists for clock in phrase.clocks) or (phrase.days and not phrase.days.exists):
         problem = TimeProblem.NO_SUCH
