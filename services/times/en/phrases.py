@@ -14,7 +14,7 @@ from services.times.en.day_resolving import day_of_part
 from services.times.en.durations import offset_parts, relative_parts
 from services.times.en.recurrences import days_at, deadline_parts, range_parts, repeat_parts
 from services.times.en.resolving import resolve
-from services.times.words.lexicon import TODAY, UNITS, VAGUE, WEEKDAYS
+from services.times.words.lexicon import MONTHS, TODAY, UNITS, VAGUE, WEEKDAYS
 from services.times.words.parts import Inner, Moment, Part, Parts, RuleContext, joined
 from services.times.words.readings import Found, Grain, Length, Reading, TimeProblem, nothing
 from services.times.words.tokens import END, NUMBER, ORDINAL, SIGN, WORD, Line
@@ -358,9 +358,10 @@ def _unread_after(line: Line, end: int) -> int:
         before, kind, word = line.kinds[at - 1], line.kinds[at], line.words[at]
         is_stuck = line.glued(at) and kind != SIGN and before != SIGN
         is_counted = before in (NUMBER, ORDINAL) or UNITS.get(line.words[at - 1]) in _OF_CLOCKS
-        if is_stuck or (is_counted and (word in _CLOCK_WORDS or (kind == NUMBER and line.is_digits(at)))):
+        is_named = line.words[at - 1] in MONTHS or line.words[at - 1] in WEEKDAYS
+        if is_stuck or (is_counted and word in _CLOCK_WORDS) or ((is_counted or is_named) and line.is_digits(at)):
             at += 1
-        elif word in ("and", "or") and _continues(line, at + 1, word):
+        elif word in ("and", "or", "at", "@") and _continues(line, at + 1, word):
             at += 2
         else:
             break
@@ -371,7 +372,9 @@ _OF_CLOCKS = (Grain.SECOND, Grain.MINUTE, Grain.HOUR)
 
 
 def _continues(line: Line, at: int, link: str) -> bool:
-    """Whether the word at `at`, after `link`, belongs to the time before it: `and half`, `or 6`, `or friday`."""
+    """Whether the word at `at`, after `link`, belongs to the time before it: `and half`, `or friday`, `at 57`."""
+    if link in ("at", "@"):
+        return line.is_digits(at)
     if link == "or":
         return line.kinds[at] in (NUMBER, ORDINAL) or line.words[at] in WEEKDAYS or line.words[at] in TODAY
     return line.words[at] in ("half", "quarter")
