@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import contextlib
 import time as clock
 from datetime import UTC, date, datetime, timedelta
@@ -80,8 +81,7 @@ def test_what_is_found_reads_to_the_same(text: str) -> None:
             assert again == found.reading
 
 
-WEEKDAY_NAMES = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-MONTH_NAMES = "January February March April May June July August September October November December".split()
+WEEKDAY_NAMES, MONTH_NAMES = tuple(calendar.day_name), tuple(calendar.month_name)[1:]
 DATED = (
     "{short}, {month_short} {day}",
     "{weekday} {day} {month}",
