@@ -125,6 +125,15 @@ def to_rule(requested: RequestedTime, times: Times, now: datetime, default_time:
         dated = _dated(requested, now, default_time)
         if dated is not None and _adds_clock(dated, reading):
             return dated
+        if (
+            dated is not None
+            and reading.kind is Kind.TIME_OF_DAY
+            and isinstance(dated.rule.when, Once)
+            and dated.assumed
+        ):
+            return replace(
+                dated, rule=Rule(Once(datetime.combine(dated.rule.when.wall, rule.when.wall.time()))), assumed=None
+            )
         if dated is not None and not _agrees(dated, rule.when, reading):
             raise TimeNotUnderstood(words, TimeProblem.AMBIGUOUS, choices=(rule, dated.rule))
     zone = _zone_name(reading.rule_zone(now), str(now.tzinfo))

@@ -128,6 +128,7 @@ def test_the_ends_of_the_calendar_are_no_times(at: str, repeat: Repeat) -> None:
     [
         ({"words": "tomorrow at 5pm", "at": "2026-11-21T17:00"}, once("2026-11-21T17:00")),
         ({"words": "tomorrow at 5pm", "at": "2026-11-21"}, once("2026-11-21T17:00")),
+        ({"words": "at 5pm", "at": "2026-11-25"}, once("2026-11-25T17:00")),
         ({"words": "tomorrow", "at": "2026-11-21T17:00"}, once("2026-11-21T17:00")),
         ({"words": "tomorrow", "at": "2026-11-21T00:00"}, once("2026-11-21T09:00")),
         ({"words": "tomorrow at 5pm", "at": "2026-11-19T17:00"}, once("2026-11-21T17:00")),

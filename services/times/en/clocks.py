@@ -493,12 +493,10 @@ def _hours(spot: RuleContext) -> Parts:
     is_hour = then == "ish" or (then == "-" and spot.ahead(2) == "ish") or then in _BEHIND_HOURS or then in PORTIONS
     is_hour = is_hour or then in WEEKDAYS
     if _is_bare_day(spot):
-        yield (
-            Part(
-                day=line.values[at], **({"or_clock": Clock(line.values[at], half="24")} if line.values[at] < 24 else {})
-            ),
-            at + 1,
-        )
+        part = Part(day=line.values[at])
+        if line.values[at] < 24:
+            part["or_clock"] = Clock(line.values[at], half="24")
+        yield part, at + 1
         return
     if spot.link == "in" or not (spot.link in _BEFORE_HOURS or is_dated or is_hour or not line.is_digits(at)):
         return

@@ -212,7 +212,9 @@ def _every_nth(line: Line, index: int, today: date) -> FoundParts:
     day`."""
     if line.kinds[index] != ORDINAL and line.words[index] != "last" and line.words[index] not in ORDINALS:
         return
-    yield from (({**part, "repeats": Repeats(Unit.MONTH)}, end) for part, end in days_at(line, index) if "days" in part)
+    for part, end in days_at(line, index):
+        if "days" in part:
+            yield {**part, "repeats": Repeats(Unit.MONTH)}, end
     for part, end in dates_at(line, index, today):
         number, what = part.get("nth", (0, ""))
         if what.startswith("weekday") or number < 0:

@@ -88,8 +88,7 @@ def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
     """Resolve `phrase`, with wall times in the zone of `moment`. None if its parts are inconsistent. Raises
     OverflowError outside the years 1 to 9999."""
     if phrase.instead:
-        name = "first" if phrase.repeats else "days"
-        return one_of(reading_of(replace(phrase, instead=(), **{name: days}), moment) for days in phrase.instead)
+        return one_of(reading_of(_on(phrase, days), moment) for days in phrase.instead)
     problem = phrase.problem
     if not all(clock.exists for clock in phrase.clocks) or (phrase.days and not phrase.days.exists):
         problem = TimeProblem.NO_SUCH
@@ -110,6 +109,13 @@ def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
         both = (replace(reading.repeats, step=reading.repeats.step - less) for less in (0, 1))
         choices = tuple(replace(reading, repeats=repeats, zone=phrase.zone) for repeats in both)
     return replace(reading, problem=problem or reading.problem, zone=phrase.zone, choices=choices)
+
+
+def _on(phrase: Phrase, days: Days) -> Phrase:
+    """`phrase` on one of its `instead`: as its first day, if it repeats."""
+    if phrase.repeats is not None:
+        return replace(phrase, first=days, instead=())
+    return replace(phrase, days=days, instead=())
 
 
 def _on_a_day(phrase: Phrase, moment: Moment) -> Reading:
