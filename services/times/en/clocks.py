@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from services.clock import SystemClock
 from services.times.en.durations import ONE, unit_at
 from services.times.places import Places
-from services.times.words.lexicon import HOURS_OF, MONTHS, PORTIONS, WEEKDAYS, WHICH
+from services.times.words.lexicon import HOURS_OF, MONTHS, PORTIONS, TODAY, WEEKDAYS, WHICH
 from services.times.words.parts import Clock, Part, Parts, RuleContext, one_day
 from services.times.words.readings import Grain
 from services.times.words.tokens import NUMBER, WORD, Line
@@ -256,7 +256,7 @@ def _minutes_past(line: Line, index: int, after_at: bool) -> tuple[Clock, int, b
     if not hours:
         return None
     clock, end, is_sure = hours[0]
-    if has_unit and not is_sure and not after_at and word not in _PAST:
+    if has_unit and not is_sure and not after_at and word not in _PAST and word != "before":
         return None
     return _moved(clock, minutes if word in _PAST else -minutes), end, True
 
@@ -324,6 +324,7 @@ _ZONES = {
 }
 _SHORT = frozenset(("et", "ct", "mt", "pt"))
 """Also ordinary words: recognised only in capitals."""
+_BEHIND_ZONES = frozenset(("", ",", "to", "on", "today", "tomorrow"))
 _LONGEST_PLACE = 3
 
 
@@ -342,7 +343,8 @@ def zone_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
         end = index + 1
         while line.words[end] in ("standard", "daylight", "time"):
             end += 1
-        if word in ("eastern", "central", "mountain", "pacific") and end == index + 1:
+        is_alone = end == index + 1 and line.words[end] not in _BEHIND_ZONES
+        if word in ("eastern", "central", "mountain", "pacific") and is_alone:
             return None
         return found, end
     return _place_at(line, index)
@@ -604,6 +606,15 @@ def _thing(spot: RuleContext) -> Parts:
 def _early_or_late(spot: RuleContext) -> Parts:
     """Parts for `early morning`, `late in the afternoon`, `early in the day` or `late tonight`."""
     line, end, is_early = spot.line, spot.at + 1, spot.word.startswith("ear")
+    if spot.ahead() in ("today", "tomorrow") and spot.ahead(2) in PORTIONS:
+        name = f"{'early' if is_early else 'late'} {PORTIONS[spot.ahead(2)]}"
+        yield _of_day(spot, name, TODAY[spot.ahead()]), spot.at + 3
+    elif spot.ahead() in WEEKDAYS and spot.ahead(2) in PORTIONS:
+        name = f"{'early' if is_early else 'late'} {PORTIONS[spot.ahead(2)]}"
+        yield (
+            Part(weekday=WEEKDAYS[spot.ahead()], portion=name if name in HOURS_OF else PORTIONS[spot.ahead(2)]),
+            spot.at + 3,
+        )
     if spot.ahead() == "tonight":
         yield _of_day(spot, "evening" if is_early else "late evening", 0), spot.at + 2
     while line.words[end] in ("in", "the", "on", "hours", "of", "this", "-"):

@@ -198,6 +198,8 @@ def edges_at(line: Line, index: int, today: date) -> Parts:
     word = line.words[index]
     if word in ABBREVIATED_EDGES:
         edge, grain = ABBREVIATED_EDGES[word]
+        if grain == Grain.DAY and (line.words[index + 1] in WEEKDAYS or line.words[index + 1] in TODAY or index > 0):
+            yield Part(edge=edge), index + 1
         yield Part(edge=edge, span=unit_span(grain, 0, 1, today)), index + 1
     if word not in EDGES:
         return

@@ -349,6 +349,7 @@ _CLOCK_WORDS = frozenset(
 )
 """Words that continue a time after a number or a unit."""
 _OF_RECURRENCE = frozenset(("every", "each", "twice"))
+_BEFORE_TIMES = _OF_RECURRENCE | {"early", "late"}
 
 
 def _unread_after(line: Line, end: int) -> int:
@@ -382,10 +383,10 @@ def _continues(line: Line, at: int, link: str) -> bool:
 
 def _unread_before(line: Line, start: int) -> int:
     """Start of the words before a time that starts at `start` and look like its beginning; `start` if there are none:
-    a number or `every` before a time that has no preposition."""
+    a number, `every` or `early` before a time that has no preposition."""
     at = start
     is_led = line.words[start] in _LINKS or line.words[start] in _LEADING
-    while at > 0 and not is_led and (line.words[at - 1] in _OF_RECURRENCE or _is_apart(line, at - 1)):
+    while at > 0 and not is_led and (line.words[at - 1] in _BEFORE_TIMES or _is_apart(line, at - 1)):
         at -= 1
     return at
 

@@ -30,7 +30,7 @@ class Days:
     weekday: int = 0
     """1 to 7 for a bare weekday, else 0."""
     other_weekday: int = 0
-    """1 to 7 for a weekday that is named with the day but is not its own, else 0."""
+    """1 to 7 for a weekday that is named with the day but disagrees with it, else 0."""
 
     @property
     def is_day(self) -> bool:

@@ -372,7 +372,7 @@ _UNREAD_NEXT = lazy_pattern(
 
 
 def _with_unread(formed: str, start: int, end: int) -> tuple[int, int]:
-    """The range of a time, extended over text beside it that looks like a part of it but was not understood."""
+    """The range of a time, extended over adjacent text that looks like a part of it but was not understood."""
     before, after = _UNREAD_BEFORE.search(formed[:start]), _UNREAD_NEXT.match(formed, end)
     return (before.start() if before else start), (after.end() if after else end)
 
