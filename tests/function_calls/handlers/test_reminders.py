@@ -499,7 +499,8 @@ async def test_short_and_spelled_times_are_understood(line: str, when: str) -> N
 
 def without_a_zone(home: Path | None = None, **settings: Any) -> AbstractAsyncContextManager[Group]:
     """A group whose operator has set no time zone, at 15:00 UTC."""
-    return a_group(settings={"chats": {"allow": ["*"]}, **settings}, clock=VirtualClock(START), home=home)
+    given = {"timezone": None, "chats": {"allow": ["*"]}, **settings}
+    return a_group(settings=given, clock=VirtualClock(START), home=home)
 
 
 async def test_the_first_reminder_asks_once_for_the_time_zone(tmp_path: Path) -> None:
