@@ -406,7 +406,6 @@ def buttons(group: Group) -> list[tuple[str, str]]:
     return [(one.label, one.value) for one in group.platform.sent[-1].choices]
 
 
-@pytest.mark.requirement("D41")
 @pytest.mark.parametrize(
     ("line", "values"),
     [
@@ -437,7 +436,6 @@ async def test_a_time_with_two_readings_is_asked_about_and_a_button_decides(line
         assert said.partition("\n")[0].endswith(": call mum")
 
 
-@pytest.mark.requirement("D41")
 @pytest.mark.parametrize(
     ("wish", "values"),
     [
