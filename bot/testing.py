@@ -290,18 +290,20 @@ async def a_group(
     guard: Write | None = None,
 ) -> AsyncIterator[Group]:
     """A group chat with the bot: a real daemon with the built-in functions and `functions`. The store is in a temporary
-    folder, or in `home`, which is kept. `settings` are as in YAML. `web` replaces the web client; the default never
-    connects to this machine. `sources` are additional sources, after all others; `changes` notifies the sources of
-    changed files, by default never. `lead` and `guard` belong to a lease, for a database server that several daemons
-    share."""
+    folder, or in `home`, which is kept. `settings` are as in YAML; None removes one of the group's. `web` replaces the
+    web client; the default never connects to this machine. `sources` are additional sources, after all others;
+    `changes` notifies the sources of changed files, by default never. `lead` and `guard` belong to a lease, for a
+    database server that several daemons share."""
     with _short_tracebacks(), tempfile.TemporaryDirectory() as folder:
         at = home or Path(folder)
         test_settings = {
             "home": str(at),
             "logging": {"folder": str(at / "logs"), "console": "off"},
             "chats": {"allow": ["*"]},
+            "timezone": "UTC",
             **(settings or {}),
         }
+        test_settings = {key: value for key, value in test_settings.items() if value is not None}
         loaded = Settings.model_validate(test_settings)
         if prepare is not None:
             loaded = prepare(loaded)

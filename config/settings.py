@@ -310,7 +310,7 @@ class Settings(Section):
     language: Language = "en"
     """Default language of the bot's texts."""
     timezone: Timezone = "UTC"
-    """Default IANA time zone of chats."""
+    """Default IANA time zone of chats. If it is not set, members are asked for theirs with their first reminder."""
     logging: LoggingSettings = LoggingSettings()
     store: StoreSettings = StoreSettings()
     models: tuple[ModelSettings, ...] = Field(default=(), max_length=20)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from pydantic.config import JsonDict
 
 from config.texts import Phrases
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.spec import ArgumentQuestion, FunctionResult
+from function_calls.spec import ArgumentQuestion, Choice, FunctionResult
 from services.chats.members import SeveralMembers, UnknownMember, times_mentioned
 from services.refs import ErrorCode, JsonObject
 from services.timers.reminders import (
@@ -28,9 +29,9 @@ from services.timers.reminders import (
 from services.timers.timer import Timer
 from services.timers.timetable import NoSuchTimer, TooMany
 from services.times import TimeProblem
-from services.times.recurrence import BadRule
-from services.times.requested_times import TimeNotUnderstood
-from services.times.time_formatting import distance, moment
+from services.times.recurrence import BadRule, Once, Rule
+from services.times.requested_times import RequestedTime, TimeNotUnderstood, to_rule
+from services.times.time_formatting import distance, in_words, moment
 
 _JUST_NOW = timedelta(minutes=1)
 
@@ -92,11 +93,35 @@ def question(call: Call, function: str, key: str, field: str, known: Mapping[str
     return asked(call.say(key), function, field, known)
 
 
-def asked(text: str, function: str, field: str, known: Mapping[str, Any]) -> FunctionResult:
+def asked(
+    text: str, function: str, field: str, known: Mapping[str, Any], choices: tuple[Choice, ...] = ()
+) -> FunctionResult:
     """Ask for the argument `field` with `text`, which is the error if the argument was already requested."""
     failed = FunctionResult.fail(ErrorCode.MISSING_ARGUMENTS, text, [field])
     raw = {name: value for name, value in known.items() if value is not None}
-    return FunctionResult(error=failed.error, question=ArgumentQuestion(text, function, raw, field=field))
+    return FunctionResult(error=failed.error, question=ArgumentQuestion(text, function, raw, choices, field=field))
+
+
+def time_choices(problem: RequestProblem, now: datetime, reminders: Reminders, call: Call) -> tuple[Choice, ...]:
+    """Buttons for the possible meanings of an ambiguous time, with values that are not ambiguous. `now` is aware and in
+    the zone of the time."""
+    if not isinstance(problem, TimeNotUnderstood):
+        return ()
+    choices: list[Choice] = []
+    for rule in problem.choices:
+        label = in_words(rule, ZoneInfo(str(now.tzinfo)), now, call.profile.texts)
+        value = f"{rule.when.wall:%Y-%m-%d %H:%M:%S}".removesuffix(":00") if isinstance(rule.when, Once) else label
+        if isinstance(rule.when, Once) or _means(value, rule, now, reminders):
+            choices.append(Choice(label, value))
+    return tuple(choices)
+
+
+def _means(words: str, rule: Rule, now: datetime, reminders: Reminders) -> bool:
+    """Whether `words` are read as `rule`."""
+    try:
+        return to_rule(RequestedTime(words), reminders.times, now, reminders.default_time).rule == rule
+    except TimeNotUnderstood:
+        return False
 
 
 def needs_exact_time(problem: RequestProblem) -> bool:
@@ -153,6 +178,8 @@ def _time_described(problem: TimeNotUnderstood, reminders: Reminders, texts: Phr
             return texts.say("reminders.bad.no_such_date")
         case TimeProblem.SEVERAL:
             return texts.say("reminders.several_times", said=words)
+        case TimeProblem.AMBIGUOUS if problem.choices:
+            return texts.say("reminders.which_time", said=words)
         case TimeProblem.VAGUE | TimeProblem.AMBIGUOUS:
             return texts.say(f"reminders.{_NEEDS_DETAIL[problem.problem]}", said=words)
         case None:

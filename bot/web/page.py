@@ -8,6 +8,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +21,7 @@ from starlette.routing import Route
 from bot.platforms.http.platform import PRIVATE_PREFIX, Caller, Speaker, is_visible, skeletons
 from bot.platforms.http.routes import body_of, json_response
 from bot.platforms.http.wire import Name, PostedSender, RequestError, read_body
+from config.terms import is_timezone
 from services.clock import Clock
 from services.refs import Role
 from services.store.chats import members
@@ -211,6 +213,8 @@ class CommandHint:
 
 CommandHints = Callable[[str, Role], Sequence[CommandHint]]
 """Returns the commands that a role may type, described in a language (`en`, `zh-CN`)."""
+SuggestZone = Callable[[str, str], Awaitable[None]]
+"""Stores the IANA time zone of a page member, by id, unless the member has set one. Raises StoreError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +252,8 @@ class _NewMember(BaseModel):
 
     name: Name
     fresh: bool = False
+    timezone: Annotated[str, StringConstraints(max_length=64)] = ""
+    """IANA name of the browser's time zone; ignored if this machine does not know it."""
 
 
 class _OwnerToken(BaseModel):
@@ -266,7 +272,10 @@ class ChatPage:
         owners: Owners,
         commands: CommandHints,
         clock: Clock,
+        suggest_zone: SuggestZone | None = None,
     ) -> None:
+        """`suggest_zone` receives the ids of members and the time zones of their browsers."""
+        self._suggest_zone = suggest_zone
         self._settings = settings
         self._members = members
         self._owners = owners
@@ -320,6 +329,9 @@ class ChatPage:
             if not self._new_members.take():
                 raise RequestError(429, "too_many", "too many new members at once", retry_after_seconds=2)
             member = self._members.new_id()
+        if self._suggest_zone is not None and is_timezone(wanted.timezone):
+            with suppress(StoreError):  # the member can still set it
+                await self._suggest_zone(member, wanted.timezone)
         role = self._members.role("", member)
         response = json_response({"id": member, "token": self._members.token(member), "role": role.value}, 201)
         if not wanted.fresh:

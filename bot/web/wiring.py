@@ -33,9 +33,10 @@ from config.settings import DEFAULT_BOT, Settings, WebSettings
 from config.texts import FALLBACK, Texts
 from function_calls.checks.permissions import roles_here
 from function_calls.schema.commands import by_heading, short_about, spoken_name, usage_line
+from services.chats.members import MemberZones
 from services.clock import Clock
 from services.llm.failover import ModelState
-from services.refs import ChatRef, ModelProblem, Role
+from services.refs import ChatRef, MemberRef, ModelProblem, Role
 from services.store.ids import Ids
 from services.store.port import Store
 from services.timers.timer import at_ms
@@ -142,7 +143,13 @@ class Web:
             bot = self._settings.bots[DEFAULT_BOT]
             rooms = tuple(Room(room.id, room.title or room.id) for room in web.rooms)
             page_settings = PageSettings(bot.name, bot.aliases, rooms) if rooms else PageSettings(bot.name, bot.aliases)
-            page = ChatPage(page_settings, self._members, self._owners, _hints(daemon, page_settings), self._clock)
+            zones = MemberZones(daemon.store, self._clock)
+
+            async def suggest_zone(member: str, zone: str) -> None:
+                await zones.suggest(MemberRef("web", ACCOUNT, member), zone)
+
+            hints = _hints(daemon, page_settings)
+            page = ChatPage(page_settings, self._members, self._owners, hints, self._clock, suggest_zone)
         programs = await self._serve_programs(daemon)
         app = web_app(
             platforms=self.platforms,

@@ -25,6 +25,7 @@ from function_calls.reminder_results import (
     mark_outside,
     needs_exact_time,
     question,
+    time_choices,
 )
 from function_calls.spec import FunctionResult
 from services.timers.reminders import (
@@ -155,7 +156,7 @@ async def reminder_change(
     context: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Change the text or the time of a reminder; times are interpreted in the reminder's time zone."""
-    asker = asker_of(context, call, is_time_new=call.answered == "when")
+    asker, timer = asker_of(context, call, is_time_new=call.answered == "when"), None
     if args.time.is_empty and not (args.text or "").strip():
         known = {"which": args.which}
         return question(call, "reminder_change", "reminders.nothing_to_change", "when", known)
@@ -168,7 +169,7 @@ async def reminder_change(
     except SeveralReminders as problem:
         return await choose(problem, args.which, asker, reminders, call)
     except PROBLEMS as problem:
-        return _failed_change(problem, "reminder_change", args, reminders, call)
+        return await _failed_change(problem, timer, asker, args, reminders, call)
 
 
 @tool_function(
@@ -183,11 +184,12 @@ async def reminder_change_of_others(
     context: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Change a reminder for others. Only called by `reminder_change`, so that a tainted turn needs an approval."""
-    asker = asker_of(context, call)
+    asker, timer = asker_of(context, call), None
     try:
-        return await _changed(asker, only(await reminders.select(asker, args.which)), args, reminders, call)
+        timer = only(await reminders.select(asker, args.which))
+        return await _changed(asker, timer, args, reminders, call)
     except PROBLEMS as problem:
-        return _failed_change(problem, "reminder_change", args, reminders, call)
+        return await _failed_change(problem, timer, asker, args, reminders, call)
 
 
 async def _changed(
@@ -202,12 +204,21 @@ async def _changed(
     return mark_outside([timer, changed], asker, FunctionResult.say(line, data=data_of(changed)))
 
 
-def _failed_change(
-    problem: RequestProblem, function: str, args: ChangeArguments, reminders: Reminders, call: Call
+async def _failed_change(
+    problem: RequestProblem,
+    timer: Timer | None,
+    asker: Requester,
+    args: ChangeArguments,
+    reminders: Reminders,
+    call: Call,
 ) -> FunctionResult:
+    """Failed result, or the question for an exact time; `timer` is None if it was not found."""
     result = failed(problem, reminders, call)
     if needs_exact_time(problem) and result.error is not None:
-        return asked(result.error.text, function, "when", {"which": args.which, "text": args.text})
+        now = await reminders.now_of(asker)
+        choices = time_choices(problem, now if timer is None else now.astimezone(timer.timezone), reminders, call)
+        known = {"which": args.which, "text": args.text}
+        return asked(result.error.text, "reminder_change", "when", known, choices)
     return result
 
 

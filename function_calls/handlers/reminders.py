@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from function_calls.call import Call
+from config.chat_settings import DEFAULT_LAYER
+from config.terms import is_timezone
+from function_calls.call import Call, Path
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.reminder_results import (
@@ -24,8 +26,9 @@ from function_calls.reminder_results import (
     mark_outside,
     needs_exact_time,
     question,
+    time_choices,
 )
-from function_calls.spec import Choice, FunctionResult
+from function_calls.spec import Choice, FunctionResult, Resumed
 from services.chats.members import KnownMember, KnownMembers, called
 from services.refs import ErrorCode, JsonObject, Role
 from services.timers.reminder_lines import ME, US, read_line
@@ -41,6 +44,7 @@ from services.timers.reminders import (
     reminder_text,
 )
 from services.timers.timer import Timer
+from services.times.places import Places, UnknownPlace
 from services.times.requested_times import Repeat, RequestedTime, requested_time
 from services.times.time_formatting import amount, distance, moment
 
@@ -125,7 +129,7 @@ async def reminder_snooze(
     context: MessageContext, args: SnoozeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Repeat a reminder later, without changing its schedule."""
-    asker = asker_of(context, call)
+    asker, timer = asker_of(context, call), None
     try:
         timer, until = await reminders.selected_or_last(asker, args.which or "", args.when or "")
         if timer is None:
@@ -137,7 +141,11 @@ async def reminder_snooze(
     except SeveralReminders as problem:
         return await choose(problem, args.which or "", asker, reminders, call)
     except PROBLEMS as problem:
-        return failed(problem, reminders, call)
+        result = failed(problem, reminders, call)
+        choices = time_choices(problem, await reminders.now_of(asker), reminders, call)
+        if not choices or result.error is None or timer is None:
+            return result
+        return asked(result.error.text, "reminder_snooze", "when", {"which": str(timer.number)}, choices)
     zone, now = await reminders.zone_of(asker.member, asker.home), reminders.now()
     at = snoozed.snoozed_until or now
     text = call.say(
@@ -213,6 +221,7 @@ class ReminderItem(BaseModel):
         return requested_time(self.when, self.start, self.repeat, self.every, self.cron, self.end, self.count)
 
 
+_MOST_ZONES = 8
 _FURTHER: JsonObject = {"type": "array", "items": {"type": "object"}}
 
 
@@ -278,14 +287,25 @@ class _Asked:
     ask={"text": "@reminders.ask_text", "when": "@reminders.ask_when"},
 )
 async def reminder_create(
-    context: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call
+    context: MessageContext,
+    args: CreateArguments,
+    *,
+    reminders: Reminders,
+    members: KnownMembers,
+    places: Places,
+    call: Call,
 ) -> FunctionResult:
-    """Set reminders for the member, and others with `reminder_for_others`, where a tainted turn needs an approval."""
+    """Set reminders for the member, and others with `reminder_for_others`, where a tainted turn needs an approval. The
+    first one with a wall time asks for the member's time zone if neither the chat nor a platform knows it."""
     says_when = call.answered == "when" or (call.answered == "text" and args.time.is_empty)
     asker = asker_of(context, call, is_time_new=says_when)
     before = await reminders.added_by(call.key, f"{call.key}.0")
     if before:
         return _result_texts(before, [None] * len(before), asker, reminders, call)
+    if call.resumed is not None:
+        unclear = await _take_zone(call.resumed, asker, reminders, places, call)
+        if unclear is not None:
+            return unclear
     known = await members.of(context.chat) if context.is_group else ()
     read = await _parsed_items(args, asker, [one.name for one in known], reminders, call)
     if isinstance(read, FunctionResult):
@@ -296,7 +316,34 @@ async def reminder_create(
         return failed(problem, reminders, call)
     if not all(one.is_own(asker) for one in items):
         return await call.invoke("reminder_for_others", _raw(read))
+    has_default_zone = call.profile.layers.get("timezone", DEFAULT_LAYER) == DEFAULT_LAYER
+    can_ask = has_default_zone and call.path in (Path.COMMAND, Path.MODEL)
+    if can_ask and any([await reminders.needs_zone(asker, one.time) for one in read]):
+        return _zone_question("reminders.ask_zone", asker, call, (str(asker.home),))
     return await _set(asker, items, reminders, call)
+
+
+def _zone_question(key: str, asker: Requester, call: Call, zones: Sequence[str], place: str = "") -> FunctionResult:
+    """Ask the member for a time zone, with buttons for `zones`."""
+    text = call.say(key, place=place, zone=str(asker.home))
+    return FunctionResult.ask(text, choices=[Choice(zone, zone) for zone in zones[:_MOST_ZONES]])
+
+
+async def _take_zone(
+    resumed: Resumed, asker: Requester, reminders: Reminders, places: Places, call: Call
+) -> FunctionResult | None:
+    """Set the member's time zone to the answered one; None if that is done. Asks again if the answer names no place or
+    several zones, and fails if the question was cancelled or expired."""
+    if resumed.kind != "answered":
+        return FunctionResult.fail(ErrorCode.CANCELLED, call.say("reminders.no_zone"))
+    try:
+        zones = list(dict.fromkeys(str(one.zone) for one in places.find(resumed.answer)))
+    except UnknownPlace:
+        zones = []
+    if len(zones) == 1 and is_timezone(zones[0]):
+        await reminders.set_zone(asker.member, zones[0])
+        return None
+    return _zone_question("reminders.which_zone", asker, call, zones or (str(asker.home),), resumed.answer)
 
 
 @tool_function(
@@ -383,8 +430,10 @@ async def _set(asker: Requester, items: Sequence[_Asked], reminders: Reminders, 
                 return result.with_error_text(text)
             if needs_exact_time(problem) and result.error is not None:
                 raw = _raw([one.item])
-                raw.pop("when", None)
-                return asked(result.error.text, "reminder_create", "when", raw)
+                for name in ("when", "start"):
+                    raw.pop(name, None)
+                choices = time_choices(problem, await reminders.now_of(asker), reminders, call)
+                return asked(result.error.text, "reminder_create", "when", raw, choices)
             return result
     try:
         timers = await reminders.create(asker, plans, call_key=call.key)

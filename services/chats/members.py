@@ -99,14 +99,22 @@ class MemberZones:
         self._clock = clock
 
     async def of(self, member: MemberRef) -> str | None:
-        """IANA name of the member's zone; None if the member has set none, so that the chat's applies."""
+        """IANA name of the member's zone; None if it is unknown or reset, so that the chat's applies."""
         rows = await self._store.read(members.one(member.key))
-        return rows[0]["timezone"] if rows else None
+        return rows[0]["timezone"] or None if rows else None
+
+    async def is_known(self, member: MemberRef) -> bool:
+        """Whether the member has set or reset a zone, or a platform has suggested one."""
+        return bool(await self._store.read(members.one(member.key)))
 
     async def set(self, member: MemberRef, zone: str) -> None:
         """Set the member's zone, an IANA name known to this machine. Existing timers are not changed."""
         await self._store.commit([members.set_zone(member.key, zone, self._clock.now_ms())])
 
+    async def suggest(self, member: MemberRef, zone: str) -> None:
+        """Set the zone that a platform knows, an IANA name known to this machine, unless `is_known`."""
+        await self._store.commit([members.suggest_zone(member.key, zone, self._clock.now_ms())])
+
     async def clear(self, member: MemberRef) -> None:
-        """Delete the member's zone, so that the chat's applies."""
-        await self._store.commit([members.clear(member.key)])
+        """Reset the member's zone, so that the chat's applies; also against suggestions."""
+        await self._store.commit([members.set_zone(member.key, "", self._clock.now_ms())])

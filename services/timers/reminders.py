@@ -206,6 +206,21 @@ class Reminders:
         own = await self._zones.of(member)
         return home if own is None else ZoneInfo(own)
 
+    async def set_zone(self, member: MemberRef, zone: str) -> None:
+        """Set the member's own zone, an IANA name."""
+        await self._zones.set(member, zone)
+
+    async def needs_zone(self, asker: Requester, time: RequestedTime) -> bool:
+        """Whether `time` depends on the asker's zone, and nobody has said which that is. False for relative times,
+        times that name their zone, and those that are not understood."""
+        if await self._zones.is_known(asker.member):
+            return False
+        reading = self.times.read(time.words.strip(), await self.now_of(asker)) if time.words.strip() else None
+        if reading is None:
+            return bool(time.at.strip() or time.cron.strip())
+        is_elapsed = reading.repeats is not None and reading.repeats.unit is None and reading.repeats.window is None
+        return reading.problem is None and reading.zone is None and reading.length is None and not is_elapsed
+
     async def now_of(self, asker: Requester) -> datetime:
         """Time of the request in the asker's zone; aware."""
         return self._asked_at(asker).astimezone(await self.zone_of(asker.member, asker.home))
@@ -388,14 +403,16 @@ class Reminders:
     async def _split_line(self, asker: Requester, line: str) -> tuple[str, str]:
         """The reminder and the time in a line; each is empty if missing."""
         line, now = _UNTIL.sub("", line.strip()), await self.now_of(asker)
-        numbered = _NUMBER_FIRST.fullmatch(line)
+        numbered, whole = _NUMBER_FIRST.fullmatch(line), self.times.read(line, now) if line else None
         if numbered:
             number, until = numbered[1], _UNTIL.sub("", (numbered[2] or "").strip())
             if line.startswith("#") or ((not until or self.times.read(until, now)) and await self._has(asker, number)):
                 return number, until
             if not until:
                 return "", f"{number} minutes"
-        if not line or self.times.read(line, now) is not None:
+            if whole is not None and whole.problem is TimeProblem.AMBIGUOUS and self.times.read(until, now):
+                return number, until
+        if not line or whole is not None:
             return "", line
         parts = read_line(line, now, self.times)
         return (parts.text, parts.when) if parts.when else ("", line)

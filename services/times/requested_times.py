@@ -1,12 +1,14 @@
 """Conversion of a requested time, in words or as a model's fields, to one recurrence rule.
 
 Words take precedence if they parse completely, since parsing is deterministic; else the model's dates apply. Missing
-details are taken from the model: the recurrence, if the words name only its time of day, and its end.
+details are taken from the model: the time of day, the recurrence, if the words name only its time of day, and its end.
+Words that are ambiguous, or name another single time than the dates, are not decided here: the error has the choices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
@@ -86,12 +88,20 @@ class ParsedTime:
 class TimeNotUnderstood(ValueError):
     """`what` is not a usable time. `problem` is None if it is not a time at all."""
 
-    def __init__(self, what: str, problem: TimeProblem | None = None, at: datetime | None = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        problem: TimeProblem | None = None,
+        at: datetime | None = None,
+        choices: tuple[Rule, ...] = (),
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.problem = problem
         self.at = at
         """For a time in the past: the aware time that was understood."""
+        self.choices = choices
+        """For an ambiguous time: its possible rules, most likely first; empty if they are unknown."""
 
 
 def to_rule(requested: RequestedTime, times: Times, now: datetime, default_time: time) -> ParsedTime:
@@ -105,12 +115,69 @@ def to_rule(requested: RequestedTime, times: Times, now: datetime, default_time:
     try:
         rule = reading.rule(now, default_time)
     except UnclearTime as unclear:
-        if unclear.problem in (TimeProblem.AMBIGUOUS, TimeProblem.VAGUE, TimeProblem.SEVERAL) and requested.has_dates:
+        choices = _rules(unclear.choices, now, default_time)
+        is_open = unclear.problem in (TimeProblem.AMBIGUOUS, TimeProblem.VAGUE, TimeProblem.SEVERAL)
+        if is_open and not choices and requested.has_dates:
             return _from_dates(requested, now, default_time)
-        raise TimeNotUnderstood(words, unclear.problem, _past_moment(reading, now, default_time)) from None
+        at = _past_moment(reading, now, default_time)
+        raise TimeNotUnderstood(words, unclear.problem, at, choices) from None
+    if isinstance(rule.when, Once) and reading.length is None and _names_one_time(requested):
+        dated = _dated(requested, now, default_time)
+        if dated is not None and _adds_clock(dated, reading):
+            return dated
+        if (
+            dated is not None
+            and reading.kind is Kind.TIME_OF_DAY
+            and isinstance(dated.rule.when, Once)
+            and dated.assumed
+        ):
+            return replace(
+                dated, rule=Rule(Once(datetime.combine(dated.rule.when.wall, rule.when.wall.time()))), assumed=None
+            )
+        if dated is not None and not _agrees(dated, rule.when, reading):
+            raise TimeNotUnderstood(words, TimeProblem.AMBIGUOUS, choices=(rule, dated.rule))
     zone = _zone_name(reading.rule_zone(now), str(now.tzinfo))
     rule = _completed(rule, requested, now, default_time)
     return ParsedTime(rule, zone, _assumed(rule) if _has_no_clock(reading) else None)
+
+
+def _rules(choices: Sequence[Reading], now: datetime, default_time: time) -> tuple[Rule, ...]:
+    """Different rules of `choices`, without those that have passed."""
+    rules: list[Rule] = []
+    for reading in choices:
+        with suppress(UnclearTime):
+            rules.append(reading.rule(now, default_time))
+    return tuple(rule for at, rule in enumerate(rules) if rule not in rules[:at])
+
+
+def _names_one_time(requested: RequestedTime) -> bool:
+    """Whether the dates are a single time."""
+    return bool(requested.at.strip()) and requested.repeat is Repeat.NONE and not requested.cron.strip()
+
+
+def _dated(requested: RequestedTime, now: datetime, default_time: time) -> ParsedTime | None:
+    """The single time of the dates; None if it is invalid or has passed."""
+    try:
+        return _from_dates(requested, now, default_time)
+    except TimeNotUnderstood:
+        return None
+
+
+def _adds_clock(dated: ParsedTime, reading: Reading) -> bool:
+    """Whether the dates have a time of day within the period that the words name without one. Midnight is none."""
+    if not _has_no_clock(reading) or reading.default is not None or dated.assumed is not None:
+        return False
+    return isinstance(dated.rule.when, Once) and reading.start < dated.rule.when.wall < reading.end
+
+
+def _agrees(dated: ParsedTime, once: Once, reading: Reading) -> bool:
+    """Whether the dates are the time of the words; compares only the day if one of them has no time of day."""
+    if not isinstance(dated.rule.when, Once):
+        return True
+    wall = dated.rule.when.wall
+    if dated.assumed is not None or _has_no_clock(reading):
+        return wall.date() == once.wall.date() or reading.start <= wall < reading.end
+    return wall.replace(second=0) == once.wall.replace(second=0)
 
 
 def is_once(rule: Rule) -> bool:

@@ -21,8 +21,9 @@ from bot.web.app import Health, Probes, WebServer, web_app
 from bot.web.page import ChatPage, CommandHint, OwnerLink, Owners, PageMembers, PageSettings, Room, Signer, page_key
 from function_calls.context import Kind, MessageContext
 from function_calls.spec import Choice
+from services.chats.members import MemberZones
 from services.clock import Clock, SystemClock
-from services.refs import Role
+from services.refs import MemberRef, Role
 from services.store.chats import members as page_owners
 from services.store.ids import Ids
 from services.store.port import Store, StoreError, Write
@@ -32,7 +33,7 @@ from services.store.turns import http_events
 NAMES = ("Rollcall", "小助手")
 TOKEN = "a-token-for-tests"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
-TABLES = [http_events.EVENTS, page_owners.OWNERS, page_owners.LINKS]
+TABLES = [http_events.EVENTS, page_owners.OWNERS, page_owners.LINKS, page_owners.MEMBERS]
 QUICK = StreamLimits(poll_seconds=0.05, heartbeat_seconds=0.1)
 
 
@@ -132,7 +133,12 @@ async def a_world(
     daemon.answer = answer
     daemon.platforms = {"http": http, "web": web}
     settings = PageSettings(NAMES[0], NAMES[1:], (Room("lobby", "Lobby"), Room("kitchen", "Kitchen")))
-    page = ChatPage(settings, members, owners, _commands, page_clock or clock)
+    zones = MemberZones(store, clock)
+
+    async def suggest_zone(member: str, zone: str) -> None:
+        await zones.suggest(MemberRef("web", "main", member), zone)
+
+    page = ChatPage(settings, members, owners, _commands, page_clock or clock, suggest_zone)
     health = {"alive": Health(ok=True), "ready": Health(ok=True, details={"store": "open"})}
     probes = Probes(lambda: health["alive"], lambda: health["ready"], lambda: b"rollcall_turns_total 3\n")
 

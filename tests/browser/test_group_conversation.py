@@ -216,3 +216,13 @@ async def test_help_on_the_page_has_a_button_for_each_heading_and_completion_des
         await expect(offered.first).to_contain_text(first)
         words = await offered.all_text_contents()
         assert not any("again" in word or "search" in word for word in words)
+
+
+async def test_reminders_use_the_time_zone_of_the_browser(browser: Browser, tmp_path: Path) -> None:
+    async with a_running_daemon(tmp_path) as printed:
+        page = await (await browser.new_context(timezone_id="Asia/Tokyo")).new_page()
+        page.set_default_timeout(PATIENCE_SECONDS * 1000)
+        await page.goto(f"{printed['Chat page']}/?as=Ann")
+        await expect(page.locator("#my-name")).to_have_text("Ann")
+        await say(page, "/remind me tomorrow at 5pm tea")
+        await expect(bubble(page, "at 17:00 (Asia/Tokyo)")).to_be_visible()

@@ -126,7 +126,13 @@ def test_the_ends_of_the_calendar_are_no_times(at: str, repeat: Repeat) -> None:
 @pytest.mark.parametrize(
     ("wish", "rule"),
     [
-        ({"words": "tomorrow at 5pm", "at": "2026-11-25T10:00"}, once("2026-11-21T17:00")),
+        ({"words": "tomorrow at 5pm", "at": "2026-11-21T17:00"}, once("2026-11-21T17:00")),
+        ({"words": "tomorrow at 5pm", "at": "2026-11-21"}, once("2026-11-21T17:00")),
+        ({"words": "at 5pm", "at": "2026-11-25"}, once("2026-11-25T17:00")),
+        ({"words": "tomorrow", "at": "2026-11-21T17:00"}, once("2026-11-21T17:00")),
+        ({"words": "tomorrow", "at": "2026-11-21T00:00"}, once("2026-11-21T09:00")),
+        ({"words": "tomorrow at 5pm", "at": "2026-11-19T17:00"}, once("2026-11-21T17:00")),
+        ({"words": "in 20 minutes", "at": "2026-11-20T17:20"}, once("2026-11-20T16:20")),
         ({"words": "tomorrow at 5pm", "repeat": Repeat.DAILY, "at": "2026-11-21T10:00"}, once("2026-11-21T17:00")),
         ({"words": "at 9am", "repeat": Repeat.DAILY, "at": "09:00"}, Rule(Calendar("0 9 * * *"))),
         ({"words": "every day at 9am", "count": 3}, Rule(Calendar("0 9 * * *"), count=3)),
@@ -140,6 +146,24 @@ def test_the_ends_of_the_calendar_are_no_times(at: str, repeat: Repeat) -> None:
 )
 def test_the_words_win_and_the_dates_add_what_they_leave_open(wish: dict[str, object], rule: Rule) -> None:
     assert meant(Times(), **wish) == rule
+
+
+@pytest.mark.parametrize(
+    ("words", "at", "choices"),
+    [
+        ("tomorrow at 5pm", "2026-11-25T10:00", ("2026-11-21T17:00", "2026-11-25T10:00")),
+        ("at 5", "2026-11-21T05:00", ("2026-11-20T17:00", "2026-11-21T05:00")),
+        ("tomorrow", "2026-11-25T10:00", ("2026-11-21T09:00", "2026-11-25T10:00")),
+        ("tomorrow at 5pm", "2026-11-25", ("2026-11-21T17:00", "2026-11-25T09:00")),
+        ("Tue, Nov 27", "2026-11-27T09:00", ("2026-11-27T09:00", "2026-11-24T09:00")),
+        ("周二11月27号", "2026-11-27T09:00", ("2026-11-27T09:00", "2026-11-24T09:00")),
+    ],
+)
+def test_words_and_dates_that_contradict_each_other_leave_a_choice(
+    words: str, at: str, choices: tuple[str, ...]
+) -> None:
+    problem = refused(Times(), words=words, at=at)
+    assert (problem.problem, problem.choices) == (TimeProblem.AMBIGUOUS, tuple(once(one) for one in choices))
 
 
 def test_words_for_elsewhere_are_brought_home_once_and_keep_to_the_clocks_there_where_they_repeat() -> None:

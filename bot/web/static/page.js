@@ -100,7 +100,7 @@
   const tabKey = "rollcall.tab", meKey = AS === null ? "rollcall.me" : `rollcall.as.${AS}`;
 
   async function become(name) {
-    const answer = await patiently(() => api("/api/v1/members", { name, fresh: AS !== null }));
+    const answer = await patiently(() => api("/api/v1/members", { name, fresh: AS !== null, timezone: Intl.DateTimeFormat().resolvedOptions().timeZone }));
     if (!answer.ok) return { name_taken: say("nameTaken"), bad_request: say("nameUnreadable") }[answer.error.code] ?? answer.error.message;
     me = { ...answer.json, name, as: AS };
     remember();

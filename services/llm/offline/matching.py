@@ -20,7 +20,7 @@ from services.llm.offline.templates import (
     templates_of,
     value_of,
 )
-from services.llm.offline.utterance import MOST_SKIP_COST, Utterance, Word, read
+from services.llm.offline.utterance import MOST_SKIP_COST, FindTimes, Utterance, Word, read
 from services.llm.offline.vocabulary import FILLERS, PREPOSITIONS, REQUESTS
 from services.refs import JsonObject, JsonValue
 from services.text_index import listed
@@ -310,8 +310,11 @@ def _raw_texts(
         words: _Range | None
         if span.slot.kind in TYPED:
             words = _fitting(utterance, span)
+            if span.slot.kind is SlotKind.TIME and words is not None:
+                words = _whole_times(utterance, words, spans)
         else:
-            words = _trimmed(utterance, span.slot, (span.first, _end_before_a_time(utterance, span, spans)))
+            outside = _outside_times(utterance, (span.first, _end_before_a_time(utterance, span, spans)), spans)
+            words = _trimmed(utterance, span.slot, outside)
             inner, time = _parted(utterance, words)
             if free_time is not None and inner is not None and time is not None:
                 texts[free_time], free_time, words = utterance.between(*time), None, inner
@@ -325,6 +328,29 @@ def _raw_texts(
         if words is not None and not _says_nothing(utterance.words[words[0] : words[1] + 1], span.slot, own):
             texts[span.slot.name] = utterance.between(*words)
     return texts
+
+
+def _whole_times(utterance: Utterance, words: _Range, spans: Sequence[Span]) -> _Range:
+    """`words` extended to the ends of the times that they overlap, except over other values than free text."""
+    first, last = words
+    for begin, end in utterance.times:
+        if begin <= last and first <= end:
+            others = [one for one in spans if one.slot.kind is not SlotKind.LONG and one.first <= end]
+            is_free_before = all(one.first >= first or one.last < begin for one in others)
+            is_free_after = all(one.first <= last for one in others)
+            first, last = min(first, begin) if is_free_before else first, max(last, end) if is_free_after else last
+    return first, last
+
+
+def _outside_times(utterance: Utterance, words: _Range, spans: Sequence[Span]) -> _Range:
+    """`words` of a text without a part of a time at its ends that a time slot takes; at least one word."""
+    first, last = words
+    for span in spans:
+        if span.slot.kind is SlotKind.TIME:
+            begin, end = _whole_times(utterance, (span.first, span.last), spans)
+            first = end + 1 if begin <= first <= end < last else first
+            last = begin - 1 if first < begin <= last <= end else last
+    return first, last
 
 
 def _end_before_a_time(utterance: Utterance, span: Span, spans: Sequence[Span]) -> int:
@@ -530,8 +556,10 @@ class Match:
 class ExampleIndex:
     """Index of functions' examples, searched by `matches`. Immutable."""
 
-    def __init__(self, functions: Sequence[OfferedFunction]) -> None:
+    def __init__(self, functions: Sequence[OfferedFunction], find_times: FindTimes | None = None) -> None:
+        """`find_times` keeps times in messages together; without it, single words decide what belongs to a time."""
         self.functions = tuple(functions)
+        self._find_times = find_times
         self._lexicon = Lexicon(self.functions)
         self._templates = tuple(templates_of(self.functions, self._lexicon))
         self._postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
@@ -542,7 +570,7 @@ class ExampleIndex:
     def matches(self, text: str, limit: int = 3, *, among: Container[str] | None = None) -> list[Match]:
         """At most `limit` functions that resemble `text`, best first; ties in registration order. `among` restricts the
         names. Empty if nothing scores above WORTH_A_LOOK."""
-        utterance = read(text)
+        utterance = read(text, self._find_times)
         if not utterance.words:
             return []
         best: dict[int, tuple[float, Alignment, Filled]] = {}

@@ -8,6 +8,7 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from config.texts import Phrases, Texts
@@ -17,6 +18,9 @@ from services.llm.offline.templates import Slot, SlotKind, slots_of, with_values
 from services.patterns import lazy_pattern
 from services.refs import JsonValue
 from services.text_index import is_unspaced
+from services.times import Times
+from services.times.en.phrases import English
+from services.times.zh.reader import Chinese
 
 READ_THRESHOLD = 0.65
 """Minimum score for calling a function without effects."""
@@ -91,12 +95,21 @@ class OfflineModel:
         stay unique."""
         known = self._indexes.get(id(offer))
         if known is None:
-            known = self._indexes[id(offer)] = (offer, ExampleIndex(offer.functions))
+            known = self._indexes[id(offer)] = (offer, ExampleIndex(offer.functions, found_times))
             if len(self._indexes) > _MOST_INDEXES:
                 self._indexes.popitem(last=False)
         else:
             self._indexes.move_to_end(id(offer))
         return known[1]
+
+
+_TIMES = Times((Chinese(), English()))
+_SOME_DAY = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+
+def found_times(text: str) -> list[tuple[int, int]]:
+    """Positions of the times in `text`, each with its exclusive end."""
+    return [(found.start, found.end) for found in _TIMES.find_all(text, _SOME_DAY)]
 
 
 def user_text(messages: Sequence[ModelMessage]) -> str:

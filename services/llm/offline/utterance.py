@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from services.llm.offline.vocabulary import (
     ACTIONS,
@@ -20,12 +21,10 @@ from services.llm.offline.vocabulary import (
     HAN_TIMES,
     INVERTED,
     NEGATIONS,
-    NUMBERS,
     OPERATORS,
     PREPOSITIONS,
     QUESTION_WORDS,
     REQUESTS,
-    SCALES,
     THANKS,
     TIME_LINKS,
     TIME_WORDS,
@@ -33,6 +32,7 @@ from services.llm.offline.vocabulary import (
 )
 from services.patterns import lazy_pattern
 from services.text_index import Token, is_unspaced, scan, stem
+from services.times.words.lexicon import NUMBERS, SCALES
 
 _DIGITS = lazy_pattern(r"(?<![\d.])-?\d+(?:,\d{3})*(?:\.\d+)?")
 _HAN = lazy_pattern(f"[{''.join(HAN_NUMBERS)}{''.join(HAN_SCALES)}]+")
@@ -176,6 +176,8 @@ class Utterance:
     is_negated: bool
     is_destructive: bool
     """Asks to remove or undo something."""
+    times: tuple[tuple[int, int], ...]
+    """First and last word of each time that the time parser found."""
 
     def between(self, first: int, last: int) -> str:
         """Text from word `first` to word `last`, inclusive."""
@@ -215,13 +217,21 @@ def meaning_of(word: str) -> Meaning:
     )
 
 
-def read(text: str) -> Utterance:
-    """Parse `text` to at most 80 words with their roles; leading greetings are dropped. No words for an empty text."""
+FindTimes: TypeAlias = Callable[[str], Sequence[tuple[int, int]]]
+"""Positions of the times in a text, each with its exclusive end."""
+
+
+def read(text: str, find_times: FindTimes | None = None) -> Utterance:
+    """Parse `text` to at most 80 words with their roles; leading greetings are dropped. No words for an empty text.
+    `find_times` completes the times that single words show."""
     normal = unicodedata.normalize("NFKC", text).strip()
     tokens = list(_tokens(normal))[:MOST_WORDS]
     while len(tokens) > 1 and tokens[0].text in GREETINGS:
         tokens.pop(0)
     times = _times(normal, tokens)
+    whole_times = [] if find_times is None else [_words_in(tokens, *found) for found in find_times(normal)]
+    for whole in whole_times:
+        times[whole.start : whole.stop] = [True] * len(whole)
     opening = _opening(tokens)
     words = tuple(
         Word(
@@ -238,7 +248,14 @@ def read(text: str) -> Utterance:
     negated = any(word.meaning.is_negation for word in words)
     question = _is_question(tokens)
     destructive = not question and any(word.meaning.is_destructive for word in words)
-    return Utterance(normal, words, question, negated, destructive)
+    found = tuple((whole.start, whole.stop - 1) for whole in whole_times if whole)
+    return Utterance(normal, words, question, negated, destructive, found)
+
+
+def _words_in(tokens: list[Token], start: int, end: int) -> range:
+    """Indexes of the tokens between two positions of the text; may be empty."""
+    inside = [place for place, token in enumerate(tokens) if start <= token.start and token.end <= end]
+    return range(inside[0], inside[-1] + 1) if inside else range(0)
 
 
 def _tokens(text: str) -> Iterator[Token]:

@@ -17,22 +17,22 @@ _SET_ZONE = Statement(
         set_={"timezone": _NEW.excluded.timezone, "changed_ms": _NEW.excluded.changed_ms},
     ),
 )
-_CLEAR = Statement("members.clear", delete(MEMBERS).where(MEMBERS.c.member == bindparam("of_member", type_=TEXT)))
+_SUGGEST_ZONE = Statement("members.suggest_zone", _NEW.on_conflict_do_nothing())
 _ONE = Statement("members.one", select(MEMBERS).where(MEMBERS.c.member == bindparam("member", type_=TEXT)))
 
 
 def set_zone(member: str, timezone: str, now_ms: int) -> Write:
-    """Set the member's time zone (IANA name), replacing an earlier one."""
+    """Set the member's time zone, replacing an earlier one: an IANA name, or empty for the chat's."""
     return _SET_ZONE.write(member=member, timezone=timezone, changed_ms=now_ms)
 
 
-def clear(member: str) -> Write:
-    """Delete the member's settings; touches no row if there are none."""
-    return _CLEAR.write(of_member=member)
+def suggest_zone(member: str, timezone: str, now_ms: int) -> Write:
+    """Set the member's time zone (IANA name) unless the member has a row."""
+    return _SUGGEST_ZONE.write(member=member, timezone=timezone, changed_ms=now_ms)
 
 
 def one(member: str) -> Query:
-    """The member's settings: `timezone`; no row if there are none."""
+    """The member's settings: `timezone`, empty for the chat's; no row if there are none."""
     return _ONE.query(member=member)
 
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from services.clock import SystemClock
 from services.times.en.durations import ONE, unit_at
 from services.times.places import Places
-from services.times.words.lexicon import HOURS_OF, MONTHS, PORTIONS, WEEKDAYS, WHICH
+from services.times.words.lexicon import HOURS_OF, MONTHS, PORTIONS, TODAY, WEEKDAYS, WHICH
 from services.times.words.parts import Clock, Part, Parts, RuleContext, one_day
 from services.times.words.readings import Grain
 from services.times.words.tokens import NUMBER, WORD, Line
@@ -20,6 +20,8 @@ _TO = frozenset(("to", "before", "till", "til", "of"))
 NOON = Clock(12, half="24")
 MIDNIGHT = Clock(24, half="24")
 _MARKS = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
+_TWELVES = {"noon": NOON, "midday": NOON, "noontime": NOON, "noonish": NOON, "midnight": MIDNIGHT}
+_CLOSE_OF_BUSINESS = Clock(17, half="24")
 
 
 def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Clock, int, bool]]:
@@ -28,12 +30,11 @@ def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Cl
     word = line.words[index]
     if line.kinds[index] == NUMBER:
         return _counted_at(line, index, after_at=after_at)
-    if word in ("noon", "midday", "noontime"):
-        return [(NOON, index + 1, True)]
-    if word == "midnight":
-        return [(MIDNIGHT, index + 1, True)]
-    if word == "noonish":
-        return [(NOON, index + 1, True)]
+    if word in _TWELVES:
+        is_doubled = line.is_digits(index + 1) and line.values[index + 1] == 12 and line.words[index + 2] != ":"
+        return [(_TWELVES[word], index + 1 + is_doubled, True)]
+    if word in ("cob", "eob", "close", "end"):
+        return _close_of_business_at(line, index)
     if word in ("midmorning", "midafternoon"):
         return [(Clock(10 if word == "midmorning" else 14, half="24"), index + 1, True)]
     if word == "mid":
@@ -45,6 +46,14 @@ def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Cl
     if word in ("a", "quarter", "half"):
         return _fraction_of_hour_at(line, index)
     return []
+
+
+def _close_of_business_at(line: Line, index: int) -> list[tuple[Clock, int, bool]]:
+    """`COB`, `EOB` or `close of business` at `index`, as in `clock_at`; at most one."""
+    if line.words[index] in ("cob", "eob"):
+        return [(_CLOSE_OF_BUSINESS, index + 1, True)]
+    is_spelled = line.words[index + 1] == "of" and line.words[index + 2] in ("business", "play")
+    return [(_CLOSE_OF_BUSINESS, index + 3, True)] if is_spelled else []
 
 
 def _fraction_of_hour_at(line: Line, index: int) -> list[tuple[Clock, int, bool]]:
@@ -90,13 +99,18 @@ def _counted_at(line: Line, index: int, *, after_at: bool) -> list[tuple[Clock, 
         if sure is not None:
             return [sure]
     hour, digits = line.values[index], line.words[index]
+    hundreds = _hundreds(line, index, after_at=after_at)
+    if hundreds is not None:
+        return [hundreds]
     if hour > 24 or (len(digits) > 2 and digits.isdigit()):
         return []
-    half, end = half_at(line, index + 1)
+    half, end = half_at(line, index + 1, short=hour <= 12)
     if not half and line.words[end] in ("o'clock", "oclock", "o"):
         end = _behind_oclock(line, end)
         half, end = half_at(line, end)
-        return [(_whole(hour, half), end, True)]
+        return [_named_twelve(line, _whole(hour, half), end)]
+    if hour == 12 and line.words[end] in _TWELVES:
+        return [_named_twelve(line, _whole(hour, half), end)]
     if half:
         return [(_whole(hour, half), end, True)] if half != "24" or end > index + 1 else []
     found: list[tuple[Clock, int, bool]] = []
@@ -108,12 +122,30 @@ def _counted_at(line: Line, index: int, *, after_at: bool) -> list[tuple[Clock, 
     return found
 
 
+def _hundreds(line: Line, index: int, *, after_at: bool) -> tuple[Clock, int, bool] | None:
+    """Full hour on the 24-hour clock at `index` in hundreds (`nineteen hundred`, `19 hundred hours`), as in
+    `clock_at`; None otherwise."""
+    hour, end = line.values[index], index + 1
+    if line.is_digits(index) and line.words[end] == "hundred":
+        end += 1
+    elif not line.is_digits(index) and hour % 100 == 0:
+        hour //= 100
+    else:
+        return None
+    is_named = line.words[end] in ("hours", "hrs")
+    return (Clock(hour, half="24"), end + is_named, True) if hour <= 24 and (is_named or after_at) else None
+
+
 def _spoken_minutes(line: Line, index: int, *, after_at: bool) -> tuple[Clock, int, bool] | None:
     """Time of day without a colon at `index`, such as `six forty-three`, `seven-thirty am` or, with `after_at`, `3 15`;
     None otherwise."""
     is_word = not line.is_digits(index)
     at = index + 2 if is_word and line.words[index + 1] == "-" else index + 1
     minute, is_short = line.values[at], len(line.words[at]) == 1
+    hour = line.values[index]
+    if line.words[at] in ("oh", "o") and line.kinds[at + 1] == NUMBER and 0 < line.values[at + 1] < 10:
+        half, end = half_at(line, at + 2)
+        return Clock(hour, line.values[at + 1], half=half or _evident(hour), grain=Grain.MINUTE), end, True
     if line.kinds[at] != NUMBER or line.glued(index + 1) != (at > index + 1) or not 10 <= minute < 60 or is_short:
         return None
     if line.words[at + 1] in ("/", ":", "th"):
@@ -123,7 +155,6 @@ def _spoken_minutes(line: Line, index: int, *, after_at: bool) -> tuple[Clock, i
         end += 1
     if not (half or after_at or is_word):
         return None
-    hour = line.values[index]
     return Clock(hour, minute, half=half or _evident(hour), grain=Grain.MINUTE), end, bool(half)
 
 
@@ -160,7 +191,13 @@ def _with_colon(line: Line, index: int, after_at: bool) -> tuple[Clock, int, boo
     if not half and line.words[end] in ("o'clock", "oclock", "h", "hrs", "hours", "uhr"):
         end += 1
     exact = "24" if len(line.words[index]) == 2 and line.words[index][0] == "0" else _evident(hour)
-    return Clock(hour, minute, second, half or exact, grain), after if half else end, True
+    return _named_twelve(line, Clock(hour, minute, second, half or exact, grain), after if half else end)
+
+
+def _named_twelve(line: Line, clock: Clock, end: int) -> tuple[Clock, int, bool]:
+    """`clock` as in `clock_at`, with the word after a twelve that tells which it is: `12 noon`, `12:00 midnight`."""
+    name = _TWELVES.get(line.words[end]) if clock.hour in (0, 12, 24) and not clock.minute else None
+    return (clock, end, True) if name is None else (name, end + 1, True)
 
 
 def _with_h(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] | None:
@@ -191,8 +228,12 @@ def _packed(line: Line, index: int, after_at: bool) -> tuple[Clock, int, bool] |
         return Clock(hour, minute, half=half, grain=Grain.MINUTE), end if half else end + 1, True
     if line.words[end] in ("hours", "hrs", "hr", "h") and len(digits) == 4:
         return Clock(hour, minute, half="24", grain=Grain.MINUTE), end + 1, True
-    if after_at and len(digits) == 4 and hour < 24 and minute < 60 and (digits[0] == "0" or hour < 19):
-        return Clock(hour, minute, half="24", grain=Grain.MINUTE), index + 1, False
+    if after_at and len(digits) == 4 and hour < 24 and minute < 60:
+        return (
+            Clock(hour, minute, half="24" if digits[0] == "0" else _evident(hour), grain=Grain.MINUTE),
+            index + 1,
+            False,
+        )
     if after_at and len(digits) == 3 and minute < 60:
         return Clock(hour, minute, half=_evident(hour), grain=Grain.MINUTE), index + 1, False
     return None
@@ -215,7 +256,7 @@ def _minutes_past(line: Line, index: int, after_at: bool) -> tuple[Clock, int, b
     if not hours:
         return None
     clock, end, is_sure = hours[0]
-    if has_unit and not is_sure and not after_at and word not in _PAST:
+    if has_unit and not is_sure and not after_at and word not in _PAST and word != "before":
         return None
     return _moved(clock, minutes if word in _PAST else -minutes), end, True
 
@@ -238,7 +279,7 @@ def half_at(line: Line, index: int, *, short: bool = False) -> tuple[str, int]:
             if dotted and line.words[after] == ".":
                 after += 1
             return _MARKS[word], after
-        if short and line.glued(index):
+        if short and (line.glued(index) or word == "p"):
             return _MARKS[word], index + 1
     return "", index
 
@@ -283,6 +324,7 @@ _ZONES = {
 }
 _SHORT = frozenset(("et", "ct", "mt", "pt"))
 """Also ordinary words: recognised only in capitals."""
+_BEHIND_ZONES = frozenset(("", ",", "to", "on", "today", "tomorrow"))
 _LONGEST_PLACE = 3
 
 
@@ -301,7 +343,8 @@ def zone_at(line: Line, index: int) -> tuple[tzinfo, int] | None:
         end = index + 1
         while line.words[end] in ("standard", "daylight", "time"):
             end += 1
-        if word in ("eastern", "central", "mountain", "pacific") and end == index + 1:
+        is_alone = end == index + 1 and line.words[end] not in _BEHIND_ZONES
+        if word in ("eastern", "central", "mountain", "pacific") and is_alone:
             return None
         return found, end
     return _place_at(line, index)
@@ -410,8 +453,19 @@ def clock_parts(spot: RuleContext) -> Parts:
         at += 1
     if line.kinds[at] != NUMBER or "lasts" not in so_far or "repeats" in so_far:
         for clock, end, is_sure in clock_at(line, at, after_at=spot.link in _AT):
-            if is_sure:
+            if is_sure and not (
+                line.kinds[at] == NUMBER and line.words[end - 1] in ("a", "p") and _is_letter(spot, end)
+            ):
                 yield from _listed(spot, clock, end)
+
+
+def _is_letter(spot: RuleContext, end: int) -> bool:
+    """Whether the `a` or `p` before `end` may be a letter, as in `class 4a`: nothing else makes it a time of day."""
+    line = spot.line
+    has_minutes = line.kinds[spot.at + 1] != WORD
+    return not (
+        spot.link or spot.parsed or has_minutes or line.words[end] in _BEHIND_HOURS or line.words[end] in WEEKDAYS
+    )
 
 
 def number_parts(spot: RuleContext) -> Parts:
@@ -440,6 +494,12 @@ def _hours(spot: RuleContext) -> Parts:
     then = spot.ahead()
     is_hour = then == "ish" or (then == "-" and spot.ahead(2) == "ish") or then in _BEHIND_HOURS or then in PORTIONS
     is_hour = is_hour or then in WEEKDAYS
+    if _is_bare_day(spot):
+        part = Part(day=line.values[at])
+        if line.values[at] < 24:
+            part["or_clock"] = Clock(line.values[at], half="24")
+        yield part, at + 1
+        return
     if spot.link == "in" or not (spot.link in _BEFORE_HOURS or is_dated or is_hour or not line.is_digits(at)):
         return
     for clock, end, is_sure in clock_at(line, at, after_at=spot.link in ("at", "@") or is_dated):
@@ -449,6 +509,20 @@ def _hours(spot: RuleContext) -> Parts:
             continue
         if not is_sure and line.words[end] not in MONTHS and (spot.link or spot.parsed or is_hour or is_spelled):
             yield from _listed(spot, clock, end)
+
+
+def _is_bare_day(spot: RuleContext) -> bool:
+    """Whether the number follows a weekday and may be a day of the month, as in `Monday 21`; up to 12 it is an hour."""
+    line, at, so_far = spot.line, spot.at, spot.parsed
+    is_after_weekday = "weekday" in so_far and so_far.keys() <= {"weekday", "which", "deadline"}
+    is_alone = spot.ahead() not in (":", "h", "-", "/", "to", ".") or not line.is_digits(at + 2)
+    return (
+        is_after_weekday
+        and spot.link in ("", ",", "the")
+        and line.is_digits(at)
+        and 12 < line.values[at] < 32
+        and is_alone
+    )
 
 
 def _listed(spot: RuleContext, clock: Clock, end: int) -> Parts:
@@ -464,6 +538,14 @@ def _listed(spot: RuleContext, clock: Clock, end: int) -> Parts:
             break
         clocks.append(more[0][0])
         after = more[0][1]
+    if line.words[end] == "or" and "repeats" not in spot.parsed:
+        start = end + 1 + (line.words[end + 1] == "at")
+        others = clock_at(line, start, after_at=True)
+        if others:
+            other, after = others[0][0], others[0][1]
+            half = clock.half or (other.half if other.half in ("am", "pm") else "")
+            first = Clock(clock.hour, clock.minute, clock.second, half, clock.grain)
+            yield Part(either=(Part(clocks=(first,)), Part(clocks=(other,)))), after
     if len(clocks) > 1:
         half = next((one.half for one in clocks if one.half in ("am", "pm")), "")
         shared = tuple(Clock(one.hour, one.minute, one.second, one.half or half, one.grain) for one in clocks)
@@ -482,11 +564,18 @@ _BESIDES = {
 _PORTIONS_DAYS = {"this": 0, "last": -1, "next": 1}
 
 
+_THINGS = {"first thing": "morning", "last thing": "night"}
+"""Portions that may be followed by their part of the day: `first thing monday morning`."""
+
+
 def portion_parts(spot: RuleContext) -> Parts:
     """Rule for parts of the day (morning, tonight) that start here."""
     word, then = spot.word, spot.ahead()
-    if spot.parsed.get("portion", "tonight") != "tonight":
+    if spot.parsed.get("portion", "tonight") not in ("tonight", *_THINGS):
         return
+    is_day_alone = not spot.parsed.keys().isdisjoint(("weekday", "span", "day")) and "clocks" not in spot.parsed
+    if word in ("am", "pm") and is_day_alone and not spot.link and spot.line.kinds[spot.at - 1] == WORD:
+        yield Part(portion="morning" if word == "am" else "afternoon"), spot.at + 1
     if then == "thing" and word in ("first", "last"):
         yield from _thing(spot)
     if word in ("early", "late", "later", "earlier"):
@@ -497,6 +586,10 @@ def portion_parts(spot: RuleContext) -> Parts:
         yield _of_day(spot, PORTIONS[then], _PORTIONS_DAYS[word]), spot.at + 2
     elif word == "this" and then in ("early", "late") and spot.ahead(2) in PORTIONS:
         yield _of_day(spot, f"{then} {PORTIONS[spot.ahead(2)]}", 0), spot.at + 3
+    elif (
+        word in PORTIONS and spot.parsed.get("portion") in _THINGS and PORTIONS[word] == _THINGS[spot.parsed["portion"]]
+    ):
+        yield Part(), spot.at + 1
     elif word in PORTIONS and "portion" not in spot.parsed:
         yield Part(portion=PORTIONS[word]), spot.at + (2 if then in ("time", "hours") else 1)
 
@@ -513,6 +606,15 @@ def _thing(spot: RuleContext) -> Parts:
 def _early_or_late(spot: RuleContext) -> Parts:
     """Parts for `early morning`, `late in the afternoon`, `early in the day` or `late tonight`."""
     line, end, is_early = spot.line, spot.at + 1, spot.word.startswith("ear")
+    if spot.ahead() in ("today", "tomorrow") and spot.ahead(2) in PORTIONS:
+        name = f"{'early' if is_early else 'late'} {PORTIONS[spot.ahead(2)]}"
+        yield _of_day(spot, name, TODAY[spot.ahead()]), spot.at + 3
+    elif spot.ahead() in WEEKDAYS and spot.ahead(2) in PORTIONS:
+        name = f"{'early' if is_early else 'late'} {PORTIONS[spot.ahead(2)]}"
+        yield (
+            Part(weekday=WEEKDAYS[spot.ahead()], portion=name if name in HOURS_OF else PORTIONS[spot.ahead(2)]),
+            spot.at + 3,
+        )
     if spot.ahead() == "tonight":
         yield _of_day(spot, "evening" if is_early else "late evening", 0), spot.at + 2
     while line.words[end] in ("in", "the", "on", "hours", "of", "this", "-"):

@@ -198,6 +198,8 @@ def edges_at(line: Line, index: int, today: date) -> Parts:
     word = line.words[index]
     if word in ABBREVIATED_EDGES:
         edge, grain = ABBREVIATED_EDGES[word]
+        if grain == Grain.DAY and (line.words[index + 1] in WEEKDAYS or line.words[index + 1] in TODAY or index > 0):
+            yield Part(edge=edge), index + 1
         yield Part(edge=edge, span=unit_span(grain, 0, 1, today)), index + 1
     if word not in EDGES:
         return
@@ -353,6 +355,8 @@ def _in_words(line: Line, index: int, today: date) -> Parts:
     elif word in WEEKDAYS:
         yield from _weekday(line, index)
     elif word in TODAY:
+        if line.words[index + 1] == "week" and word.startswith("tom"):
+            yield Part(span=one_day(today + (TODAY[word] + 7) * _DAY)), index + 2
         yield _named_day(word, today), index + 1
     elif word in WHICH and word != "last":
         yield from which_at(line, index, today)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, time, timedelta
 
 from services.times.words.holidays import LENGTHS, day_of, nth_weekday
-from services.times.words.parts import Part, Span, month_span, unit_span, weekend_span, without, year_span
+from services.times.words.parts import Part, Span, month_span, passed_date, unit_span, weekend_span, without, year_span
 from services.times.words.readings import Grain, TimeProblem, days_in_month
 
 _DAY = timedelta(days=1)
@@ -31,7 +31,7 @@ def day_of_part(part: Part, today: date, hour: int = 12) -> Found | None:
 
 def _without_nth(part: Part, today: date, hour: int = 12) -> Found | None:
     if "holiday" in part:
-        return _holiday(part, today), None
+        return _checked_weekday(part, _holiday(part, today), today)
     if "span" in part:
         return None if "which" in part else _within(part, part["span"], today)
     if "month" in part:
@@ -39,7 +39,7 @@ def _without_nth(part: Part, today: date, hour: int = 12) -> Found | None:
     if "year" in part:
         return None if "day" in part or "weekday" in part else (year_span(part["year"]), None)
     if "day" in part:
-        return _day_of_month(part, today), None
+        return _checked_weekday(part, _day_of_month(part["day"], today), today)
     if "weekday" in part:
         return _one(_weekday(part["weekday"], part.get("which"), today, hour)), None
     return None
@@ -92,19 +92,36 @@ def _weekday(weekday: int, which: int | None, today: date, hour: int) -> date:
     return coming + {None: 0, 2: 7, 3: 14}[which] * _DAY
 
 
-def _day_of_month(part: Part, today: date) -> Span:
-    """Next such day of the month, on the given weekday if there is one, today included. Raises NoSuchDay."""
-    day = part["day"]
-    if not 1 <= day <= 31:
+def _day_of_month(day: int, today: date) -> Span:
+    """Next such day of the month, today included. Raises NoSuchDay."""
+    found = day_on_weekday(day, None, today)
+    if found is None:
         raise NoSuchDay
+    return found
+
+
+def day_on_weekday(day: int, weekday: int | None, today: date) -> Span | None:
+    """Next such day of the month on `weekday`, or on any if None, today included; None if there is none."""
     year, month = today.year, today.month
     for _ in range(12 * _YEARS_AHEAD):
-        if day <= days_in_month(year, month):
+        if 1 <= day <= days_in_month(year, month):
             found = date(year, month, day)
-            if found >= today and part.get("weekday", found.isoweekday()) == found.isoweekday():
+            if found >= today and weekday in (None, found.isoweekday()):
                 return _one(found)
         year, month = (year, month + 1) if month < 12 else (year + 1, 1)
-    raise NoSuchDay
+    return None
+
+
+def _checked_weekday(part: Part, span: Span, today: date) -> Found:
+    """`span`, with AMBIGUOUS if `part` also names a weekday that is not in it; without a year perhaps the same date on
+    that weekday in the last month."""
+    weekday = part.get("weekday")
+    if weekday is None or (weekday - span.start.isoweekday()) % 7 < (span.end - span.start).days:
+        return span, None
+    past = (
+        None if "year" in part else passed_date(span.start, weekday, today, has_month="day" in part and "month" in part)
+    )
+    return (span, TimeProblem.AMBIGUOUS) if past is None else (_one(past), None)
 
 
 def _in_month(part: Part, today: date) -> Found:
@@ -119,14 +136,12 @@ def _in_month(part: Part, today: date) -> Found:
             return _within(Part(weekday=part["weekday"]), span, today)
         return span, None
     span = _one(_date(year, month, day, today))
-    weekday = part.get("weekday", span.start.isoweekday())
-    if weekday == span.start.isoweekday():
-        return span, None
-    if part.get("is_numeric") and day <= 12:
+    found = _checked_weekday(part, span, today)
+    if found[1] is not None and part.get("is_numeric") and day <= 12:
         swapped = _date(year, day, month, today)
-        if swapped.isoweekday() == weekday:
+        if swapped.isoweekday() == part["weekday"]:
             return _one(swapped), None
-    return span, TimeProblem.AMBIGUOUS
+    return found
 
 
 def _date(year: int | None, month: int, day: int, today: date) -> date:

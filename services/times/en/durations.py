@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 
 from services.times.words.lexicon import ORDINALS, PLURAL_WEEKDAYS, UNITS, WEEKDAYS
-from services.times.words.parts import Part, Parts, RuleContext, moved, one_day, unit_span, working_days_later
+from services.times.words.parts import Clock, Part, Parts, RuleContext, moved, one_day, unit_span, working_days_later
 from services.times.words.readings import Grain, Length
 from services.times.words.tokens import NUMBER, ORDINAL, WORD, Line
 
@@ -55,8 +55,9 @@ def unit_at(line: Line, index: int) -> Grain | str | None:
 
 def _more_at(line: Line, index: int, amount: Amount) -> tuple[Amount, int] | None:
     """`amount` plus its continuation at `index`, with the end; None without one: `and a half`, `, 3 hours`, `30` after
-    `1h`."""
-    is_minutes = line.kinds[index] == NUMBER and line.glued(index) and line.values[index] < 60
+    `1h` or `1 hr`."""
+    is_short = line.words[index - 1] in ("hr", "hrs", "h") and len(line.words[index]) == 2
+    is_minutes = line.kinds[index] == NUMBER and line.values[index] < 60 and (line.glued(index) or is_short)
     if amount.unit == Grain.HOUR and is_minutes and unit_at(line, index + 1) is None:
         return _sum(amount, _amount(Fraction(line.values[index]), Grain.MINUTE)), index + 1
     start = index
@@ -81,6 +82,9 @@ def _more_at(line: Line, index: int, amount: Amount) -> tuple[Amount, int] | Non
 def _one_at(line: Line, index: int) -> tuple[Amount, int] | None:
     """A number with its unit at `index` as a duration, with its end; None otherwise."""
     counted = count_at(line, index)
+    if counted is None and unit_at(line, index) in ONE and line.words[index + 1] == "and":
+        is_half = _fraction_at(line, index + 2) is not None  # `hour and a half`
+        counted = (Fraction(1), index, False) if is_half and len(line.words[index]) > 1 else None
     if counted is None:
         return None
     count, end, is_bare = counted
@@ -118,6 +122,8 @@ def count_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
         return _SIGNS[word], index + 1, False
     if word == "half" and line.words[index + 1] in ("a", "an", "hour", "day", "year", "-"):
         return Fraction(1, 2), index + (1 if line.words[index + 1] in ("hour", "day", "year") else 2), False
+    if word == "quarter" and line.words[index + 1] == "of" and line.words[index + 2] in ("a", "an"):
+        return Fraction(1, 4), index + 3, False
     if word == "quarter" and line.words[index + 1] in ("hour", "-"):
         return Fraction(1, 4), index + (1 if line.words[index + 1] == "hour" else 2), False
     if word == "another":
@@ -127,6 +133,15 @@ def count_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
 
 
 def _digits_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
+    """Number at `index` as in `count_at`; also with a fraction after a space, as in `2 1/2`."""
+    end = index + 1
+    if line.is_digits(index) and line.is_digits(end) and line.words[end + 1] == "/" and line.is_digits(end + 2):
+        part = _plain_digits_at(line, end)
+        return None if part is None or part[0] >= 1 else (line.values[index] + part[0], part[1], False)
+    return _plain_digits_at(line, index)
+
+
+def _plain_digits_at(line: Line, index: int) -> tuple[Fraction, int, bool] | None:
     count, end = Fraction(line.values[index]), index + 1
     sign = line.words[end]
     if line.glued(end) and sign in (".", "/", ",") and line.is_digits(end + 1) and line.glued(end + 1):
@@ -216,6 +231,7 @@ ONE: dict[Grain | str | None, Length] = {
 }
 """Length of one unit."""
 _MOST_MINUTES = 100
+_MONTHS_OR_MONDAYS = frozenset(("mon", "mons"))
 
 
 def relative_parts(spot: RuleContext) -> Parts:
@@ -242,6 +258,10 @@ def relative_parts(spot: RuleContext) -> Parts:
 def _followed(spot: RuleContext) -> Parts:
     """Parts for a duration without a leading word, by the words after it (`from now`, `ago`) and before it (`for`)."""
     line, at, link, so_far = spot.line, spot.at, spot.link, spot.parsed
+    either = _either_at(spot, at) if link in ("", "for") and not so_far else None
+    if either is not None:
+        yield either
+        return
     found = amount_at(line, at)
     if found is None:
         is_last = at + 1 >= line.size and line.kinds[at] == NUMBER and line.values[at] < _MOST_MINUTES
@@ -264,11 +284,44 @@ def _followed(spot: RuleContext) -> Parts:
         yield Part(lasts=amount.length, grain=amount.grain, is_bare=True), end
 
 
+def _either_at(spot: RuleContext, start: int) -> tuple[Part, int] | None:
+    """Part for an amount at `start` with two meanings, and its end: `10 to 15 minutes`, and `2 mon`, which are months
+    or Mondays; None otherwise."""
+    line, end = spot.line, start + 1
+    one = amount_at(line, start) if line.words[start] in ("a", "an", "one") else None
+    if one is not None and line.words[one[1]] == "or" and line.kinds[one[1] + 1] == NUMBER:  # `an hour or two`
+        lengths = [
+            Part(length=each.length, grain=each.grain)
+            for each in (one[0], _amount(Fraction(line.values[one[1] + 1]), one[0].unit))
+        ]
+        return (Part(either=tuple(lengths)), one[1] + 2) if unit_at(line, one[1] + 2) is None else None
+    if line.kinds[start] != NUMBER:
+        return None
+    if line.words[end] in _MONTHS_OR_MONDAYS and 0 < line.values[start] <= _MOST_WEEKDAYS:
+        count, today = line.values[start], spot.moment.today
+        monday = today + (7 * count - today.isoweekday() + 1) * _DAY
+        other = Part(span=one_day(monday))
+        if spot.word not in _LEADING and line.words[end] == "mon" and count <= 12:  # `5 mon`
+            other = Part(weekday=1, clocks=(Clock(count),))
+        is_dotted = line.words[end + 1] == "." and line.glued(end + 1)
+        return Part(either=(Part(length=Length(months=count), grain=Grain.MONTH), other)), end + 1 + is_dotted
+    more = amount_at(line, end + 1) if line.words[end] in ("to", "-", "–", "or") else None
+    if more is None or line.kinds[end + 1] != NUMBER or not line.values[start] < more[0].count:
+        return None
+    least = _amount(Fraction(line.values[start]), more[0].unit)
+    lengths = [Part(length=one.length, grain=one.grain) for one in (least, more[0])]
+    return Part(either=tuple(lengths)), more[1]
+
+
 def _led(spot: RuleContext) -> Parts:
     """Parts for a duration after `in`, `within`, `after` or `+`: an offset from now."""
     line, word, start = spot.line, spot.word, spot.at + 1
     while line.words[start] in _ABOUT:
         start += 1
+    either = _either_at(spot, start)
+    if either is not None:
+        yield either
+        return
     found = amount_at(line, start)
     is_next = line.words[start - 1] == "next"
     if found is None and (is_next or (word == "within" and line.words[start - 1] == "the")):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import date, datetime
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
 
 from services.patterns import lazy_pattern
-from services.times.en.clocks import clock_parts, number_parts, portion_parts
+from services.times.en.clocks import clock_at, clock_parts, number_parts, portion_parts
 from services.times.en.dates import dates_at
+from services.times.en.day_resolving import day_of_part
 from services.times.en.durations import offset_parts, relative_parts
 from services.times.en.recurrences import days_at, deadline_parts, range_parts, repeat_parts
 from services.times.en.resolving import resolve
-from services.times.words.lexicon import VAGUE
+from services.times.words.lexicon import MONTHS, TODAY, UNITS, VAGUE, WEEKDAYS
 from services.times.words.parts import Inner, Moment, Part, Parts, RuleContext, joined
 from services.times.words.readings import Found, Grain, Length, Reading, TimeProblem, nothing
 from services.times.words.tokens import END, NUMBER, ORDINAL, SIGN, WORD, Line
@@ -27,6 +28,8 @@ _LINKS = frozenset(
 )
 """Words that only introduce the next part."""
 _BEHIND = frozenset(("approximately", "approx", "roughly", "exactly", "sharp", "precisely", "ish"))
+_NOW = frozenset(("now", "immediately", "instantly", "rn"))
+_NOW_IN_TWO = frozenset((("right", "now"), ("just", "now"), ("right", "away"), ("straight", "away")))
 _FROM_THEN_ON = frozenset(("after", "afterwards", "thereafter"))
 _MOST_STEPS = 400
 """Step limit per search, nested phrases included; real phrases need less than a tenth of it."""
@@ -103,7 +106,8 @@ class Phrases:
             reading = resolve(parsed, self._moment)
             if reading is not None and (search.reading is None or reading.problem is None):
                 search.reading = reading
-                search.is_done = reading.problem is None
+                # An ambiguity with known readings is not resolved by a less likely parse.
+                search.is_done = reading.problem is None or bool(reading.choices)
             return
         if parsed:
             search.ends.append((index, parsed))
@@ -140,9 +144,9 @@ class Phrases:
 def _filling_parts(spot: RuleContext) -> Parts:
     """Rule for `now`, and for words after a time without a meaning: `sharp`, `or so`, `-ish`."""
     word, then = spot.word, spot.ahead()
-    if word in ("now", "immediately"):
+    if word in _NOW or (word == "once" and spot.link == "at"):
         yield Part(length=Length(), grain=Grain.SECOND), spot.at + 1
-    elif word in ("right", "just") and then == "now":
+    elif (word, then) in _NOW_IN_TWO:
         yield Part(length=Length(), grain=Grain.SECOND), spot.at + 2
     elif not spot.parsed:
         return
@@ -153,8 +157,49 @@ def _filling_parts(spot: RuleContext) -> Parts:
 
 
 def _date_parts(spot: RuleContext) -> Parts:
-    yield from days_at(spot.line, spot.at)
-    yield from dates_at(spot.line, spot.at, spot.moment.today, day_first=spot.moment.day_first)
+    """Rule for dates, also in brackets after another part of the phrase: `Tue (Jan 16)`."""
+    line, at, today = spot.line, spot.at, spot.moment.today
+    if spot.word == "(" and spot.parsed:
+        inside = dates_at(line, at + 1, today, day_first=spot.moment.day_first)
+        yield from ((part, end + 1) for part, end in inside if line.words[end] == ")")
+        return
+    if line.is_digits(at) and len(spot.word) == 4 and spot.ahead() not in ("-", "/", "."):
+        packed = clock_at(line, at, after_at=True)
+        if packed and packed[0][0].exists and _is_hour(spot):
+            yield Part(clocks=(packed[0][0],)), packed[0][1]
+            return
+        if packed and packed[0][0].exists and spot.parsed.keys() == {"deadline"}:
+            yield Part(either=(Part(year=line.values[at]), Part(clocks=(packed[0][0],)))), packed[0][1]
+            return
+    yield from days_at(line, at)
+    for part, end in dates_at(line, at, today, day_first=spot.moment.day_first):
+        if spot.ahead() == "-" and "is_numeric" in part and "weekday" in spot.parsed:
+            yield from _date_or_hours(part, end, spot)
+        else:
+            yield part, end
+
+
+_FIRST_YEAR = 1900
+
+
+def _is_hour(spot: RuleContext) -> bool:
+    """Whether four digits are a time of day, not a year: `at 1030`, `by 1030`, `Friday 2030`."""
+    so_far = spot.parsed
+    is_one_day = "span" in so_far and so_far["span"].end - so_far["span"].start == timedelta(days=1)
+    is_after_day = is_one_day or not so_far.keys().isdisjoint(("weekday", "repeats", "weekdays"))
+    is_early = spot.line.values[spot.at] < _FIRST_YEAR and not so_far.keys().isdisjoint(("day", "deadline"))
+    is_apart = spot.link in ("", ",") and "month" not in so_far
+    return spot.link in ("at", "@") or (is_apart and is_after_day) or is_early
+
+
+def _date_or_hours(part: Part, end: int, spot: RuleContext) -> Parts:
+    """Parts for `6-8` after a weekday: a date on that weekday, a range of hours, or either."""
+    found = day_of_part({**part, "weekday": spot.parsed["weekday"]}, spot.moment.today)
+    first, last = spot.line.values[spot.at], spot.line.values[spot.at + 2]
+    if found is None or found[1] is not None:  # not on the weekday
+        return
+    hours = Part(number=first, to=Part(number=last))
+    yield (Part(either=(part, hours)) if first < last and "portion" not in spot.parsed else part), end
 
 
 _RULES = (
@@ -222,9 +267,17 @@ class English:
         if start == end or end - start > _MOST_ITEMS:
             return None
         try:
-            return Phrases(line, moment).whole(start, end)
+            reading = Phrases(line, moment).whole(start, end)
         except (OverflowError, ValueError):  # outside the calendar
             return None
+        return self._read_in_part(line, start, end, now) if reading is None else reading
+
+    def _read_in_part(self, line: Line, start: int, end: int, now: datetime) -> Reading | None:
+        """AMBIGUOUS reading if only a part of the range is understood, but the rest looks like a part of the time;
+        None otherwise."""
+        found = self.find_all(line.text, now)
+        is_all = len(found) == 1 and (found[0].start, found[0].end) == (line.starts[start], line.ends[end - 1])
+        return found[0].reading if is_all else None
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
         moment = Moment.at(now, day_first=self._day_first)
@@ -238,8 +291,13 @@ class English:
                 index += 1
                 continue
             reading, end = one
-            found.append(Found(reading, line.starts[index], line.ends[end - 1]))
-            index = end
+            start, last = _unread_before(line, index), _unread_after(line, end)
+            if (start, last) != (index, end):
+                repeats = not _OF_RECURRENCE.isdisjoint(line.words[start:index])
+                choices = () if repeats else reading.choices if reading.problem else (reading,)
+                reading = replace(reading, problem=TimeProblem.AMBIGUOUS, choices=choices)
+            found.append(Found(reading, line.starts[start], line.ends[last - 1]))
+            index = last
         return found
 
     def _found_at(self, phrases: Phrases, line: Line, index: int) -> tuple[Reading, int] | None:
@@ -252,6 +310,90 @@ class English:
         if longest is None or _is_weak(line, index, longest[2], longest[0]):
             return None
         return longest[1], longest[2]
+
+
+_CLOCK_WORDS = frozenset(
+    (
+        *(
+            "am",
+            "pm",
+            "p",
+            "noon",
+            "midday",
+            "midnight",
+            "o'clock",
+            "oclock",
+            "hundred",
+            "hours",
+            "hour",
+            "hrs",
+            "hr",
+            "h",
+        ),
+        *(
+            "minutes",
+            "minute",
+            "mins",
+            "min",
+            "seconds",
+            "secs",
+            "sec",
+            "half",
+            "quarter",
+            "past",
+            "ish",
+            "mon",
+            "mons",
+        ),
+    )
+)
+"""Words that continue a time after a number or a unit."""
+_OF_RECURRENCE = frozenset(("every", "each", "twice"))
+_BEFORE_TIMES = _OF_RECURRENCE | {"early", "late"}
+
+
+def _unread_after(line: Line, end: int) -> int:
+    """End of the words after a time that ends at `end` and look like its continuation; `end` if there are none."""
+    at = end
+    while at < line.size:
+        before, kind, word = line.kinds[at - 1], line.kinds[at], line.words[at]
+        is_stuck = line.glued(at) and kind != SIGN and before != SIGN
+        is_counted = before in (NUMBER, ORDINAL) or UNITS.get(line.words[at - 1]) in _OF_CLOCKS
+        is_named = line.words[at - 1] in MONTHS or line.words[at - 1] in WEEKDAYS
+        if is_stuck or (is_counted and word in _CLOCK_WORDS) or ((is_counted or is_named) and line.is_digits(at)):
+            at += 1
+        elif word in ("and", "or", "at", "@") and _continues(line, at + 1, word):
+            at += 2
+        else:
+            break
+    return at
+
+
+_OF_CLOCKS = (Grain.SECOND, Grain.MINUTE, Grain.HOUR)
+
+
+def _continues(line: Line, at: int, link: str) -> bool:
+    """Whether the word at `at`, after `link`, belongs to the time before it: `and half`, `or friday`, `at 57`."""
+    if link in ("at", "@"):
+        return line.is_digits(at)
+    if link == "or":
+        return line.kinds[at] in (NUMBER, ORDINAL) or line.words[at] in WEEKDAYS or line.words[at] in TODAY
+    return line.words[at] in ("half", "quarter")
+
+
+def _unread_before(line: Line, start: int) -> int:
+    """Start of the words before a time that starts at `start` and look like its beginning; `start` if there are none:
+    a number, `every` or `early` before a time that has no preposition."""
+    at = start
+    is_led = line.words[start] in _LINKS or line.words[start] in _LEADING
+    while at > 0 and not is_led and (line.words[at - 1] in _BEFORE_TIMES or _is_apart(line, at - 1)):
+        at -= 1
+    return at
+
+
+def _is_apart(line: Line, at: int) -> bool:
+    """Whether the item at `at` is a number in digits, not the end of a decimal or of a list."""
+    return line.is_digits(at) and not line.glued(at)
 
 
 def _is_mark(line: Line, index: int) -> bool:
@@ -281,10 +423,13 @@ def _is_weak_word(line: Line, index: int, links: tuple[str, ...]) -> bool:
     if kind == NUMBER:
         is_year = len(word) == 4 and not {"in", "by", "during", "until"}.isdisjoint(links)
         return not (is_year or len(word) == 8 or links[-1:] in (("at",), ("@",), ("by",), ("until",)) or "on" in links)
+    if word in ("now", "rn"):
+        ends = ("", ".", "!", ",", ":", "to") if index == 0 else ("", ".", "!")
+        return not links and line.words[index + 1] not in ends
     if kind == WORD and word in _OFTEN_OTHER:
         is_named = line.text[line.starts[index]].isupper()
         return not is_named and ("the" in links or not {"on", "in", "by", "until"} & set(links))
-    return not links and word in ("week", "day", "month", "year", "quarter", "now")
+    return not links and word in ("week", "day", "month", "year", "quarter")
 
 
 def _exists(text: str) -> bool:

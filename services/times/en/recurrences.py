@@ -93,7 +93,9 @@ def weekdays_at(line: Line, index: int) -> FoundParts:
     if line.words[index] not in WEEKDAYS and line.words[index] not in PLURAL_WEEKDAYS:
         return
     days, end = _weekdays(line, index)
-    if len(days) > 1 or line.words[index] in PLURAL_WEEKDAYS:
+    if len(days) > 1 and "or" in line.words[index:end]:
+        yield Part(either=tuple(Part(weekday=day) for day in days)), end
+    elif len(days) > 1 or line.words[index] in PLURAL_WEEKDAYS:
         yield Part(weekdays=days), end
 
 
@@ -109,7 +111,9 @@ def days_at(line: Line, index: int) -> FoundParts:
         if line.kinds[after] != ORDINAL:
             break
         end = after
-    if len(days) > 1:
+    if len(days) > 1 and "or" in line.words[index:end]:
+        yield Part(either=tuple(Part(day=day) for day in days)), end + 1
+    elif len(days) > 1:
         yield Part(days=tuple(sorted(set(days)))), end + 1
 
 
@@ -208,6 +212,9 @@ def _every_nth(line: Line, index: int, today: date) -> FoundParts:
     day`."""
     if line.kinds[index] != ORDINAL and line.words[index] != "last" and line.words[index] not in ORDINALS:
         return
+    for part, end in days_at(line, index):
+        if "days" in part:
+            yield {**part, "repeats": Repeats(Unit.MONTH)}, end
     for part, end in dates_at(line, index, today):
         number, what = part.get("nth", (0, ""))
         if what.startswith("weekday") or number < 0:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TypeAlias
 
-from services.times.en.day_resolving import NoSuchDay, day_of_part, edge_day
+from services.times.en.day_resolving import NoSuchDay, day_of_part, day_on_weekday, edge_day
 from services.times.recurrence import Unit
 from services.times.words.lexicon import HOURS_OF
 from services.times.words.parts import (
@@ -16,13 +16,16 @@ from services.times.words.parts import (
     Part,
     Span,
     instant,
+    joined,
     midnight,
+    near_weekday,
     on_day,
+    one_day,
     time_of_day,
     time_within,
     without,
 )
-from services.times.words.readings import Grain, Kind, Reading, Repeats, TimeProblem, nothing
+from services.times.words.readings import Grain, Kind, Reading, Repeats, TimeProblem, nothing, one_of
 
 Resolve: TypeAlias = Callable[[Part, Moment], Reading | None]
 _DAY = timedelta(days=1)
@@ -376,11 +379,14 @@ def resolve(part: Part, moment: Moment) -> Reading | None:
 
 
 def _as_seen_from(reading: Reading, zone: tzinfo, moment: Moment) -> Reading:
+    """`reading`, with wall times in `zone`, converted to the zone of `moment`."""
+
     def here(wall: datetime) -> datetime:
         return wall.replace(tzinfo=zone).astimezone(UTC).astimezone(moment.now.tzinfo).replace(tzinfo=None)
 
     at = None if reading.at is None else here(reading.at)
-    return replace(reading, start=here(reading.start), end=here(reading.end), at=at, zone=zone)
+    choices = tuple(_as_seen_from(one, zone, moment) for one in reading.choices)
+    return replace(reading, start=here(reading.start), end=here(reading.end), at=at, zone=zone, choices=choices)
 
 
 def _resolved(part: Part, moment: Moment) -> Reading | None:
@@ -389,6 +395,9 @@ def _resolved(part: Part, moment: Moment) -> Reading | None:
         return nothing(moment.wall, TimeProblem.NO_SUCH)
     if "problem" in part:
         return nothing(moment.wall, part["problem"])
+    if "either" in part:
+        rest = without(part, "either", "zone")
+        return one_of(resolve(both, moment) for one in part["either"] if (both := joined(rest, one)) is not None)
     if not part.keys().isdisjoint(("repeats", "weekdays", "days")):
         return recurrence_of(part, moment, _resolved)
     if "to" in part:
@@ -438,7 +447,26 @@ def _resolving_on_days(
     else:
         kind = Kind.DAY if span.end - span.start == _DAY else Kind.INTERVAL
         reading = Reading(kind, midnight(span.start), midnight(span.end), span.grain)
-    return reading if problem is None else replace(reading, problem=problem)
+    if problem is None:
+        return reading
+    return replace(reading, problem=problem, choices=_disagreeing(part, span.start, clock, moment))
+
+
+def _disagreeing(part: Part, day: date, clock: Clock | None, moment: Moment) -> tuple[Reading, ...]:
+    """Readings of a date, `day`, and a weekday that disagree: the date; the coming weekday nearest to it; and for a day
+    of the month alone its next occurrence on that weekday, or the number as an hour."""
+    weekday = part.get("weekday")
+    if weekday is None or ("span" in part and "day" in part):
+        return ()
+    rest = without(part, "weekday", "which", "year", "month", "day", "span", "holiday", "is_numeric", "or_clock")
+    days = [day, near_weekday(day, weekday, moment.today)]
+    if "or_clock" not in part and part.keys().isdisjoint(("month", "span", "holiday", "length")):
+        days += [found.start for found in (day_on_weekday(part["day"], weekday, moment.today),) if found is not None]
+    readings = [_resolving_on_days(rest, one_day(one), None, clock, moment) for one in days if one >= moment.today]
+    if "or_clock" in part and clock is None:
+        readings.append(_single(without(part, "day", "or_clock"), part["or_clock"], moment))
+    found = one_of(readings)
+    return () if found is None else found.choices or (found,)
 
 
 def _edge(edge: str, span: Span, moment: Moment) -> Reading:
@@ -469,7 +497,8 @@ def _from_now(part: Part, clock: Clock | None, moment: Moment) -> Reading | None
     if "weekday" in part:
         day += (part["weekday"] - day.isoweekday()) % 7 * _DAY
         if grain == Grain.DAY and day != wall.date():
-            return nothing(moment.wall, TimeProblem.AMBIGUOUS)
+            choices = _disagreeing(without(part, "length", "grain"), wall.date(), clock, moment)
+            return replace(nothing(moment.wall, TimeProblem.AMBIGUOUS), choices=choices)
     if clock is not None or "portion" in part:
         if length.seconds:
             return None

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from services.llm.offline.vocabulary import NUMBERS
 from services.times.words.readings import Grain
+
+_UP_TO_TWENTY = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen twenty
+"""
+NUMBERS: Mapping[str, int] = {word: value for value, word in enumerate(_UP_TO_TWENTY.split())} | {
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "sixty": 60,
+    "seventy": 70,
+    "eighty": 80,
+    "ninety": 90,
+}
+SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 
 
 def _table(lines: str) -> dict[str, int]:
@@ -100,7 +114,6 @@ TODAY: Mapping[str, int] = {
     "tommorow": 1,
     "tommorrow": 1,
     "tmorrow": 1,
-    "2morrow": 1,
     "yesterday": -1,
 }
 """Days by their offset from today."""
@@ -132,6 +145,7 @@ PORTIONS: Mapping[str, str] = {
     "lunchtime": "lunch",
     "afternoon": "afternoon",
     "afternoons": "afternoon",
+    "arvo": "afternoon",
     "evening": "evening",
     "evenings": "evening",
     "dusk": "dusk",

@@ -97,6 +97,10 @@ class Part(TypedDict, total=False):
     first: Part
     count: int
     problem: TimeProblem
+    either: tuple[Part, ...]
+    """Meanings of ambiguous words, each to be combined with the rest of the phrase."""
+    or_clock: Clock
+    """Other meaning of `day`, a bare number after a weekday: `Monday 21`."""
     deadline: bool
     """Written as a deadline (`by Friday`)."""
 
@@ -316,6 +320,22 @@ def month_span(year: int, month: int) -> Span:
 def year_span(year: int) -> Span:
     """Span of a year. Raises OverflowError outside the calendar."""
     return Span(_first_of(year * 12), _first_of(year * 12 + 12), Grain.YEAR)
+
+
+def near_weekday(day: date, weekday: int, today: date) -> date:
+    """The day on `weekday` that is nearest to `day` and not before `today`."""
+    near = day + ((weekday - day.isoweekday() + 3) % 7 - 3) * _DAY
+    return near if near >= today else near + 7 * _DAY
+
+
+def passed_date(day: date, weekday: int, today: date, *, has_month: bool) -> date | None:
+    """The same day of the month as `day`, and of the year if `has_month`, on `weekday` in the 31 days before `today`;
+    None otherwise."""
+    for step in range(1, 32):
+        past = today - step * _DAY
+        if past.day == day.day and past.isoweekday() == weekday and (past.month == day.month or not has_month):
+            return past
+    return None
 
 
 def working_days_later(day: date, count: int) -> date:

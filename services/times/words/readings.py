@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from typing import Protocol
@@ -13,6 +13,7 @@ from services.times.recurrence import Calendar, Every, Once, Rule, Unit
 _MOST_SECONDS = 100 * 366 * 86_400
 _DAYS_AHEAD = 366 * 9
 """Search range that always includes a 29th of February."""
+_MOST_CHOICES = 4
 
 
 class TimeProblem(StrEnum):
@@ -32,9 +33,11 @@ class TimeProblem(StrEnum):
 class UnclearTime(ValueError):
     """A reading cannot become a rule; `problem` is the reason."""
 
-    def __init__(self, problem: TimeProblem) -> None:
+    def __init__(self, problem: TimeProblem, choices: tuple[Reading, ...] = ()) -> None:
         super().__init__(problem.value)
         self.problem = problem
+        self.choices = choices
+        """For AMBIGUOUS: the readings to choose from; empty if they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +294,8 @@ class Reading:
     """Default time of day of the phrase: 09:00 for "tomorrow morning"."""
     problem: TimeProblem | None = None
     """Known reason why the reading cannot become a rule."""
+    choices: tuple[Reading, ...] = ()
+    """For AMBIGUOUS: the readings to choose from, most likely first; empty if they are unknown."""
 
     def moment(self, default_time: time) -> datetime:
         """Naive wall time of an event, in the zone of `now`: the end of a DURATION; `default_time` without a time of
@@ -307,7 +312,7 @@ class Reading:
         `default_time` applies without a time of day. Raises UnclearTime for an unusable reading, and for a single time
         that has passed."""
         if self.problem is not None:
-            raise UnclearTime(self.problem)
+            raise UnclearTime(self.problem, self.choices)
         if self.repeats is not None:
             here = now if self.zone is None else now.astimezone(self.zone)
             return repeating_rule(self.repeats, here, self.default or default_time)
@@ -326,8 +331,10 @@ class Reading:
 
     def _coming_moment(self, now: datetime, default_time: time) -> datetime:
         """`moment`, or for a period that has begun a later time in it: the default time today, or the next full hour.
-        Raises UnclearTime (PAST) if no time is left."""
+        For `now` a second later. Raises UnclearTime (PAST) if no time is left."""
         wall, here = self.moment(default_time), now.replace(tzinfo=None)
+        if self.length == Length() and self.grain is Grain.SECOND:  # now
+            return wall + timedelta(seconds=1)
         if wall.replace(tzinfo=now.tzinfo).astimezone(UTC) > now:
             return wall
         if not self.has_clock and self.kind in (Kind.DAY, Kind.INTERVAL):
@@ -351,6 +358,18 @@ class Found:
 def nothing(wall: datetime, problem: TimeProblem) -> Reading:
     """Reading with `problem`, for a time that was understood but is unusable."""
     return Reading(Kind.INSTANT, wall, wall, Grain.SECOND, problem=problem)
+
+
+def one_of(readings: Iterable[Reading | None]) -> Reading | None:
+    """The reading that all of `readings` share, or an AMBIGUOUS one with them as choices, at most four. Skips those
+    without a meaning or with a problem, and takes the choices of ambiguous ones. None if none is left."""
+    choices: list[Reading] = []
+    for reading in readings:
+        meanings = () if reading is None else reading.choices if reading.problem else (reading,)
+        choices += [one for one in meanings if one not in choices]
+    if len(choices) < 2:
+        return choices[0] if choices else None
+    return replace(choices[0], problem=TimeProblem.AMBIGUOUS, choices=tuple(choices[:_MOST_CHOICES]))
 
 
 class TimeLanguage(Protocol):

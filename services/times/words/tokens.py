@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from services.llm.offline.vocabulary import NUMBERS, SCALES
 from services.patterns import lazy_pattern
-from services.times.words.lexicon import ONES, ORDINALS, TENS
+from services.times.words.lexicon import NUMBERS, ONES, ORDINALS, SCALES, TENS
 
 _TOKEN = lazy_pattern(r"[0-9]+|[^\W\d_]+(?:['’](?:clock|s\b))?|[^\s]")
 _SUFFIXES = frozenset(("st", "nd", "rd", "th"))
+_SOUNDED = dict.fromkeys(("morrow", "morow", "moro", "morro", "mrw", "mro", "mz"), "tomorrow") | dict.fromkeys(
+    ("nite", "night"), "tonight"
+)
+"""Short forms with a 2 for "to", by their other letters: `2moro`."""
 _MOST_DIGITS = 14
 NUMBER, ORDINAL, WORD, SIGN, END = "n", "o", "w", "s", "$"
 
@@ -58,6 +61,9 @@ class Line:
                 self._add(SIGN, word, 0, start, end)
                 return index + 1
             after = raw[index + 1] if index + 1 < len(raw) else ("", 0, 0)
+            if word == "2" and after[1] == end and after[0] in _SOUNDED:
+                self._add(WORD, _SOUNDED[after[0]], 0, start, after[2])
+                return index + 2
             if after[0] in _SUFFIXES and after[1] == end:
                 self._add(ORDINAL, word, int(word), start, after[2])
                 return index + 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from services.patterns import lazy_pattern
@@ -30,6 +30,7 @@ from services.times.zh.days import (
     of_year_at,
     one_day,
     safe_day,
+    weekday_number,
     year_at,
 )
 from services.times.zh.letters import LETTERS, NUMBER, number, whole
@@ -286,7 +287,7 @@ _OFFSET = lazy_pattern(
     rf"\s*的?(?:(?P<eve>前夕|前夜|前一晚(?=上|$))|(?P<way>[前后])\s*第?(?P<count>{NUMBER})\s*个?(?P<unit>天|日|周|星期|礼拜)(?!上|晚))"
 )
 _IN_BRACKETS = lazy_pattern(
-    r"\s*的?[那这当]一?天|\s*[(,]?\s*(?:周|星期|礼拜)(?:[一二三四五六日]|天(?!气))(?![一二三四五六日、至到])\s*\)?"
+    r"\s*的?[那这当]一?天|\s*[(,]?\s*(?:周|星期|礼拜)(?P<weekday>[一二三四五六日]|天(?!气))(?![一二三四五六日、至到])\s*\)?"
 )
 _LUNAR_MONTHS = {"正": 1, "冬": 11, "腊": 12}
 
@@ -301,6 +302,8 @@ def date_at(text: str, at: int, today: date) -> tuple[Days, int] | None:
             if days.is_day:
                 days, end = _offset(text, end, days)
                 named = _IN_BRACKETS.match(text, end)
+                if named and named["weekday"] and weekday_number(named["weekday"]) != days.first.isoweekday():
+                    days = replace(days, other_weekday=weekday_number(named["weekday"]))
                 end = named.end() if named else end
             return days, end
     return None

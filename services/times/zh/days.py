@@ -29,6 +29,8 @@ class Days:
     exists: bool = True
     weekday: int = 0
     """1 to 7 for a bare weekday, else 0."""
+    other_weekday: int = 0
+    """1 to 7 for a weekday that is named with the day but disagrees with it, else 0."""
 
     @property
     def is_day(self) -> bool:
@@ -191,8 +193,10 @@ def no_such_day() -> Days:
 _RELATIVE_MONTH = (
     r"(?P<this>这一?个|今个|本|当)月|(?P<this_short>这月)|(?P<last>上+(?:一个|个)?)月|(?P<next>下+(?:一个|个)?)月"
 )
+_APART = rf"(?:(?<![\d{LETTERS}])|(?<=周[一二三四五六])|(?<=期[一二三四五六])|(?<=拜[一二三四五六]))"
+"""Not within a number; the number of a weekday may precede."""
 NAMED_MONTH = lazy_pattern(
-    rf"(?:(?:{_RELATIVE_MONTH})(?![饼亮球光台嫂]|天(?!气))|(?<![\d{LETTERS}第])(?P<month>{MONTH})\s*月(?:份|(?![饼亮球光台嫂]|天(?!气))))"
+    rf"(?:(?:{_RELATIVE_MONTH})(?![饼亮球光台嫂]|天(?!气))|{_APART}(?<!第)(?P<month>{MONTH})\s*月(?:份|(?![饼亮球光台嫂]|天(?!气))))"
 )
 _TAIL_OF_MONTH = lazy_pattern(
     rf"\s*,?\s*(?:的\s*)?(?:(?P<day>{DAY})\s*[日号](?![程历志])"
@@ -204,7 +208,7 @@ _TAIL_OF_MONTH = lazy_pattern(
 )
 _EDGE_ALONE = lazy_pattern(r"月(?P<edge>底|末|初|中|尾)")
 _DAY_ALONE = lazy_pattern(
-    rf"(?<![\d{LETTERS}第编.:/])(?P<day>{DAY})\s*(?:(?=(?:到|至|-|~)\s*{DAY}\s*(?:号|日(?![之以]?[后内前])))|[号](?![线楼门位店馆厅桌房室机码令召称角院坑仓车选口桥公国台航教病床柜票座鞋]|出口|会议|电池|人物|员工|球员|嘉宾)|日(?![程历志记报常用语本期子内游均线]|三餐|不见|之计|[之以]?[后内前]))"
+    rf"{_APART}(?<![第编.:/])(?P<day>{DAY})\s*(?:(?=(?:到|至|-|~)\s*{DAY}\s*(?:号|日(?![之以]?[后内前])))|[号](?![线楼门位店馆厅桌房室机码令召称角院坑仓车选口桥公国台航教病床柜票座鞋]|出口|会议|电池|人物|员工|球员|嘉宾)|日(?![程历志记报常用语本期子内游均线]|三餐|不见|之计|[之以]?[后内前]))"
 )
 EDGES = {"初": 1, "月初": 1, "年初": 1, "中": 15, "年中": 15} | dict.fromkeys(
     ("底", "末", "尾", "月底", "年底", "年末"), -1

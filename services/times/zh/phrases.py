@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 from services.patterns import lazy_pattern
+from services.times.words.parts import near_weekday, passed_date
 from services.times.words.readings import Grain, Length, Repeats, TimeProblem, shifted
 from services.times.zh.clocks import Amount, amount_at, clock_at, part_at
 from services.times.zh.dates import date_at
@@ -189,22 +191,23 @@ class PhraseReader:
         return end
 
     def _days(self, phrase: Phrase, at: int, anchor: date) -> int | None:
-        if phrase.lasts or phrase.window or phrase.is_now or (phrase.days and not phrase.days.weekday):
+        if phrase.lasts or phrase.window or phrase.is_now or phrase.instead:
             return None
+        if phrase.days and not phrase.days.weekday:
+            return self._same_days(phrase, phrase.days, at, anchor)
         if phrase.repeats is not None and (phrase.first is not None or phrase.days is not None):
             return None
         found = self._days_at(at, anchor if not phrase.ahead else self._target(phrase))
-        if found is None:
-            return None
-        if self._lacks_part(phrase, at, found[1]):
+        if found is None or self._lacks_part(phrase, at, found[1]):
             return None
         days, end = self._same_day(*found)
         if phrase.ahead is not None and days.weekday:
             days = one_day(monday_of(self._target(phrase)) + timedelta(days=days.weekday - 1))
-        if phrase.days is not None:
-            if not days.is_day or days.weekday:
-                return None
-            days = _on_weekday(days, phrase.days.weekday, self._text[at:end], anchor)
+        if phrase.days is not None and (not days.is_day or days.weekday):
+            return None
+        weekday = days.other_weekday if phrase.days is None else phrase.days.weekday
+        if weekday:
+            phrase.instead = _choices(days, weekday, anchor, has_month="月" in self._text[at:end])
         onward = _ONWARD.match(self._text, end)
         if onward:
             phrase.is_onward, end = True, onward.end()
@@ -214,6 +217,21 @@ class PhraseReader:
             phrase.days = days
         deadline = None if onward else _DEADLINE.match(self._text, end)
         return deadline.end() if deadline else end
+
+    def _same_days(self, phrase: Phrase, days: Days, at: int, anchor: date) -> int | None:
+        """Parse a second name of the day `days` of `phrase` directly after it (下周一21号, 明天周五); returns its end,
+        or None. If it is another day, both are to choose from."""
+        if phrase.repeats or phrase.clocks or phrase.part or not days.is_day:
+            return None
+        weekday = weekday_at(self._text, at, anchor)
+        if weekday is not None and weekday[0].weekday:
+            phrase.instead = _choices(days, weekday[0].weekday, anchor)
+            return weekday[1]
+        found = date_at(self._text, at, anchor)
+        if found is None or not found[0].is_day:
+            return None
+        phrase.instead = (days, found[0]) if days.first != found[0].first else ()
+        return found[1]
 
     def _same_day(self, days: Days, end: int) -> tuple[Days, int]:
         """明年今天, 下个月的今天: the same day number as today, with the end; `days` unchanged for other texts."""
@@ -308,16 +326,12 @@ class PhraseReader:
         return None
 
 
-def _on_weekday(days: Days, weekday: int, word: str, anchor: date) -> Days:
-    """Days of a date with a weekday: in this, the next or the last year in which the weekday matches; unchanged if none
-    does."""
-    if days.first.isoweekday() == weekday or "年" in word:
-        return days
-    for year in (anchor.year, anchor.year + 1, anchor.year - 1):
-        try:
-            candidate = days.first.replace(year=year)
-        except ValueError:
-            continue
-        if candidate.isoweekday() == weekday:
-            return one_day(candidate)
-    return days
+def _choices(days: Days, weekday: int, today: date, *, has_month: bool = False) -> tuple[Days, ...]:
+    """The date `days` and the coming day on `weekday` nearest to it, if they disagree; else empty. Only the same date
+    in the last month, if it was on that weekday."""
+    if days.first.isoweekday() == weekday:
+        return ()
+    past = passed_date(days.first, weekday, today, has_month=has_month) if days.next_days else None
+    if past is not None:
+        return (one_day(past),)
+    return replace(days, other_weekday=0), one_day(near_weekday(days.first, weekday, today))

@@ -9,11 +9,11 @@ from datetime import datetime, time, timedelta, tzinfo
 
 from services.patterns import lazy_pattern
 from services.times.recurrence import Unit
-from services.times.words.readings import Found, Grain, Kind, Reading, Repeats, TimeProblem
+from services.times.words.readings import Found, Grain, Kind, Length, Reading, Repeats, TimeProblem, one_of
 from services.times.zh.clocks import Clock, clock_at
 from services.times.zh.dates import feast_letters
 from services.times.zh.days import WEEK, Days, weekday_number
-from services.times.zh.letters import LETTERS, has_chinese, one_form, zone_letters
+from services.times.zh.letters import LETTERS, NUMBER, has_chinese, one_form, zone_letters
 from services.times.zh.phrases import PhraseReader
 from services.times.zh.readings import Moment, Phrase, reading_of
 
@@ -177,6 +177,7 @@ _NUMBER_BEFORE = frozenset(LETTERS) | frozenset("第.点")
 _REMINDING = r"(?:提醒|叫|喊|通知|告诉|告知|呼叫|唤|催|发|联系)"
 _REMINDS_NEXT = lazy_pattern(rf"\s*[,，]?\s*(?:再|就|请|记得|麻烦|你)?\s*{_REMINDING}")
 _REMINDED_BEFORE = lazy_pattern(rf"{_REMINDING}\s*(?:一下)?(?:[我他她你]们?|大家|所有人)?\s*$")
+_GOES_ON = lazy_pattern(r"[的是在有还没不就要会能可已都也]")
 _HOUR_ALONE = lazy_pattern(rf"[\d{LETTERS}]+\s*点")
 _POINTS_BEFORE = lazy_pattern(r"(?:有|这|那|以下|如下|下列|[差多少加减扣满得拿每])$")
 _POINTS_NEXT = lazy_pattern(
@@ -209,6 +210,9 @@ def begins_a_time(text: str, at: int) -> bool:
 def is_a_time(text: str, start: int, end: int, reading: Reading) -> bool:
     """Whether the text from `start` to `end` is meant as a time, judged by the words around it."""
     phrase, before = text[start:end], text[max(0, start - 8) : start]
+    if reading.length == Length():  # 现在
+        is_first = start == 0 and _GOES_ON.match(text, end) is None
+        return is_first or _is_reminded_next(text, end) or _REMINDED_BEFORE.search(before) is not None
     if reading.kind is Kind.DURATION:
         return _is_reminded_next(text, end)
     if reading.problem is TimeProblem.VAGUE and reading.kind is Kind.INSTANT:
@@ -331,7 +335,12 @@ class Chinese:
     def read(self, text: str, now: datetime) -> Reading | None:
         """Parse the whole `text` as one time; None otherwise."""
         formed = one_form(text).strip(" \t\n,.。!?！？、").rstrip("吧呢啊哦呀哈嘛啦喔~")
-        return without_exception(formed, lambda rest: _whole(rest, now)) or _whole(formed, now)
+        read = without_exception(formed, lambda rest: _whole(rest, now)) or _whole(formed, now)
+        if read is not None:
+            return read
+        found = self._found_in(formed, now)
+        is_all = len(found) == 1 and (found[0].start, found[0].end) == (0, len(formed))
+        return found[0].reading if is_all else None  # understood in part
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
         """Times in `text`, in order and each as long as possible, without overlaps."""
@@ -346,9 +355,26 @@ class Chinese:
             if one is None or not is_a_time(formed, at, one[1], one[0]):
                 position = at + 1
                 continue
-            found.append(Found(one[0], at, one[1]))
-            position = one[1]
+            start, end = _with_unread(formed, at, one[1])
+            reading = one[0]
+            if (start, end) != (at, one[1]):
+                choices = () if start < at else reading.choices if reading.problem else (reading,)
+                reading = replace(reading, problem=TimeProblem.AMBIGUOUS, choices=choices)
+            found.append(Found(reading, start, end))
+            position = end
         return telling(found)
+
+
+_UNREAD_BEFORE = lazy_pattern(r"每$")
+_UNREAD_NEXT = lazy_pattern(
+    rf"\s*(?:又|再加|或者?)\s*[\d{LETTERS}]+[个点分秒刻天小周号]*|[点分秒刻](?![\u3400-\u9fff])"
+)
+
+
+def _with_unread(formed: str, start: int, end: int) -> tuple[int, int]:
+    """The range of a time, extended over adjacent text that looks like a part of it but was not understood."""
+    before, after = _UNREAD_BEFORE.search(formed[:start]), _UNREAD_NEXT.match(formed, end)
+    return (before.start() if before else start), (after.end() if after else end)
 
 
 def _whole(formed: str, now: datetime) -> Reading | None:
@@ -356,8 +382,41 @@ def _whole(formed: str, now: datetime) -> Reading | None:
     return None if found is None or found[1] != len(formed) else found[0]
 
 
+_OR = lazy_pattern(r"\s*(?:或者?|还是)\s*")
+_TO_MORE = lazy_pattern(rf"(?P<least>{NUMBER})\s*(?:到|至|-|~)\s*(?P<most>{NUMBER})(?=\s*个?[分秒小钟刻天周星礼月年])")
+
+
+def _either_at(text: str, at: int, now: datetime) -> tuple[Reading, int] | None:
+    """AMBIGUOUS reading of two times at `at`, with its end: 三点或四点, 10到15分钟后. None otherwise."""
+    more = _TO_MORE.match(text, at)
+    if more:
+        found = _single_at(text, more.start("most"), now)
+        if found is None or found[0].length is None:
+            return None
+        least = _single_at(more["least"] + text[more.end() : found[1]], 0, now)
+        both = one_of((least and least[0], found[0]))
+        return (both, found[1]) if both and both.problem else None
+    one = _single_at(text, at, now)
+    link = _OR.match(text, one[1]) if one else None
+    two = _single_at(text, link.end(), now) if link else None
+    if one is None or two is None:
+        return None
+    first, second = one[0], two[0]
+    if first.has_clock and second.kind is Kind.TIME_OF_DAY and first.kind is Kind.INSTANT:  # 明天三点或四点
+        second = replace(second, start=datetime.combine(first.start, second.start.time()))
+    if second.has_clock and not first.has_clock:  # 周一或周二下午三点
+        first = replace(first, default=second.start.time())
+    both = one_of((first, second))
+    return (both, two[1]) if both and both.problem else None
+
+
 def _reading_at(text: str, at: int, now: datetime) -> tuple[Reading, int] | None:
     """Reading at `at` of a normalized text, with its end; None without a time, or outside the calendar."""
+    return _either_at(text, at, now) or _single_at(text, at, now)
+
+
+def _single_at(text: str, at: int, now: datetime) -> tuple[Reading, int] | None:
+    """Like `_reading_at`, for a time that is not one of two."""
     try:
         reader = PhraseReader(text, now)
         phrase = reader.phrase_at(at)

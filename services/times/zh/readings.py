@@ -7,7 +7,7 @@ from datetime import date, datetime, time, timedelta, tzinfo
 
 from services.times.recurrence import Unit
 from services.times.words.parts import is_likely
-from services.times.words.readings import Grain, Kind, Length, Reading, Repeats, TimeProblem, shifted
+from services.times.words.readings import Grain, Kind, Length, Reading, Repeats, TimeProblem, one_of, shifted
 from services.times.zh.clocks import Amount, Clock, DayPart, waking_hour
 from services.times.zh.days import Days, one_day
 
@@ -17,6 +17,8 @@ class Phrase:
     """Parsed parts of a Chinese time phrase, filled in step by step."""
 
     days: Days | None = None
+    instead: tuple[Days, ...] = ()
+    """Days to choose from, if a date and a weekday disagree."""
     part: DayPart | None = None
     clocks: list[Clock] = field(default_factory=list)
     zone: tzinfo | None = None
@@ -85,6 +87,8 @@ class Moment:
 def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
     """Resolve `phrase`, with wall times in the zone of `moment`. None if its parts are inconsistent. Raises
     OverflowError outside the years 1 to 9999."""
+    if phrase.instead:
+        return one_of(reading_of(_on(phrase, days), moment) for days in phrase.instead)
     problem = phrase.problem
     if not all(clock.exists for clock in phrase.clocks) or (phrase.days and not phrase.days.exists):
         problem = TimeProblem.NO_SUCH
@@ -100,7 +104,18 @@ def reading_of(phrase: Phrase, moment: Moment) -> Reading | None:
         reading = _on_a_day(phrase, moment)
     if phrase.count and not reading.repeats:
         return None
-    return replace(reading, problem=problem or reading.problem, zone=phrase.zone)
+    choices: tuple[Reading, ...] = ()
+    if problem is TimeProblem.AMBIGUOUS and reading.repeats is not None:  # 每隔两天
+        both = (replace(reading.repeats, step=reading.repeats.step - less) for less in (0, 1))
+        choices = tuple(replace(reading, repeats=repeats, zone=phrase.zone) for repeats in both)
+    return replace(reading, problem=problem or reading.problem, zone=phrase.zone, choices=choices)
+
+
+def _on(phrase: Phrase, days: Days) -> Phrase:
+    """`phrase` on one of its `instead`: as its first day, if it repeats."""
+    if phrase.repeats is not None:
+        return replace(phrase, first=days, instead=())
+    return replace(phrase, days=days, instead=())
 
 
 def _on_a_day(phrase: Phrase, moment: Moment) -> Reading:
@@ -112,7 +127,8 @@ def _on_a_day(phrase: Phrase, moment: Moment) -> Reading:
     if phrase.days:
         return _whole_days(phrase.days, moment)
     ends = moment.wall + timedelta(seconds=1) if phrase.is_now else moment.wall
-    return Reading(Kind.INSTANT, moment.wall, ends, Grain.SECOND)
+    length = Length() if phrase.is_now else None
+    return Reading(Kind.INSTANT, moment.wall, ends, Grain.SECOND, length=length)
 
 
 def _whole_days(days: Days, moment: Moment) -> Reading:

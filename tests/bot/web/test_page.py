@@ -13,6 +13,7 @@ import pytest
 from bot.web.app import Health
 from bot.web.page import TOKEN_HEADER, Allowance, OwnerLink, Signer, page_key
 from function_calls.context import Kind
+from services.chats.members import MemberZones
 from services.clock import SystemClock, VirtualClock
 from services.refs import ChatRef, MemberRef, Role
 from tests.bot.web_world import World, a_world
@@ -255,6 +256,28 @@ async def test_a_member_who_takes_another_name_stays_the_same_member(tmp_path: P
         void = {TOKEN_HEADER: f"{ann['id']}.void"}
         answer = await client.post("/api/v1/members", json={"name": "Anna", "fresh": True}, headers=void)
         assert answer.json()["id"] != ann["id"]
+
+
+async def test_the_time_zone_of_the_browser_is_the_member_s_until_the_member_sets_another(tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world, world.client() as client:
+        zones = MemberZones(world.store, SystemClock())
+
+        async def joined_from(zone: str) -> MemberRef:
+            answer = await client.post("/api/v1/members", json={"name": "Ann", "timezone": zone})
+            assert answer.status_code == 201
+            return MemberRef("web", "main", answer.json()["id"])
+
+        for unknown in ("", "Mars/Olympus", "../../etc/passwd", "utc"):
+            assert not await zones.is_known(await joined_from(unknown))
+        ann = await joined_from("Asia/Kathmandu")
+        assert await zones.of(ann) == "Asia/Kathmandu"
+        await zones.set(ann, "Europe/Oslo")
+        assert await joined_from("Asia/Tokyo") == ann
+        assert await zones.of(ann) == "Europe/Oslo"
+        await zones.clear(ann)
+        await joined_from("Asia/Tokyo")
+        assert await zones.of(ann) is None
+        assert (await client.post("/api/v1/members", json={"name": "Ann", "timezone": "x" * 65})).status_code == 400
 
 
 async def test_nobody_speaks_under_the_bots_name(tmp_path: Path) -> None:

@@ -400,3 +400,136 @@ async def test_a_run_that_is_repeated_sets_nothing_twice(tmp_path: Path) -> None
         group.model.says(call("reminder_create", text="milk", start="2026-11-20T16:30", who=["all"]), "Well.")
         await group.settle()
         assert await titles(group) == ["milk"]
+
+
+def buttons(group: Group) -> list[tuple[str, str]]:
+    return [(one.label, one.value) for one in group.platform.sent[-1].choices]
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("me Tue, Nov 27 at 5pm to call mum", ["2026-11-27 17:00", "2026-11-24 17:00"]),
+        ("me to call mum on Friday (Dec 1)", ["2026-12-01 09:00", "2026-12-04 09:00"]),
+        ("me Monday 25 to call mum", ["2026-11-25 09:00", "2026-11-23 09:00", "2027-01-25 09:00"]),
+        ("me Monday 22 to call mum", ["2026-11-22 09:00", "2026-11-23 09:00", "2026-11-23 22:00"]),
+        ("me tomorrow, Monday, to call mum", ["2026-11-21 09:00", "2026-11-23 09:00"]),
+        ("me in 1 mon to call mum", ["2026-12-20 16:00", "2026-11-23 09:00"]),
+        ("me at 5 or 6 to call mum", ["2026-11-20 17:00", "2026-11-20 18:00"]),
+        ("me in 10 to 15 minutes to call mum", ["2026-11-20 16:10", "2026-11-20 16:15"]),
+        ("me at 7 minutes to call mum", ["2026-11-20 19:00"]),
+        ("我11月27日（周二）call mum", ["2026-11-27 09:00", "2026-11-24 09:00"]),
+        ("我下周一25号call mum", ["2026-11-23 09:00", "2026-11-25 09:00"]),
+        ("我五点或六点call mum", ["2026-11-20 17:00", "2026-11-20 18:00"]),
+        ("我每隔两天call mum", ["every 3 days at 09:00", "every second day at 09:00"]),
+    ],
+)
+async def test_a_time_with_two_readings_is_asked_about_and_a_button_decides(line: str, values: list[str]) -> None:
+    async with a_family() as group:
+        [asked] = await group.say("Ann", f"/remind {line}")
+        assert asked.endswith("can mean several times. Which one?")
+        assert sorted(value for _, value in buttons(group)) == sorted(values)
+        assert await titles(group) == []
+        label, value = buttons(group)[-1]
+        [said] = await group.say("Ann", value)
+        assert f"is set for {label} (Europe/Oslo)" in said
+        assert said.partition("\n")[0].endswith(": call mum")
+
+
+@pytest.mark.parametrize(
+    ("wish", "values"),
+    [
+        ({"when": "Tue, Nov 27"}, ["2026-11-27 09:00", "2026-11-24 09:00"]),
+        ({"when": "Tue, Nov 27", "start": "2026-11-27T09:00"}, ["2026-11-27 09:00", "2026-11-24 09:00"]),
+        ({"when": "tomorrow at 5pm", "start": "2026-11-22T17:00"}, ["2026-11-21 17:00", "2026-11-22 17:00"]),
+        ({"when": "at 5", "start": "2026-11-21T05:00"}, ["2026-11-20 17:00", "2026-11-21 05:00"]),
+    ],
+)
+async def test_a_model_that_is_unclear_about_the_time_is_no_reason_to_guess(
+    wish: dict[str, str], values: list[str]
+) -> None:
+    async with a_family() as group:
+        said = await asks(group, text="cake", **wish)
+        assert said.endswith("can mean several times. Which one?")
+        assert [value for _, value in buttons(group)] == values
+        set_for = (await group.say("Ann", values[1]))[0]
+        assert set_for.partition("\n")[0].endswith(": cake")
+        assert await titles(group) == ["cake"]
+
+
+async def test_a_reminder_is_snoozed_or_moved_to_a_chosen_time_too() -> None:
+    async with a_family() as group:
+        await group.say("Ann", "/remind me tomorrow at 5pm tea")
+        assert "Which one?" in (await group.say("Ann", '/reminder change 1 when="Tue, Nov 27"'))[0]
+        said = await group.say("Ann", buttons(group)[1][1])
+        assert said == ["⏰ Reminder 1 is now set for Tuesday 24 November at 09:00 (Europe/Oslo), in 4 days: tea"]
+        assert "Which one?" in (await group.say("Ann", "/snooze 1 Monday 25"))[0]
+        assert "Wednesday 25 November at 09:00" in (await group.say("Ann", buttons(group)[0][1]))[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "when"),
+    [
+        ("me at 7p to eat", "today, Friday 20 November at 19:00"),
+        ("me tmrw 7:30a to eat", "tomorrow, Saturday 21 November at 07:30"),
+        ("me 2moro at 1030 to eat", "tomorrow, Saturday 21 November at 10:30"),
+        ("me at 12 noon to eat", "tomorrow, Saturday 21 November at 12:00"),
+        ("me to eat at 12 midnight", "tomorrow, Saturday 21 November at 00:00"),
+        ("me in an hour and a half to eat", "today, Friday 20 November at 17:30"),
+        ("me in 2 1/2 hours to eat", "today, Friday 20 November at 18:30"),
+        ("me at half past seven to eat", "today, Friday 20 November at 19:30"),
+        ("me at quarter to nine to eat", "today, Friday 20 November at 20:45"),
+        ("me at seven oh five to eat", "today, Friday 20 November at 19:05"),
+        ("me COB Monday to eat", "Monday 23 November at 17:00"),
+        ("me now to eat", "today, Friday 20 November at 16:00"),
+        ("me to eat right away", "today, Friday 20 November at 16:00"),
+        ("我一个小时又二十分钟后eat", "today, Friday 20 November at 17:20"),
+        ("我20秒后eat", "today, Friday 20 November at 16:00"),
+        ("我每周一eat", "every Monday at 09:00"),
+    ],
+)
+async def test_short_and_spelled_times_are_understood(line: str, when: str) -> None:
+    async with a_family() as group:
+        [said] = await group.say("Ann", f"/remind {line}")
+        assert f"is set for {when} (Europe/Oslo)" in said
+        assert said.partition("\n")[0].endswith(": eat")
+
+
+def without_a_zone(home: Path | None = None, **settings: Any) -> AbstractAsyncContextManager[Group]:
+    """A group whose operator has set no time zone, at 15:00 UTC."""
+    given = {"timezone": None, "chats": {"allow": ["*"]}, **settings}
+    return a_group(settings=given, clock=VirtualClock(START), home=home)
+
+
+async def test_the_first_reminder_asks_once_for_the_time_zone(tmp_path: Path) -> None:
+    async with without_a_zone(tmp_path) as group:
+        assert "at 15:20 (UTC), in 20 minutes: tea" in (await group.say("Ann", "/remind me in 20 minutes tea"))[0]
+        assert "(UTC)" in (await group.say("Ann", "/remind me every 2 hours tea"))[0]
+        [asked] = await group.say("Ann", "/remind me tomorrow at 5pm tea")
+        assert asked.startswith("What time zone are you in?")
+        assert buttons(group) == [("UTC", "UTC")]
+        assert (await group.say("Ann", "Atlantis"))[0].startswith("I don't know which time zone “Atlantis” is in.")
+        assert "at 17:00 (Asia/Kathmandu)" in (await group.say("Ann", "Kathmandu"))[0]
+        group.model.says(call("reminder_create", text="x", when="tomorrow at 6pm"), "Well.")
+        assert (await group.say("Bob", "@Rollcall tea tomorrow at 6pm"))[0].startswith("What time zone are you in?")
+        assert "at 18:00 (UTC)" in (await group.say("Bob", "UTC"))[0]
+    async with without_a_zone(tmp_path) as group:
+        assert "at 19:00 (Asia/Kathmandu)" in (await group.say("Ann", "/remind me tomorrow at 7pm tea"))[0]
+        assert "at 19:00 (UTC)" in (await group.say("Bob", "/remind me tomorrow at 7pm tea"))[0]
+
+
+async def test_nobody_is_asked_for_a_time_zone_that_the_chat_has_or_that_was_reset() -> None:
+    async with a_family() as group:
+        assert "(Europe/Oslo)" in (await group.say("Ann", "/remind me tomorrow at 5pm tea"))[0]
+    async with without_a_zone() as group:
+        await group.say("Ann", "/timezone off")
+        assert "(UTC)" in (await group.say("Ann", "/remind me tomorrow at 5pm tea"))[0]
+        await group.say("Max", "/settings timezone Europe/Oslo", role=Role.ADMIN)
+        assert "(Europe/Oslo)" in (await group.say("Bob", "/remind me tomorrow at 5pm tea"))[0]
+
+
+async def test_without_an_answer_about_the_time_zone_no_reminder_is_set() -> None:
+    async with without_a_zone() as group:
+        await group.say("Ann", "/remind me tomorrow at 5pm tea")
+        assert await group.say("Ann", "cancel") == ["Without your time zone I set no reminder."]
+        assert await titles(group) == []

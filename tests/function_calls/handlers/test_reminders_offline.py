@@ -43,6 +43,19 @@ SETTINGS = {"timezone": "Europe/Oslo", "chats": {"allow": ["*"]}}
         ("明天早上8点提醒我吃药", "tomorrow, Saturday 21 November at 08:00", "吃药"),
         ("20分钟后提醒我关火", "today, Friday 20 November at 16:20", "关火"),
         ("提醒我每天晚上10点睡觉", "every day at 22:00", "睡觉"),
+        ("remind me at 7p to call mum", "today, Friday 20 November at 19:00", "call mum"),
+        ("remind me to eat at 12 noon", "tomorrow, Saturday 21 November at 12:00", "eat"),
+        ("remind me in an hour and a half to eat", "today, Friday 20 November at 17:30", "eat"),
+        ("remind me to eat at half past seven", "today, Friday 20 November at 19:30", "eat"),
+        ("remind me at quarter to nine to eat", "today, Friday 20 November at 20:45", "eat"),
+        ("remind me to eat at 1030", "today, Friday 20 November at 22:30", "eat"),
+        ("remind me to eat now", "today, Friday 20 November at 16:00", "eat"),
+        ("20秒后提醒我关火", "today, Friday 20 November at 16:00", "关火"),
+        ("一个小时又二十分钟后提醒我关火", "today, Friday 20 November at 17:20", "关火"),
+        ("提醒我一个小时又二十分钟后关火", "today, Friday 20 November at 17:20", "关火"),
+        ("每周一提醒我交周报", "every Monday at 09:00", "交周报"),
+        ("每天提醒我喝水", "every day at 09:00", "喝水"),
+        ("每两小时提醒我喝水", "every 2 hours", "喝水"),
     ],
 )
 async def test_a_sentence_sets_a_reminder_perhaps_after_a_yes(sentence: str, when: str, text: str) -> None:
@@ -53,7 +66,23 @@ async def test_a_sentence_sets_a_reminder_perhaps_after_a_yes(sentence: str, whe
             said = await group.say("Ann", "yes")
         assert said[0].startswith("⏰ OK, reminder 1")
         assert when in said[0]
-        assert said[0].endswith(f": {text}")
+        assert said[0].partition("\n")[0].endswith(f": {text}")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "values"),
+    [
+        ("remind me to call mum on Tue, Nov 27", ["2026-11-27 09:00", "2026-11-24 09:00"]),
+        ("remind me to pay on Monday 25", ["2026-11-25 09:00", "2026-11-23 09:00", "2027-01-25 09:00"]),
+        ("remind me in 1 mon to pay rent", ["2026-12-20 16:00", "2026-11-23 09:00"]),
+        ("11月27号周二提醒我交作业", ["2026-11-27 09:00", "2026-11-24 09:00"]),
+    ],
+)
+async def test_a_time_with_two_readings_is_asked_about(sentence: str, values: list[str]) -> None:
+    async with a_group(model=OfflineModel(Texts()), settings=SETTINGS, clock=VirtualClock(START)) as group:
+        [asked] = await group.say("Ann", f"@Rollcall {sentence}")
+        assert asked.endswith("can mean several times. Which one?")
+        assert [one.value for one in group.platform.sent[-1].choices] == values
 
 
 @pytest.mark.requirement("D14", "D53")
