@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
@@ -28,10 +29,17 @@ def a_family(language: str = "en", home: Path | None = None, **settings: Any) ->
     return a_group(settings=given, clock=VirtualClock(START), home=home)
 
 
+IS_ASKED = re.compile(r"#[0-9a-f]{5}$")
+"""The code at the end of a question for approval."""
+
+
 async def asks(group: Group, who: str = "Ann", /, *, facts: dict[str, Any] | None = None, **arguments: Any) -> str:
-    """The bot's messages when `who` asks for a reminder and the model calls with these arguments."""
+    """The bot's messages when `who` asks for a reminder, the model calls with these arguments, and `who` confirms it if
+    others are concerned."""
     group.model.says(call("reminder_create", **arguments), "Well.")
     said = await group.say(who, "@Rollcall please remind", **(facts or {}))
+    if said and IS_ASKED.search(said[-1]):
+        said = await group.say(who, "yes", **(facts or {}))
     return "\n".join(one for one in said if one != "Well.")
 
 
@@ -370,15 +378,18 @@ async def test_one_s_own_reminder_never_asks_though_the_turn_has_read_words_of_o
 
 
 @pytest.mark.parametrize("who", [["all"], ["Bob"], ["me", "Bob"]])
-async def test_a_reminder_for_others_that_words_of_others_led_to_asks_first(who: list[str]) -> None:
+async def test_a_reminder_for_others_is_confirmed_unless_the_askers_words_stand_for_it(who: list[str]) -> None:
     async with a_family() as group:
         await group.say("Bob", "hello")
-        said = await asks(group, facts=quoting(), text="pay me", start="2026-11-21T10:00", who=who)
-        assert "I used text from outside this chat" in said
+        wanted = call("reminder_create", text="pay me", start="2026-11-21T10:00", who=who)
+        group.model.says(wanted, "Well.")
+        said = await group.say("Ann", "@Rollcall please", **quoting())
+        assert IS_ASKED.search(said[-1])
         assert await titles(group) == []
-        code = said.rsplit("#", 1)[1]
-        group.model.says("Well.")
-        assert "OK, reminder 1 for" in (await group.say("Ann", f"approve {code}"))[0]
+        assert "OK, reminder 1 for" in (await group.say("Ann", "yes"))[0]
+        group.model.says(wanted, "Well.")
+        said = await group.say("Ann", "@Rollcall remind Bob and me, all of us, tomorrow at 10 to pay me")
+        assert "OK, reminder 2 for" in said[0]
 
 
 async def test_settings_may_keep_reminders_for_others_for_some_roles() -> None:
@@ -393,7 +404,7 @@ async def test_settings_may_keep_reminders_for_others_for_some_roles() -> None:
 async def test_a_run_that_is_repeated_sets_nothing_twice(tmp_path: Path) -> None:
     async with a_family(home=tmp_path) as group:
         group.model.says(call("reminder_create", text="milk", start="2026-11-20T16:30", who=["all"]), "Well.")
-        await group.hear("Ann", "@Rollcall please")
+        await group.hear("Ann", "@Rollcall remind all at 16:30 of milk")
         await group.crash()
     settings = {"timezone": "Europe/Oslo", "chats": {"allow": ["*"]}}
     async with a_group(settings=settings, home=tmp_path, clock=VirtualClock(START)) as group:
