@@ -12,6 +12,8 @@ from config.sections.models import ContextScope
 from config.settings import DEFAULT_BOT, Settings
 from config.terms import RoleName, is_language, is_timezone
 
+THREAD = ","
+"""Separates a thread or topic from its chat in a key. No network permits a comma in the ids of its chats."""
 DEFAULT_LAYER = "default"
 CHAT_LAYER = "chat"
 LONGEST_PERSONA = 2000
@@ -74,7 +76,12 @@ def is_allowed(settings: Settings, chat_key: str) -> str | None:
 
 
 def matches(pattern: str, chat_key: str) -> bool:
-    """Whether `pattern`, where `*` matches any characters, matches the whole of `chat_key`. In linear time."""
+    """Whether `pattern`, where `*` matches any characters, matches the whole of `chat_key`, or of the chat of which it
+    is a thread: `telegram:main:-100,45` is one of `telegram:main:-100`. In linear time."""
+    return _matches(pattern, chat_key) or (THREAD in chat_key and _matches(pattern, chat_key.rpartition(THREAD)[0]))
+
+
+def _matches(pattern: str, chat_key: str) -> bool:
     first, *others = pattern.split("*")
     if not others:
         return pattern == chat_key

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from config.chat_settings import is_allowed, matches
 from config.diagnostics import Code, Diagnostic, Diagnostics, Position, did_you_mean
 from config.sections.irc import is_loopback
-from config.settings import DEFAULT_BOT, Settings
+from config.sections.networks import NetworkSettings, NetworkUnavailable, network_sections
+from config.settings import DEFAULT_BOT, PlatformsSettings, Settings, settings_with
 from config.texts import FALLBACK, Texts
 from config.wording import diagnostic_of, dotted
 from config.yaml_document import Location, Plain, YamlDocument, fill_references, read_yaml_file
@@ -23,7 +24,6 @@ _UNIQUE: tuple[tuple[Location, str], ...] = (
     (("models",), "name"),
     (("news", "feeds"), "name"),
     (("platforms", "web", "rooms"), "id"),
-    (("platforms", "irc"), "account"),
     (("mcp", "servers"), "name"),
     (("mcp", "serve", "clients"), "name"),
 )
@@ -140,7 +140,7 @@ def _suspicious_irc(settings: Settings, document: YamlDocument) -> None:
 def _schedules_for_unserved_chats(settings: Settings, document: YamlDocument) -> None:
     """Schedules for a chat on a network that is not configured."""
     platforms = settings.platforms
-    known = {f"irc:{network.account}" for network in platforms.irc}
+    known = {f"{name}:{network.account}" for name, network in platforms.networks}
     known |= {"console:main"} if platforms.console.enabled != "off" else set()
     known |= {"web:main"} if platforms.web.page else set()
     known |= {"http:main"} if platforms.http.enabled else set()
@@ -193,10 +193,13 @@ def _ambiguous_keys(document: YamlDocument) -> None:
 
 
 def _duplicate_names(document: YamlDocument) -> None:
-    for location, field in _UNIQUE:
+    networks = _mapping_at(document.value, ("platforms",))
+    accounts = [(("platforms", name), "account") for name in networks if name not in PlatformsSettings.model_fields]
+    for location, field in (*_UNIQUE, (("platforms", "irc"), "account"), *accounts):
+        default = "main" if location[0] == "platforms" and field == "account" else None
         seen: set[str] = set()
         for index, item in enumerate(_list_at(document.value, location)):
-            name = item.get(field) if isinstance(item, dict) else None
+            name = item.get(field, default) if isinstance(item, dict) else None
             if not isinstance(name, str):
                 continue
             if name in seen:
@@ -352,15 +355,30 @@ def _folder_of(path: Path) -> Path:
 def _validated(document: YamlDocument, folder: Path, own: Collection[str]) -> Settings | None:
     """The settings; None after adding a diagnostic for each error. `own`: the sections that the file has; an error in
     another one names the environment variable that it comes from."""
+    kind = _settings_type(document)
     try:
-        return Settings.model_validate(document.value, context=folder)
+        return kind.model_validate(document.value, context=folder)
     except ValidationError as error:
         document.faults.extend(
-            _with_variable(diagnostic_of(document, details), details["loc"], own)
+            _with_variable(diagnostic_of(document, details, kind), details["loc"], own)
             for details in error.errors(include_url=False)
             if not document.is_unknown(details["loc"])
         )
         return None
+
+
+def _settings_type(document: YamlDocument) -> type[Settings]:
+    """`Settings` with the networks that the document configures. One whose adapter cannot be imported is left out, with
+    an error."""
+    sections: dict[str, type[NetworkSettings]] = {}
+    for name in _mapping_at(document.value, ("platforms",)):
+        try:
+            sections |= network_sections([name])
+        except NetworkUnavailable as error:
+            message = f"platforms.{name}: {error}"
+            document.add_diagnostic(document.key_at(("platforms", name)), Code.BAD_VALUE, message)
+            document.unknown.add(("platforms", name))
+    return settings_with(sections)
 
 
 def _with_variable(found: Diagnostic, location: Sequence[int | str], own: Collection[str]) -> Diagnostic:
@@ -399,9 +417,10 @@ def usable_part(path: Path, environment: Mapping[str, str]) -> Settings | None:
     document.value = {**ENVIRONMENT_DEFAULTS, **document.value}
     fill_references(document, environment)
     rest: Any = document.value
+    kind = _settings_type(document)
     for _ in range(_MOST_PASSES):
         try:
-            return Settings.model_validate(rest, context=_folder_of(path))
+            return kind.model_validate(rest, context=_folder_of(path))
         except ValidationError as error:
             places = [details["loc"] for details in error.errors(include_url=False, include_context=False)]
         if not all(place and place[0] not in _SAY_WHICH_FUNCTIONS for place in places):

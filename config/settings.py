@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, create_model, field_validator
 
 from config.sections.basic import BasicSettings, BasicSources, KeywordModules
 from config.sections.bots import (
@@ -26,6 +26,7 @@ from config.sections.irc import IrcSettings
 from config.sections.mail import MailSettings
 from config.sections.mcp import McpSettings
 from config.sections.models import FailoverSettings, MemorySettings, ModelSettings, RolloutSettings, ShadowSettings
+from config.sections.networks import NetworkSettings
 from config.sections.news_and_search import NewsSettings, SearchSettings, SummarySettings
 from config.sections.processes import FilesSettings, SandboxSettings, ShellSettings
 from config.sections.timers import RemindersSettings, SchedulesSettings, TimersSettings
@@ -281,6 +282,12 @@ class PlatformsSettings(Section):
     irc: tuple[IrcSettings, ...] = Field(default=(), max_length=50)
     """IRC networks; none by default."""
 
+    @property
+    def networks(self) -> tuple[tuple[str, NetworkSettings], ...]:
+        """Each configured account on a network, with the network's name."""
+        lists = ((name, value) for name, value in self if isinstance(value, tuple))
+        return tuple((name, each) for name, value in lists for each in value)
+
 
 class SourcesSettings(Section):
     """Sources of additional functions."""
@@ -367,3 +374,18 @@ class Settings(Section):
     def answering_models(self) -> tuple[ModelSettings, ...]:
         """Models that may answer chats: all except the shadow."""
         return tuple(one for one in self.models if one.name != self.router.shadow.model)
+
+
+_MOST_ACCOUNTS = 50
+
+
+def settings_with(networks: Mapping[str, type[NetworkSettings]]) -> type[Settings]:
+    """`Settings` with a list of accounts in `platforms` for each of `networks`, given by its section."""
+    if not networks:
+        return Settings
+    lists: dict[str, Any] = {
+        name: (tuple[section, ...], Field(default=(), max_length=_MOST_ACCOUNTS))  # type: ignore[valid-type]
+        for name, section in networks.items()
+    }
+    platforms = create_model("PlatformsSettings", __base__=PlatformsSettings, **lists)
+    return create_model("Settings", __base__=Settings, platforms=(platforms, platforms()))

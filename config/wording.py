@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from config.diagnostics import Code, Diagnostic, did_you_mean
+from config.sections.networks import adapter_paths
 from config.settings import Settings
 from config.yaml_document import Location, YamlDocument
 
@@ -69,6 +70,8 @@ def _words(details: ErrorDetails) -> str:
 
 def _suggestion(location: Location, root: type[BaseModel]) -> str:
     names = _names_known_at(location[:-1], root)
+    if location[:-1] == ("platforms",):
+        names = sorted({*names, *adapter_paths()})
     return did_you_mean(str(location[-1]), names) or f"; there are: {', '.join(names)}"
 
 

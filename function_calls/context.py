@@ -20,6 +20,7 @@ class Kind(StrEnum):
     CHOICE = "choice"  # press of one of the bot's buttons; `text` holds its value
     JOIN = "join"
     LEAVE = "leave"
+    ADDED = "added"  # the bot was added to the chat; `sender` added it
     TIMER = "timer"
     EXPIRY = "expiry"  # a question expired without an answer; the function that asked is notified
 
@@ -55,6 +56,8 @@ class Sender:
     name: str
     role: Role = Role.MEMBER
     is_bot: bool = False
+    zone: str = ""
+    """IANA name of the member's time zone if the network knows it; not stored with the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Attachment:
     name: str
     media_type: str
     url: str = ""
+    """An https or data URL, or `network:<native file id>` for a file that only the platform of the chat can read."""
     size_bytes: int | None = None
 
 

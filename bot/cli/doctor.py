@@ -15,11 +15,12 @@ from pathlib import Path
 from bot.checks.functions_check import Code, ProcessUse, check_functions, processes_of
 from bot.cli.options import add_config, config_path
 from bot.database.opening import database_of, restore_advice, state_on_server
+from bot.platforms.adapter import Adapter, CannotOpen
 from bot.registration.models import online_models
 from bot.registration.services import news_of, searcher_of
 from config.diagnostics import Diagnostic
 from config.loader import check_settings
-from config.sections.irc import IrcSettings
+from config.sections.networks import NetworkSettings, import_adapter
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.schema.definition import DefinitionError
@@ -157,7 +158,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.no_web:
         checks += web_checks(settings)
     if not options.no_networks:
-        checks += [("irc", functools.partial(_irc, network)) for network in settings.platforms.irc]
+        checks += [(name, functools.partial(_network, name, account)) for name, account in settings.platforms.networks]
     failed = False
     for name, check in checks:
         outcome = check()
@@ -241,15 +242,12 @@ def _daemon_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnosti
     return [("daemon", lambda: found)]
 
 
-def _irc(network: IrcSettings) -> Diagnostic | str:
-    # Imported here: few bots use IRC.
-    from bot.platforms.irc.platform import CannotUse, probe
-
+def _network(name: str, account: NetworkSettings) -> Diagnostic | str:
+    adapter: Adapter = import_adapter(name)
     try:
-        return f"{network.account}: {asyncio.run(probe(network, SystemClock()))}"
-    except CannotUse as problem:
-        text = f"{problem}. Check host, port, tls, password and sasl"
-        return Diagnostic(f"platforms.irc.{network.account}", 1, 1, "irc.unreachable", text)
+        return f"{account.account}: {asyncio.run(adapter.probe(account, SystemClock()))}"
+    except CannotOpen as problem:
+        return Diagnostic(f"platforms.{name}.{account.account}", 1, 1, "network.unreachable", str(problem))
 
 
 def _model(model: ChatModel) -> Diagnostic | str:

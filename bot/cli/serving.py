@@ -23,6 +23,7 @@ from bot.live.settings import secrets_of
 from bot.live.watching import LOOK_SECONDS, Watcher
 from bot.mcp import callers
 from bot.overrides import Overrides
+from bot.platforms.adapter import CannotOpen, open_platforms
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
 from bot.telemetry.logs import set_up_logs
@@ -196,7 +197,7 @@ async def _lead(
     try:
         ids = Ids(clock)
         web = await _web(settings, store, ids, clock) if page else None
-        platforms: list[ChatPlatform] = [*web.platforms, *_irc(settings, store, clock)] if web else []
+        platforms: list[ChatPlatform] = [*web.platforms, *_networks(settings, store, ids, clock)] if web else []
         terminal = None
         if console:
             terminal = Console(settings.platforms.console.name, clock, read_from=sys.stdin, write_to=sys.stdout)
@@ -294,19 +295,12 @@ async def _web(settings: Settings, store: Store, ids: Ids, clock: SystemClock) -
     return await Web.build(settings, store, ids, clock)
 
 
-def _irc(settings: Settings, store: Store, clock: SystemClock) -> list[ChatPlatform]:
-    """One platform per configured network, not yet connected. A channel has one bot, so the name of any bot addresses
-    it."""
-    if not settings.platforms.irc:
-        return []
-    # Imported here: few daemons use IRC.
-    from bot.platforms.irc.platform import IrcPlatform, Presence
-
-    names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
-    return [
-        IrcPlatform(network, names, clock, presence=Presence(network.account, store, clock))
-        for network in settings.platforms.irc
-    ]
+def _networks(settings: Settings, store: Store, ids: Ids, clock: SystemClock) -> list[ChatPlatform]:
+    """One platform per configured account, not yet connected. Raises CannotStart."""
+    try:
+        return open_platforms(settings, store, ids, clock)
+    except CannotOpen as problem:
+        raise CannotStart(str(problem)) from None
 
 
 async def _listening(settings: Settings, daemon: Daemon, web: Web) -> str:

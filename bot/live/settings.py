@@ -281,7 +281,7 @@ def secrets_of(settings: Settings) -> list[str]:
     """All secret values of the settings, for redaction in logs."""
     keys = [model.api_key.get_secret_value() for model in settings.models]
     keys.append(settings.search.api_key.get_secret_value())
-    irc = [secret for network in settings.platforms.irc for secret in network.secrets]
+    networks = [secret for _, network in settings.platforms.networks for secret in network.secrets]
     programs = [client.token.get_secret_value() for client in settings.mcp.serve.clients]
     servers = [secret for server in settings.mcp.servers for secret in server.secrets]
     mail = settings.mail.secrets
@@ -293,4 +293,4 @@ def secrets_of(settings: Settings) -> list[str]:
     ]
     keys += settings.store.secrets
     web = [settings.platforms.http.token.get_secret_value(), settings.platforms.web.metrics_token.get_secret_value()]
-    return [*keys, *web, *irc, *programs, *servers, *mail, *scripts]
+    return [*keys, *web, *networks, *programs, *servers, *mail, *scripts]

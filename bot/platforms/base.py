@@ -1,16 +1,28 @@
-"""The port that each chat network implements. tests/contracts runs against all adapters."""
+"""The port that each chat network implements: `ChatPlatform`, and a protocol for each capability that only some
+networks have. `contract` tests all of it against every adapter."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from config.chat_settings import THREAD
 from function_calls.context import Attachment, MessageContext
 from function_calls.spec import Choice
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import Write
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
+
+def thread_of(native: str) -> tuple[str, str]:
+    """The native ids of the chat and of the thread or topic in it; the latter is empty for the chat itself. A thread is
+    a chat of its own, with its own history and the settings of the chat: `-1001,45` is the thread 45 of `-1001`."""
+    chat, _, thread = native.partition(THREAD)
+    return chat, thread
 
 
 class Accepted(StrEnum):
@@ -67,6 +79,12 @@ class Limits:
     limit."""
     markdown: bool = False
     """The network shows Markdown."""
+    catches_up: bool = False
+    """Messages sent while the bot is disconnected are delivered afterwards. Otherwise they are lost."""
+    edit_seconds: float | None = None
+    """Age, in seconds, up to which the network lets the bot edit its messages. None: any age."""
+    file_bytes: int = 0
+    """Maximum size of a file that the bot can send. 0: none."""
 
     @property
     def for_models(self) -> str:
@@ -93,6 +111,8 @@ class Outgoing:
     """Native ids of earlier messages whose choices become invalid."""
     markdown: bool = False
     """The text is Markdown. A network without formatting shows `plain_lines` of it."""
+    replaces: str | None = None
+    """Native id of an earlier message of the bot that this one replaces, where the network can edit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +123,9 @@ class Receipt:
 
 
 class SendFailed(Exception):
-    """One send failed. `retryable`: another attempt may succeed; `unknown_outcome`: it may have arrived."""
+    """One send failed. `retryable`: another attempt may succeed; `unknown_outcome`: it may have arrived. With
+    `retry_after_seconds` the network rejected it because of its rate limit, and it does not count as an attempt;
+    `for_account`: the limit applies to all chats of the account."""
 
     def __init__(
         self,
@@ -112,11 +134,17 @@ class SendFailed(Exception):
         retryable: bool,
         retry_after_seconds: float | None = None,
         unknown_outcome: bool = False,
+        for_account: bool = False,
     ) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.retry_after_seconds = retry_after_seconds
         self.unknown_outcome = unknown_outcome
+        self.for_account = for_account
+
+
+class FileUnavailable(Exception):
+    """A file of a message cannot be read. The message says why, in words for operators."""
 
 
 class ChatPlatform(Protocol):
@@ -140,6 +168,73 @@ class ChatPlatform(Protocol):
 
     async def close(self) -> None:
         """Release what `run` did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandHint:
+    """A command for the menu of a network."""
+
+    word: str
+    """The command without its slash."""
+    about: str
+    """What it does, in one line."""
+
+
+@runtime_checkable
+class Editing(Protocol):
+    """Capability of a network on which the bot can change and delete its messages."""
+
+    async def edit(self, native_id: str, outgoing: Outgoing) -> None:
+        """Replace text and choices of the bot's message `native_id` by those of `outgoing`. An edit without changes
+        succeeds. Raises SendFailed, not retryable if the message is gone or too old."""
+
+    async def delete(self, chat: ChatRef, native_id: str) -> None:
+        """Delete the bot's message `native_id`; succeeds if it is gone already. Raises SendFailed."""
+
+
+@runtime_checkable
+class Reacting(Protocol):
+    """Capability of a network on which the bot can react to messages."""
+
+    async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
+        """Add the bot's reaction `emoji` to a message; empty removes it. Raises SendFailed."""
+
+
+@runtime_checkable
+class Files(Protocol):
+    """Capability of a network with files in inbound messages."""
+
+    async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
+        """The content of a file of an inbound message. Raises FileUnavailable if it is larger than `max_bytes`: before
+        the download if the network names a larger size, else as soon as more has arrived."""
+
+
+@runtime_checkable
+class Membership(Protocol):
+    """Capability of a network that lists members, and lets the bot leave."""
+
+    async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
+        """Members of `chat` without the bot, as many as the network lists; empty if it does not. Raises SendFailed."""
+
+    async def leave(self, chat: ChatRef) -> None:
+        """Leave `chat`; succeeds if the bot is not in it. Raises SendFailed."""
+
+
+@runtime_checkable
+class CommandMenus(Protocol):
+    """Capability of a network that shows the bot's commands in a menu."""
+
+    async def show_commands(self, menus: Mapping[str, Sequence[CommandHint]]) -> None:
+        """Show these commands, by language (`en`, `zh`; the first is the default), until the next call. Raises
+        SendFailed."""
+
+
+@runtime_checkable
+class Webhooks(Protocol):
+    """Capability of a network that sends events to the bot's web server."""
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """Routes to serve, below `/platforms/<name>/<account>`. They authenticate their requests themselves."""
 
 
 @dataclass(frozen=True, slots=True)

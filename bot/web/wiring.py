@@ -8,9 +8,11 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from starlette.routing import BaseRoute, Mount
+
 from bot.daemon import Daemon
 from bot.live.settings import LiveSettings, Use
-from bot.platforms.base import Linked
+from bot.platforms.base import ChatPlatform, Linked, Webhooks
 from bot.platforms.http.platform import HttpPlatform, Programs
 from bot.platforms.mentions import mention_parser
 from bot.web.app import Health, Probes, WebServer, web_app
@@ -155,7 +157,7 @@ class Web:
             platforms=self.platforms,
             page=page,
             probes=probes_of(daemon),
-            more_routes=programs.routes if programs else (),
+            more_routes=[*(programs.routes if programs else ()), *_webhooks(daemon.platforms)],
             hosts=[web.host],
             public_urls=web.public_url,
             exposed=is_exposed(web),
@@ -199,6 +201,15 @@ class Web:
             self.programs.end()
         for platform in self.platforms:
             platform.feed.end()
+
+
+def _webhooks(platforms: Sequence[ChatPlatform]) -> list[BaseRoute]:
+    """The routes of networks that send events to the web server, below `/platforms/<name>/<account>`."""
+    return [
+        Mount(f"/platforms/{one.name}/{one.account}", routes=[*one.routes()])
+        for one in platforms
+        if isinstance(one, Webhooks)
+    ]
 
 
 def _hints(daemon: Daemon, page: PageSettings) -> CommandHints:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, field_validator
 from pydantic import ValidationInfo as Info
 
+from config.sections.networks import Account, NetworkSettings
 from config.terms import Count, LocalPath, MemberKey, Number, Seconds, Section, Word, described_matching, settings_error
 
 BY_NICK = "~"
@@ -17,7 +18,6 @@ _NICK = r"[A-Za-z\[\]\\`_^{|}][A-Za-z0-9\[\]\\`_^{|}-]{0,63}"
 _CHANNEL = r"[#&+!][^\x00-\x20\x7f,:*]{1,63}"
 _NO_BREAK = r"[^\x00\r\n]*"
 _WORD = r"[^\x00-\x20\x7f:@][^\x00-\x20\x7f@]{0,63}"
-_ACCOUNT = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
 def _no_nick(key: str) -> str:
@@ -47,7 +47,6 @@ _Nick = Annotated[str, *described_matching(_NICK, "has to be a nick: a letter, t
 _Channel = Annotated[
     str, *described_matching(_CHANNEL, "has to be a channel such as #family, without spaces, commas and colons")
 ]
-_Account = Annotated[str, *described_matching(_ACCOUNT, "has to hold only letters, digits, `.`, `_` and `-`")]
 _Username = Annotated[str, *described_matching(_WORD, "has to be one word, without @")]
 _Text = Annotated[str, StringConstraints(max_length=128), *described_matching(_NO_BREAK, "must not hold line ends")]
 _Secret = Annotated[SecretStr, AfterValidator(_a_secret)]
@@ -111,10 +110,10 @@ class IrcReconnectSettings(Section):
         return longest
 
 
-class IrcSettings(Section):
+class IrcSettings(NetworkSettings):
     """One network."""
 
-    account: _Account
+    account: Account
     """Name in `irc:<account>:#channel`; must be unique."""
     host: Word
     """Host name of the server."""
@@ -156,12 +155,6 @@ class IrcSettings(Section):
         if sasl.mechanism == "external" and not (info.data.get("client_certificate") and info.data.get("tls")):
             raise settings_error("mechanism external needs tls and client_certificate")
         return sasl
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """All secret values, to be redacted in logs."""
-        keys = (channel.key for channel in self.channels)
-        return tuple(one.get_secret_value() for one in (self.password, self.sasl.password, *keys))
 
     @property
     def is_in_clear(self) -> bool:

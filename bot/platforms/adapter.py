@@ -1,0 +1,71 @@
+"""Adapters: how the daemon opens the accounts of a configured network, built in or from an installed package."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bot.platforms.base import ChatPlatform
+from config.sections.networks import NetworkSettings, import_adapter
+from config.settings import Settings
+from services.clock import Clock
+from services.store.ids import Ids
+from services.store.port import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What the daemon provides to a platform."""
+
+    store: Store
+    """For cursors; events go through `Deliver`."""
+    ids: Ids
+    clock: Clock
+    names: Sequence[str]
+    """Names of the bots, with their aliases. A chat has one bot, so the name of any bot addresses it."""
+    folder: Path
+    """For files of the account, such as encryption keys; not created yet."""
+    public_url: str = ""
+    """URL of the web server from outside, without a slash at the end; empty if it has none."""
+
+
+class CannotOpen(Exception):
+    """An account cannot be used as configured. The message says why and what to do, in words for operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A network, as named by an entry point in the group `rollcall.platforms`. Its module is imported to read the
+    settings, so it must not import an SDK at its top."""
+
+    settings: type[NetworkSettings]
+    open: Callable[[Any, Host], ChatPlatform]
+    """The platform of one account, not connected yet. Raises CannotOpen, for example if its SDK is not installed."""
+    probe: Callable[[Any, Clock], Awaitable[str]]
+    """Connect to the network and disconnect; returns a line for operators about the account. Raises CannotOpen."""
+
+
+def open_platforms(settings: Settings, store: Store, ids: Ids, clock: Clock) -> list[ChatPlatform]:
+    """A platform for each configured account, not connected yet. Raises CannotOpen."""
+    opened: list[ChatPlatform] = []
+    for name, account in settings.platforms.networks:
+        adapter: Adapter = import_adapter(name)
+        try:
+            opened.append(adapter.open(account, host_of(name, account, settings, store, ids, clock)))
+        except CannotOpen as problem:
+            raise CannotOpen(f"platforms.{name}, account {account.account}: {problem}") from problem
+    return opened
+
+
+def host_of(name: str, account: NetworkSettings, settings: Settings, store: Store, ids: Ids, clock: Clock) -> Host:
+    """The host for an account of the network `name`."""
+    return Host(
+        store=store,
+        ids=ids,
+        clock=clock,
+        names=[name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)],
+        folder=Path(settings.home) / "platforms" / name / account.account,
+        public_url=next(iter(settings.platforms.web.public_url), "").rstrip("/"),
+    )

@@ -1,0 +1,208 @@
+"""Parts that every adapter of a network needs: a supervised connection, a durable cursor, and safe acceptance."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+
+import structlog
+
+from bot.platforms.base import Deliver, LinkState
+from function_calls.context import MessageContext
+from services.clock import Clock
+from services.retry import RetryPolicy
+from services.store.ids import Ids
+from services.store.port import BadUnit, Store, StoreFull, Write
+from services.store.turns import audit
+
+_log = structlog.get_logger("platforms")
+_STABLE_SECONDS = 60.0
+"""After a connection of this length, the reconnect delay starts over."""
+_FULL_DISK_SECONDS = 5.0
+_EVENT_CHARS = 10_000
+_ATTEMPTS = 32
+
+
+class CannotConnect(Exception):
+    """The network rejects the bot, or does not answer. The message says why, in words for operators."""
+
+
+class Connection:
+    """Keeps one account connected: reconnects with growing delays, and restarts a connection on which nothing was heard
+    for too long."""
+
+    def __init__(
+        self,
+        network: str,
+        clock: Clock,
+        *,
+        silence_seconds: float,
+        longest_delay_seconds: float = 60.0,
+        jitter: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        """`network`: `name:account`, for logs. `silence_seconds`: call `heard` at least this often while connected."""
+        self._network = network
+        self._clock = clock
+        self._silence_seconds = silence_seconds
+        self._delays = RetryPolicy(_ATTEMPTS, 1.0, longest_delay_seconds)
+        self._jitter = jitter
+        self._heard_at = 0.0
+        self._is_up = asyncio.Event()
+        self._words = "not connected yet"
+        self._losses = 0
+        self.unreadable = 0
+        """Events since the start that could not be read."""
+
+    async def keep(self, connect: Callable[[], Awaitable[None]]) -> None:
+        """Run `connect` until cancelled, again whenever it ends or raises. It calls `up` when connected."""
+        failures = 0
+        while True:
+            began = self._clock.monotonic()
+            try:
+                await self._supervised(connect)
+                problem = "the connection ended"
+            except CannotConnect as error:
+                problem = str(error)
+            except Exception as error:  # noqa: BLE001 - errors of an SDK must not end the daemon
+                _log.warning("connection_failed", network=self._network, exc_info=error)
+                problem = f"{type(error).__name__} in the connection"
+            was_up = self._is_up.is_set()
+            self._is_up.clear()
+            self._losses += 1
+            is_stable = was_up and self._clock.monotonic() - began >= _STABLE_SECONDS
+            failures = 1 if is_stable else min(failures + 1, _ATTEMPTS)
+            delay = self._jitter(0.5, 1.0) * self._delays.wait_after(failures)
+            self._words = f"disconnected: {problem}; connecting again in {delay:.0f} s"
+            _log.warning("disconnected", network=self._network, because=problem, seconds=round(delay, 1))
+            await self._clock.sleep(delay)
+
+    async def _supervised(self, connect: Callable[[], Awaitable[None]]) -> None:
+        """Run `connect`; raises what it raises, and CannotConnect after too much silence."""
+        self.heard()
+        running = asyncio.ensure_future(connect())
+        watching = asyncio.create_task(self._silence())
+        try:
+            await asyncio.wait([running, watching], return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()
+                return
+            raise CannotConnect(f"nothing was heard for {self._silence_seconds:.0f} s")
+        finally:
+            for task in (running, watching):
+                task.cancel()
+            await asyncio.gather(running, watching, return_exceptions=True)
+
+    async def _silence(self) -> None:
+        """Return when nothing was heard for too long."""
+        while (left := self._heard_at + self._silence_seconds - self._clock.monotonic()) > 0:
+            await self._clock.sleep(left)
+
+    def heard(self) -> None:
+        """Note a sign of life of the network."""
+        self._heard_at = self._clock.monotonic()
+
+    def up(self) -> None:
+        """Note that the connection works."""
+        self.heard()
+        if not self._is_up.is_set():
+            self._is_up.set()
+            _log.info("connected", network=self._network)
+
+    def down(self, words: str) -> None:
+        """Note that the SDK has lost the connection and is restoring it by itself."""
+        if self._is_up.is_set():
+            self._is_up.clear()
+            self._losses += 1
+            self._words = f"disconnected: {words}"
+            _log.warning("disconnected", network=self._network, because=words)
+
+    async def until_up(self) -> None:
+        """Return when connected."""
+        await self._is_up.wait()
+
+    def link(self) -> LinkState:
+        """The current state, with the number of unreadable events."""
+        words = "connected" if self._is_up.is_set() else self._words
+        if self.unreadable:
+            words = f"{words}; {self.unreadable} events could not be read: see event_unreadable in the log"
+        return LinkState(self._is_up.is_set(), words, self._losses)
+
+
+class Cursor:
+    """Position in a network's events that survives restarts."""
+
+    def __init__(self, name: str, store: Store, clock: Clock) -> None:
+        """`name`: `<network>:<account>`, with more after it if the account has several cursors."""
+        self._name = f"platform:{name}"
+        self._store = store
+        self._clock = clock
+
+    async def read(self) -> str | None:
+        """The position; None at the first start. Raises StoreError."""
+        rows = await self._store.read(audit.get(self._name))
+        return str(rows[0]["value"]) if rows else None
+
+    def at(self, value: str) -> Write:
+        """The write that stores `value`, to be committed with the event that it follows."""
+        return audit.advance(self._name, value, self._clock.now_ms())
+
+
+class Acceptance:
+    """Hands the events of one account to the daemon, in order, each durable before the next."""
+
+    def __init__(self, network: str, store: Store, ids: Ids, clock: Clock, connection: Connection) -> None:
+        self._network = network
+        self._store = store
+        self._ids = ids
+        self._clock = clock
+        self._connection = connection
+
+    async def take(
+        self, deliver: Deliver, read: Callable[[], Iterable[MessageContext]], raw: str, cursor: Write | None = None
+    ) -> None:
+        """Accept the events that `read` returns, and `cursor` with the last one. An event that cannot be read or stored
+        becomes an audit row with `raw`, its source, so that no later one waits for it. Waits while the disk is full.
+        Raises StoreError if nothing was accepted; the same events must then be offered again."""
+        self._connection.heard()
+        try:
+            contexts = list(read())
+        except Exception as error:  # noqa: BLE001 - any event that the parser does not expect
+            _log.error("event_unreadable", network=self._network, exc_info=error)
+            await self._set_aside(raw, cursor)
+            return
+        if not contexts and cursor is not None:
+            self._store.post([cursor])
+        for number, context in enumerate(contexts, start=1):
+            writes = [cursor] if cursor is not None and number == len(contexts) else []
+            try:
+                await self._deliver(deliver, context, writes)
+            except BadUnit as problem:
+                _log.error("event_unreadable", network=self._network, problem=str(problem))
+                await self._set_aside(raw, cursor if writes else None)
+
+    async def _deliver(self, deliver: Deliver, context: MessageContext, writes: list[Write]) -> None:
+        while True:
+            try:
+                await deliver(context, writes)
+            except StoreFull as problem:
+                _log.error("waits_for_disk_space", network=self._network, problem=str(problem))
+                self._connection.heard()
+                await self._clock.sleep(_FULL_DISK_SECONDS)
+            else:
+                return
+
+    async def _set_aside(self, raw: str, cursor: Write | None) -> None:
+        """Store `raw` for operators, with `cursor`. Raises StoreError."""
+        self._connection.unreadable += 1
+        note = audit.note(
+            id=self._ids.next(),
+            at_ms=self._clock.now_ms(),
+            actor=self._network,
+            chat="",
+            action="event_unreadable",
+            detail=raw.encode("utf-8", "replace").decode()[:_EVENT_CHARS].replace("\0", "\ufffd"),
+        )
+        with suppress(BadUnit):
+            await self._store.commit([note, *([cursor] if cursor is not None else [])])
