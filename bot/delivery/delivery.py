@@ -23,7 +23,7 @@ from bot.delivery.outgoing import (
     outgoing_to_json,
     pieces,
 )
-from bot.platforms.base import ChatPlatform, Editing, Limits, Linked, Outgoing, Receipt, SendFailed
+from bot.platforms.base import ChatPlatform, Editing, Limits, Linked, Membership, Outgoing, Receipt, SendFailed
 from config.settings import DeliverySettings
 from config.texts import Phrases
 from function_calls.spec import Message
@@ -143,6 +143,7 @@ class Delivery:
         self._sent_at: dict[ChatRef, deque[float]] = {}
         self._paused_until: dict[tuple[str, str], float] = {}
         """End of the rate limit of an account, on the monotonic clock, by network and account."""
+        self._leaving: set[asyncio.Task[None]] = set()
         self._is_closing = False
         self.failed = 0
         """Messages given up since the start."""
@@ -164,6 +165,21 @@ class Delivery:
         """Whether `chat` has no other bots."""
         platform = self.platform(chat)
         return platform is not None and platform.limits.only_bot
+
+    def leave_after(self, chat: ChatRef) -> None:
+        """Leave `chat` as soon as the messages queued for it now are sent, where the network lets the bot leave."""
+        platform = self.platform(chat)
+        if isinstance(platform, Membership):
+            task = asyncio.get_running_loop().create_task(self._leave(platform, chat))
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+    async def _leave(self, platform: Membership, chat: ChatRef) -> None:
+        await self.delivered(chat)
+        try:
+            await platform.leave(chat)
+        except SendFailed as problem:
+            _log.warning("chat_not_left", chat=chat.key, problem=str(problem))
 
     def shows(self, chat: ChatRef) -> str:
         """Sentence for models about the texts that the network of `chat` can show; empty if it is not configured."""
@@ -298,12 +314,14 @@ class Delivery:
 
     async def idle(self) -> None:
         """Return when everything is sent or given up."""
-        while self._tasks:
-            await asyncio.wait(list(self._tasks.values()))
+        while self._tasks or self._leaving:
+            await asyncio.wait([*self._tasks.values(), *self._leaving])
 
     async def close(self, seconds: float) -> None:
         """Wait up to `seconds` for the queues, and as long again for sends in progress. The rest is sent after the next
         start."""
+        for leaving in self._leaving:
+            leaving.cancel()
         tasks = list(self._tasks.values())
         if not tasks:
             return
@@ -362,9 +380,9 @@ class Delivery:
                 is_claimed = True
             if attempt == 1:
                 self._reach("reply.after_outbox_before_send")
+            await self._account_pause(chat)
             if not self._takes_place(chat, platform.limits.sends_per_minute):
                 await self._waits_for_place(chat, platform.limits.sends_per_minute)
-            await self._account_pause(chat)
             try:
                 self._reach("reply.during_send")
                 # Checked here, after the wait for rate and connection.
