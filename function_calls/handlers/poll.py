@@ -17,13 +17,13 @@ from services.chats.polls import (
     NoPoll,
     NoSuchOption,
     NotYourPoll,
-    Poll,
     PollClosed,
     Polls,
     Standing,
     TooManyPolls,
 )
 from services.refs import ErrorCode, JsonObject, Role
+from services.store.chats.polls import Poll
 
 
 class CreateArguments(BaseModel):
