@@ -27,6 +27,7 @@ from pathlib import Path
 import function_calls.handlers
 from function_calls.loading.python_functions import specs_of
 from function_calls.registry import BotFunctions
+from function_calls.spec import OfferedTo
 from services.llm.model import Offer
 from services.llm.offline.matching import ExampleIndex, Match
 from services.llm.offline.offline import NAME_THRESHOLD, READ_THRESHOLD, call_for
@@ -113,11 +114,12 @@ class _EveryService(Mapping[type, object]):
 
 
 def built_in_offer() -> Offer:
-    """The functions of `function_calls/handlers`, as offered to a model."""
+    """The functions of `function_calls/handlers` that are offered to models."""
     package = function_calls.handlers
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
-    specs = [spec for module in modules for spec in specs_of(module, _EveryService())]
+    described = [spec for module in modules for spec in specs_of(module, _EveryService())]
+    specs = [spec for spec in described if OfferedTo.MODEL in spec.access.offered_to]
     return BotFunctions(specs).offer(specs)
 
 
