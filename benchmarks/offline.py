@@ -30,7 +30,7 @@ from function_calls.registry import BotFunctions
 from function_calls.spec import OfferedTo
 from services.llm.model import Offer
 from services.llm.offline.matching import ExampleIndex, Match
-from services.llm.offline.offline import NAME_THRESHOLD, READ_THRESHOLD, call_for
+from services.llm.offline.offline import NAME_THRESHOLD, READ_THRESHOLD, call_for, times_in
 from services.text_index import listed
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -231,7 +231,7 @@ def main() -> None:
     offer = built_in_offer()
     cases = intent_cases(options.data / "C_intents", frozenset(function.original for function in offer.functions))
     cases += overheard_cases(options.data / "F_group_chat")
-    index = ExampleIndex(offer.functions)
+    index = ExampleIndex(offer.functions, times_in)
     found, ms_per_message = outcomes(index, cases, options.threshold - READ_THRESHOLD)
     if options.errors:
         _print_errors(found, options.errors)

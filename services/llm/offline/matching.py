@@ -20,20 +20,21 @@ from services.llm.offline.templates import (
     templates_of,
     value_of,
 )
-from services.llm.offline.utterance import MOST_SKIP_COST, Utterance, Word, read
+from services.llm.offline.utterance import MOST_SKIP_COST, FindTimes, Utterance, Word, read
 from services.llm.offline.vocabulary import FILLERS, PREPOSITIONS, REQUESTS
 from services.refs import JsonObject, JsonValue
-from services.text_index import listed
+from services.text_index import is_unspaced, listed
 
 _CONCEPT_SHARE = 0.35
 """Cost of matching only by concept, as a share of the literal's weight."""
+_FORM_SHARE = 0.8
+"""Cost of matching another form of an action, as `rolled` for `roll`, as a share of the literal's weight."""
 _SKIP_REQUIRED, _SKIP_OPTIONAL = 0.9, 0.1
 _ABSORB, _ABSORB_FITTING = 0.06, 0.03
 _ABSORB_REFUSED = 0.5
 _ABSORB_NAME, _ABSORB_MARK = 0.6, 0.3
 _LEADING_QUESTION = 0.45
 _MISFIT = {SlotKind.TIME: 0.7, SlotKind.NUMBER: 1.2, SlotKind.CHOICE: 1.2, SlotKind.EXPRESSION: 0.9}
-_HAN_SHARE = 0.5
 _OPENING_COST = 0.04
 _FIRST_TIME, _MORE_TIME = 0.3, 0.08
 _UNBROKEN = 0.3
@@ -101,7 +102,7 @@ class Aligner:
         return self._traced(template, costs[-1], choices)
 
     def _after_literal(self, literal: Literal, before: list[float]) -> tuple[list[float], list[int]]:
-        weight, wanted, concepts = literal.weight, literal.stem, literal.concepts
+        weight, wanted, concepts, form = literal.weight, literal.stem, literal.concepts, literal.form
         after, choice = [before[0] + weight], [_SKIP_ITEM]
         last = after[0]
         for place, word in enumerate(self._utterance.words):
@@ -111,8 +112,9 @@ class Aligner:
                 best, how = skipped, _SKIP_WORD
             meaning = word.meaning
             if meaning.stem == wanted:
-                if before[place] <= best:
-                    best, how = before[place], _MATCH
+                same = before[place] + (weight * _FORM_SHARE if meaning.form != form and meaning.form else 0.0)
+                if same <= best:
+                    best, how = same, _MATCH
             elif concepts and meaning.concepts and not concepts.isdisjoint(meaning.concepts):
                 alike = before[place] + weight * _CONCEPT_SHARE
                 if alike < best:
@@ -164,7 +166,7 @@ class Aligner:
                 lost.add(number)
             elif isinstance(item, Literal):
                 place -= 1
-                share = 1.0 if self._utterance.words[place].meaning.stem == item.stem else 1 - _CONCEPT_SHARE
+                share = _share_of(self._utterance.words[place], item)
                 matched += item.weight * share
                 content += item.weight * share if item.tells else 0.0
             else:
@@ -192,7 +194,7 @@ class Aligner:
         return known
 
     def _absorption_of(self, word: Word, slot: Slot, function: int) -> float:
-        share = _HAN_SHARE if word.is_han else 1.0
+        share = word.size
         if slot.kind in TYPED:
             if fits(word, slot):
                 return _ABSORB_FITTING * share
@@ -205,6 +207,13 @@ class Aligner:
         if not meaning.is_filler and self._lexicon.marks_another(meaning.stem, function):
             return _ABSORB_MARK * share
         return _ABSORB * share
+
+
+def _share_of(word: Word, literal: Literal) -> float:
+    """Share of the literal's weight that `word` matches."""
+    if word.meaning.stem != literal.stem:
+        return 1 - _CONCEPT_SHARE
+    return 1 - _FORM_SHARE if word.meaning.form and word.meaning.form != literal.form else 1.0
 
 
 def _unbroken(previous: Literal | Slot | None, slot: Slot) -> float:
@@ -236,7 +245,7 @@ def fits(word: Word, slot: Slot) -> bool:
     meaning = word.meaning
     match slot.kind:
         case SlotKind.TIME:
-            return word.is_time or meaning.is_number
+            return word.is_moment
         case SlotKind.NUMBER:
             return meaning.is_number
         case SlotKind.EXPRESSION:
@@ -396,7 +405,7 @@ def _less_own(utterance: Utterance, slot: Slot, whole: _Range, own: frozenset[st
 
 def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> bool:
     if slot.kind is SlotKind.TIME:  # a single character of a Chinese time is incomplete
-        return len(words) == 1 and words[0].is_han and not words[0].meaning.is_number
+        return len(words) == 1 and is_unspaced(words[0].text) and not words[0].meaning.is_number
     if slot.kind in TYPED:
         return False
     return all(word.text in _POINTING or word.text in FILLERS or word.meaning.stem in own for word in words)
@@ -430,7 +439,7 @@ _PERSONAL = frozenset({"my", "i", "your", "till"})
 _MISSING, _UNUSABLE = 0.08, 0.12
 _THIN, _THIN_SHARE = 0.15, 0.6
 _ONE_WORD, _ONE_WORD_ENOUGH = 0.3, 2
-_TAKES_AWAY, _NEGATED, _ASKS = 0.3, 0.3, 0.3
+_TAKES_AWAY, _NEGATED, _ASKS, _REPORTS = 0.3, 0.3, 0.3, 0.3
 
 
 def likeness(utterance: Utterance, alignment: Alignment) -> float:
@@ -462,8 +471,11 @@ def score(utterance: Utterance, alignment: Alignment, like: float, values: Fille
         total -= _ONE_WORD
     if utterance.is_destructive and not facts.is_destructive:
         total -= _TAKES_AWAY
+    if utterance.is_report and not facts.reports:
+        total -= _REPORTS
     if facts.writes:
-        total -= _NEGATED if utterance.is_negated else 0.0
+        negates = any(isinstance(item, Literal) and item.is_negation for item in template.items)
+        total -= _NEGATED if utterance.is_negated and not negates else 0.0
         total -= _ASKS if utterance.is_question else 0.0
     return max(0.0, total)
 
@@ -507,7 +519,7 @@ def _length(utterance: Utterance, span: Span) -> int:
     words = (
         word for word in utterance.words[span.first : span.last + 1] if not word.meaning.is_filler and not word.is_time
     )
-    return round(sum(0.5 if word.is_han else 1.0 for word in words))
+    return round(sum(word.size for word in words))
 
 
 WORTH_A_LOOK = 0.40
@@ -530,8 +542,10 @@ class Match:
 class ExampleIndex:
     """Index of functions' examples, searched by `matches`. Immutable."""
 
-    def __init__(self, functions: Sequence[OfferedFunction]) -> None:
+    def __init__(self, functions: Sequence[OfferedFunction], find_times: FindTimes | None = None) -> None:
+        """Without `find_times`, times in messages are found by time words only, which is faster."""
         self.functions = tuple(functions)
+        self._find_times = find_times
         self._lexicon = Lexicon(self.functions)
         self._templates = tuple(templates_of(self.functions, self._lexicon))
         self._postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
@@ -542,8 +556,8 @@ class ExampleIndex:
     def matches(self, text: str, limit: int = 3, *, among: Container[str] | None = None) -> list[Match]:
         """At most `limit` functions that resemble `text`, best first; ties in registration order. `among` restricts the
         names. Empty if nothing scores above WORTH_A_LOOK."""
-        utterance = read(text)
-        if not utterance.words:
+        utterance = read(text, self._find_times)
+        if not utterance.words or utterance.is_for_another:
             return []
         best: dict[int, tuple[float, Alignment, Filled]] = {}
         aligner = Aligner(utterance, self._lexicon)

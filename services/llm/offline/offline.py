@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from config.texts import Phrases, Texts
@@ -15,6 +16,7 @@ from services.llm.offline.matching import ExampleIndex, Match
 from services.llm.offline.templates import Slot, SlotKind, slots_of, with_values
 from services.refs import JsonValue
 from services.text_index import is_unspaced
+from services.times import Times
 
 READ_THRESHOLD = 0.65
 """Minimum score for calling a function without effects."""
@@ -29,6 +31,20 @@ _MOST_INDEXES = 64
 _CONTESTS_KEPT = 4
 _UNSPACED_LANGUAGES = frozenset({"zh", "ja", "ko"})
 _DIVIDER = "\n---\n"
+
+
+_SOME_MOMENT = datetime(2026, 1, 5, 12, tzinfo=UTC)
+"""For finding times in a text: their place does not depend on the current time."""
+
+
+@lru_cache(maxsize=1)
+def _times() -> Times:
+    return Times()
+
+
+def times_in(text: str) -> list[tuple[int, int]]:
+    """Start and end of each time in `text`."""
+    return [(found.start, found.end) for found in _times().find_all(text, _SOME_MOMENT)]
 
 
 class OfflineModel:
@@ -71,7 +87,7 @@ class OfflineModel:
         stay unique."""
         known = self._indexes.get(id(offer))
         if known is None:
-            known = self._indexes[id(offer)] = (offer, ExampleIndex(offer.functions))
+            known = self._indexes[id(offer)] = (offer, ExampleIndex(offer.functions, times_in))
             if len(self._indexes) > _MOST_INDEXES:
                 self._indexes.popitem(last=False)
         else:
@@ -115,7 +131,7 @@ def contested_examples(offer: Offer) -> Sequence[tuple[str, str, str, float]]:
 
 @lru_cache(maxsize=_CONTESTS_KEPT)
 def _contested(functions: SameFunctions) -> Sequence[tuple[str, str, str, float]]:
-    index = ExampleIndex(functions)
+    index = ExampleIndex(functions, times_in)
     contested: list[tuple[str, str, str, float]] = []
     for function in functions:
         samples = {name: _sample(slot) for name, slot in slots_of(function.parameters).items()}

@@ -203,7 +203,9 @@ class Literal:
     is_filler: bool
     is_question: bool
     is_action: bool
+    is_negation: bool
     is_preposition: bool
+    form: str
 
     @property
     def tells(self) -> bool:
@@ -234,6 +236,8 @@ class FunctionFacts:
     writes: bool
     is_destructive: bool
     """Its name or examples contain a destructive word."""
+    reports: bool
+    """One of its examples is about the past."""
     own_stems: frozenset[str]
     """Words of its name and words that several examples share; never slot values."""
 
@@ -331,7 +335,7 @@ def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
         weight = min(weight, _TIME_WEIGHT)
     if meaning.is_question:
         weight *= _QUESTION_SHARE
-    if word.is_han:
+    if word.size < 1:
         weight *= _HAN_SHARE
     return Literal(
         stem=meaning.stem,
@@ -340,7 +344,9 @@ def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
         is_filler=meaning.is_filler or by_the_way,
         is_question=meaning.is_question,
         is_action=meaning.is_action,
+        is_negation=meaning.is_negation,
         is_preposition=word.text in PREPOSITIONS,
+        form=meaning.form,
     )
 
 
@@ -361,5 +367,6 @@ def _facts(function: OfferedFunction, stems: set[str], own: set[str]) -> Functio
         slots=slots_of(function.parameters),
         writes=function.writes,
         is_destructive=bool(stems & takes_away) or "remove" in concepts,
+        reports=any(read(example).is_report for example in function.examples),
         own_stems=frozenset(own),
     )
