@@ -29,8 +29,8 @@ from function_calls.loading.python_functions import specs_of
 from function_calls.registry import BotFunctions
 from function_calls.spec import OfferedTo
 from services.llm.model import Offer
-from services.llm.offline.matching import ExampleIndex, Match
-from services.llm.offline.offline import NAME_THRESHOLD, READ_THRESHOLD, call_for, times_in
+from services.llm.offline.matching import READ_THRESHOLD, ExampleIndex, Match
+from services.llm.offline.offline import NAME_THRESHOLD, call_for, spoken_times
 from services.text_index import listed
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -157,7 +157,7 @@ def outcomes(index: ExampleIndex, cases: Sequence[Case], shift: float) -> tuple[
     found: list[Outcome] = []
     started = time.perf_counter()
     for case in cases:
-        matches = index.matches(case.text)
+        matches = index.best(case.text)
         called = _called(matches, case.text, shift)
         named = tuple(match.function.original for match in matches if match.score >= NAME_THRESHOLD)
         score, example = (matches[0].score, matches[0].example) if matches else (0.0, "")
@@ -231,7 +231,7 @@ def main() -> None:
     offer = built_in_offer()
     cases = intent_cases(options.data / "C_intents", frozenset(function.original for function in offer.functions))
     cases += overheard_cases(options.data / "F_group_chat")
-    index = ExampleIndex(offer.functions, times_in)
+    index = ExampleIndex(offer.functions, spoken_times())
     found, ms_per_message = outcomes(index, cases, options.threshold - READ_THRESHOLD)
     if options.errors:
         _print_errors(found, options.errors)

@@ -27,7 +27,7 @@ from benchmarks.offline import built_in_offer
 from services.calc.calculator import BadExpression, calculate
 from services.llm.model import OfferedFunction
 from services.llm.offline.matching import ExampleIndex
-from services.llm.offline.offline import NAME_THRESHOLD, call_for, times_in
+from services.llm.offline.offline import NAME_THRESHOLD, call_for, spoken_times
 from services.timers.reminder_lines import US, read_line
 from services.times import Times
 from services.times.recurrence import Calendar, Every, Once, next_after
@@ -75,13 +75,13 @@ class Scorer:
     def __init__(self) -> None:
         functions = built_in_offer().functions
         self._functions = {function.original: function for function in functions}
-        self._index = ExampleIndex(functions, times_in)
+        self._index = ExampleIndex(functions, spoken_times())
         self._times = Times()
 
     def outcome(self, row: Row) -> Outcome:
         """The outcome for `row`."""
         text = _MENTION.sub("", row.text)
-        matches = self._index.matches(text)
+        matches = self._index.best(text)
         call = call_for(matches, text)
         if call is None:
             is_suggested = bool(matches) and matches[0].score >= NAME_THRESHOLD

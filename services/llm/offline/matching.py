@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nlargest
 from math import inf
 
@@ -20,7 +20,7 @@ from services.llm.offline.templates import (
     templates_of,
     value_of,
 )
-from services.llm.offline.utterance import MOST_SKIP_COST, FindTimes, Utterance, Word, read
+from services.llm.offline.utterance import MOST_SKIP_COST, SpokenTimes, Utterance, Word, clauses, read
 from services.llm.offline.vocabulary import FILLERS, PREPOSITIONS, REQUESTS
 from services.refs import JsonObject, JsonValue
 from services.text_index import is_unspaced, listed
@@ -287,11 +287,15 @@ class Filled:
     """Slots whose words are not a valid value."""
 
 
-def filled(utterance: Utterance, alignment: Alignment, facts: FunctionFacts) -> Filled:
+def filled(
+    utterance: Utterance, alignment: Alignment, facts: FunctionFacts, spoken_times: SpokenTimes | None = None
+) -> Filled:
     """Extract the arguments of a call from `alignment`; a sole unused number goes to a sole unfilled number
-    parameter."""
+    parameter. With `spoken_times`, a free text and the time next to it are parted again by its rules."""
     slots = facts.slots
     raw = _raw_texts(utterance, alignment.spans, slots, facts.own_stems)
+    if spoken_times is not None:
+        raw |= _parted_again(utterance, alignment.spans, slots, spoken_times)
     arguments: dict[str, JsonValue] = {}
     unusable: list[str] = []
     for name in dict.fromkeys((*(span.slot.name for span in alignment.spans), *raw)):
@@ -334,6 +338,27 @@ def _raw_texts(
         if words is not None and not _says_nothing(utterance.words[words[0] : words[1] + 1], span.slot, own):
             texts[span.slot.name] = utterance.between(*words)
     return texts
+
+
+def _parted_again(
+    utterance: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], spoken_times: SpokenTimes
+) -> dict[str, str]:
+    """A free text and its time by slot, if no other value or word of the example is between them; else empty."""
+    text = next((span for span in spans if span.slot.kind is SlotKind.LONG), None)
+    time = next((slot for slot in slots.values() if slot.kind is SlotKind.TIME), None)
+    if text is None or time is None:
+        return {}
+    first, last = text.first, text.last
+    for span in spans:
+        if span.slot.kind is SlotKind.TIME:
+            between = utterance.words[span.last + 1 : first] or utterance.words[last + 1 : span.first]
+            if not all(word.meaning.is_filler for word in between):
+                return {}
+            first, last = min(first, span.first), max(last, span.last)
+    while first and utterance.words[first - 1].is_moment and not any(s.first <= first - 1 <= s.last for s in spans):
+        first -= 1
+    said, when = spoken_times.parted(utterance.between(first, last))
+    return {text.slot.name: said, time.name: when} if said and when else {}
 
 
 def _end_before_a_time(utterance: Utterance, span: Span, spans: Sequence[Span]) -> int:
@@ -522,9 +547,15 @@ def _length(utterance: Utterance, span: Span) -> int:
     return round(sum(word.size for word in words))
 
 
+READ_THRESHOLD = 0.65
+"""Minimum score for calling a function without effects."""
+ASK_THRESHOLD = 0.75
+"""Minimum score for calling a function with effects, after confirmation."""
 WORTH_A_LOOK = 0.40
 """Minimum score; templates that cannot reach it are not aligned."""
 _ROUNDING = 1e-9
+_CLAUSE = 0.05
+"""Subtracted from the score of a single clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,14 +569,22 @@ class Match:
     """Values found in the message; required ones may be missing."""
     example: str
 
+    def is_callable(self, shift: float = 0.0) -> bool:
+        """Whether the score is high enough for a call; `shift` is added to the threshold."""
+        return self.score >= (ASK_THRESHOLD if self.function.writes else READ_THRESHOLD) + shift
+
+    def less(self, points: float) -> Match:
+        """The same with a lower score."""
+        return replace(self, score=self.score - points)
+
 
 class ExampleIndex:
     """Index of functions' examples, searched by `matches`. Immutable."""
 
-    def __init__(self, functions: Sequence[OfferedFunction], find_times: FindTimes | None = None) -> None:
-        """Without `find_times`, times in messages are found by time words only, which is faster."""
+    def __init__(self, functions: Sequence[OfferedFunction], spoken_times: SpokenTimes | None = None) -> None:
+        """Without `spoken_times`, times in messages are found by time words only, which is faster."""
         self.functions = tuple(functions)
-        self._find_times = find_times
+        self._spoken_times = spoken_times
         self._lexicon = Lexicon(self.functions)
         self._templates = tuple(templates_of(self.functions, self._lexicon))
         self._postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
@@ -553,10 +592,24 @@ class ExampleIndex:
         for number, template in enumerate(self._templates):
             self._post(number, template)
 
+    def best(self, text: str, limit: int = 3) -> list[Match]:
+        """Like `matches`, but if no function is similar enough to the whole text to be called, and exactly one to a
+        single clause, then that one is first."""
+        whole = self.matches(text, limit)
+        if whole and whole[0].is_callable():
+            return whole
+        parts = [] if read(text).is_for_another else [self.matches(clause, limit) for clause in clauses(text)]
+        sure = [found[0].less(_CLAUSE) for found in parts if found]
+        sure = [match for match in sure if match.is_callable()]
+        if len({match.function.name for match in sure}) != 1:
+            return whole
+        first = max(sure, key=lambda match: match.score)
+        return [first, *(match for match in whole if match.function is not first.function)][:limit]
+
     def matches(self, text: str, limit: int = 3, *, among: Container[str] | None = None) -> list[Match]:
         """At most `limit` functions that resemble `text`, best first; ties in registration order. `among` restricts the
         names. Empty if nothing scores above WORTH_A_LOOK."""
-        utterance = read(text, self._find_times)
+        utterance = read(text, self._spoken_times)
         if not utterance.words or utterance.is_for_another:
             return []
         best: dict[int, tuple[float, Alignment, Filled]] = {}
@@ -586,7 +639,7 @@ class ExampleIndex:
         if like <= max(WORTH_A_LOOK, known):
             return None
         facts = self._lexicon.facts[template.function]
-        values = filled(utterance, alignment, facts)
+        values = filled(utterance, alignment, facts, self._spoken_times)
         total = score(utterance, alignment, like, values, facts)
         return (total, alignment, values) if total > known else None
 

@@ -7,21 +7,16 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import lru_cache
 
 from config.texts import Phrases, Texts
 from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, SameFunctions, ToolCall
 from services.llm.offline.matching import ExampleIndex, Match
 from services.llm.offline.templates import Slot, SlotKind, slots_of, with_values
+from services.llm.offline.utterance import SpokenTimes
 from services.refs import JsonValue
 from services.text_index import is_unspaced
-from services.times import Times
 
-READ_THRESHOLD = 0.65
-"""Minimum score for calling a function without effects."""
-ASK_THRESHOLD = 0.75
-"""Minimum score for calling a function with effects, after confirmation."""
 SURE_THRESHOLD = 0.90
 """Minimum score for calling it without confirmation."""
 NAME_THRESHOLD = 0.45
@@ -33,18 +28,10 @@ _UNSPACED_LANGUAGES = frozenset({"zh", "ja", "ko"})
 _DIVIDER = "\n---\n"
 
 
-_SOME_MOMENT = datetime(2026, 1, 5, 12, tzinfo=UTC)
-"""For finding times in a text: their place does not depend on the current time."""
-
-
 @lru_cache(maxsize=1)
-def _times() -> Times:
-    return Times()
-
-
-def times_in(text: str) -> list[tuple[int, int]]:
-    """Start and end of each time in `text`."""
-    return [(found.start, found.end) for found in _times().find_all(text, _SOME_MOMENT)]
+def spoken_times() -> SpokenTimes:
+    """The shared finder of times."""
+    return SpokenTimes()
 
 
 class OfflineModel:
@@ -65,7 +52,7 @@ class OfflineModel:
         if offer is None or request.tool_choice == "none":
             return self._words(phrases.say("offline.no_model"))
         text = user_text(request.messages)
-        matches = self._index_of(offer).matches(text, _MOST_GUESSES)
+        matches = self._index_of(offer).best(text, _MOST_GUESSES)
         call = call_for(matches, text)
         if call is not None:
             return ModelAnswer(calls=(call,), finish="tool_calls", model=self.name, final=True)
@@ -87,7 +74,7 @@ class OfflineModel:
         stay unique."""
         known = self._indexes.get(id(offer))
         if known is None:
-            known = self._indexes[id(offer)] = (offer, ExampleIndex(offer.functions, times_in))
+            known = self._indexes[id(offer)] = (offer, ExampleIndex(offer.functions, spoken_times()))
             if len(self._indexes) > _MOST_INDEXES:
                 self._indexes.popitem(last=False)
         else:
@@ -106,12 +93,9 @@ def user_text(messages: Sequence[ModelMessage]) -> str:
 def call_for(matches: Sequence[Match], text: str, shift: float = 0.0) -> ToolCall | None:
     """Call justified by the best of `matches`; None if its score is below the threshold for its kind. A call of a
     function with effects is `uncertain` unless its score is near certain. `shift` is added to every threshold."""
-    if not matches:
+    if not matches or not matches[0].is_callable(shift):
         return None
     best = matches[0]
-    writes = best.function.writes
-    if best.score < (ASK_THRESHOLD if writes else READ_THRESHOLD) + shift:
-        return None
     raw = json.dumps(best.arguments, ensure_ascii=False, sort_keys=True)
     digest = hashlib.sha256(f"{best.function.name}\n{raw}\n{text}".encode()).hexdigest()
     return ToolCall(
@@ -119,7 +103,7 @@ def call_for(matches: Sequence[Match], text: str, shift: float = 0.0) -> ToolCal
         name=best.function.name,
         arguments=best.arguments,
         raw=raw,
-        uncertain=writes and best.score < SURE_THRESHOLD + shift,
+        uncertain=best.function.writes and best.score < SURE_THRESHOLD + shift,
     )
 
 
@@ -131,7 +115,7 @@ def contested_examples(offer: Offer) -> Sequence[tuple[str, str, str, float]]:
 
 @lru_cache(maxsize=_CONTESTS_KEPT)
 def _contested(functions: SameFunctions) -> Sequence[tuple[str, str, str, float]]:
-    index = ExampleIndex(functions, times_in)
+    index = ExampleIndex(functions, spoken_times())
     contested: list[tuple[str, str, str, float]] = []
     for function in functions:
         samples = {name: _sample(slot) for name, slot in slots_of(function.parameters).items()}

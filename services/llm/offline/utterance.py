@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from services.llm.offline.vocabulary import (
@@ -35,6 +36,8 @@ from services.llm.offline.vocabulary import (
 )
 from services.patterns import lazy_pattern
 from services.text_index import Token, is_unspaced, scan, stem
+from services.timers.reminder_lines import read_line
+from services.times import Times
 
 _DIGITS = lazy_pattern(r"(?<![\d.])-?\d+(?:,\d{3})*(?:\.\d+)?")
 _HAN = lazy_pattern(f"[{''.join(HAN_NUMBERS)}{''.join(HAN_SCALES)}]+")
@@ -255,19 +258,35 @@ def _form(word: str) -> str:
     return ""
 
 
-FindTimes = Callable[[str], Sequence[tuple[int, int]]]
-"""Finds the times in a text, as start and end."""
+class SpokenTimes:
+    """Finds times in messages, and separates them from a text."""
+
+    _SOME_MOMENT = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    """The position of a time does not depend on the current time."""
+
+    def __init__(self) -> None:
+        self._times = Times()
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Start and end of each time in `text`."""
+        return [(found.start, found.end) for found in self._times.find_all(text, self._SOME_MOMENT)]
+
+    def parted(self, text: str) -> tuple[str, str]:
+        """`text` without a time at its beginning or end, and the words for that time; either may be empty."""
+        line = read_line(text, self._SOME_MOMENT, self._times)
+        who = " and ".join(line.who)
+        return (text, "") if who else (line.text, line.when)
 
 
-def read(text: str, find_times: FindTimes | None = None) -> Utterance:
+def read(text: str, spoken_times: SpokenTimes | None = None) -> Utterance:
     """Parse `text` to at most 80 words with their roles; leading greetings are dropped. No words for an empty text.
-    Times are found by `find_times`, or else by time words."""
+    Times are found by `spoken_times`, or else by time words."""
     normal = unicodedata.normalize("NFKC", text).strip()
     tokens = list(_tokens(normal))[:MOST_WORDS]
     while len(tokens) > 1 and tokens[0].text in GREETINGS:
         tokens.pop(0)
     times = _times(normal, tokens)
-    moments = _moments(normal, tokens, find_times) if find_times else [
+    moments = _moments(normal, tokens, spoken_times) if spoken_times else [
         is_time or meaning_of(token.text).is_number for is_time, token in zip(times, tokens, strict=True)
     ]
     opening = _opening(tokens)
@@ -276,7 +295,7 @@ def read(text: str, find_times: FindTimes | None = None) -> Utterance:
             text=token.text,
             start=token.start,
             end=token.end,
-            is_time=times[place] or (find_times is not None and moments[place]),
+            is_time=times[place] or (spoken_times is not None and moments[place]),
             is_moment=moments[place],
             is_opening=place < opening,
             is_after_break=place > 0 and not _BREAKS.isdisjoint(normal[tokens[place - 1].end : token.start]),
@@ -301,6 +320,16 @@ def _is_known(word: str) -> bool:
     meaning = meaning_of(word)
     is_role = meaning.is_filler or meaning.is_action or meaning.is_question or meaning.is_negation or meaning.is_time
     return is_role or bool(meaning.concepts) or word in REQUESTS | GREETINGS | THANKS | INVERTED
+
+
+_CLAUSES = lazy_pattern(r"[,;.!?]+\s+|[，；。！？\n]+\s*|\s+[-–—]\s+")
+_MOST_CLAUSES = 4
+
+
+def clauses(text: str) -> list[str]:
+    """The clauses of `text` if it has two to four; else empty."""
+    parts = [part.strip() for part in _CLAUSES.split(text) if part.strip()]
+    return parts if 1 < len(parts) <= _MOST_CLAUSES else []
 
 
 def _tokens(text: str) -> Iterator[Token]:
@@ -387,9 +416,9 @@ def _times(text: str, tokens: list[Token]) -> list[bool]:
     return marked
 
 
-def _moments(text: str, tokens: list[Token], find_times: FindTimes) -> list[bool]:
-    """Whether each token is part of a time that `find_times` finds. A name such as Tom is not one."""
-    spans = [span for span in find_times(text) if not _is_name(text[span[0] : span[1]])]
+def _moments(text: str, tokens: list[Token], spoken_times: SpokenTimes) -> list[bool]:
+    """Whether each token is part of a time that `spoken_times` finds. A name such as Tom is not one."""
+    spans = [span for span in spoken_times.spans(text) if not _is_name(text[span[0] : span[1]])]
     return [any(start < token.end and token.start < end for start, end in spans) for token in tokens]
 
 
