@@ -10,6 +10,8 @@ from math import inf
 
 from services.llm.model import OfferedFunction
 from services.llm.offline.templates import (
+    KNOWN,
+    SHORT_KINDS,
     TYPED,
     FunctionFacts,
     Lexicon,
@@ -17,6 +19,7 @@ from services.llm.offline.templates import (
     Slot,
     SlotKind,
     Template,
+    dice_in,
     templates_of,
     value_of,
 )
@@ -305,6 +308,10 @@ def filled(
         else:
             arguments[name] = value
     _take_sole_number(utterance, alignment.spans, slots, arguments)
+    for name, slot in slots.items():
+        if slot.kind is SlotKind.DICE and (dice := dice_in(utterance.text)):
+            arguments[name] = dice
+            unusable = [one for one in unusable if one != name]
     missing = tuple(name for name, slot in slots.items() if slot.required and name not in arguments)
     return Filled(arguments, missing, tuple(unusable))
 
@@ -328,7 +335,7 @@ def _raw_texts(
             inner, time = _parted(utterance, words)
             if free_time is not None and inner is not None and time is not None:
                 texts[free_time], free_time, words = utterance.between(*time), None, inner
-            elif span.slot.kind is SlotKind.SHORT and not _is_bare_number(utterance, words):
+            elif span.slot.kind in SHORT_KINDS and not _is_bare_number(utterance, words):
                 words = inner
             words = (
                 _less_own(utterance, span.slot, _trimmed(utterance, span.slot, words), own)
@@ -406,7 +413,7 @@ def _parted(utterance: Utterance, whole: _Range) -> tuple[_Range | None, _Range 
 def _trimmed(utterance: Utterance, slot: Slot, whole: _Range) -> _Range:
     """Strip loose words from both ends, keeping at least one word and times: from short values all fillers at the ends,
     from free text only polite words."""
-    loose = _LOOSE_SHORT if slot.kind is SlotKind.SHORT else _LOOSE
+    loose = _LOOSE_SHORT if slot.kind in SHORT_KINDS else _LOOSE
     leading = loose | _LEADING
     words = utterance.words
     first, last = whole
@@ -423,7 +430,7 @@ def _trimmed(utterance: Utterance, slot: Slot, whole: _Range) -> _Range:
 def _less_own(utterance: Utterance, slot: Slot, whole: _Range, own: frozenset[str]) -> _Range:
     """Strip the function's own words from the start of a short value: `forecast Oslo` becomes Oslo."""
     first, last = whole
-    while slot.kind is SlotKind.SHORT and first < last and utterance.words[first].meaning.stem in own:
+    while slot.kind in SHORT_KINDS and first < last and utterance.words[first].meaning.stem in own:
         first, last = _trimmed(utterance, slot, (first + 1, last))
     return first, last
 
@@ -461,7 +468,7 @@ _SHORT_WORDS, _EXTRA_WORD, _PERSONAL_WORD, _LOOSE_WORD = 3, 0.3, 0.6, 0.1
 _WORDLESS = 0.15
 _PERSONAL = frozenset({"my", "i", "your", "till"})
 # Subtracted from the score.
-_MISSING, _UNUSABLE = 0.08, 0.12
+_MISSING, _UNUSABLE, _UNKNOWN = 0.08, 0.12, 0.3
 _THIN, _THIN_SHARE = 0.15, 0.6
 _ONE_WORD, _ONE_WORD_ENOUGH = 0.3, 2
 _TAKES_AWAY, _NEGATED, _ASKS, _REPORTS = 0.3, 0.3, 0.3, 0.3
@@ -489,7 +496,8 @@ def score(utterance: Utterance, alignment: Alignment, like: float, values: Fille
     template = alignment.template
     if template.content_words and not alignment.content:
         return 0.0
-    total = like - _MISSING * len(values.missing) - _UNUSABLE * len(values.unusable)
+    unknown = sum(facts.slots[name].kind in KNOWN for name in values.unusable)
+    total = like - _MISSING * len(values.missing) - _UNUSABLE * len(values.unusable) - _UNKNOWN * unknown
     if alignment.content < template.content_weight * _THIN_SHARE:
         total -= _THIN
     if len(template.items) == 1 and len(utterance.words) > _ONE_WORD_ENOUGH:
@@ -527,7 +535,7 @@ def _span_cost(utterance: Utterance, alignment: Alignment, span: Span) -> float:
     """Penalty for unlikely values: short values are rarely long or personal, and follow the example's preposition."""
     template = alignment.template
     length = _length(utterance, span)
-    if span.slot.kind is not SlotKind.SHORT:
+    if span.slot.kind is not SlotKind.SHORT and span.slot.kind not in KNOWN:
         return _LOOSE_WORD * max(0, length - _SHORT_WORDS) if template.content_words <= 1 else 0.0
     cost = _EXTRA_WORD * max(0, length - (_SHORT_WORDS if template.content_words else 1))
     cost += _PERSONAL_WORD * sum(word.text in _PERSONAL for word in utterance.words[span.first : span.last + 1])

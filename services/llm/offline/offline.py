@@ -141,6 +141,12 @@ def _sample(slot: Slot) -> str:
             return "2 + 3"
         case SlotKind.LIST:
             return "apples, pears"
+        case SlotKind.UNIT:
+            return "feet"
+        case SlotKind.PLACE:
+            return "Kyoto"
+        case SlotKind.DICE:
+            return "3d8"
         case _:
             return "zanzibar"
 

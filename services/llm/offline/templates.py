@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from services.calc.calculator import BadExpression, Problem, calculate
+from services.calc.units import Units, UnknownUnit
+from services.clock import SystemClock
 from services.llm.model import OfferedFunction
 from services.llm.offline.utterance import Word, is_number, number_in, read, with_digits
 from services.llm.offline.vocabulary import DESTRUCTIVE, FILLERS, OPERATORS, PREPOSITIONS, concepts_of
 from services.patterns import lazy_pattern
 from services.refs import JsonObject, JsonValue
 from services.text_index import is_unspaced, listed, scan, stem, terms
+from services.times.places import Places
 
 
 class SlotKind(StrEnum):
@@ -27,13 +31,20 @@ class SlotKind(StrEnum):
     TIME = "time"
     EXPRESSION = "expression"
     LIST = "list"
+    UNIT = "unit"  # of measurement
+    PLACE = "place"  # with a known time zone
+    DICE = "dice"
     SHORT = "short"  # a few words: a name, a place, a unit
     LONG = "long"  # free text
 
 
 TYPED = frozenset({SlotKind.CHOICE, SlotKind.NUMBER, SlotKind.TIME, SlotKind.EXPRESSION})
+KNOWN = frozenset({SlotKind.UNIT, SlotKind.PLACE, SlotKind.DICE})
+"""Kinds with a closed set of values: other words are no value."""
+SHORT_KINDS = KNOWN | {SlotKind.SHORT}
 _TIME_FORMATS = frozenset({"time", "date", "date-time", "duration"})
 _TIME_NAMES = frozenset(listed("time times when date day days due at until deadline moment weekday month"))
+_NAMED_KINDS = {"unit": SlotKind.UNIT, "units": SlotKind.UNIT, "place": SlotKind.PLACE, "dice": SlotKind.DICE}
 _EXPRESSION_NAMES = frozenset(listed("expression formula calculation equation sum"))
 _LONG_NAMES = frozenset(
     listed("""
@@ -111,6 +122,9 @@ def _kind(name: str, schema: JsonObject, *, has_choices: bool) -> SlotKind:
         return SlotKind.TIME
     if parts & _EXPRESSION_NAMES:
         return SlotKind.EXPRESSION
+    named = next((kind for word, kind in _NAMED_KINDS.items() if word in parts), None)
+    if named is not None:
+        return named
     long = parts & _LONG_NAMES or schema.get("maxLength", 0) > _LONG_LENGTH
     return SlotKind.LONG if long else SlotKind.SHORT
 
@@ -129,10 +143,89 @@ def value_of(raw: str, slot: Slot) -> JsonValue | None:
         case SlotKind.LIST:
             return _list(text, slot.schema)
         case SlotKind.EXPRESSION:
-            return with_digits(_CURRENCY.sub("", text)) if _counts_something(text) else None
+            return _expression(text)
+        case SlotKind.UNIT:
+            return _unit(text)
+        case SlotKind.PLACE:
+            return _place(text)
+        case SlotKind.DICE:
+            return dice_in(text) or None
         case _:
             longest = slot.schema.get("maxLength")
             return None if longest is not None and len(text) > longest else text
+
+
+_MONEY = lazy_pattern(
+    r"(?<=\d)\s*(?:dollars?|bucks|euros?|块钱|块|元|块錢)|\b(?:an?|the)\s+(?=\d)|\b(?:tip|discount)\b\s*", re.IGNORECASE
+)
+_TIP_ON = lazy_pattern(r"(?<=[%t])\s+on\s+(?=\d)", re.IGNORECASE)
+
+
+def _expression(text: str) -> str | None:
+    """`text` for the calculator, in digits and without currencies; None if it cannot be calculated."""
+    if not _counts_something(text):
+        return None
+    written = _TIP_ON.sub(" of ", _MONEY.sub("", with_digits(_CURRENCY.sub("", text)))).strip(_EDGES)
+    try:
+        calculate(written)
+    except BadExpression as problem:
+        return written if problem.problem in (Problem.DIVISION_BY_ZERO, Problem.TOO_LARGE, Problem.UNDEFINED) else None
+    return written
+
+
+def _unit(text: str) -> str | None:
+    name = _DEGREES.sub("", text)
+    for one in (text, name):
+        try:
+            Units().find(one)
+        except UnknownUnit:
+            continue
+        return one
+    return None
+
+
+_DEGREES = lazy_pattern(r"^(?:degrees?|an?|one)\s+|^(?:个|度)(?=.)", re.IGNORECASE)
+_PLACES = Places(SystemClock())
+_MOST_PLACE_WORDS = 4
+
+
+def _place(text: str) -> str | None:
+    """The longest part of `text` that is a known place; its first words take precedence."""
+    if _PLACES.known(text):
+        return text
+    tokens = scan(text)
+    for size in range(min(len(tokens), 6), 0, -1):
+        for first in range(len(tokens) - size + 1):
+            part = text[tokens[first].start : tokens[first + size - 1].end]
+            is_short = size == 1 and (len(part) < 3 or part.lower() in FILLERS) and not is_unspaced(part)
+            if not is_short and not (is_unspaced(part) and len(part) < 2) and _PLACES.known(part):
+                return part
+    return None
+
+
+_DICE = lazy_pattern(r"(?<![a-z\d])(\d{0,3})\s?d\s?(\d{1,4}|%)(?![a-z\d])", re.IGNORECASE)
+_DIE_COUNT = lazy_pattern(
+    r"(?P<count>\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|[一两二三四五六七八九十]+)\s*(?:more\s+)?(?:个|颗|枚|粒|只)?\s*"
+    r"(?:(?P<sides>\d+|six|ten|twenty|[一二三四五六七八九十]+)\s*(?:-?\s*sided?|面)\s*(?:的)?\s*)?(?:dice|die|骰子|色子|筛子)",
+    re.IGNORECASE,
+)
+_SIDES = lazy_pattern(r"(?P<sides>\d+|six|ten|twelve|twenty|[一二三四五六七八九十]+)\s*(?:-?\s*sided?|面)", re.IGNORECASE)
+_DICE_MORE = lazy_pattern(r"(?:(\+|plus|加上?)|(-|minus|减去?))\s*(\d{1,4})", re.IGNORECASE)
+
+
+def dice_in(text: str) -> str:
+    """Dice notation for the dice that `text` names: `d20 roll plus 4` is `d20+4`, `two dice` `2d6`. Empty if none."""
+    found = _DICE.search(text)
+    more = _DICE_MORE.search(text)
+    rest = "" if more is None else f"{'+' if more[1] else '-'}{more[3]}"
+    if found is not None:
+        return f"{found[1]}d{found[2]}{rest}"
+    counted, sided = _DIE_COUNT.search(text), _SIDES.search(text)
+    if counted is None and sided is None:
+        return ""
+    count = number_in(counted["count"]) if counted else None
+    sides = number_in(sided["sides"]) if sided else None
+    return f"{int(count or 1)}d{int(sides or 6)}{rest}"
 
 
 def _counts_something(text: str) -> bool:

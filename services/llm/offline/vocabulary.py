@@ -114,7 +114,7 @@ FRACTIONS = {"half": 0.5, "quarter": 0.25}
 OPERATORS = frozenset(
     listed("""
     + - * / × ÷ ^ % ( ) = $ plus minus times divided multiplied over percent power squared cubed root square sqrt
-    cube sum of by the to and modulo mod x 加 减 乘 除 以 的 平 方 根 次
+    cube sum of off by the to and modulo mod x 加 减 乘 除 以 的 平 方 根 次
     """)
 )
 
