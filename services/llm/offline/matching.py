@@ -19,7 +19,9 @@ from services.llm.offline.templates import (
     Slot,
     SlotKind,
     Template,
+    all_examples,
     dice_in,
+    own_examples,
     templates_of,
     value_of,
 )
@@ -590,11 +592,13 @@ class ExampleIndex:
     """Index of functions' examples, searched by `matches`. Immutable."""
 
     def __init__(self, functions: Sequence[OfferedFunction], spoken_times: SpokenTimes | None = None) -> None:
-        """Without `spoken_times`, times in messages are found by time words only, which is faster."""
+        """Without `spoken_times`, times in messages are found by time words and only the declared examples are used,
+        which is faster."""
+        examples = own_examples if spoken_times is None else all_examples
         self.functions = tuple(functions)
         self._spoken_times = spoken_times
-        self._lexicon = Lexicon(self.functions)
-        self._templates = tuple(templates_of(self.functions, self._lexicon))
+        self._lexicon = Lexicon(self.functions, examples)
+        self._templates = tuple(templates_of(self.functions, self._lexicon, examples))
         self._postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
         self._wordless: list[int] = []
         for number, template in enumerate(self._templates):

@@ -6,11 +6,14 @@ import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from pathlib import Path
 
+import config
+from config.texts import read_as_yaml
 from services.calc.calculator import BadExpression, Problem, calculate
 from services.calc.units import Units, UnknownUnit
 from services.clock import SystemClock
@@ -335,10 +338,37 @@ class FunctionFacts:
     """Words of its name and words that several examples share; never slot values."""
 
 
+_PHRASES = Path(config.__file__).resolve().parent / "phrases"
+
+
+@lru_cache(maxsize=1)
+def phrases() -> Mapping[str, tuple[str, ...]]:
+    """More ways to ask for the built-in functions, by function name, in all languages: `config/phrases/*.yaml`."""
+    found: dict[str, tuple[str, ...]] = {}
+    for file in sorted(_PHRASES.glob("*.yaml")):
+        for name, lines in read_as_yaml(file.read_text(encoding="utf-8")).items():
+            found[name] = (*found.get(name, ()), *lines.split("\n"))
+    return found
+
+
+Examples = Callable[[OfferedFunction], Sequence[str]]
+"""The example sentences of a function."""
+
+
+def own_examples(function: OfferedFunction) -> Sequence[str]:
+    """The examples that the function declares."""
+    return function.examples
+
+
+def all_examples(function: OfferedFunction) -> Sequence[str]:
+    """The examples that the function declares and, if it is built in, its phrases."""
+    return (*function.examples, *phrases().get(function.original, ())) if function.is_built_in else function.examples
+
+
 class Lexicon:
     """Word usage across all functions of an offer, for the weights of words, and the facts of each function."""
 
-    def __init__(self, functions: Sequence[OfferedFunction]) -> None:
+    def __init__(self, functions: Sequence[OfferedFunction], examples: Examples = own_examples) -> None:
         self._count = len(functions)
         literal_users: defaultdict[str, set[int]] = defaultdict(set)
         self._name_users: defaultdict[str, set[int]] = defaultdict(set)
@@ -346,7 +376,7 @@ class Lexicon:
         self.facts: list[FunctionFacts] = []
         for number, function in enumerate(functions):
             in_name = {term for term in terms(function.original.replace("_", " ")) if term.isalpha()}
-            by_example = [{word.meaning.stem for word in _literal_words(example)} for example in function.examples]
+            by_example = [{word.meaning.stem for word in _literal_words(example)} for example in examples(function)]
             times = Counter(word for words in by_example for word in words)
             in_examples = set(times)
             own = in_name | {word for word, count in times.items() if count > 1}
@@ -355,7 +385,7 @@ class Lexicon:
             for word in in_examples:
                 literal_users[word].add(number)
             self._users.update(in_examples | in_name | set(terms(function.description)))
-            self.facts.append(_facts(function, in_name | in_examples, own))
+            self.facts.append(_facts(function, examples(function), in_name | in_examples, own))
         self._literal_users = literal_users
 
     def weight(self, word_stem: str) -> float:
@@ -375,10 +405,12 @@ class Lexicon:
         return users is not None and len(users) == 1 and function not in users
 
 
-def templates_of(functions: Sequence[OfferedFunction], lexicon: Lexicon) -> Iterator[Template]:
+def templates_of(
+    functions: Sequence[OfferedFunction], lexicon: Lexicon, examples: Examples = own_examples
+) -> Iterator[Template]:
     """Parse the templates of all examples; an example without usable items is skipped."""
     for number, function in enumerate(functions):
-        for example in function.examples:
+        for example in examples(function):
             items = tuple(_items(example, lexicon, lexicon.facts[number].slots))
             literals = [item for item in items if isinstance(item, Literal)]
             slots = [item for item in items if isinstance(item, Slot)]
@@ -453,13 +485,13 @@ def _literal_words(example: str) -> Iterable[Word]:
     return (word for word in _words_of(without_slots(example)) if word.text not in FILLERS)
 
 
-def _facts(function: OfferedFunction, stems: set[str], own: set[str]) -> FunctionFacts:
+def _facts(function: OfferedFunction, examples: Sequence[str], stems: set[str], own: set[str]) -> FunctionFacts:
     takes_away = {stem(word) for word in DESTRUCTIVE}
     concepts = {concept for word in stems for concept in concepts_of(word)}
     return FunctionFacts(
         slots=slots_of(function.parameters),
         writes=function.writes,
         is_destructive=bool(stems & takes_away) or "remove" in concepts,
-        reports=any(read(example).is_report for example in function.examples),
+        reports=any(read(example).is_report for example in examples),
         own_stems=frozenset(own),
     )
