@@ -226,11 +226,12 @@ def main() -> None:
     parser.add_argument(
         "--threshold", type=float, default=READ_THRESHOLD, help="for functions that read; the others move along"
     )
+    parser.add_argument("--overheard", type=int, default=10_000, metavar="N", help="at most N overheard lines")
     parser.add_argument("--errors", type=int, default=0, metavar="N", help="print counts by intent and N false calls")
     options = parser.parse_args()
     offer = built_in_offer()
     cases = intent_cases(options.data / "C_intents", frozenset(function.original for function in offer.functions))
-    cases += overheard_cases(options.data / "F_group_chat")
+    cases += overheard_cases(options.data / "F_group_chat", options.overheard)
     index = ExampleIndex(offer.functions, spoken_times())
     found, ms_per_message = outcomes(index, cases, options.threshold - READ_THRESHOLD)
     if options.errors:

@@ -87,7 +87,7 @@ class Aligner:
         self._skip = [_skip_cost(word, before) for before, word in zip(previous, utterance.words, strict=True)]
         self.leftover_cost = sum(self._skip)
         """Cost of skipping every word of the message."""
-        self._absorb: dict[tuple[int, str], tuple[list[float], list[float]]] = {}
+        self._absorb: dict[tuple[int, str, SlotKind], tuple[list[float], list[float]]] = {}
 
     def align(self, template: Template) -> Alignment:
         """Compute the alignment with the lowest cost, by dynamic programming. Words and items without a match are part
@@ -120,7 +120,7 @@ class Aligner:
                 same = before[place] + (weight * _FORM_SHARE if meaning.form != form and meaning.form else 0.0)
                 if same <= best:
                     best, how = same, _MATCH
-            elif concepts and meaning.concepts and not concepts.isdisjoint(meaning.concepts):
+            elif concepts and meaning.concepts and not literal.is_key and not concepts.isdisjoint(meaning.concepts):
                 alike = before[place] + weight * _CONCEPT_SHARE
                 if alike < best:
                     best, how = alike, _MATCH
@@ -188,7 +188,7 @@ class Aligner:
 
     def _absorption(self, slot: Slot, function: int) -> tuple[list[float], list[float]]:
         """Costs per word of the message for `slot`: to take it, and to start with it."""
-        key = (function, slot.name)
+        key = (function, slot.name, slot.kind)
         known = self._absorb.get(key)
         if known is None:
             words = self._utterance.words
@@ -293,7 +293,11 @@ class Filled:
 
 
 def filled(
-    utterance: Utterance, alignment: Alignment, facts: FunctionFacts, spoken_times: SpokenTimes | None = None
+    utterance: Utterance,
+    alignment: Alignment,
+    facts: FunctionFacts,
+    lexicon: Lexicon,
+    spoken_times: SpokenTimes | None = None,
 ) -> Filled:
     """Extract the arguments of a call from `alignment`; a sole unused number goes to a sole unfilled number
     parameter. With `spoken_times`, a free text and the time next to it are parted again by its rules."""
@@ -303,8 +307,13 @@ def filled(
         raw |= _parted_again(utterance, alignment.spans, slots, spoken_times)
     arguments: dict[str, JsonValue] = {}
     unusable: list[str] = []
-    for name in dict.fromkeys((*(span.slot.name for span in alignment.spans), *raw)):
-        value = value_of(raw.get(name, ""), slots[name])
+    spanned = {span.slot.name: span.slot for span in alignment.spans}
+    for name in dict.fromkeys((*spanned, *raw)):
+        slot = spanned.get(name, slots[name])
+        value = value_of(raw.get(name, ""), slot)
+        if value is not None and slot.kind is SlotKind.FUNCTION:
+            function = lexicon.function_in(str(value))
+            value = (function if slots[name].kind is SlotKind.FUNCTION else value) if function else None
         if value is None:
             unusable.append(name)
         else:
@@ -313,7 +322,6 @@ def filled(
     for name, slot in slots.items():
         if slot.kind is SlotKind.DICE and (dice := dice_in(utterance.text)):
             arguments[name] = dice
-            unusable = [one for one in unusable if one != name]
     missing = tuple(name for name, slot in slots.items() if slot.required and name not in arguments)
     return Filled(arguments, missing, tuple(unusable))
 
@@ -498,7 +506,8 @@ def score(utterance: Utterance, alignment: Alignment, like: float, values: Fille
     template = alignment.template
     if template.content_words and not alignment.content:
         return 0.0
-    unknown = sum(facts.slots[name].kind in KNOWN for name in values.unusable)
+    kinds = [span.slot.kind for span in alignment.spans if span.slot.name in values.unusable]
+    unknown = sum(kind in KNOWN or kind in (SlotKind.LIST, SlotKind.EXPRESSION) for kind in kinds)
     total = like - _MISSING * len(values.missing) - _UNUSABLE * len(values.unusable) - _UNKNOWN * unknown
     if alignment.content < template.content_weight * _THIN_SHARE:
         total -= _THIN
@@ -523,7 +532,7 @@ def _cost_of_loss(utterance: Utterance, item: Literal | Slot) -> float:
     """Penalty for a lost item: without its action, question word or shown value, the message probably means something
     else."""
     if isinstance(item, Literal):
-        if item.is_action:
+        if item.is_action or item.is_key:
             return _LOST_ACTION
         if item.is_question:
             return _OTHER_QUESTION if utterance.is_question else _LOST_QUESTION
@@ -564,8 +573,10 @@ ASK_THRESHOLD = 0.75
 WORTH_A_LOOK = 0.40
 """Minimum score; templates that cannot reach it are not aligned."""
 _ROUNDING = 1e-9
-_CLAUSE = 0.05
+_CLAUSE = 0.12
 """Subtracted from the score of a single clause."""
+_CLAUSE_WORDS = 3
+"""Shorter clauses are not requests by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -610,7 +621,7 @@ class ExampleIndex:
         whole = self.matches(text, limit)
         if whole and whole[0].is_callable():
             return whole
-        parts = [] if read(text).is_for_another else [self.matches(clause, limit) for clause in clauses(text)]
+        parts = [] if read(text).is_for_another else [self.matches(clause, limit) for clause in clauses(text) if len(read(clause).words) >= _CLAUSE_WORDS]
         sure = [found[0].less(_CLAUSE) for found in parts if found]
         sure = [match for match in sure if match.is_callable()]
         if len({match.function.name for match in sure}) != 1:
@@ -651,7 +662,7 @@ class ExampleIndex:
         if like <= max(WORTH_A_LOOK, known):
             return None
         facts = self._lexicon.facts[template.function]
-        values = filled(utterance, alignment, facts, self._spoken_times)
+        values = filled(utterance, alignment, facts, self._lexicon, self._spoken_times)
         total = score(utterance, alignment, like, values, facts)
         return (total, alignment, values) if total > known else None
 

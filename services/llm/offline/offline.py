@@ -147,6 +147,8 @@ def _sample(slot: Slot) -> str:
             return "Kyoto"
         case SlotKind.DICE:
             return "3d8"
+        case SlotKind.FUNCTION:
+            return "roll"
         case _:
             return "zanzibar"
 

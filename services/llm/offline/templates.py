@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -37,17 +37,21 @@ class SlotKind(StrEnum):
     UNIT = "unit"  # of measurement
     PLACE = "place"  # with a known time zone
     DICE = "dice"
+    FUNCTION = "function"  # a command or the name of a function
     SHORT = "short"  # a few words: a name, a place, a unit
     LONG = "long"  # free text
 
 
 TYPED = frozenset({SlotKind.CHOICE, SlotKind.NUMBER, SlotKind.TIME, SlotKind.EXPRESSION})
-KNOWN = frozenset({SlotKind.UNIT, SlotKind.PLACE, SlotKind.DICE})
+KNOWN = frozenset({SlotKind.UNIT, SlotKind.PLACE, SlotKind.DICE, SlotKind.FUNCTION})
 """Kinds with a closed set of values: other words are no value."""
 SHORT_KINDS = KNOWN | {SlotKind.SHORT}
 _TIME_FORMATS = frozenset({"time", "date", "date-time", "duration"})
 _TIME_NAMES = frozenset(listed("time times when date day days due at until deadline moment weekday month"))
-_NAMED_KINDS = {"unit": SlotKind.UNIT, "units": SlotKind.UNIT, "place": SlotKind.PLACE, "dice": SlotKind.DICE}
+_NAMED_KINDS = {
+    "unit": SlotKind.UNIT, "units": SlotKind.UNIT, "place": SlotKind.PLACE, "dice": SlotKind.DICE,
+    "function": SlotKind.FUNCTION,
+}  # fmt: skip
 _EXPRESSION_NAMES = frozenset(listed("expression formula calculation equation sum"))
 _LONG_NAMES = frozenset(
     listed("""
@@ -280,7 +284,8 @@ def _list(text: str, schema: JsonObject) -> JsonValue | None:
     return known
 
 
-_SLOT = re.compile(r"\{(\w+)\}")
+_SLOT = re.compile(r"\{(\w+)((?:!|:\w+)*)\}")
+"""`{when}`; in phrases also `{when!}`, which must have a value, and `{topic:function}`, a parameter of another kind."""
 _FILLER_WEIGHT = 0.12
 _TIME_WEIGHT = 0.25
 _LEAST_WEIGHT, _SPECIFIC_WEIGHT = 0.4, 0.8
@@ -301,6 +306,8 @@ class Literal:
     is_action: bool
     is_negation: bool
     is_preposition: bool
+    is_key: bool
+    """Written with `!` in a phrase: without exactly this word, the message means something else."""
     form: str
 
     @property
@@ -351,6 +358,10 @@ def phrases() -> Mapping[str, tuple[str, ...]]:
     return found
 
 
+def _name_key(text: str) -> tuple[str, ...]:
+    return tuple(word.meaning.stem for word in read(text).words if not word.meaning.is_filler)
+
+
 Examples = Callable[[OfferedFunction], Sequence[str]]
 """The example sentences of a function."""
 
@@ -387,6 +398,21 @@ class Lexicon:
             self._users.update(in_examples | in_name | set(terms(function.description)))
             self.facts.append(_facts(function, examples(function), in_name | in_examples, own))
         self._literal_users = literal_users
+        self._functions = {
+            key: function.original
+            for function in reversed(functions)
+            for words in (function.original.replace("_", " "), *function.commands)
+            if (key := _name_key(words))
+        }
+
+    def function_in(self, text: str) -> str:
+        """Registry name of the function that `text` names by its name or a command; empty if none."""
+        words = _name_key(text)
+        for size in range(len(words), 0, -1):
+            for first in range(len(words) - size + 1):
+                if words[first : first + size] in self._functions:
+                    return self._functions[words[first : first + size]]
+        return ""
 
     def weight(self, word_stem: str) -> float:
         """Weight of a content word: highest (1.2) if only one function uses it, towards 0.4 the more do."""
@@ -441,18 +467,27 @@ def with_values(example: str, values: dict[str, str]) -> str:
 def _items(example: str, lexicon: Lexicon, slots: dict[str, Slot]) -> Iterator[Literal | Slot]:
     """Literals and slots in order; placeholders without a parameter are omitted."""
     parts = _SLOT.split(example)
-    literals = [_words_of(part) for part in parts[::2]]
+    literals = [_words_of(part) for part in parts[::3]]
     only_time = all(word.is_time or word.meaning.is_filler for words in literals for word in words)
-    for place, part in enumerate(parts):
-        if place % 2 == 0:
-            yield from (
-                _literal(word, lexicon, by_the_way=word.is_time and not only_time) for word in literals[place // 2]
-            )
-        elif part in slots:
-            yield slots[part]
+    for place, words in enumerate(literals):
+        text = unicodedata.normalize("NFKC", parts[place * 3]).strip()
+        for word in words:
+            is_key = text[word.end : word.end + 1] == "!"
+            yield _literal(word, lexicon, by_the_way=word.is_time and not only_time, is_key=is_key)
+        name, marks = parts[place * 3 + 1 : place * 3 + 3] or ("", "")
+        if name in slots:
+            yield _marked(slots[name], marks)
 
 
-def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
+def _marked(slot: Slot, marks: str) -> Slot:
+    """The slot as a phrase restricts it."""
+    kind = marks.strip("!").removeprefix(":")
+    if "!" in marks:
+        slot = replace(slot, required=True)
+    return replace(slot, kind=SlotKind(kind)) if kind else slot
+
+
+def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool, is_key: bool) -> Literal:
     """Literal for `word` with its weight. `by_the_way`: the word is an incidental time, so it counts as a filler."""
     meaning = word.meaning
     weight = _FILLER_WEIGHT if meaning.is_filler else lexicon.weight(meaning.stem)
@@ -471,6 +506,7 @@ def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
         is_action=meaning.is_action,
         is_negation=meaning.is_negation,
         is_preposition=word.text in PREPOSITIONS,
+        is_key=is_key,
         form=meaning.form,
     )
 
