@@ -118,12 +118,15 @@ class Scorer:
             kinds.add(self._time_kind(wanted, found))
         for key in keys:
             default = properties.get(key, {}).get("default")
-            kinds.add(self._value_kind(key, wanted.get(key, default), found.get(key, default), is_asked=key in asked))
+            said = found.get(key)
+            meant = said if said not in (default, "", {}) else None
+            wants = wanted.get(key)
+            kinds.add(self._value_kind(key, None if wants in (default, {}) else wants, meant, is_asked=key in asked))
         return next((kind for kind in ("other_arguments", "asks") if kind in kinds), "right")
 
     def _value_kind(self, key: str, wanted: Any, found: Any, *, is_asked: bool) -> str:
         accepted = wanted["any_of"] if isinstance(wanted, dict) and "any_of" in wanted else [wanted]
-        if any(self._is_same(key, one, found) for one in accepted):
+        if any(self._is_same(key, one or None, found) for one in accepted):
             return "right"
         return "asks" if found is None and is_asked else "other_arguments"
 

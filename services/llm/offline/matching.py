@@ -38,6 +38,8 @@ _SKIP_REQUIRED, _SKIP_OPTIONAL = 0.9, 0.1
 _ABSORB, _ABSORB_FITTING = 0.06, 0.03
 _ABSORB_REFUSED = 0.5
 _ABSORB_NAME, _ABSORB_MARK = 0.6, 0.3
+_FREE = 0.7
+"""Share of these costs in free text."""
 _LEADING_QUESTION = 0.45
 _MISFIT = {SlotKind.TIME: 0.7, SlotKind.NUMBER: 1.2, SlotKind.CHOICE: 1.2, SlotKind.EXPRESSION: 0.9}
 _OPENING_COST = 0.04
@@ -205,13 +207,14 @@ class Aligner:
                 return _ABSORB_FITTING * share
             return share * (_ABSORB if word.meaning.is_filler else _MISFIT[slot.kind])
         meaning = word.meaning
+        free = _FREE if slot.kind is SlotKind.LONG else 1.0
         if meaning.is_negation or meaning.is_destructive:
-            return _ABSORB_REFUSED * share
+            return _ABSORB_REFUSED * share * free
         if not meaning.is_filler and self._lexicon.names_another(meaning.stem, function):
-            return _ABSORB_NAME * share
+            return _ABSORB_NAME * share * free
         if not meaning.is_filler and self._lexicon.marks_another(meaning.stem, function):
-            return _ABSORB_MARK * share
-        return _ABSORB * share
+            return _ABSORB_MARK * share * free
+        return _ABSORB * share * free
 
 
 def _share_of(word: Word, literal: Literal) -> float:
@@ -224,7 +227,7 @@ def _share_of(word: Word, literal: Literal) -> float:
 def _unbroken(previous: Literal | Slot | None, slot: Slot) -> float:
     """Cost for `slot` of starting within a clause: 0 unless it and the item before it are free text."""
     both_free = isinstance(previous, Slot) and slot.kind not in TYPED and previous.kind not in TYPED
-    return _UNBROKEN if both_free else 0.0
+    return _UNBROKEN if both_free or (slot.is_after_break and isinstance(previous, Literal)) else 0.0
 
 
 def _opening_of(word: Word, slot: Slot) -> float:
@@ -275,6 +278,7 @@ _LEADING = frozenset(listed("the a an my our that some between among 在 从"))
 """Words to strip from the start of a value."""
 _OPEN = frozenset(listed("the a an my our your this that"))
 """Words that cannot end a value: the text continues outside the slot."""
+_COMMAS = frozenset(",;，；。.!！?？")
 _BEFORE_TIMES = frozenset(listed("at on by in for around"))
 _BEFORE_AMOUNTS = frozenset(listed("in a an half"))
 _Range = tuple[int, int]
@@ -312,8 +316,8 @@ def filled(
         slot = spanned.get(name, slots[name])
         value = value_of(raw.get(name, ""), slot)
         if value is not None and slot.kind is SlotKind.FUNCTION:
-            function = lexicon.function_in(str(value))
-            value = (function if slots[name].kind is SlotKind.FUNCTION else value) if function else None
+            named = lexicon.function_in(str(value))
+            value = None if named is None else named[0 if slots[name].kind is SlotKind.FUNCTION else 1]
         if value is None:
             unusable.append(name)
         else:
@@ -341,7 +345,8 @@ def _raw_texts(
         if span.slot.kind in TYPED:
             words = _fitting(utterance, span)
         else:
-            words = _trimmed(utterance, span.slot, (span.first, _end_before_a_time(utterance, span, spans)))
+            whole = (span.first, _end_before_a_time(utterance, span, spans))
+            words = _trimmed(utterance, span.slot, _one_clause(utterance, span.slot, whole))
             inner, time = _parted(utterance, words)
             if free_time is not None and inner is not None and time is not None:
                 texts[free_time], free_time, words = utterance.between(*time), None, inner
@@ -386,9 +391,23 @@ def _end_before_a_time(utterance: Utterance, span: Span, spans: Sequence[Span]) 
     return span.last - loses_one
 
 
+def _one_clause(utterance: Utterance, slot: Slot, whole: _Range) -> _Range:
+    """`whole` without what follows a comma in a short value, and without a request such as `, can you` at the end of a
+    text."""
+    words, (first, last) = utterance.words, whole
+    for place in range(first + 1, last + 1):
+        if _COMMAS.isdisjoint(utterance.text[words[place - 1].end : words[place].start]):
+            continue
+        rest = words[place : last + 1]
+        if slot.kind is SlotKind.SHORT or all(word.text in REQUESTS or word.meaning.is_filler for word in rest):
+            return first, place - 1
+    return whole
+
+
 def _is_bare_number(utterance: Utterance, whole: _Range) -> bool:
     """Whether the range is a single number, which is kept as a value although it could be an hour."""
-    return whole[0] == whole[1] and utterance.words[whole[0]].meaning.is_number
+    words = utterance.words[whole[0] : whole[1] + 1]
+    return words[0].meaning.is_number and all(word.meaning.is_number or word.meaning.is_filler for word in words)
 
 
 def _fitting(utterance: Utterance, span: Span) -> _Range | None:
@@ -398,9 +417,13 @@ def _fitting(utterance: Utterance, span: Span) -> _Range | None:
     if not fitting:
         return None
     first = fitting[0]
-    while span.slot.kind is SlotKind.TIME and first and utterance.words[first - 1].text in _BEFORE_AMOUNTS:
+    while span.slot.kind is SlotKind.TIME and first and _continues_time(utterance.words[first - 1]):
         first -= 1
     return first, fitting[-1]
+
+
+def _continues_time(word: Word) -> bool:
+    return word.text in _BEFORE_AMOUNTS or (word.is_moment and word.meaning.is_filler)
 
 
 def _parted(utterance: Utterance, whole: _Range) -> tuple[_Range | None, _Range | None]:
@@ -450,7 +473,7 @@ def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> boo
         return len(words) == 1 and is_unspaced(words[0].text) and not words[0].meaning.is_number
     if slot.kind in TYPED:
         return False
-    return all(word.text in _POINTING or word.text in FILLERS or word.meaning.stem in own for word in words)
+    return all(word.text in _POINTING or word.meaning.is_negation or word.text in FILLERS or word.meaning.stem in own for word in words)
 
 
 def _take_sole_number(
@@ -476,7 +499,7 @@ _LOST_QUESTION, _OTHER_QUESTION = 0.5, 0.1
 _LOST_VALUE, _LOST_TYPED = 0.6, 1.2
 _SHORT_WORDS, _EXTRA_WORD, _PERSONAL_WORD, _LOOSE_WORD = 3, 0.3, 0.6, 0.1
 _WORDLESS = 0.15
-_PERSONAL = frozenset({"my", "i", "your", "till"})
+_PERSONAL = frozenset({"my", "i", "your", "till", "跟", "我", "你", "他", "她", "了"})
 # Subtracted from the score.
 _MISSING, _UNUSABLE, _UNKNOWN = 0.08, 0.12, 0.3
 _THIN, _THIN_SHARE = 0.15, 0.6
@@ -513,15 +536,23 @@ def score(utterance: Utterance, alignment: Alignment, like: float, values: Fille
         total -= _THIN
     if len(template.items) == 1 and len(utterance.words) > _ONE_WORD_ENOUGH:
         total -= _ONE_WORD
-    if utterance.is_destructive and not facts.is_destructive:
+    outside = _outside_texts(utterance, alignment.spans)
+    if utterance.is_destructive and not facts.is_destructive and any(word.meaning.is_destructive for word in outside):
         total -= _TAKES_AWAY
     if utterance.is_report and not facts.reports:
         total -= _REPORTS
     if facts.writes:
         negates = any(isinstance(item, Literal) and item.is_negation for item in template.items)
-        total -= _NEGATED if utterance.is_negated and not negates else 0.0
+        is_negated = any(word.meaning.is_negation for word in outside)
+        total -= _NEGATED if is_negated and not negates else 0.0
         total -= _ASKS if utterance.is_question else 0.0
     return max(0.0, total)
+
+
+def _outside_texts(utterance: Utterance, spans: Sequence[Span]) -> list[Word]:
+    """Words of the message that are not in a free text, which may say anything."""
+    inside = {at for span in spans if span.slot.kind is SlotKind.LONG for at in range(span.first, span.last + 1)}
+    return [word for at, word in enumerate(utterance.words) if at not in inside]
 
 
 def _lost_cost(utterance: Utterance, alignment: Alignment) -> float:

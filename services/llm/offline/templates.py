@@ -19,7 +19,7 @@ from services.calc.units import Units, UnknownUnit
 from services.clock import SystemClock
 from services.llm.model import OfferedFunction
 from services.llm.offline.utterance import Word, is_number, number_in, read, with_digits
-from services.llm.offline.vocabulary import DESTRUCTIVE, FILLERS, OPERATORS, PREPOSITIONS, concepts_of
+from services.llm.offline.vocabulary import DESTRUCTIVE, FILLERS, HAN_NUMBERS, HAN_SCALES, OPERATORS, PREPOSITIONS, concepts_of
 from services.patterns import lazy_pattern
 from services.refs import JsonObject, JsonValue
 from services.text_index import is_unspaced, listed, scan, stem, terms
@@ -36,6 +36,7 @@ class SlotKind(StrEnum):
     LIST = "list"
     UNIT = "unit"  # of measurement
     PLACE = "place"  # with a known time zone
+    WHO = "who"  # the group or names
     DICE = "dice"
     FUNCTION = "function"  # a command or the name of a function
     SHORT = "short"  # a few words: a name, a place, a unit
@@ -43,14 +44,14 @@ class SlotKind(StrEnum):
 
 
 TYPED = frozenset({SlotKind.CHOICE, SlotKind.NUMBER, SlotKind.TIME, SlotKind.EXPRESSION})
-KNOWN = frozenset({SlotKind.UNIT, SlotKind.PLACE, SlotKind.DICE, SlotKind.FUNCTION})
+KNOWN = frozenset({SlotKind.UNIT, SlotKind.PLACE, SlotKind.DICE, SlotKind.FUNCTION, SlotKind.WHO})
 """Kinds with a closed set of values: other words are no value."""
 SHORT_KINDS = KNOWN | {SlotKind.SHORT}
 _TIME_FORMATS = frozenset({"time", "date", "date-time", "duration"})
 _TIME_NAMES = frozenset(listed("time times when date day days due at until deadline moment weekday month"))
 _NAMED_KINDS = {
     "unit": SlotKind.UNIT, "units": SlotKind.UNIT, "place": SlotKind.PLACE, "dice": SlotKind.DICE,
-    "function": SlotKind.FUNCTION,
+    "function": SlotKind.FUNCTION, "who": SlotKind.WHO,
 }  # fmt: skip
 _EXPRESSION_NAMES = frozenset(listed("expression formula calculation equation sum"))
 _LONG_NAMES = frozenset(
@@ -64,7 +65,9 @@ _WORDS_OF_ONE = 2
 """A single part with more words than this is a sentence, not a list."""
 _EDGES = " \t\n.,;:!?\"'`“”‘’。，；：！？、"
 _CURRENCY = lazy_pattern(r"[$€£¥]\s*(?=\d)")
-_PARTS = lazy_pattern(r"\s*(?:,|;|/|、|，|；|\n|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE)
+_PARTS = lazy_pattern(r"\s*(?:(?:,|;|/|、|，|；|\n)\s*(?:or\b|and\b)?|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE)
+_LIST_ENDS = lazy_pattern(r"^\s*(?:between|among|either|在|从)\s*|\s*(?:which one|这几个|里面?|之间|中)$", re.IGNORECASE)
+_KIND_FIRST = lazy_pattern(r"^(?:an?|one|the)\s+[\w ]+?\s*[,:]\s+(?!(?:an?|the)\s)(?=.*\b(?:or|and)\b|.*,)", re.IGNORECASE)
 _NAME_PARTS = lazy_pattern(r"[^a-z]+")
 
 
@@ -79,6 +82,8 @@ class Slot:
     choices: tuple[tuple[str, JsonValue], ...] = ()
     """For CHOICE: written forms with their values, longest first."""
     choice_stems: frozenset[str] = frozenset()
+    is_after_break: bool = False
+    """Follows a colon in the example."""
 
 
 def slots_of(parameters: JsonObject) -> dict[str, Slot]:
@@ -118,6 +123,8 @@ def _choices(schema: JsonObject) -> Iterator[tuple[str, JsonValue]]:
 
 def _kind(name: str, schema: JsonObject, *, has_choices: bool) -> SlotKind:
     parts = set(_NAME_PARTS.split(name.lower()))
+    if parts & _NAMED_KINDS.keys() and schema.get("type") in ("string", "array"):
+        return next(kind for word, kind in _NAMED_KINDS.items() if word in parts)
     of_type = {"integer": SlotKind.NUMBER, "number": SlotKind.NUMBER, "array": SlotKind.LIST}.get(
         schema.get("type", "")
     )
@@ -129,9 +136,6 @@ def _kind(name: str, schema: JsonObject, *, has_choices: bool) -> SlotKind:
         return SlotKind.TIME
     if parts & _EXPRESSION_NAMES:
         return SlotKind.EXPRESSION
-    named = next((kind for word, kind in _NAMED_KINDS.items() if word in parts), None)
-    if named is not None:
-        return named
     long = parts & _LONG_NAMES or schema.get("maxLength", 0) > _LONG_LENGTH
     return SlotKind.LONG if long else SlotKind.SHORT
 
@@ -157,7 +161,10 @@ def value_of(raw: str, slot: Slot) -> JsonValue | None:
             return _place(text)
         case SlotKind.DICE:
             return dice_in(text) or None
+        case SlotKind.WHO:
+            return _who(text)
         case _:
+            text = _in_digits(text)
             longest = slot.schema.get("maxLength")
             return None if longest is not None and len(text) > longest else text
 
@@ -178,6 +185,40 @@ def _expression(text: str) -> str | None:
     except BadExpression as problem:
         return written if problem.problem in (Problem.DIVISION_BY_ZERO, Problem.TOO_LARGE, Problem.UNDEFINED) else None
     return written
+
+
+def _in_digits(text: str) -> str:
+    """A Chinese number as digits; other texts are returned unchanged."""
+    is_number = all(character in HAN_NUMBERS or character in HAN_SCALES for character in text)
+    number = number_in(text) if is_number else None
+    return text if number is None else f"{number:.0f}"
+
+
+_EVERYBODY = lazy_pattern(
+    r"(?:all of )?(?:us|everyone|everybody|the (?:whole )?(?:group|team|chat)|all)(?: all| here)?"
+    r"|(?:群里|全体|我们|咱们)?(?:所有人|大家|全员|全体成员|我们|咱们)|群里(?:的人)?",
+    re.IGNORECASE,
+)
+_NAME_LIST = lazy_pattern(r"\s*(?:,|&|\+|、|，|\band\b|和|跟)\s*", re.IGNORECASE)
+_A_NAME = lazy_pattern(r"@?[^\W\d_][\w.-]*(?: [A-Z][\w.-]*)?|@[\w.-]+")
+
+
+def _who(text: str) -> JsonValue | None:
+    """Names of people, or `all` for everybody; None for the asker and other words."""
+    if _EVERYBODY.fullmatch(text):
+        return ["all"]
+    names = _NAME_LIST.split(text)
+    if any(not _A_NAME.fullmatch(name) or not _is_name(name) for name in names):
+        return None
+    return [name.removeprefix("@") for name in names]
+
+
+def _is_name(name: str) -> bool:
+    first = read(name).words
+    if name.startswith("@"):
+        return True
+    is_unusual = not any(word.meaning.is_filler or word.is_time or word.meaning.concepts for word in first)
+    return is_unusual and (len(name) <= 4 if is_unspaced(name) else name[0].isupper() or len(first) == 1)
 
 
 def _unit(text: str) -> str | None:
@@ -275,7 +316,11 @@ def _number(text: str, schema: JsonObject) -> JsonValue | None:
 def _list(text: str, schema: JsonObject) -> JsonValue | None:
     items = schema.get("items", {})
     slot = _slot("item", items, required=True)
-    parts = [value_of(part, slot) for part in _PARTS.split(text) if part.strip(_EDGES)]
+    text = _KIND_FIRST.sub("", _LIST_ENDS.sub("", text))
+    texts = _PARTS.split(text)
+    if len(texts) == 1 and is_unspaced(text):
+        texts = text.split()
+    parts = [value_of(part, slot) for part in texts if part.strip(_EDGES)]
     known = [part for part in parts if part is not None]
     if len(known) == 1 and len(text.split()) > _WORDS_OF_ONE:
         return None
@@ -405,14 +450,16 @@ class Lexicon:
             if (key := _name_key(words))
         }
 
-    def function_in(self, text: str) -> str:
-        """Registry name of the function that `text` names by its name or a command; empty if none."""
-        words = _name_key(text)
+    def function_in(self, text: str) -> tuple[str, str] | None:
+        """Registry name of the function that `text` names by its name or a command, and these words; None if none."""
+        words = [word for word in read(text).words if not word.meaning.is_filler]
+        stems = tuple(word.meaning.stem for word in words)
         for size in range(len(words), 0, -1):
             for first in range(len(words) - size + 1):
-                if words[first : first + size] in self._functions:
-                    return self._functions[words[first : first + size]]
-        return ""
+                function = self._functions.get(stems[first : first + size])
+                if function is not None:
+                    return function, " ".join(word.text for word in words[first : first + size])
+        return None
 
     def weight(self, word_stem: str) -> float:
         """Weight of a content word: highest (1.2) if only one function uses it, towards 0.4 the more do."""
@@ -476,7 +523,7 @@ def _items(example: str, lexicon: Lexicon, slots: dict[str, Slot]) -> Iterator[L
             yield _literal(word, lexicon, by_the_way=word.is_time and not only_time, is_key=is_key)
         name, marks = parts[place * 3 + 1 : place * 3 + 3] or ("", "")
         if name in slots:
-            yield _marked(slots[name], marks)
+            yield replace(_marked(slots[name], marks), is_after_break=text.endswith((":", "：")))
 
 
 def _marked(slot: Slot, marks: str) -> Slot:

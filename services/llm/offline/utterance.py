@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from services.llm.offline.vocabulary import (
     ACTIONS,
+    ASSISTANTS,
     DESTRUCTIVE,
     FILLERS,
     FRACTIONS,
@@ -137,6 +138,28 @@ _STEMS = {"reminder": "reminder", "reminders": "reminder"}
 """Stems that differ from those of the stemmer, which would confuse these words with others."""
 _FORMS = ("ing", "ed", "s")
 _VERBS = ACTIONS | {"remind", "search", "google", "ask", "summarize", "weather"}
+_CALLS = frozenset({"hey", "hi", "hello", "ok", "okay"})
+_SHORTHAND = (
+    (lazy_pattern(r"\b(?:2moro|2morrow|tmrw|tmr)\b", re.IGNORECASE), "tomorrow"),
+    (lazy_pattern(r"\b2nite\b", re.IGNORECASE), "tonight"),
+    (lazy_pattern(r"(?<=day )eve\b", re.IGNORECASE), "evening"),
+    (
+        lazy_pattern(
+            r"\b(?:split|divide)\s+[$€£]?([\d.]+)(?:\s\w+)?\s+(?:between|among|by)\s+(\d+)(?:\s+(?:people|of us|persons|ways))?\b"
+            r"|[$€£]?\b([\d.]+)(?:\s(?:dollars|euros|bucks|pounds))?,?\s+(?:split|divided|shared)\s+(?:between|among|by)?\s*(\d+)"
+            r"(?:\s+(?:people|of us|persons|ways|friends))?\b",
+            re.IGNORECASE,
+        ),
+        "calculate \\1\\3 / \\2\\4",
+    ),
+    (
+        lazy_pattern(
+            r"(?:一共|总共|共|合计)?([\d.]+)(?:块钱|块|元|人民币)?[,，、 ]*(?:我们)?([\d一二两三四五六七八九十]+)(?:个)?人?"
+            r"(?:平摊|平分|均摊|分摊|来分|AA).*"
+        ),
+        "\\1/\\2等于多少",
+    ),
+)
 _POLITE_QUESTION = lazy_pattern(r"(?:好吗|可以吗|行吗|好不好|可以不|行不行|能吗)[?？。!！]*$")
 _OTHER_PERSON = lazy_pattern(
     r"(?P<name>[A-Z][a-z]+)(?:,\s|\s(?=(?:you|why|did|can|could|will|would|what|when|do|have|are)\b))"
@@ -281,10 +304,11 @@ class SpokenTimes:
 def read(text: str, spoken_times: SpokenTimes | None = None) -> Utterance:
     """Parse `text` to at most 80 words with their roles; leading greetings are dropped. No words for an empty text.
     Times are found by `spoken_times`, or else by time words."""
-    normal = unicodedata.normalize("NFKC", text).strip()
+    normal = _rewritten(unicodedata.normalize("NFKC", text).strip())
     tokens = list(_tokens(normal))[:MOST_WORDS]
     while len(tokens) > 1 and tokens[0].text in GREETINGS:
-        tokens.pop(0)
+        if tokens.pop(0).text in _CALLS and tokens[0].text in ASSISTANTS:
+            tokens.pop(0)
     times = _times(normal, tokens)
     moments = _moments(normal, tokens, spoken_times) if spoken_times else [
         is_time or meaning_of(token.text).is_number for is_time, token in zip(times, tokens, strict=True)
@@ -322,7 +346,11 @@ def _is_known(word: str) -> bool:
     return is_role or bool(meaning.concepts) or word in REQUESTS | GREETINGS | THANKS | INVERTED
 
 
-_CLAUSES = lazy_pattern(r"[,;.!?]+\s+|[，；。！？\n]+\s*|\s+[-–—]\s+")
+_CLAUSES = lazy_pattern(
+    r"[,;.!?]+\s+|[，；。！？\n]+\s*|\s+[-–—]\s+"
+    r"|\s+(?=(?:to (?:see|decide) (?:who|what|which|if|whether)|because|cause|since|so (?:that|i|we))\b)",
+    re.IGNORECASE,
+)
 _MOST_CLAUSES = 4
 
 
@@ -420,6 +448,13 @@ def _moments(text: str, tokens: list[Token], spoken_times: SpokenTimes) -> list[
     """Whether each token is part of a time that `spoken_times` finds. A name such as Tom is not one."""
     spans = [span for span in spoken_times.spans(text) if not _is_name(text[span[0] : span[1]])]
     return [any(start < token.end and token.start < end for start, end in spans) for token in tokens]
+
+
+def _rewritten(text: str) -> str:
+    """`text` with shorthand written out."""
+    for pattern, written in _SHORTHAND:
+        text = pattern.sub(written, text)
+    return text
 
 
 def _is_name(phrase: str) -> bool:

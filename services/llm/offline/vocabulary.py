@@ -30,11 +30,8 @@ REQUESTS = frozenset(
     """)
 )
 """Words that introduce a request without its topic."""
-GREETINGS = frozenset(
-    listed("""
-    hey hi hello yo ok okay alexa siri cortana google bot robot please so well um
-    """)
-)
+ASSISTANTS = frozenset(listed("alexa siri cortana google bot robot"))
+GREETINGS = frozenset(listed("hey hi hello yo ok okay alexa siri cortana bot robot please so well um"))
 THANKS = frozenset(listed("thanks thank thx cheers 谢"))
 QUESTION_WORDS = frozenset(
     listed("""
@@ -187,7 +184,8 @@ _HAN_SYNONYMS = """\
 星期几: 礼拜几 周几 星期数
 几号: 多少号 几月几号 几月几日 几日 什么日期 哪一天 哪天 日期 什么日子
 多少: 几多 是几 得几 得多少 是多少 等于多少 等于几
-搜索: 搜一下 搜搜 搜一搜 上网 网上 百度 谷歌 上网搜索 在网上 网络上 互联网 搜
+搜索: 搜一下 搜搜 搜一搜 百度 谷歌 找找
+网上: 上网 在网上 网络上 互联网
 总结: 概括 归纳 小结 摘要 汇总 概述 总结一下 梳理
 聊: 聊了 聊的 聊天 说了 说的 讨论 讨论了 聊过 说过 聊聊 讲了 谈了
 完成: 做完 搞定 办完 弄完 办好 做好 搞完 已完成 做完了 完成了 搞定了 办完了
