@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +29,7 @@ from services.llm.offline.templates import (
 )
 from services.llm.offline.utterance import MOST_SKIP_COST, SpokenTimes, Utterance, Word, clauses, read
 from services.llm.offline.vocabulary import FILLERS, PREPOSITIONS, REQUESTS
+from services.patterns import lazy_pattern
 from services.refs import JsonObject, JsonValue
 from services.text_index import is_unspaced, listed
 
@@ -307,6 +310,7 @@ def filled(
     parameter. With `spoken_times`, a free text and the time next to it are parted again by its rules."""
     slots = facts.slots
     raw = _raw_texts(utterance, alignment.spans, slots, facts.own_stems)
+    raw |= _question_and_options(utterance, alignment.spans)
     if spoken_times is not None:
         raw |= _parted_again(utterance, alignment.spans, slots, spoken_times)
     arguments: dict[str, JsonValue] = {}
@@ -323,6 +327,7 @@ def filled(
         else:
             arguments[name] = value
     _take_sole_number(utterance, alignment.spans, slots, arguments)
+    _take_choice(utterance, slots, arguments)
     for name, slot in slots.items():
         if slot.kind is SlotKind.DICE and (dice := dice_in(utterance.text)):
             arguments[name] = dice
@@ -360,6 +365,33 @@ def _raw_texts(
         if words is not None and not _says_nothing(utterance.words[words[0] : words[1] + 1], span.slot, own):
             texts[span.slot.name] = utterance.between(*words)
     return texts
+
+
+_QUESTION_END = lazy_pattern(r"(?<=[?:？：])\s*|(?<=[,，])\s*(?=\S+\s*[/、])|\s+-\s+")
+_SEPARATED = lazy_pattern(r"\s*[/|、]\s*|\s*,\s*(?:or\s+)?|\s+or\s+|还是|\s*，\s*")
+
+
+def _question_and_options(utterance: Utterance, spans: Sequence[Span]) -> dict[str, str]:
+    """A question and the list of its answers by slot, if they are next to each other; else empty. They are separated by
+    a colon or question mark, or the answers by slashes or, in Chinese, by spaces."""
+    text = next((span for span in spans if span.slot.kind is SlotKind.LONG), None)
+    options = next((span for span in spans if span.slot.kind is SlotKind.LIST), None)
+    if text is None or options is None or options.first != text.last + 1:
+        return {}
+    end = len(utterance.words) - 1 if options.item == max(span.item for span in spans) else options.last
+    said = utterance.between(text.first, end)
+    parts = [part for part in _QUESTION_END.split(said) if part.strip()]
+    if len(parts) > 1:
+        question, answers = said[: said.rindex(parts[-1])], parts[-1]
+    elif "/" in said and len(first := _SEPARATED.split(said, maxsplit=1)) > 1 and " " in first[0]:
+        question, _, one = first[0].rpartition(" ")
+        answers = f"{one}/{first[1]}"
+    elif is_unspaced(said) and " " in said and not _SEPARATED.search(said):
+        question, _, answers = said.partition(" ")
+        answers = "、".join(answers.split())
+    else:
+        return {}
+    return {text.slot.name: question.strip(" :：,，"), options.slot.name: answers}
 
 
 def _parted_again(
@@ -476,6 +508,32 @@ def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> boo
     return all(word.text in _POINTING or word.meaning.is_negation or word.text in FILLERS or word.meaning.stem in own for word in words)
 
 
+_CHOICE_WORDS = {
+    "high": lazy_pattern(r"[(（,，\s]*(?:with |at |as )?(?:high(?:est)? prio(?:rity)?|urgent(?:ly)?|asap|很急|紧急|加急|高优先级|优先级高|重要)[)）!！.。]*$", re.I),
+    "low": lazy_pattern(r"[(（,，\s]*(?:with |at |as )?(?:low(?:est)? prio(?:rity)?|not urgent|no rush|不急|低优先级|优先级低)[)）!！.。]*$", re.I),
+}
+_SHOWN_WORDS = {
+    "all": lazy_pattern(r"\b(?:everything|all (?:the )?(?:todos|tasks|items|entries)|finished ones too|also the (?:finished|done))\b|全部|所有", re.I),
+    "done": lazy_pattern(r"\b(?:done|finished|completed)\b|完成|做完", re.I),
+}
+
+
+def _take_choice(utterance: Utterance, slots: Mapping[str, Slot], arguments: dict[str, JsonValue]) -> None:
+    """Read a priority from the end of a text, and which entries of a list to show."""
+    text, priority = arguments.get("text"), slots.get("priority")
+    if priority is not None and isinstance(text, str) and "priority" not in arguments:
+        for value, words in _CHOICE_WORDS.items():
+            rest = words.sub("", text) if words.search(text) else words.sub("", utterance.text)
+            if rest != text and rest != utterance.text:
+                arguments["priority"] = value
+                arguments["text"] = words.sub("", text).rstrip("( ,，") or text
+                break
+    if "show" in slots and "show" not in arguments:
+        shown = next((value for value, words in _SHOWN_WORDS.items() if words.search(utterance.text)), None)
+        if shown is not None and shown in dict(slots["show"].choices).values():
+            arguments["show"] = shown
+
+
 def _take_sole_number(
     utterance: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], arguments: dict[str, JsonValue]
 ) -> None:
@@ -578,10 +636,20 @@ def _span_cost(utterance: Utterance, alignment: Alignment, span: Span) -> float:
     template = alignment.template
     length = _length(utterance, span)
     if span.slot.kind is not SlotKind.SHORT and span.slot.kind not in KNOWN:
-        return _LOOSE_WORD * max(0, length - _SHORT_WORDS) if template.content_words <= 1 else 0.0
+        is_weak = template.content_words <= 1
+        return (_LOOSE_WORD * max(0, length - _SHORT_WORDS) + _crossing(utterance, span)) if is_weak else 0.0
     cost = _EXTRA_WORD * max(0, length - (_SHORT_WORDS if template.content_words else 1))
     cost += _PERSONAL_WORD * sum(word.text in _PERSONAL for word in utterance.words[span.first : span.last + 1])
     return cost + (_LOST_PREPOSITION if _lost_its_preposition(template, alignment.lost, span.item) else 0.0)
+
+
+def _crossing(utterance: Utterance, span: Span) -> float:
+    """Cost of a value of more than one clause in an example with a single content word."""
+    if span.slot.kind is not SlotKind.LONG or span.item:
+        return 0.0
+    words = utterance.words[span.first : span.last + 1]
+    pairs = itertools.pairwise(words)
+    return _UNBROKEN * sum(not _COMMAS.isdisjoint(utterance.text[one.end : two.start]) for one, two in pairs)
 
 
 def _lost_its_preposition(template: Template, lost: frozenset[int], number: int) -> bool:
