@@ -23,6 +23,7 @@ from services.llm.offline.templates import (
     Template,
     all_examples,
     dice_in,
+    is_group_word,
     own_examples,
     templates_of,
     value_of,
@@ -40,10 +41,14 @@ _FORM_SHARE = 0.8
 _SKIP_REQUIRED, _SKIP_OPTIONAL = 0.9, 0.1
 _ABSORB, _ABSORB_FITTING = 0.06, 0.03
 _ABSORB_REFUSED = 0.5
-_ABSORB_NAME, _ABSORB_MARK = 0.6, 0.3
-_FREE = 0.7
+_ABSORB_ANYBODY = 0.2
+_ABSORB_NAME, _ABSORB_MARK = 0.8, 0.3
+_FREE = 0.5
 """Share of these costs in free text."""
 _LEADING_QUESTION = 0.45
+_LEADING_VERB = 0.9
+_STATES = frozenset(listed("is are was were isn't has had does did really"))
+"""A value that starts with one of them is the rest of a statement about the words before it."""
 _MISFIT = {SlotKind.TIME: 0.7, SlotKind.NUMBER: 1.2, SlotKind.CHOICE: 1.2, SlotKind.EXPRESSION: 0.9}
 _OPENING_COST = 0.04
 _FIRST_TIME, _MORE_TIME = 0.3, 0.08
@@ -210,6 +215,8 @@ class Aligner:
                 return _ABSORB_FITTING * share
             return share * (_ABSORB if word.meaning.is_filler else _MISFIT[slot.kind])
         meaning = word.meaning
+        if slot.kind is SlotKind.WHO:
+            return (_ABSORB_FITTING if is_group_word(word.text) else _ABSORB_ANYBODY) * share
         free = _FREE if slot.kind is SlotKind.LONG else 1.0
         if meaning.is_negation or meaning.is_destructive:
             return _ABSORB_REFUSED * share * free
@@ -229,14 +236,19 @@ def _share_of(word: Word, literal: Literal) -> float:
 
 def _unbroken(previous: Literal | Slot | None, slot: Slot) -> float:
     """Cost for `slot` of starting within a clause: 0 unless it and the item before it are free text."""
-    both_free = isinstance(previous, Slot) and slot.kind not in TYPED and previous.kind not in TYPED
+    both_free = (
+        isinstance(previous, Slot)
+        and slot.kind not in TYPED
+        and previous.kind not in TYPED
+        and SlotKind.WHO not in (slot.kind, previous.kind)
+    )
     return _UNBROKEN if both_free or (slot.is_after_break and isinstance(previous, Literal)) else 0.0
 
 
 def _opening_of(word: Word, slot: Slot) -> float:
     """Extra cost for `slot` of starting with `word`; typed values must start with a word of their type."""
     if slot.kind not in TYPED:
-        return _LEADING_QUESTION if word.meaning.is_question else 0.0
+        return _LEADING_QUESTION if word.meaning.is_question else _LEADING_VERB if word.text in _STATES else 0.0
     is_small_word = word.meaning.is_filler and word.text.isalpha()
     return 0.0 if fits(word, slot) and not is_small_word else inf
 
@@ -592,7 +604,7 @@ def score(utterance: Utterance, alignment: Alignment, like: float, values: Fille
     total = like - _MISSING * len(values.missing) - _UNUSABLE * len(values.unusable) - _UNKNOWN * unknown
     if alignment.content < template.content_weight * _THIN_SHARE:
         total -= _THIN
-    if len(template.items) == 1 and len(utterance.words) > _ONE_WORD_ENOUGH:
+    if len(template.items) == 1 and isinstance(template.items[0], Literal) and len(utterance.words) > _ONE_WORD_ENOUGH:
         total -= _ONE_WORD
     outside = _outside_texts(utterance, alignment.spans)
     if utterance.is_destructive and not facts.is_destructive and any(word.meaning.is_destructive for word in outside):
@@ -621,7 +633,9 @@ def _cost_of_loss(utterance: Utterance, item: Literal | Slot) -> float:
     """Penalty for a lost item: without its action, question word or shown value, the message probably means something
     else."""
     if isinstance(item, Literal):
-        if item.is_action or item.is_key:
+        if item.is_key:
+            return _LOST_TYPED
+        if item.is_action:
             return _LOST_ACTION
         if item.is_question:
             return _OTHER_QUESTION if utterance.is_question else _LOST_QUESTION
@@ -649,7 +663,7 @@ def _crossing(utterance: Utterance, span: Span) -> float:
         return 0.0
     words = utterance.words[span.first : span.last + 1]
     pairs = itertools.pairwise(words)
-    return _UNBROKEN * sum(not _COMMAS.isdisjoint(utterance.text[one.end : two.start]) for one, two in pairs)
+    return _LOST_VALUE * sum(not _COMMAS.isdisjoint(utterance.text[one.end : two.start]) for one, two in pairs)
 
 
 def _lost_its_preposition(template: Template, lost: frozenset[int], number: int) -> bool:

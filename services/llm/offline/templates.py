@@ -48,7 +48,7 @@ KNOWN = frozenset({SlotKind.UNIT, SlotKind.PLACE, SlotKind.DICE, SlotKind.FUNCTI
 """Kinds with a closed set of values: other words are no value."""
 SHORT_KINDS = KNOWN | {SlotKind.SHORT}
 _TIME_FORMATS = frozenset({"time", "date", "date-time", "duration"})
-_TIME_NAMES = frozenset(listed("time times when date day days due at until deadline moment weekday month"))
+_TIME_NAMES = frozenset(listed("time times when date day days due at until deadline moment weekday month period"))
 _NAMED_KINDS = {
     "unit": SlotKind.UNIT, "units": SlotKind.UNIT, "place": SlotKind.PLACE, "dice": SlotKind.DICE,
     "function": SlotKind.FUNCTION, "who": SlotKind.WHO,
@@ -201,6 +201,16 @@ _EVERYBODY = lazy_pattern(
 )
 _NAME_LIST = lazy_pattern(r"\s*(?:,|&|\+|、|，|\band\b|和|跟)\s*", re.IGNORECASE)
 _A_NAME = lazy_pattern(r"@?[^\W\d_][\w.-]*(?: [A-Z][\w.-]*)?|@[\w.-]+")
+
+
+_GROUP_WORDS = frozenset(
+    listed("us everyone everybody all of the whole group team chat here and 群里 群 所有人 大家 全员 全体 成员 我们 咱们 所 有 人 和 跟")
+)
+
+
+def is_group_word(word: str) -> bool:
+    """Whether the lower-case word can be part of words for everybody in the chat."""
+    return word in _GROUP_WORDS
 
 
 def _who(text: str) -> JsonValue | None:

@@ -143,6 +143,8 @@ _SHORTHAND = (
     (lazy_pattern(r"\b(?:2moro|2morrow|tmrw|tmr)\b", re.IGNORECASE), "tomorrow"),
     (lazy_pattern(r"\b2nite\b", re.IGNORECASE), "tonight"),
     (lazy_pattern(r"(?<=day )eve\b", re.IGNORECASE), "evening"),
+    (lazy_pattern(r"\b(\d*d\d+)\s+(?:dice\s+)?(?:roll\s+)?plus\s+(\d+)\b", re.IGNORECASE), "roll \\1+\\2"),
+    (lazy_pattern(r"\b(\d*d\d+)\s+(?:dice\s+)?(?:roll\s+)?minus\s+(\d+)\b", re.IGNORECASE), "roll \\1-\\2"),
     (
         lazy_pattern(
             r"\b(?:split|divide)\s+[$€£]?([\d.]+)(?:\s\w+)?\s+(?:between|among|by)\s+(\d+)(?:\s+(?:people|of us|persons|ways))?\b"
