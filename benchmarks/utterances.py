@@ -25,9 +25,11 @@ from zoneinfo import ZoneInfo
 
 from benchmarks.offline import built_in_offer
 from services.calc.calculator import BadExpression, calculate
+from services.clock import VirtualClock
 from services.llm.model import OfferedFunction
 from services.llm.offline.matching import ExampleIndex
-from services.llm.offline.offline import NAME_THRESHOLD, call_for, spoken_times
+from services.llm.offline.offline import NAME_THRESHOLD, call_for
+from services.llm.offline.utterance import SpokenTimes
 from services.timers.reminder_lines import US, read_line
 from services.times import Times
 from services.times.recurrence import Calendar, Every, Once, next_after
@@ -75,7 +77,7 @@ class Scorer:
     def __init__(self) -> None:
         functions = built_in_offer().functions
         self._functions = {function.original: function for function in functions}
-        self._index = ExampleIndex(functions, spoken_times())
+        self._index = ExampleIndex(functions, SpokenTimes(VirtualClock(NOW)))
         self._times = Times()
 
     def outcome(self, row: Row) -> Outcome:

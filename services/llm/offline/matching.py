@@ -29,7 +29,7 @@ from services.llm.offline.templates import (
     value_of,
 )
 from services.llm.offline.utterance import MOST_SKIP_COST, SpokenTimes, Utterance, Word, clauses, read
-from services.llm.offline.vocabulary import FILLERS, PREPOSITIONS, REQUESTS
+from services.llm.offline.vocabulary import FILLERS, PREPOSITIONS, REQUESTS, STATES
 from services.patterns import lazy_pattern
 from services.refs import JsonObject, JsonValue
 from services.text_index import is_unspaced, listed
@@ -47,11 +47,13 @@ _FREE = 0.5
 """Share of these costs in free text."""
 _LEADING_QUESTION = 0.45
 _LEADING_VERB = 0.9
-_STATES = frozenset(listed("is are was were isn't has had does did really"))
-"""A value that starts with one of them is the rest of a statement about the words before it."""
+_SPLIT_TIME = 0.6
+"""Cost of a value that starts with a verb: it is the rest of a statement about the words before it."""
 _MISFIT = {SlotKind.TIME: 0.7, SlotKind.NUMBER: 1.2, SlotKind.CHOICE: 1.2, SlotKind.EXPRESSION: 0.9}
 _OPENING_COST = 0.04
 _FIRST_TIME, _MORE_TIME = 0.3, 0.08
+_COLON = 0.8
+"""Cost of a slot after a colon in the example that follows none in the message."""
 _UNBROKEN = 0.3
 """Cost of adjacent free-text slots without a colon or question mark between them."""
 TYPED_BONUS = 0.5
@@ -204,7 +206,10 @@ class Aligner:
             words = self._utterance.words
             known = self._absorb[key] = (
                 [self._absorption_of(word, slot, function) for word in words],
-                [_opening_of(word, slot) for word in words],
+                [
+                    _opening_of(word, slot) + (_SPLIT_TIME if place and _is_inside(words, place, slot) else 0.0)
+                    for place, word in enumerate(words)
+                ],
             )
         return known
 
@@ -227,6 +232,11 @@ class Aligner:
         return _ABSORB * share * free
 
 
+def _is_inside(words: Sequence[Word], place: int, slot: Slot) -> bool:
+    """Whether a text that begins at `place` would divide a time."""
+    return slot.kind not in TYPED and words[place].continues_moment
+
+
 def _share_of(word: Word, literal: Literal) -> float:
     """Share of the literal's weight that `word` matches."""
     if word.meaning.stem != literal.stem:
@@ -242,13 +252,15 @@ def _unbroken(previous: Literal | Slot | None, slot: Slot) -> float:
         and previous.kind not in TYPED
         and SlotKind.WHO not in (slot.kind, previous.kind)
     )
-    return _UNBROKEN if both_free or (slot.is_after_break and isinstance(previous, Literal)) else 0.0
+    if slot.is_after_break and isinstance(previous, Literal):
+        return _COLON
+    return _UNBROKEN if both_free else 0.0
 
 
 def _opening_of(word: Word, slot: Slot) -> float:
     """Extra cost for `slot` of starting with `word`; typed values must start with a word of their type."""
     if slot.kind not in TYPED:
-        return _LEADING_QUESTION if word.meaning.is_question else _LEADING_VERB if word.text in _STATES else 0.0
+        return _LEADING_QUESTION if word.meaning.is_question else _LEADING_VERB if word.text in STATES else 0.0
     is_small_word = word.meaning.is_filler and word.text.isalpha()
     return 0.0 if fits(word, slot) and not is_small_word else inf
 
@@ -330,7 +342,7 @@ def filled(
     spanned = {span.slot.name: span.slot for span in alignment.spans}
     for name in dict.fromkeys((*spanned, *raw)):
         slot = spanned.get(name, slots[name])
-        value = value_of(raw.get(name, ""), slot)
+        value = dice_in(utterance.text) or None if slot.kind is SlotKind.DICE else value_of(raw.get(name, ""), slot)
         if value is not None and slot.kind is SlotKind.FUNCTION:
             named = lexicon.function_in(str(value))
             value = None if named is None else named[0 if slots[name].kind is SlotKind.FUNCTION else 1]
@@ -341,8 +353,11 @@ def filled(
     _take_sole_number(utterance, alignment.spans, slots, arguments)
     _take_choice(utterance, slots, arguments)
     for name, slot in slots.items():
-        if slot.kind is SlotKind.DICE and (dice := dice_in(utterance.text)):
+        if slot.kind is SlotKind.DICE and name not in arguments and (dice := dice_in(utterance.text)):
             arguments[name] = dice
+        elif name == "days" and slot.kind is SlotKind.NUMBER and spoken_times is not None and name not in arguments:
+            days = value_of(str(spoken_times.days_ahead(utterance.text) or ""), slot)
+            arguments |= {} if days is None else {name: days}
     missing = tuple(name for name, slot in slots.items() if slot.required and name not in arguments)
     return Filled(arguments, missing, tuple(unusable))
 
@@ -491,7 +506,7 @@ def _trimmed(utterance: Utterance, slot: Slot, whole: _Range) -> _Range:
     """Strip loose words from both ends, keeping at least one word and times: from short values all fillers at the ends,
     from free text only polite words."""
     loose = _LOOSE_SHORT if slot.kind in SHORT_KINDS else _LOOSE
-    leading = loose | _LEADING
+    leading = _LOOSE if slot.kind is SlotKind.LIST else loose | _LEADING
     words = utterance.words
     first, last = whole
     while last > first and words[last].text in loose and not words[last].is_time:
@@ -609,7 +624,8 @@ def score(utterance: Utterance, alignment: Alignment, like: float, values: Fille
     outside = _outside_texts(utterance, alignment.spans)
     if utterance.is_destructive and not facts.is_destructive and any(word.meaning.is_destructive for word in outside):
         total -= _TAKES_AWAY
-    if utterance.is_report and not facts.reports:
+    is_state = any(isinstance(item, Literal) and item.is_state for item in template.items)
+    if (utterance.is_report and not facts.reports) or (utterance.is_statement and not is_state):
         total -= _REPORTS
     if facts.writes:
         negates = any(isinstance(item, Literal) and item.is_negation for item in template.items)

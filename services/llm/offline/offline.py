@@ -30,7 +30,7 @@ _DIVIDER = "\n---\n"
 
 @lru_cache(maxsize=1)
 def spoken_times() -> SpokenTimes:
-    """The shared finder of times."""
+    """The shared finder of times, by the system's clock."""
     return SpokenTimes()
 
 

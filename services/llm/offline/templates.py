@@ -19,7 +19,7 @@ from services.calc.units import Units, UnknownUnit
 from services.clock import SystemClock
 from services.llm.model import OfferedFunction
 from services.llm.offline.utterance import Word, is_number, number_in, read, with_digits
-from services.llm.offline.vocabulary import DESTRUCTIVE, FILLERS, HAN_NUMBERS, HAN_SCALES, OPERATORS, PREPOSITIONS, concepts_of
+from services.llm.offline.vocabulary import DESTRUCTIVE, FILLERS, HAN_NUMBERS, HAN_SCALES, OPERATORS, PREPOSITIONS, STATES, concepts_of
 from services.patterns import lazy_pattern
 from services.refs import JsonObject, JsonValue
 from services.text_index import is_unspaced, listed, scan, stem, terms
@@ -361,6 +361,7 @@ class Literal:
     is_action: bool
     is_negation: bool
     is_preposition: bool
+    is_state: bool
     is_key: bool
     """Written with `!` in a phrase: without exactly this word, the message means something else."""
     form: str
@@ -445,6 +446,12 @@ class Lexicon:
             by_example = [{word.meaning.stem for word in _literal_words(example)} for example in examples(function)]
             times = Counter(word for words in by_example for word in words)
             in_examples = set(times)
+            in_name |= {
+                word.meaning.stem
+                for command in function.commands
+                for word in read(command).words
+                if is_unspaced(word.text) and len(word.text) > 1
+            }
             own = in_name | {word for word, count in times.items() if count > 1}
             for word in in_name:
                 self._name_users[word].add(number)
@@ -563,6 +570,7 @@ def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool, is_key: bool) ->
         is_action=meaning.is_action,
         is_negation=meaning.is_negation,
         is_preposition=word.text in PREPOSITIONS,
+        is_state=word.text in STATES,
         is_key=is_key,
         form=meaning.form,
     )

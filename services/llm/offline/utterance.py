@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from services.llm.offline.vocabulary import (
@@ -29,12 +30,14 @@ from services.llm.offline.vocabulary import (
     QUESTION_WORDS,
     REQUESTS,
     SCALES,
+    STATES,
     THANKS,
     TIME_LINKS,
     TIME_WORDS,
     concepts_of,
     han_stem,
 )
+from services.clock import Clock, SystemClock
 from services.patterns import lazy_pattern
 from services.text_index import Token, is_unspaced, scan, stem
 from services.timers.reminder_lines import read_line
@@ -206,6 +209,8 @@ class Word:
     """Probably part of a time, or of a remark about one."""
     is_moment: bool
     """Part of a time that can be a value."""
+    continues_moment: bool
+    """Not the first word of that time."""
     is_opening: bool
     """Part of the polite introduction before the request."""
     is_after_break: bool
@@ -232,6 +237,8 @@ class Utterance:
     """Asks to remove or undo something."""
     is_report: bool
     """Tells of the past instead of asking for something."""
+    is_statement: bool
+    """Begins with a subject and a verb: `google is …`."""
     is_for_another: bool
     """Speaks to a person by name."""
 
@@ -283,14 +290,29 @@ def _form(word: str) -> str:
     return ""
 
 
+_USUAL_DAYS = 2
+
+
 class SpokenTimes:
     """Finds times in messages, and separates them from a text."""
 
     _SOME_MOMENT = datetime(2026, 1, 5, 12, tzinfo=UTC)
     """The position of a time does not depend on the current time."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        """The `clock` is only for counting days."""
         self._times = Times()
+        self._clock = clock or SystemClock()
+
+    def days_ahead(self, text: str) -> int | None:
+        """Number of days from today to the last one that `text` names, both included; None if it names none, or only
+        today and tomorrow."""
+        now = self._clock.now()
+        today = now.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
+        named = [found.reading for found in self._times.find_all(text, now)]
+        ends = [one.end for one in named if one.repeats is None and one.end > today]
+        days = math.ceil((max(ends) - today) / timedelta(days=1)) if ends else 0
+        return days if days > _USUAL_DAYS else None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Start and end of each time in `text`."""
@@ -323,6 +345,7 @@ def read(text: str, spoken_times: SpokenTimes | None = None) -> Utterance:
             end=token.end,
             is_time=times[place] or (spoken_times is not None and moments[place]),
             is_moment=moments[place],
+            continues_moment=place > 0 and moments[place] and moments[place - 1],
             is_opening=place < opening,
             is_after_break=place > 0 and not _BREAKS.isdisjoint(normal[tokens[place - 1].end : token.start]),
             meaning=meaning_of(token.text),
@@ -333,7 +356,14 @@ def read(text: str, spoken_times: SpokenTimes | None = None) -> Utterance:
     question = _is_question(normal, tokens)
     destructive = not question and any(word.meaning.is_destructive for word in words)
     report = _REPORT.search(normal) is not None
-    return Utterance(normal, words, question, negated, destructive, report, _is_for_another(normal))
+    return Utterance(normal, words, question, negated, destructive, report, _is_statement(tokens), _is_for_another(normal))
+
+
+def _is_statement(tokens: list[Token]) -> bool:
+    words = [token.text for token in tokens]
+    subject = words[1:] if words[:1] in (["the"], ["my"], ["this"], ["our"]) else words
+    is_asking = any(word in QUESTION_WORDS for word in words) or words[:1] == ["it"]
+    return len(subject) > 2 and subject[0] not in INVERTED and subject[1] in STATES and not is_asking
 
 
 def _is_for_another(text: str) -> bool:

@@ -8,11 +8,12 @@ from services.text_index import is_unspaced, listed, stem
 
 _HAN_FILLERS = """
     一下 一下子 麻烦 帮我 帮忙 请帮 请问 可以 可不可以 能不能 能否 能帮 那个 这个 我们 咱们 你们 给我 我想 我要 我想要 想要 想 需要 我需要
-    我想知道 想知道 知道 目前 一点 一些 会不会 是不是 有没有 现在 的话 吧 啦 哈 嘛 哦 呗 一 个 条 都 也 还 又 再 那 就 里 上 你 被
+    我想知道 想知道 知道 目前 一点 一些 会不会 是不是 有没有 现在 的话
 """
 """Chinese words without a topic."""
-FILLERS = frozenset(
+FILLERS = frozenset(_HAN_FILLERS.split()) | frozenset(
     listed("""
+    啦 哈 嘛 呗
     a an the this that these those some any my our your his her its their me you i we he she it they them is are
     am was were be been being do does did have has had having will would shall should can could may might must s m d
     t ll re ve to of in on at near around for from by with about as into than and so then there here just please
@@ -26,7 +27,7 @@ REQUESTS = frozenset(
     listed("""
     can could would will you i me we please kindly tell know need want like love wanna gotta let lemme give have
     see find ask help to d ll s m would just go ahead and do if what's hey hi hello ok okay so well um right try
-    able possible wondering 请 帮 我 给 你 您 能 可 以 想 要 知 道 告 诉 问 一 下 麻 烦
+    able possible wondering 麻烦 帮我 帮忙 请帮 请问 可以 可不可以 能不能 能否 给我 我想 我要 我想要 我想知道 想知道 请 帮 我 给 你 您 能 可 以 想 要 知 道 告 诉 问 一 下 麻 烦
     """)
 )
 """Words that introduce a request without its topic."""
@@ -38,6 +39,8 @@ QUESTION_WORDS = frozenset(
     what when who whom whose where why which how whats hows whens wheres whos
     """)
 )
+STATES = frozenset(listed("is are was were isn't has had does did really"))
+"""Words that follow the subject of a statement."""
 INVERTED = frozenset(
     listed("did do does is are was were am has have had should shall may might must can could will would")
 )
