@@ -584,7 +584,7 @@ _LOST_QUESTION, _OTHER_QUESTION = 0.5, 0.1
 _LOST_VALUE, _LOST_TYPED = 0.6, 1.2
 _SHORT_WORDS, _EXTRA_WORD, _PERSONAL_WORD, _LOOSE_WORD = 3, 0.3, 0.6, 0.1
 _WORDLESS = 0.15
-_PERSONAL = frozenset({"my", "i", "your", "till", "跟", "我", "你", "他", "她", "了"})
+_PERSONAL = frozenset({"my", "i", "your", "till", "we", "he", "she", "they", "跟", "我", "你", "他", "她", "了"})
 # Subtracted from the score.
 _MISSING, _UNUSABLE, _UNKNOWN = 0.08, 0.12, 0.3
 _THIN, _THIN_SHARE = 0.15, 0.6
@@ -666,20 +666,21 @@ def _span_cost(utterance: Utterance, alignment: Alignment, span: Span) -> float:
     template = alignment.template
     length = _length(utterance, span)
     if span.slot.kind is not SlotKind.SHORT and span.slot.kind not in KNOWN:
-        is_weak = template.content_words <= 1
-        return (_LOOSE_WORD * max(0, length - _SHORT_WORDS) + _crossing(utterance, span)) if is_weak else 0.0
+        loose = _LOOSE_WORD * max(0, length - _SHORT_WORDS) if template.content_words <= 1 else 0.0
+        return loose + _crossing(utterance, span, template.items)
     cost = _EXTRA_WORD * max(0, length - (_SHORT_WORDS if template.content_words else 1))
     cost += _PERSONAL_WORD * sum(word.text in _PERSONAL for word in utterance.words[span.first : span.last + 1])
     return cost + (_LOST_PREPOSITION if _lost_its_preposition(template, alignment.lost, span.item) else 0.0)
 
 
-def _crossing(utterance: Utterance, span: Span) -> float:
-    """Cost of a value of more than one clause in an example with a single content word."""
-    if span.slot.kind is not SlotKind.LONG or span.item:
+def _crossing(utterance: Utterance, span: Span, items: Sequence[Literal | Slot]) -> float:
+    """Cost of a Chinese value of more than one clause that is not the last of the `items`."""
+    if span.slot.kind is not SlotKind.LONG or span.item == len(items) - 1:
         return 0.0
     words = utterance.words[span.first : span.last + 1]
     pairs = itertools.pairwise(words)
-    return _LOST_VALUE * sum(not _COMMAS.isdisjoint(utterance.text[one.end : two.start]) for one, two in pairs)
+    gaps = [utterance.text[one.end : two.start] for one, two in pairs if is_unspaced(one.text)]
+    return _LOST_VALUE * sum(not _COMMAS.isdisjoint(gap) for gap in gaps)
 
 
 def _lost_its_preposition(template: Template, lost: frozenset[int], number: int) -> bool:

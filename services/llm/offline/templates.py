@@ -61,8 +61,8 @@ _LONG_NAMES = frozenset(
 )
 _LONG_LENGTH = 300
 """A string with a larger `maxLength` is free text, regardless of its name."""
-_WORDS_OF_ONE = 2
-"""A single part with more words than this is a sentence, not a list."""
+_FEWEST_PARTS = 2
+"""Fewer parts are no list."""
 _EDGES = " \t\n.,;:!?\"'`“”‘’。，；：！？、"
 _CURRENCY = lazy_pattern(r"[$€£¥]\s*(?=\d)")
 _PARTS = lazy_pattern(r"\s*(?:(?:,|;|/|、|，|；|\n)\s*(?:or\b|and\b)?|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE)
@@ -203,6 +203,7 @@ _NAME_LIST = lazy_pattern(r"\s*(?:,|&|\+|、|，|\band\b|和|跟)\s*", re.IGNORE
 _A_NAME = lazy_pattern(r"@?[^\W\d_][\w.-]*(?: [A-Z][\w.-]*)?|@[\w.-]+")
 
 
+_CHINESE_NICKNAME = lazy_pattern(r"[小老阿][\u4e00-\u9fff]|[\u4e00-\u9fff]{1,2}(?:哥|姐|叔|总|工|老师|经理)")
 _GROUP_WORDS = frozenset(
     listed("us everyone everybody all of the whole group team chat here and 群里 群 所有人 大家 全员 全体 成员 我们 咱们 所 有 人 和 跟")
 )
@@ -228,7 +229,9 @@ def _is_name(name: str) -> bool:
     if name.startswith("@"):
         return True
     is_unusual = not any(word.meaning.is_filler or word.is_time or word.meaning.concepts for word in first)
-    return is_unusual and (len(name) <= 4 if is_unspaced(name) else name[0].isupper() or len(first) == 1)
+    if is_unspaced(name):
+        return is_unusual and _CHINESE_NICKNAME.fullmatch(name) is not None
+    return is_unusual and (name[0].isupper() or len(first) == 1)
 
 
 def _unit(text: str) -> str | None:
@@ -332,9 +335,7 @@ def _list(text: str, schema: JsonObject) -> JsonValue | None:
         texts = text.split()
     parts = [value_of(part, slot) for part in texts if part.strip(_EDGES)]
     known = [part for part in parts if part is not None]
-    if len(known) == 1 and len(text.split()) > _WORDS_OF_ONE:
-        return None
-    if not known or len(known) != len(parts) or len(known) < schema.get("minItems", 0):
+    if len(known) < _FEWEST_PARTS or len(known) != len(parts) or len(known) < schema.get("minItems", 0):
         return None
     return known
 
@@ -546,7 +547,7 @@ def _items(example: str, lexicon: Lexicon, slots: dict[str, Slot]) -> Iterator[L
 def _marked(slot: Slot, marks: str) -> Slot:
     """The slot as a phrase restricts it."""
     kind = marks.strip("!").removeprefix(":")
-    if "!" in marks:
+    if "!" in marks or slot.kind is SlotKind.WHO:
         slot = replace(slot, required=True)
     return replace(slot, kind=SlotKind(kind)) if kind else slot
 

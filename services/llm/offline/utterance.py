@@ -141,6 +141,7 @@ _STEMS = {"reminder": "reminder", "reminders": "reminder"}
 """Stems that differ from those of the stemmer, which would confuse these words with others."""
 _FORMS = ("ing", "ed", "s")
 _VERBS = ACTIONS | {"remind", "search", "google", "ask", "summarize", "weather"}
+_MEALS = frozenset({"breakfast", "brunch", "lunch", "dinner", "supper", "tea"})
 _CALLS = frozenset({"hey", "hi", "hello", "ok", "okay"})
 _SHORTHAND = (
     (lazy_pattern(r"\b(?:2moro|2morrow|tmrw|tmr)\b", re.IGNORECASE), "tomorrow"),
@@ -172,7 +173,8 @@ _OTHER_PERSON = lazy_pattern(
 )
 _REPORT = lazy_pattern(
     r"\b(?:yesterday|ago|last (?:week|weekend|night|month|year|summer|winter|time)|was|were|had|wasn't|weren't)\b"
-    r"|昨天|昨晚|昨日|前天|去年|上周|上个月|上次",
+    r"|^\W*i(?:['’]ve| have| already| just)* (?:set|put)\b|^\W*(?:thanks|thank you|thx|what an?\b(?!.*\?))"
+    r"|^(?:谢谢|多谢|感谢)|昨天|昨晚|昨日|前天|去年|上周|上个月|上次",
     re.IGNORECASE,
 )
 
@@ -291,6 +293,7 @@ def _form(word: str) -> str:
 
 
 _USUAL_DAYS = 2
+_NEXT_DAYS = lazy_pattern(r"\b(?:next|coming|following)\s+(\w+)\s+days\b|(?:未来|接下来|往后|之后)的?(\S+?)天", re.IGNORECASE)
 
 
 class SpokenTimes:
@@ -307,6 +310,10 @@ class SpokenTimes:
     def days_ahead(self, text: str) -> int | None:
         """Number of days from today to the last one that `text` names, both included; None if it names none, or only
         today and tomorrow."""
+        counted = _NEXT_DAYS.search(text)
+        number = number_in(counted[1] or counted[2]) if counted else None
+        if number is not None:
+            return int(number)
         now = self._clock.now()
         today = now.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
         named = [found.reading for found in self._times.find_all(text, now)]
@@ -343,7 +350,7 @@ def read(text: str, spoken_times: SpokenTimes | None = None) -> Utterance:
             text=token.text,
             start=token.start,
             end=token.end,
-            is_time=times[place] or (spoken_times is not None and moments[place]),
+            is_time=times[place] or (spoken_times is not None and moments[place] and token.text not in _MEALS),
             is_moment=moments[place],
             continues_moment=place > 0 and moments[place] and moments[place - 1],
             is_opening=place < opening,

@@ -7,7 +7,7 @@ from functools import lru_cache
 from services.text_index import is_unspaced, listed, stem
 
 _HAN_FILLERS = """
-    一下 一下子 麻烦 帮我 帮忙 请帮 请问 可以 可不可以 能不能 能否 能帮 那个 这个 我们 咱们 你们 给我 我想 我要 我想要 想要 想 需要 我需要
+    一下 一下子 麻烦 帮我 帮忙 请帮 请问 可以 可不可以 能不能 能否 能帮 那个 这个 我们 咱们 给我 我想 我要 我想要 想要 想 需要 我需要
     我想知道 想知道 知道 目前 一点 一些 会不会 是不是 有没有 现在 的话
 """
 """Chinese words without a topic."""
@@ -25,7 +25,7 @@ FILLERS = frozenset(_HAN_FILLERS.split()) | frozenset(
 PREPOSITIONS = frozenset(listed("in at on of for from to by with into about near around 在 从 到 给"))
 REQUESTS = frozenset(
     listed("""
-    can could would will you i me we please kindly tell know need want like love wanna gotta let lemme give have
+    can could would will you i me we please kindly tell know need want like wanna gotta let lemme give have
     see find ask help to d ll s m would just go ahead and do if what's hey hi hello ok okay so well um right try
     able possible wondering 麻烦 帮我 帮忙 请帮 请问 可以 可不可以 能不能 能否 给我 我想 我要 我想要 我想知道 想知道 请 帮 我 给 你 您 能 可 以 想 要 知 道 告 诉 问 一 下 麻 烦
     """)
@@ -56,7 +56,7 @@ ACTIONS = DESTRUCTIVE | frozenset(
     add put append insert create make start begin open close end finish stop set change update edit move rename
     replace swap send post share play pause resume skip book order buy pay call text email schedule turn switch
     increase decrease lower raise roll flip toss throw convert translate calculate compute solve choose pick select
-    vote mark check save store record 加 建 放 播 发 设 改 订 买 打 掷 抛 扔 投 选 换 算 译 开 关 停
+    vote mark check save store record 加 建 放 查 搜 找 播 发 设 改 订 买 打 掷 抛 扔 投 选 换 算 译 开 关 停
     """)
 )
 
@@ -169,7 +169,11 @@ GROUPS: dict[str, str] = {
 
 
 _HAN_SYNONYMS = """\
-提醒: 闹钟 闹铃 提个醒
+提醒: 提个醒
+闹钟: 闹铃
+选择: 抉择
+他们: 她们 他俩 你们
+提醒事项: 提醒事项表
 删除: 删掉 删了 删去 去掉 拿掉 移除 移掉 取消 清除 清掉 撤掉 撤销 划去 去除 剔除 消除 抹掉
 清空: 全部删除 全删了 全删 都删了 全部取消 都取消
 查看: 看看 看一下 看下 看一看 显示 列出 列一下 查一下 查查 查一查 查询 瞧瞧 查 检查 打开 读一下 念一下 展示 浏览 告诉 讲讲
