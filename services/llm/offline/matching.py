@@ -307,6 +307,7 @@ _OPEN = frozenset(listed("the a an my our your this that"))
 """Words that cannot end a value: the text continues outside the slot."""
 _COMMAS = frozenset(",;，；。.!！?？")
 _BEFORE_TIMES = frozenset(listed("at on by in for around"))
+_BEFORE_VALUES = frozenset(listed("to from of about 到"))
 _BEFORE_AMOUNTS = frozenset(listed("in a an half"))
 _Range = tuple[int, int]
 """First and last word of an inclusive range."""
@@ -482,7 +483,8 @@ def _fitting(utterance: Utterance, span: Span) -> _Range | None:
 
 
 def _continues_time(word: Word) -> bool:
-    return word.text in _BEFORE_AMOUNTS or (word.is_moment and word.meaning.is_filler)
+    is_link = word.meaning.is_filler and word.text not in _BEFORE_VALUES
+    return word.text in _BEFORE_AMOUNTS or (word.is_moment and is_link)
 
 
 def _parted(utterance: Utterance, whole: _Range) -> tuple[_Range | None, _Range | None]:

@@ -362,8 +362,13 @@ def read(text: str, spoken_times: SpokenTimes | None = None) -> Utterance:
     negated = any(word.meaning.is_negation for word in words)
     question = _is_question(normal, tokens)
     destructive = not question and any(word.meaning.is_destructive for word in words)
-    report = _REPORT.search(normal) is not None
+    report = is_report(normal)
     return Utterance(normal, words, question, negated, destructive, report, _is_statement(tokens), _is_for_another(normal))
+
+
+def is_report(text: str) -> bool:
+    """Whether `text` tells of the past, or is thanks or an exclamation."""
+    return _REPORT.search(text) is not None
 
 
 def _is_statement(tokens: list[Token]) -> bool:
