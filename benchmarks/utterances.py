@@ -171,8 +171,10 @@ class Scorer:
         if accepted == [None] and "repeat" not in wanted:
             return "other_arguments"
         if "start" not in wanted and not _is_iso(accepted):
-            return "right" if any(_plain(str(one)) in _plain(said.get("when", "")) for one in accepted) else (
-                "other_arguments"
+            return (
+                "right"
+                if any(_plain(str(one)) in _plain(said.get("when", "")) for one in accepted)
+                else ("other_arguments")
             )
         parsed = self._rule(said)
         if parsed is None:
@@ -191,7 +193,7 @@ class Scorer:
         if not _repeats_as(rule.when, wanted):
             return False
         until = f"{rule.until:%Y-%m-%d}" if rule.until else None
-        if "end" in wanted and until != wanted["end"] or rule.count != wanted.get("count"):
+        if ("end" in wanted and until != wanted["end"]) or rule.count != wanted.get("count"):
             return isinstance(rule.when, Once) and "end" not in wanted and "count" not in wanted
         first = next_after(rule, ZoneInfo(parsed.zone), NOW.astimezone(UTC))
         if first is None:
@@ -215,7 +217,9 @@ def _repeats_as(when: Once | Calendar | Every, wanted: Mapping[str, Any]) -> boo
     if isinstance(when, Once):
         return bool(repeat == "none")
     if isinstance(when, Every):
-        return bool((repeat == "interval" and when.seconds == every * 60) or (repeat, every * 86400) == ("daily", when.seconds))
+        return bool(
+            (repeat == "interval" and when.seconds == every * 60) or (repeat, every * 86400) == ("daily", when.seconds)
+        )
     if repeat == "cron":
         return not isinstance(wanted.get("cron"), str) or when.cron.split()[2:] == wanted["cron"].split()[2:]
     _, _, day, month, weekday = when.cron.split()

@@ -307,6 +307,7 @@ _OPEN = frozenset(listed("the a an my our your this that"))
 """Words that cannot end a value: the text continues outside the slot."""
 _COMMAS = frozenset(",;，；。.!！?？")
 _BEFORE_TIMES = frozenset(listed("at on by in for around"))
+_COUNTED = frozenset("号第条项")
 _BEFORE_VALUES = frozenset(listed("to from of about 到"))
 _BEFORE_AMOUNTS = frozenset(listed("in a an half"))
 _Range = tuple[int, int]
@@ -467,7 +468,10 @@ def _one_clause(utterance: Utterance, slot: Slot, whole: _Range) -> _Range:
 def _is_bare_number(utterance: Utterance, whole: _Range) -> bool:
     """Whether the range is a single number, which is kept as a value although it could be an hour."""
     words = utterance.words[whole[0] : whole[1] + 1]
-    return words[0].meaning.is_number and all(word.meaning.is_number or word.meaning.is_filler for word in words)
+    numbers = [word.meaning.is_number for word in words]
+    return any(numbers[:2]) and all(
+        word.meaning.is_number or word.meaning.is_filler or word.text in _COUNTED for word in words
+    )
 
 
 def _fitting(utterance: Utterance, span: Span) -> _Range | None:
@@ -534,16 +538,30 @@ def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> boo
         return len(words) == 1 and is_unspaced(words[0].text) and not words[0].meaning.is_number
     if slot.kind in TYPED:
         return False
-    return all(word.text in _POINTING or word.meaning.is_negation or word.text in FILLERS or word.meaning.stem in own for word in words)
+    return all(
+        word.text in _POINTING or word.meaning.is_negation or word.text in FILLERS or word.meaning.stem in own
+        for word in words
+    )
 
 
-_CHOICE_WORDS = {
-    "high": lazy_pattern(r"[(（,，\s]*(?:with |at |as )?(?:high(?:est)? prio(?:rity)?|urgent(?:ly)?|asap|很急|紧急|加急|高优先级|优先级高|重要)[)）!！.。]*$", re.I),
-    "low": lazy_pattern(r"[(（,，\s]*(?:with |at |as )?(?:low(?:est)? prio(?:rity)?|not urgent|no rush|不急|低优先级|优先级低)[)）!！.。]*$", re.I),
+_PRIORITIES = {
+    "high": lazy_pattern(
+        r"[(（,，\s]*(?:with |at |as )?"
+        r"(?:high(?:est)? prio(?:rity)?|urgent(?:ly)?|asap|很急|紧急|加急|高优先级|优先级高|重要)[)）!！.。]*$",
+        re.IGNORECASE,
+    ),
+    "low": lazy_pattern(
+        r"[(（,，\s]*(?:with |at |as )?"
+        r"(?:low(?:est)? prio(?:rity)?|not urgent|no rush|不急|低优先级|优先级低)[)）!！.。]*$",
+        re.IGNORECASE,
+    ),
 }
-_SHOWN_WORDS = {
-    "all": lazy_pattern(r"\b(?:everything|all (?:the )?(?:todos|tasks|items|entries)|finished ones too|also the (?:finished|done))\b|全部|所有", re.I),
-    "done": lazy_pattern(r"\b(?:done|finished|completed)\b|完成|做完", re.I),
+_SHOWN = {
+    "all": lazy_pattern(
+        r"\b(?:everything|all (?:the )?(?:todos|tasks|items|entries)|also the (?:finished|done))\b|全部|所有",
+        re.IGNORECASE,
+    ),
+    "done": lazy_pattern(r"\b(?:done|finished|completed)\b|完成|做完", re.IGNORECASE),
 }
 
 
@@ -551,14 +569,14 @@ def _take_choice(utterance: Utterance, slots: Mapping[str, Slot], arguments: dic
     """Read a priority from the end of a text, and which entries of a list to show."""
     text, priority = arguments.get("text"), slots.get("priority")
     if priority is not None and isinstance(text, str) and "priority" not in arguments:
-        for value, words in _CHOICE_WORDS.items():
+        for value, words in _PRIORITIES.items():
             rest = words.sub("", text) if words.search(text) else words.sub("", utterance.text)
             if rest != text and rest != utterance.text:
                 arguments["priority"] = value
                 arguments["text"] = words.sub("", text).rstrip("( ,，") or text
                 break
     if "show" in slots and "show" not in arguments:
-        shown = next((value for value, words in _SHOWN_WORDS.items() if words.search(utterance.text)), None)
+        shown = next((value for value, words in _SHOWN.items() if words.search(utterance.text)), None)
         if shown is not None and shown in dict(slots["show"].choices).values():
             arguments["show"] = shown
 
@@ -753,7 +771,11 @@ class ExampleIndex:
         whole = self.matches(text, limit)
         if whole and whole[0].is_callable():
             return whole
-        parts = [] if read(text).is_for_another else [self.matches(clause, limit) for clause in clauses(text) if len(read(clause).words) >= _CLAUSE_WORDS]
+        parts = (
+            []
+            if read(text).is_for_another
+            else [self.matches(clause, limit) for clause in clauses(text) if len(read(clause).words) >= _CLAUSE_WORDS]
+        )
         sure = [found[0].less(_CLAUSE) for found in parts if found]
         sure = [match for match in sure if match.is_callable()]
         if len({match.function.name for match in sure}) != 1:

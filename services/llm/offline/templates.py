@@ -18,7 +18,16 @@ from services.calc.units import Units, UnknownUnit
 from services.clock import SystemClock
 from services.llm.model import OfferedFunction
 from services.llm.offline.utterance import Word, is_number, is_report, number_in, read, with_digits
-from services.llm.offline.vocabulary import DESTRUCTIVE, FILLERS, HAN_NUMBERS, HAN_SCALES, OPERATORS, PREPOSITIONS, STATES, concepts_of
+from services.llm.offline.vocabulary import (
+    DESTRUCTIVE,
+    FILLERS,
+    HAN_NUMBERS,
+    HAN_SCALES,
+    OPERATORS,
+    PREPOSITIONS,
+    STATES,
+    concepts_of,
+)
 from services.patterns import lazy_pattern
 from services.refs import JsonObject, JsonValue
 from services.text_index import is_unspaced, listed, scan, stem, terms
@@ -64,9 +73,15 @@ _FEWEST_PARTS = 2
 """Fewer parts are no list."""
 _EDGES = " \t\n.,;:!?\"'`“”‘’。，；：！？、"
 _CURRENCY = lazy_pattern(r"[$€£¥]\s*(?=\d)")
-_PARTS = lazy_pattern(r"\s*(?:(?:,|;|/|、|，|；|\n)\s*(?:or\b|and\b)?|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE)
-_LIST_ENDS = lazy_pattern(r"^\s*(?:between|among|either|在|从)\s*|\s*(?:which one|这几个|里面?|之间|中)$", re.IGNORECASE)
-_KIND_FIRST = lazy_pattern(r"^(?:an?|one|the)\s+[\w ]+?\s*[,:]\s+(?!(?:an?|the)\s)(?=.*\b(?:or|and)\b|.*,)", re.IGNORECASE)
+_PARTS = lazy_pattern(
+    r"\s*(?:(?:,|;|/|、|，|；|\n)\s*(?:or\b|and\b)?|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE
+)
+_LIST_ENDS = lazy_pattern(
+    r"^\s*(?:between|among|either|在|从)\s*|\s*(?:which one|这几个|里面?|之间|中)$", re.IGNORECASE
+)
+_KIND_FIRST = lazy_pattern(
+    r"^(?:an?|one|the)\s+[\w ]+?\s*[,:]\s+(?!(?:an?|the)\s)(?=.*\b(?:or|and)\b|.*,)", re.IGNORECASE
+)
 _NAME_PARTS = lazy_pattern(r"[^a-z]+")
 
 
@@ -186,8 +201,12 @@ def _expression(text: str) -> str | None:
     return written
 
 
+_NUMBERED = lazy_pattern(r"^第?([\d一二两三四五六七八九十]+)(?:号|条|项|个)?$")
+
+
 def _in_digits(text: str) -> str:
     """A Chinese number as digits; other texts are returned unchanged."""
+    text = _NUMBERED.sub(r"\1", text)
     is_number = all(character in HAN_NUMBERS or character in HAN_SCALES for character in text)
     number = number_in(text) if is_number else None
     return text if number is None else f"{number:.0f}"
@@ -204,7 +223,10 @@ _A_NAME = lazy_pattern(r"@?[^\W\d_][\w.-]*(?: [A-Z][\w.-]*)?|@[\w.-]+")
 
 _CHINESE_NICKNAME = lazy_pattern(r"[小老阿][\u4e00-\u9fff]|[\u4e00-\u9fff]{1,2}(?:哥|姐|叔|总|工|老师|经理)")
 _GROUP_WORDS = frozenset(
-    listed("us everyone everybody all of the whole group team chat here and 群里 群 所有人 大家 全员 全体 成员 我们 咱们 所 有 人 和 跟")
+    listed("""
+    us everyone everybody all of the whole group team chat here and
+    群里 群 所有人 大家 全员 全体 成员 我们 咱们 所 有 人 和 跟
+    """)
 )
 
 
@@ -256,6 +278,8 @@ def _unit(text: str) -> str | None:
 
 
 _DEGREES = lazy_pattern(r"^(?:degrees?|an?|one)\s+|^(?:个|度)(?=.)", re.IGNORECASE)
+
+
 def _place(text: str) -> str | None:
     """The longest part of `text` that is a known place; its first words take precedence."""
     known = _places().known
@@ -273,11 +297,14 @@ def _place(text: str) -> str | None:
 
 _DICE = lazy_pattern(r"(?<![a-z\d])(\d{0,3})\s?d\s?(\d{1,4}|%)(?![a-z\d])", re.IGNORECASE)
 _DIE_COUNT = lazy_pattern(
-    r"(?P<count>\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|[一两二三四五六七八九十]+)\s*(?:more\s+)?(?:个|颗|枚|粒|只)?\s*"
+    r"(?P<count>\d+(?!\s*(?:-|面|sided))|an?|one|two|three|four|five|six|seven|eight|nine|ten|[一两二三四五六七八九十]+(?=[个颗枚粒只]))"
+    r"\s*(?:more\s+)?(?:个|颗|枚|粒|只)?\s*"
     r"(?:(?P<sides>\d+|six|ten|twenty|[一二三四五六七八九十]+)\s*(?:-?\s*sided?|面)\s*(?:的)?\s*)?(?:dice|die|骰子|色子|筛子)",
     re.IGNORECASE,
 )
-_SIDES = lazy_pattern(r"(?P<sides>\d+|six|ten|twelve|twenty|[一二三四五六七八九十]+)\s*(?:-?\s*sided?|面)", re.IGNORECASE)
+_SIDES = lazy_pattern(
+    r"(?P<sides>\d+|six|ten|twelve|twenty|[一二三四五六七八九十]+)\s*(?:-?\s*sided?|面)", re.IGNORECASE
+)
 _DICE_MORE = lazy_pattern(r"(?:(\+|plus|加上?)|(-|minus|减去?))\s*(\d{1,4})", re.IGNORECASE)
 
 

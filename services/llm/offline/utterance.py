@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+from services.clock import Clock, SystemClock
 from services.llm.offline.vocabulary import (
     ACTIONS,
     ASSISTANTS,
@@ -37,7 +38,6 @@ from services.llm.offline.vocabulary import (
     concepts_of,
     han_stem,
 )
-from services.clock import Clock, SystemClock
 from services.patterns import lazy_pattern
 from services.text_index import Token, is_unspaced, scan, stem
 from services.timers.reminder_lines import read_line
@@ -133,7 +133,8 @@ _CLITICS = {"s": "is", "re": "are", "m": "am", "ve": "have", "ll": "will", "d": 
 _NEGATED = {"ca": "can", "wo": "will", "sha": "shall"}
 _SPELLINGS = {
     "whats": "what", "wheres": "where", "hows": "how", "whos": "who", "whens": "when", "u": "you", "ur": "your",
-    "pls": "please", "plz": "please", "thx": "thanks", "ty": "thanks", "wich": "which", "wat": "what", "wether": "weather",
+    "pls": "please", "plz": "please", "thx": "thanks", "ty": "thanks", "wich": "which", "wat": "what",
+    "wether": "weather",
     "forcast": "forecast", "remeber": "remember", "tmrw": "tomorrow", "tmr": "tomorrow", "2moro": "tomorrow",
     "im": "i", "gimme": "give", "wheather": "weather", "remainder": "reminder",
 }  # fmt: skip
@@ -151,8 +152,10 @@ _SHORTHAND = (
     (lazy_pattern(r"\b(\d*d\d+)\s+(?:dice\s+)?(?:roll\s+)?minus\s+(\d+)\b", re.IGNORECASE), "roll \\1-\\2"),
     (
         lazy_pattern(
-            r"\b(?:split|divide)\s+[$€£]?([\d.]+)(?:\s\w+)?\s+(?:between|among|by)\s+(\d+)(?:\s+(?:people|of us|persons|ways))?\b"
-            r"|[$€£]?\b([\d.]+)(?:\s(?:dollars|euros|bucks|pounds))?,?\s+(?:split|divided|shared)\s+(?:between|among|by)?\s*(\d+)"
+            r"\b(?:split|divide)\s+[$€£]?([\d.]+)(?:\s\w+)?\s+(?:between|among|by)\s+(\d+)"
+            r"(?:\s+(?:people|of us|persons|ways))?\b"
+            r"|[$€£]?\b([\d.]+)(?:\s(?:dollars|euros|bucks|pounds))?,?\s+(?:split|divided|shared)"
+            r"\s+(?:between|among|by)?\s*(\d+)"
             r"(?:\s+(?:people|of us|persons|ways|friends))?\b",
             re.IGNORECASE,
         ),
@@ -160,7 +163,8 @@ _SHORTHAND = (
     ),
     (
         lazy_pattern(
-            r"(?:一共|总共|共|合计)?([\d.]+)(?:块钱|块|元|人民币)?[,，、 ]*(?:我们)?([\d一二两三四五六七八九十]+)(?:个)?人?"
+            r"(?:一共|总共|共|合计)?([\d.]+)(?:块钱|块|元|人民币)?[,，、 ]*(?:我们)?"
+            r"([\d一二两三四五六七八九十]+)(?:个)?人?"
             r"(?:平摊|平分|均摊|分摊|来分|AA).*"
         ),
         "\\1/\\2等于多少",
@@ -293,7 +297,9 @@ def _form(word: str) -> str:
 
 
 _USUAL_DAYS = 2
-_NEXT_DAYS = lazy_pattern(r"\b(?:next|coming|following)\s+(\w+)\s+days\b|(?:未来|接下来|往后|之后)的?(\S+?)天", re.IGNORECASE)
+_NEXT_DAYS = lazy_pattern(
+    r"\b(?:next|coming|following)\s+(\w+)\s+days\b|(?:未来|接下来|往后|之后)的?(\S+?)天", re.IGNORECASE
+)
 
 
 class SpokenTimes:
@@ -341,9 +347,11 @@ def read(text: str, spoken_times: SpokenTimes | None = None) -> Utterance:
         if tokens.pop(0).text in _CALLS and tokens[0].text in ASSISTANTS:
             tokens.pop(0)
     times = _times(normal, tokens)
-    moments = _moments(normal, tokens, spoken_times) if spoken_times else [
-        is_time or meaning_of(token.text).is_number for is_time, token in zip(times, tokens, strict=True)
-    ]
+    moments = (
+        _moments(normal, tokens, spoken_times)
+        if spoken_times
+        else [is_time or meaning_of(token.text).is_number for is_time, token in zip(times, tokens, strict=True)]
+    )
     opening = _opening(tokens)
     words = tuple(
         Word(
@@ -363,7 +371,9 @@ def read(text: str, spoken_times: SpokenTimes | None = None) -> Utterance:
     question = _is_question(normal, tokens)
     destructive = not question and any(word.meaning.is_destructive for word in words)
     report = is_report(normal)
-    return Utterance(normal, words, question, negated, destructive, report, _is_statement(tokens), _is_for_another(normal))
+    return Utterance(
+        normal, words, question, negated, destructive, report, _is_statement(tokens), _is_for_another(normal)
+    )
 
 
 def is_report(text: str) -> bool:

@@ -7,8 +7,8 @@ from functools import lru_cache
 from services.text_index import is_unspaced, listed, stem
 
 _HAN_FILLERS = """
-    一下 一下子 麻烦 帮我 帮忙 请帮 请问 可以 可不可以 能不能 能否 能帮 那个 这个 我们 咱们 给我 我想 我要 我想要 想要 想 需要 我需要
-    我想知道 想知道 知道 目前 一点 一些 会不会 是不是 有没有 现在 的话
+    一下 一下子 麻烦 帮我 帮忙 请帮 请问 可以 可不可以 能不能 能否 能帮 那个 这个 我们 咱们 给我 我想 我要 我想要 想要
+    想 需要 我需要 我想知道 想知道 知道 目前 一点 一些 会不会 是不是 有没有 现在 的话
 """
 """Chinese words without a topic."""
 FILLERS = frozenset(_HAN_FILLERS.split()) | frozenset(
@@ -27,7 +27,9 @@ REQUESTS = frozenset(
     listed("""
     can could would will you i me we please kindly tell know need want like wanna gotta let lemme give have
     see find ask help to d ll s m would just go ahead and do if what's hey hi hello ok okay so well um right try
-    able possible wondering 麻烦 帮我 帮忙 请帮 请问 可以 可不可以 能不能 能否 给我 我想 我要 我想要 我想知道 想知道 请 帮 我 给 你 您 能 可 以 想 要 知 道 告 诉 问 一 下 麻 烦
+    able possible wondering
+    麻烦 帮我 帮忙 请帮 请问 可以 可不可以 能不能 能否 给我 我想 我要 我想要 我想知道 想知道
+    请 帮 我 给 你 您 能 可 以 想 要 知 道 告 诉 问 一 下 麻 烦
     """)
 )
 """Words that introduce a request without its topic."""
@@ -48,7 +50,8 @@ INVERTED = frozenset(
 NEGATIONS = frozenset(listed("not never no dont doesnt didnt cannot cant wont without nothing 不 没 别 勿"))
 DESTRUCTIVE = frozenset(
     listed(
-        "delete remove erase cancel clear drop undo discard wipe reset trash scratch deactivate 删 除 取 消 清 移 撤 删除 清空"
+        "delete remove erase cancel clear drop undo discard wipe reset trash scratch deactivate"
+        " 删 除 取 消 清 移 撤 删除 清空"
     )
 )
 ACTIONS = DESTRUCTIVE | frozenset(
@@ -176,7 +179,7 @@ _HAN_SYNONYMS = """\
 提醒事项: 提醒事项表
 删除: 删掉 删了 删去 去掉 拿掉 移除 移掉 取消 清除 清掉 撤掉 撤销 划去 去除 剔除 消除 抹掉
 清空: 全部删除 全删了 全删 都删了 全部取消 都取消
-查看: 看看 看一下 看下 看一看 显示 列出 列一下 查一下 查查 查一查 查询 瞧瞧 查 检查 打开 读一下 念一下 展示 浏览 告诉 讲讲
+查看: 看看 看一下 看下 看一看 显示 列出 列一下 查一下 查查 查一查 查询 瞧瞧 查 检查 打开 读一下 念一下 展示 浏览
 清单: 待办 待办事项 待办清单 任务 任务清单 任务列表 列表 购物清单 事项 单子 代办 代办事项 待办列表 备忘录
 天气: 天气预报 气温 温度 气候 天气情况 天气状况 天儿
 下雨: 下雪 下大雨 下大雪 有雨 有雪 刮风 起风 起雾 打雷 暴雨 暴雪 降雨 降雪 台风 出太阳 晴天 阴天 下雾 大雨
@@ -197,7 +200,7 @@ _HAN_SYNONYMS = """\
 聊: 聊了 聊的 聊天 说了 说的 讨论 讨论了 聊过 说过 聊聊 讲了 谈了
 完成: 做完 搞定 办完 弄完 办好 做好 搞完 已完成 做完了 完成了 搞定了 办完了
 改成: 改到 改为 换成 调到 挪到 推到 调成 调整到 延到 移到 提前到 换到 修改为 修改成 更改为 改 修改 更改
-添加: 加上 加入 加个 加一个 新增 增加 记上 记一下 记下 添上 加到 加进 放进 写上 写进 列入 加一条 加 添 放到 创建 新建 建 建立 加在
+添加: 加上 加入 加个 加一个 新增 增加 记上 记一下 记下 添上 加到 加进 放进 写上 写进 列入 加一条 加 添 放到 创建 新建 建
 群里: 群 这个群 大家 群聊
 命令: 指令 功能 用法 说明
 选: 挑 抽 选一个 挑一个 抽一个 选个 挑个 随机选 选出 任选
