@@ -716,9 +716,9 @@ def _length(utterance: Utterance, span: Span) -> int:
     return round(sum(word.size for word in words))
 
 
-READ_THRESHOLD = 0.65
+READ_THRESHOLD = 0.68
 """Minimum score for calling a function without effects."""
-ASK_THRESHOLD = 0.75
+ASK_THRESHOLD = 0.78
 """Minimum score for calling a function with effects, after confirmation."""
 WORTH_A_LOOK = 0.40
 """Minimum score; templates that cannot reach it are not aligned."""
