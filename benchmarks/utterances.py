@@ -30,9 +30,9 @@ from services.llm.model import OfferedFunction
 from services.llm.offline.matching import ExampleIndex
 from services.llm.offline.offline import NAME_THRESHOLD, call_for
 from services.llm.offline.utterance import SpokenTimes
-from services.timers.reminder_lines import US, read_line
 from services.times import Times
 from services.times.recurrence import Calendar, Every, Once, next_after
+from services.times.reminder_lines import US, read_line
 from services.times.requested_times import ParsedTime, TimeNotUnderstood, requested_time, to_rule
 
 FILE = Path(__file__).resolve().parent / "utterances.jsonl"

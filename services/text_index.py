@@ -36,6 +36,17 @@ def listed(words: str) -> tuple[str, ...]:
     return tuple(words.split())
 
 
+NUMBERS = {
+    word: value
+    for value, word in enumerate(
+        listed("""
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen twenty
+    """)
+    )
+} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+"""English number words with their values."""
 STOP_WORDS = frozenset(
     listed("""
     a an the this that these those some any each every all both either other another such same

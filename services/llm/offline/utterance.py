@@ -25,12 +25,10 @@ from services.llm.offline.vocabulary import (
     INVERTED,
     LONGEST_HAN_WORD,
     NEGATIONS,
-    NUMBERS,
     OPERATORS,
     PREPOSITIONS,
     QUESTION_WORDS,
     REQUESTS,
-    SCALES,
     STATES,
     THANKS,
     TIME_LINKS,
@@ -39,9 +37,9 @@ from services.llm.offline.vocabulary import (
     han_stem,
 )
 from services.patterns import lazy_pattern
-from services.text_index import Token, is_unspaced, scan, stem
-from services.timers.reminder_lines import read_line
+from services.text_index import NUMBERS, SCALES, Token, is_unspaced, scan, stem
 from services.times import Times
+from services.times.reminder_lines import read_line
 
 _DIGITS = lazy_pattern(r"(?<![\d.])-?\d+(?:,\d{3})*(?:\.\d+)?")
 _HAN = lazy_pattern(f"[{''.join(HAN_NUMBERS)}{''.join(HAN_SCALES)}]+")

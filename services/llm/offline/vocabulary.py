@@ -103,16 +103,6 @@ HAN_NUMBERS = {
 }
 HAN_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
 
-NUMBERS = {
-    word: value
-    for value, word in enumerate(
-        listed("""
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-    eighteen nineteen twenty
-    """)
-    )
-} | {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
-SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 FRACTIONS = {"half": 0.5, "quarter": 0.25}
 OPERATORS = frozenset(
     listed("""

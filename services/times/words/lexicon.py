@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from services.llm.offline.vocabulary import NUMBERS
+from services.text_index import NUMBERS
 from services.times.words.readings import Grain
 
 

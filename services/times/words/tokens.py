@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from services.llm.offline.vocabulary import NUMBERS, SCALES
 from services.patterns import lazy_pattern
+from services.text_index import NUMBERS, SCALES
 from services.times.words.lexicon import ONES, ORDINALS, TENS
 
 _TOKEN = lazy_pattern(r"[0-9]+|[^\W\d_]+(?:['’](?:clock|s\b))?|[^\s]")
