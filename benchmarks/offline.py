@@ -27,9 +27,10 @@ from pathlib import Path
 import function_calls.handlers
 from function_calls.loading.python_functions import specs_of
 from function_calls.registry import BotFunctions
+from function_calls.spec import OfferedTo
 from services.llm.model import Offer
-from services.llm.offline.matching import ExampleIndex, Match
-from services.llm.offline.offline import NAME_THRESHOLD, READ_THRESHOLD, call_for, found_times
+from services.llm.offline.matching import READ_THRESHOLD, ExampleIndex, Match
+from services.llm.offline.offline import NAME_THRESHOLD, call_for, spoken_times
 from services.text_index import listed
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -113,11 +114,12 @@ class _EveryService(Mapping[type, object]):
 
 
 def built_in_offer() -> Offer:
-    """The functions of `function_calls/handlers`, as offered to a model."""
+    """The functions of `function_calls/handlers` that are offered to models."""
     package = function_calls.handlers
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
-    specs = [spec for module in modules for spec in specs_of(module, _EveryService())]
+    described = [spec for module in modules for spec in specs_of(module, _EveryService())]
+    specs = [spec for spec in described if OfferedTo.MODEL in spec.access.offered_to]
     return BotFunctions(specs).offer(specs)
 
 
@@ -155,7 +157,7 @@ def outcomes(index: ExampleIndex, cases: Sequence[Case], shift: float) -> tuple[
     found: list[Outcome] = []
     started = time.perf_counter()
     for case in cases:
-        matches = index.matches(case.text)
+        matches = index.best(case.text)
         called = _called(matches, case.text, shift)
         named = tuple(match.function.original for match in matches if match.score >= NAME_THRESHOLD)
         score, example = (matches[0].score, matches[0].example) if matches else (0.0, "")
@@ -224,12 +226,13 @@ def main() -> None:
     parser.add_argument(
         "--threshold", type=float, default=READ_THRESHOLD, help="for functions that read; the others move along"
     )
+    parser.add_argument("--overheard", type=int, default=10_000, metavar="N", help="at most N overheard lines")
     parser.add_argument("--errors", type=int, default=0, metavar="N", help="print counts by intent and N false calls")
     options = parser.parse_args()
     offer = built_in_offer()
     cases = intent_cases(options.data / "C_intents", frozenset(function.original for function in offer.functions))
-    cases += overheard_cases(options.data / "F_group_chat")
-    index = ExampleIndex(offer.functions, found_times)
+    cases += overheard_cases(options.data / "F_group_chat", options.overheard)
+    index = ExampleIndex(offer.functions, spoken_times())
     found, ms_per_message = outcomes(index, cases, options.threshold - READ_THRESHOLD)
     if options.errors:
         _print_errors(found, options.errors)

@@ -270,7 +270,7 @@ async def test_a_message_that_is_only_near_names_the_functions_by_their_commands
 
 
 async def test_commands_are_named_in_the_language_of_the_chat() -> None:
-    vague = "and the weather of that place Gondor was how"
+    vague = "and the weather of that place Gondor is how"
     english, chinese = await answer(vague), await answer(vague, language="zh")
 
     assert "/weather" in english.text
