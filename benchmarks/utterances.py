@@ -27,8 +27,8 @@ from benchmarks.offline import built_in_offer
 from services.calc.calculator import BadExpression, calculate
 from services.clock import VirtualClock
 from services.llm.model import OfferedFunction
-from services.llm.offline.matching import ExampleIndex
-from services.llm.offline.offline import NAME_THRESHOLD, call_for
+from services.llm.offline.matching import NAME_THRESHOLD, ExampleIndex
+from services.llm.offline.offline import call_for
 from services.llm.offline.utterance import SpokenTimes
 from services.times import Times
 from services.times.recurrence import Calendar, Every, Once, next_after

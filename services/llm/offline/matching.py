@@ -99,6 +99,7 @@ class Aligner:
         self._skip = [_skip_cost(word, before) for before, word in zip(previous, utterance.words, strict=True)]
         self.leftover_cost = sum(self._skip)
         """Cost of skipping every word of the message."""
+        self._places: dict[tuple[str, str, bool], list[tuple[int, float]]] = {}
         self._absorb: dict[tuple[int, str, SlotKind], tuple[list[float], list[float]]] = {}
 
     def align(self, template: Template) -> Alignment:
@@ -119,27 +120,36 @@ class Aligner:
         return self._traced(template, costs[-1], choices)
 
     def _after_literal(self, literal: Literal, before: list[float]) -> tuple[list[float], list[int]]:
-        weight, wanted, concepts, form = literal.weight, literal.stem, literal.concepts, literal.form
-        after, choice = [before[0] + weight], [_SKIP_ITEM]
-        last = after[0]
-        for place, word in enumerate(self._utterance.words):
-            best, how = before[place + 1] + weight, _SKIP_ITEM
-            skipped = last + self._skip[place]
-            if skipped < best:
-                best, how = skipped, _SKIP_WORD
-            meaning = word.meaning
-            if meaning.stem == wanted:
-                same = before[place] + (weight * _FORM_SHARE if meaning.form != form and meaning.form else 0.0)
-                if same <= best:
-                    best, how = same, _MATCH
-            elif concepts and meaning.concepts and not literal.is_key and not concepts.isdisjoint(meaning.concepts):
-                alike = before[place] + weight * _CONCEPT_SHARE
-                if alike < best:
-                    best, how = alike, _MATCH
-            after.append(best)
-            choice.append(how)
-            last = best
+        """Costs and choices after a literal. Skipping it is always possible; a match at a word may make it cheaper to
+        skip the words after that."""
+        weight = literal.weight
+        after = [cost + weight for cost in before]
+        choice = [_SKIP_ITEM] * len(after)
+        for place, share in self._places_of(literal):
+            cost = before[place] + weight * share
+            at = place + 1
+            if cost > after[at] or (share and cost == after[at]):
+                continue
+            after[at], choice[at] = cost, _MATCH
+            for skip in self._skip[at:]:
+                cost += skip
+                at += 1
+                if cost >= after[at]:
+                    break
+                after[at], choice[at] = cost, _SKIP_WORD
         return after, choice
+
+    def _places_of(self, literal: Literal) -> list[tuple[int, float]]:
+        """Indexes of the words that match `literal`, each with the share of its weight that the match costs."""
+        key = (literal.stem, literal.form, literal.is_key)
+        known = self._places.get(key)
+        if known is None:
+            known = self._places[key] = [
+                (place, 1 - share)
+                for place, word in enumerate(self._utterance.words)
+                if (share := _share_of(word, literal)) > 0
+            ]
+        return known
 
     def _after_slot(
         self, slot: Slot, function: int, before: list[float], unbroken: float
@@ -238,9 +248,10 @@ def _is_inside(words: Sequence[Word], place: int, slot: Slot) -> bool:
 
 
 def _share_of(word: Word, literal: Literal) -> float:
-    """Share of the literal's weight that `word` matches."""
+    """Share of the literal's weight that `word` matches; 0 if it does not."""
     if word.meaning.stem != literal.stem:
-        return 1 - _CONCEPT_SHARE
+        is_alike = not literal.is_key and not literal.concepts.isdisjoint(word.meaning.concepts)
+        return 1 - _CONCEPT_SHARE if is_alike else 0.0
     return 1 - _FORM_SHARE if word.meaning.form and word.meaning.form != literal.form else 1.0
 
 
@@ -277,16 +288,17 @@ def _skip_cost(word: Word, previous: Word | None) -> float:
 
 def fits(word: Word, slot: Slot) -> bool:
     """Whether `word` looks like part of a value of `slot`."""
-    meaning = word.meaning
-    match slot.kind:
+    return word.meaning.stem in slot.choice_stems if slot.kind is SlotKind.CHOICE else _fits_kind(word, slot.kind)
+
+
+def _fits_kind(word: Word, kind: SlotKind) -> bool:
+    match kind:
         case SlotKind.TIME:
             return word.is_moment
         case SlotKind.NUMBER:
-            return meaning.is_number
+            return word.meaning.is_number
         case SlotKind.EXPRESSION:
-            return meaning.is_number or meaning.is_operator
-        case SlotKind.CHOICE:
-            return meaning.stem in slot.choice_stems
+            return word.meaning.is_number or word.meaning.is_operator
         case _:
             return True
 
@@ -645,14 +657,19 @@ def score(utterance: Utterance, alignment: Alignment, like: float, values: Fille
     if utterance.is_destructive and not facts.is_destructive and any(word.meaning.is_destructive for word in outside):
         total -= _TAKES_AWAY
     is_state = any(isinstance(item, Literal) and item.is_state for item in template.items)
-    if (utterance.is_report and not facts.reports) or (utterance.is_statement and not is_state):
+    if utterance.is_statement and not is_state and not (utterance.is_report and not facts.reports):
         total -= _REPORTS
     if facts.writes:
         negates = any(isinstance(item, Literal) and item.is_negation for item in template.items)
         is_negated = any(word.meaning.is_negation for word in outside)
         total -= _NEGATED if is_negated and not negates else 0.0
-        total -= _ASKS if utterance.is_question else 0.0
-    return max(0.0, total)
+    return max(0.0, total - _penalty(utterance, facts))
+
+
+def _penalty(utterance: Utterance, facts: FunctionFacts) -> float:
+    """Penalty for a message about the past, or a question for a function with effects."""
+    reports = _REPORTS if utterance.is_report and not facts.reports else 0.0
+    return reports + (_ASKS if facts.writes and utterance.is_question else 0.0)
 
 
 def _outside_texts(utterance: Utterance, spans: Sequence[Span]) -> list[Word]:
@@ -669,16 +686,16 @@ def _cost_of_loss(utterance: Utterance, item: Literal | Slot) -> float:
     """Penalty for a lost item: without its action, question word or shown value, the message probably means something
     else."""
     if isinstance(item, Literal):
-        if item.is_key:
-            return _LOST_TYPED
-        if item.is_action:
-            return _LOST_ACTION
-        if item.is_question:
+        if item.is_question and not (item.is_key or item.is_action):
             return _OTHER_QUESTION if utterance.is_question else _LOST_QUESTION
-        return 0.0
+        return _loss(item)
     if not item.required:
         return 0.0
     return _LOST_TYPED if item.kind in TYPED else _LOST_VALUE
+
+
+def _loss(literal: Literal) -> float:
+    return _LOST_TYPED if literal.is_key else _LOST_ACTION if literal.is_action else 0.0
 
 
 def _span_cost(utterance: Utterance, alignment: Alignment, span: Span) -> float:
@@ -716,12 +733,16 @@ def _length(utterance: Utterance, span: Span) -> int:
     return round(sum(word.size for word in words))
 
 
+NAME_THRESHOLD = 0.45
+"""Minimum score for suggesting a function."""
 READ_THRESHOLD = 0.68
 """Minimum score for calling a function without effects."""
 ASK_THRESHOLD = 0.78
 """Minimum score for calling a function with effects, after confirmation."""
 WORTH_A_LOOK = 0.40
 """Minimum score; templates that cannot reach it are not aligned."""
+_VISIBLE = (SlotKind.TIME, SlotKind.NUMBER, SlotKind.EXPRESSION)
+"""Kinds of values that are recognised in a message regardless of the function."""
 _ROUNDING = 1e-9
 _CLAUSE = 0.12
 """Subtracted from the score of a single clause."""
@@ -760,23 +781,22 @@ class ExampleIndex:
         self._spoken_times = spoken_times
         self._lexicon = Lexicon(self.functions, examples)
         self._templates = tuple(templates_of(self.functions, self._lexicon, examples))
-        self._postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+        self._postings: defaultdict[str, list[tuple[int, float, float]]] = defaultdict(list)
         self._wordless: list[int] = []
+        self._losses = [0.0] * len(self._templates)
         for number, template in enumerate(self._templates):
             self._post(number, template)
 
     def best(self, text: str, limit: int = 3) -> list[Match]:
-        """Like `matches`, but if no function is similar enough to the whole text to be called, and exactly one to a
-        single clause, then that one is first."""
-        whole = self.matches(text, limit)
-        if whole and whole[0].is_callable():
+        """Like `matches` for scores above NAME_THRESHOLD, but if no function is similar enough to the whole text to be
+        called, and exactly one to a single clause, then that one is first."""
+        utterance = read(text, self._spoken_times)
+        whole = self._ranked(utterance, limit, NAME_THRESHOLD)
+        if (whole and whole[0].is_callable()) or utterance.is_for_another:
             return whole
-        parts = (
-            []
-            if read(text).is_for_another
-            else [self.matches(clause, limit) for clause in clauses(text) if len(read(clause).words) >= _CLAUSE_WORDS]
-        )
-        sure = [found[0].less(_CLAUSE) for found in parts if found]
+        parts = [read(clause, self._spoken_times) for clause in clauses(text)]
+        ranked = [self._ranked(part, 1, READ_THRESHOLD + _CLAUSE) for part in parts if len(part.words) >= _CLAUSE_WORDS]
+        sure = [found[0].less(_CLAUSE) for found in ranked if found]
         sure = [match for match in sure if match.is_callable()]
         if len({match.function.name for match in sure}) != 1:
             return whole
@@ -786,17 +806,22 @@ class ExampleIndex:
     def matches(self, text: str, limit: int = 3, *, among: Container[str] | None = None) -> list[Match]:
         """At most `limit` functions that resemble `text`, best first; ties in registration order. `among` restricts the
         names. Empty if nothing scores above WORTH_A_LOOK."""
-        utterance = read(text, self._spoken_times)
+        return self._ranked(read(text, self._spoken_times), limit, among=among)
+
+    def _ranked(
+        self, utterance: Utterance, limit: int, least: float = WORTH_A_LOOK, among: Container[str] | None = None
+    ) -> list[Match]:
+        """The matches of `utterance` that score above `least`."""
         if not utterance.words or utterance.is_for_another:
             return []
         best: dict[int, tuple[float, Alignment, Filled]] = {}
         aligner = Aligner(utterance, self._lexicon)
         last = 0.0  # lowest score within the limit so far
-        for bound, number in self._candidates(utterance, aligner.leftover_cost, among):
+        for bound, number in self._candidates(utterance, aligner.leftover_cost, least, among):
             if bound < last - _ROUNDING:
                 break
             function = self._templates[number].function
-            known = best[function][0] if function in best else 0.0
+            known = best[function][0] if function in best else least
             if known >= bound:
                 continue
             found = self._compared(utterance, aligner, self._templates[number], known)
@@ -813,7 +838,7 @@ class ExampleIndex:
         """Score of `template` with its alignment and values; None unless it exceeds `known`."""
         alignment = aligner.align(template)
         like = likeness(utterance, alignment)
-        if like <= max(WORTH_A_LOOK, known):
+        if like <= known:
             return None
         facts = self._lexicon.facts[template.function]
         values = filled(utterance, alignment, facts, self._lexicon, self._spoken_times)
@@ -824,51 +849,66 @@ class ExampleIndex:
         return Match(self.functions[number], score, values.arguments, alignment.template.example)
 
     def _post(self, number: int, template: Template) -> None:
-        literals = [item for item in template.items if isinstance(item, Literal) and item.tells]
-        if not literals:
+        if not template.content_words:
             self._wordless.append(number)
-        for literal in literals:
-            self._postings[literal.stem].append((number, literal.weight))
-            for concept in literal.concepts:
-                self._postings[f"={concept}"].append((number, literal.weight))
+        for item in template.items:
+            if isinstance(item, Literal) and (item.tells or item.is_key):
+                weight, loss = item.weight if item.tells else 0.0, _loss(item)
+                self._losses[number] += loss
+                self._postings[item.stem if item.tells else f"!{item.stem}"].append((number, weight, loss))
+                for concept in () if item.is_key else sorted(item.concepts):
+                    self._postings[f"={concept}"].append((number, weight * (1 - _CONCEPT_SHARE), loss))
 
     def _candidates(
-        self, utterance: Utterance, leftover_cost: float, among: Container[str] | None
+        self, utterance: Utterance, leftover_cost: float, least: float, among: Container[str] | None
     ) -> list[tuple[float, int]]:
-        """Templates worth aligning with the upper bound of their score, highest first."""
+        """Templates that may score at least `least`, with the upper bound of their score, highest first."""
         shared: defaultdict[int, float] = defaultdict(float)
+        averted: defaultdict[int, float] = defaultdict(float)
         for key in self._keys(utterance):
-            for number, weight in self._postings.get(key, ()):
+            for number, weight, loss in self._postings.get(key, ()):
                 shared[number] += weight
+                averted[number] += loss
         for number in self._wordless:
             shared[number] += 0.0
-        bounds = (
-            (_bound(self._templates[number], found, leftover_cost), number)
-            for number, found in shared.items()
-            if among is None or self.functions[self._templates[number].function].name in among
-        )
-        return sorted((one for one in bounds if one[0] >= WORTH_A_LOOK), key=lambda one: (-one[0], one[1]))
+        absent = {kind for kind in _VISIBLE if not any(_fits_kind(word, kind) for word in utterance.words)}
+        penalties = [_penalty(utterance, facts) for facts in self._lexicon.facts]
+        found: list[tuple[float, int]] = []
+        for number, weight in shared.items():
+            template = self._templates[number]
+            if among is None or self.functions[template.function].name in among:
+                losses = max(0.0, self._losses[number] - averted[number])
+                bound = _bound(template, weight, losses, leftover_cost, absent) - penalties[template.function]
+                if bound >= least:
+                    found.append((bound, number))
+        return sorted(found, key=lambda one: (-one[0], one[1]))
 
     def _keys(self, utterance: Utterance) -> Iterator[str]:
         seen: set[str] = set()
         for word in utterance.words:
-            if word.meaning.is_filler:
-                continue
-            for key in (word.meaning.stem, *(f"={concept}" for concept in word.meaning.concepts)):
+            meaning = word.meaning
+            alike = () if meaning.is_filler else (meaning.stem, *(f"={concept}" for concept in meaning.concepts))
+            for key in (f"!{meaning.stem}", *alike):
                 if key not in seen:
                     seen.add(key)
                     yield key
 
 
-def _bound(template: Template, shared: float, leftover_cost: float) -> float:
+def _bound(
+    template: Template, shared: float, losses: float, leftover_cost: float, absent: Container[SlotKind]
+) -> float:
     """Upper bound of a template's score (0 to 1) from the weight of its words in the message (`shared`): all shared
-    words matched, all slots filled, and no words left over except those that a template without slots cannot take.
-    `leftover_cost` is the cost of skipping the whole message."""
+    words matched, all slots filled except those of kinds that are `absent`, and no words left over except those that a
+    template without slots cannot take. `losses`: cost of lost actions and key words; `leftover_cost`: cost of skipping
+    the whole message."""
     content = min(shared, template.content_weight)
-    matched = content + template.filler_weight + TYPED_BONUS * template.typed_slots
-    if not matched:
+    unfilled = [slot for slot in template.typed_slots if slot.kind in absent]
+    matched = content + template.filler_weight + TYPED_BONUS * (len(template.typed_slots) - len(unfilled))
+    if not matched or (template.content_words and not content):
         return 0.0
-    cost = template.content_weight - content
+    cost = template.content_weight - content + losses
+    cost += (_SKIP_REQUIRED + _LOST_TYPED) * sum(slot.required for slot in unfilled)
     if not template.has_slots:
         cost += max(0.0, leftover_cost - MOST_SKIP_COST * len(template.items))
-    return 2 * matched / (2 * matched + cost)
+    thin = _THIN if content < template.content_weight * _THIN_SHARE else 0.0
+    return 2 * matched / (2 * matched + cost) - thin

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from config.texts import Phrases, Texts
 from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, SameFunctions, ToolCall
-from services.llm.offline.matching import ExampleIndex, Match
+from services.llm.offline.matching import NAME_THRESHOLD, ExampleIndex, Match
 from services.llm.offline.templates import Slot, SlotKind, slots_of, with_values
 from services.llm.offline.utterance import SpokenTimes
 from services.patterns import lazy_pattern
@@ -21,8 +21,6 @@ from services.text_index import is_unspaced
 
 SURE_THRESHOLD = 0.90
 """Minimum score for calling it without confirmation."""
-NAME_THRESHOLD = 0.45
-"""Minimum score for suggesting a function."""
 _MOST_GUESSES = 3
 _MOST_INDEXES = 64
 _CONTESTS_KEPT = 4

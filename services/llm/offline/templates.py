@@ -419,7 +419,7 @@ class Template:
     content_weight: float
     content_words: int
     has_slots: bool
-    typed_slots: int
+    typed_slots: tuple[Slot, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,7 +553,7 @@ def templates_of(
                     content_weight=sum(literal.weight for literal in content),
                     content_words=len(content),
                     has_slots=bool(slots),
-                    typed_slots=sum(slot.kind in TYPED for slot in slots),
+                    typed_slots=tuple(slot for slot in slots if slot.kind in TYPED),
                 )
 
 

@@ -222,12 +222,9 @@ class Word:
     """Part of the polite introduction before the request."""
     is_after_break: bool
     """Directly follows a sign that ends a clause."""
+    size: float
+    """Length relative to an English word: Chinese words average two characters."""
     meaning: Meaning
-
-    @property
-    def size(self) -> float:
-        """Length relative to an English word: Chinese words average two characters."""
-        return min(1.0, 0.5 * len(self.text)) if is_unspaced(self.text) else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +361,7 @@ def read(text: str, spoken_times: SpokenTimes | None = None) -> Utterance:
             continues_moment=place > 0 and moments[place] and moments[place - 1],
             is_opening=place < opening,
             is_after_break=place > 0 and not _BREAKS.isdisjoint(normal[tokens[place - 1].end : token.start]),
+            size=min(1.0, 0.5 * len(token.text)) if is_unspaced(token.text) else 1.0,
             meaning=meaning_of(token.text),
         )
         for place, token in enumerate(tokens)
