@@ -438,7 +438,8 @@ def _question_and_options(utterance: Utterance, spans: Sequence[Span]) -> dict[s
 def _parted_again(
     utterance: Utterance, spans: Sequence[Span], slots: Mapping[str, Slot], spoken_times: SpokenTimes
 ) -> dict[str, str]:
-    """A free text and its time by slot, if no other value or word of the example is between them; else empty."""
+    """A free text, which may be empty, and its time by slot, if no other value or word of the example is between them;
+    else empty."""
     text = next((span for span in spans if span.slot.kind is SlotKind.LONG), None)
     time = next((slot for slot in slots.values() if slot.kind is SlotKind.TIME), None)
     if text is None or time is None:
@@ -453,7 +454,7 @@ def _parted_again(
     while first and utterance.words[first - 1].is_moment and not any(s.first <= first - 1 <= s.last for s in spans):
         first -= 1
     said, when = spoken_times.parted(utterance.between(first, last))
-    return {text.slot.name: said, time.name: when} if said and when else {}
+    return {text.slot.name: said, time.name: when} if when else {}
 
 
 def _end_before_a_time(utterance: Utterance, span: Span, spans: Sequence[Span]) -> int:
@@ -646,8 +647,13 @@ def score(utterance: Utterance, alignment: Alignment, like: float, values: Fille
     template = alignment.template
     if template.content_words and not alignment.content:
         return 0.0
-    kinds = [span.slot.kind for span in alignment.spans if span.slot.name in values.unusable]
-    unknown = sum(kind in KNOWN or kind in (SlotKind.LIST, SlotKind.EXPRESSION) for kind in kinds)
+    unusable = [span.slot for span in alignment.spans if span.slot.name in values.unusable]
+    unknown = sum(
+        slot.kind in KNOWN
+        or slot.kind in (SlotKind.LIST, SlotKind.EXPRESSION)
+        or (slot.required and not facts.slots[slot.name].required)
+        for slot in unusable
+    )
     total = like - _MISSING * len(values.missing) - _UNUSABLE * len(values.unusable) - _UNKNOWN * unknown
     if alignment.content < template.content_weight * _THIN_SHARE:
         total -= _THIN

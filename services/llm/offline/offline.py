@@ -3,6 +3,7 @@ otherwise."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
@@ -58,7 +59,7 @@ class OfflineModel:
     def __init__(self, texts: Texts, name: str = "offline") -> None:
         self.name = name
         self._texts = texts
-        self._indexes: OrderedDict[int, tuple[Offer, ExampleIndex]] = OrderedDict()
+        self._indexes: OrderedDict[int, tuple[Offer, asyncio.Future[ExampleIndex]]] = OrderedDict()
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         """Answer with a call, with suggestions of functions, or with how to connect a model. After a function's result,
@@ -70,7 +71,7 @@ class OfflineModel:
         if offer is None or request.tool_choice == "none":
             return self._words(phrases.say("offline.no_model"))
         text = user_text(request.messages)
-        matches = self._index_of(offer).best(text, _MOST_GUESSES)
+        matches = (await self._index_of(offer, text)).best(text, _MOST_GUESSES)
         call = call_for(matches, text)
         if call is not None:
             return ModelAnswer(calls=(call,), finish="tool_calls", model=self.name, final=True)
@@ -87,17 +88,25 @@ class OfflineModel:
     def _words(self, text: str) -> ModelAnswer:
         return ModelAnswer(text=text, finish="stop", model=self.name)
 
-    def _index_of(self, offer: Offer) -> ExampleIndex:
-        """Index of `offer`, built on first use. The most recent ones are cached together with their offers, so that ids
-        stay unique."""
+    async def _index_of(self, offer: Offer, text: str) -> ExampleIndex:
+        """Index of `offer`, built in a thread on first use, for the message `text`. The most recent ones are cached
+        together with their offers, so that ids stay unique."""
         known = self._indexes.get(id(offer))
         if known is None:
-            known = self._indexes[id(offer)] = (offer, ExampleIndex(offer.functions, spoken_times()))
+            building = asyncio.ensure_future(asyncio.to_thread(_index_for, offer, text))
+            known = self._indexes[id(offer)] = (offer, building)
             if len(self._indexes) > _MOST_INDEXES:
                 self._indexes.popitem(last=False)
         else:
             self._indexes.move_to_end(id(offer))
-        return known[1]
+        return await asyncio.shield(known[1])
+
+
+def _index_for(offer: Offer, text: str) -> ExampleIndex:
+    """The index of `offer`. Matches `text` once, because the first match loads units, places and patterns."""
+    index = ExampleIndex(offer.functions, spoken_times())
+    index.best(text, _MOST_GUESSES)
+    return index
 
 
 def user_text(messages: Sequence[ModelMessage]) -> str:
