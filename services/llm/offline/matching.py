@@ -99,6 +99,8 @@ class Aligner:
         self._skip = [_skip_cost(word, before) for before, word in zip(previous, utterance.words, strict=True)]
         self.leftover_cost = sum(self._skip)
         """Cost of skipping every word of the message."""
+        self._stems = {word.meaning.stem for word in utterance.words}
+        self._concepts = frozenset[str]().union(*(word.meaning.concepts for word in utterance.words))
         self._places: dict[tuple[str, str, bool], list[tuple[int, float]]] = {}
         self._absorb: dict[tuple[int, str, SlotKind], tuple[list[float], list[float]]] = {}
 
@@ -141,6 +143,8 @@ class Aligner:
 
     def _places_of(self, literal: Literal) -> list[tuple[int, float]]:
         """Indexes of the words that match `literal`, each with the share of its weight that the match costs."""
+        if literal.stem not in self._stems and (literal.is_key or self._concepts.isdisjoint(literal.concepts)):
+            return []
         key = (literal.stem, literal.form, literal.is_key)
         known = self._places.get(key)
         if known is None:
