@@ -110,7 +110,7 @@ def an_invoker(folder: Path | None = None) -> Invoker:
     """An invoker; with `folder`, it has two filters, the call log and the daemon's log."""
     set_up_process(folder)
     clock = SystemClock()
-    policies = Policies(Open(), Open(), Open())
+    policies = Policies(Open(), Open())
     if folder is None:
         return Invoker(policies, Deadlines(clock), clock)
     log = JsonLines(folder / "function_calls.jsonl")

@@ -74,7 +74,6 @@ def test_what_is_taken_out_of_a_module_is_noticed_by_its_tests() -> None:
     tests = (
         "every_approval_check_matters",
         "every_check_matters",
-        "every_taint_check_matters",
         "permissions",
         "touches",
     )

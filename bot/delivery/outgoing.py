@@ -132,6 +132,8 @@ def _names_commands(text: str, choices: Sequence[Choice]) -> bool:
 def _outgoing_in_words(choices: Sequence[Choice], limits: Limits, texts: Phrases, name: str) -> str:
     """Line of text that lists what to type for `choices`."""
     values = [choice.value for choice in choices]
+    if not limits.clients_keep_slashes and all(choice.stays and choice.value.startswith("/") for choice in choices):
+        return " · ".join(f"{choice.label}: {choice.value}" for choice in choices)
     if not any(value.startswith("/") for value in values):
         return texts.say("delivery.choices", choices=" / ".join(values))
     key = "delivery.choices_by_name" if limits.clients_keep_slashes else "delivery.choices"

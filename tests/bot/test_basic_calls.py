@@ -31,7 +31,7 @@ def stopped(code: str, name: str, line: int, detail: str = "") -> str:
 
 
 def post(**options: Any) -> Recorder:
-    return Recorder("post", CITY, effect="once", gives="posted", **options)
+    return Recorder("post", CITY, effect="once", gives="posted", **{"touches": (), **options})
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,12 @@ async def test_a_script_may_not_do_what_its_caller_may_not(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "options", [{"effect": "once"}, {"effect": "idempotent", "touches": ["reaches_out"]}, {"touches": ["reaches_out"]}]
+    "options",
+    [
+        {"effect": "once", "touches": ()},
+        {"effect": "idempotent", "touches": ["reaches_out"]},
+        {"touches": ["reaches_out"]},
+    ],
 )
 async def test_what_reaches_out_needs_the_operators_leave(tmp_path: Path, options: dict[str, Any]) -> None:
     send = Recorder("post", CITY, gives="posted", **options)
@@ -228,7 +233,7 @@ async def test_what_stays_in_the_chat_needs_no_leave(tmp_path: Path) -> None:
 
 
 async def test_an_old_tool_statement_sends_to_no_other_group(tmp_path: Path) -> None:
-    send = Recorder("send", {**CITY, "text": {"type": "string", "description": "What"}}, effect="once")
+    send = Recorder("send", {**CITY, "text": {"type": "string", "description": "What"}}, effect="once", touches=())
     async with a_group_with(tmp_path, [send.spec], quiz='10 TOOL "send","other-group","x"') as group:
         assert await group.say("Olga", "/quiz", role=Role.OWNER) == [
             stopped("not_allowed", "quiz", 2, EN.say("basic.call.not_granted", name="send"))
@@ -398,7 +403,7 @@ async def test_a_run_that_goes_on_within_a_script_has_the_rights_of_that_moment(
 
 async def test_a_run_that_goes_on_within_a_script_needs_the_leave_of_that_moment(tmp_path: Path) -> None:
     home, scripts = tmp_path / "home", tmp_path / "scripts"
-    fill = Asking(effect="once")
+    fill = Asking(effect="once", touches=())
     async with a_group_with(scripts, [fill.spec], quiz='CALL "fill"', settings=MAY_ALL, home=home) as group:
         assert await group.say("Ann", "/quiz") == ["Your name?"]
     async with a_group_with(scripts, [fill.spec], home=home) as group:

@@ -50,7 +50,7 @@ async def test_a_mention_of_all_is_text_and_mentions_nobody(tmp_path: Path, rows
 
 
 async def test_a_message_to_another_group_is_denied(tmp_path: Path, rows: dict[str, str]) -> None:
-    send = Recorder("send", TEXT, effect="once")
+    send = Recorder("send", TEXT, effect="once", touches=())
     async with a_group_with(tmp_path, [send.spec], evil=rows["bas-028"]) as group:
         [said] = await group.say("Olga", "/evil", role=Role.OWNER)
         assert said.endswith(EN.say("basic.call.not_granted", name="send"))
@@ -90,7 +90,7 @@ async def test_each_of_them_is_refused_stopped_or_harmless_and_the_bot_goes_on(
     assert set(rows) == {*REFUSED, *STOPPED, *SAYS, *TOO_LONG}
     names = {row: row.replace("-", "") for row in rows if row not in TOO_LONG}
     write_scripts(tmp_path, {names[row]: rows[row] for row in names} | {"fine": 'TALK "fine"'})
-    send = Recorder("send", TEXT, effect="once")
+    send = Recorder("send", TEXT, effect="once", touches=())
     async with a_group([send.spec], settings={"sources": {"basic": [str(tmp_path)]}}) as group:
         broken = [str(one) for one in group.daemon.functions.faults if one.severity == "error"]
         assert len(broken) == len(REFUSED)

@@ -183,7 +183,7 @@ async def test_limits_hold_for_all_of_a_run_whatever_it_asks_in_between(tmp_path
 
 async def test_the_effects_of_a_run_before_its_question_are_not_done_again(tmp_path: Path) -> None:
     home, scripts = tmp_path / "home", tmp_path / "scripts"
-    post = Recorder("post", CITY, effect="once", gives="posted")
+    post = Recorder("post", CITY, effect="once", touches=(), gives="posted")
     script = 'x = CALL "post", {"city": "Oslo"}\nTALK x + ". More?"\nHEAR y\nCALL "post", {"city": y}\nTALK "done"'
     settings = {"source": {"may_call": ["post"]}}
     async with a_group_with(scripts, [post.spec], quiz=script, home=home, settings=settings) as group:

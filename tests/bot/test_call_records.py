@@ -26,13 +26,13 @@ class Door(BaseModel, frozen=True):
     notes: dict[str, list[str]] = Field(default_factory=dict)
 
 
-@tool_function(commands=("unlock",), effect="idempotent", sensitive=("pin",))
+@tool_function(commands=("unlock",), effect="idempotent", touches="stays_here", sensitive=("pin",))
 async def unlock(context: MessageContext, args: Door, *, call: Call) -> str:
     """Unlock a door."""
     return f"{args.name} is open"
 
 
-@tool_function(commands=("twice",))
+@tool_function(commands=("twice",), effect="idempotent")
 async def unlock_both(context: MessageContext, *, call: Call) -> str:
     """Unlock two doors."""
     await call.invoke("unlock", {"name": "inner"})

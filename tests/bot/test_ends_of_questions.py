@@ -272,7 +272,7 @@ def quiet(answer: str = "All is done.", **options: Any) -> Recorder:
     return Recorder("outer", does=does, commands=["outer"], **options)
 
 
-@pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
+@pytest.mark.parametrize("effect", ["idempotent", "once"])
 async def test_a_question_that_the_function_around_it_keeps_to_itself_ends_its_run_at_once(effect: str) -> None:
     fill, outer = Asking(commands=[], effect="once"), quiet(effect=effect)
     async with a_group([fill.spec, outer.spec]) as group:

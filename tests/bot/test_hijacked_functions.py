@@ -23,7 +23,7 @@ from services.store.chats.chat_settings import CHAT_SETTINGS
 from services.store.port import Statement
 from tests.bot.basic_group import write_scripts
 from tests.bot.cli.running import a_settings_file, command
-from tests.bot.test_hijacked_model import CASES, HOLDS
+from tests.bot.test_hijacked_model import CASES, HOLDS, asked_for
 from tests.bot.web_world import BEARER, a_post, a_world
 from tests.conftest import REPOSITORY
 from tests.fakes.drafts import ANN, later
@@ -117,7 +117,7 @@ async def by_command(bot: Bot, name: str, arguments: dict[str, Any], facts: dict
 
 async def by_model(bot: Bot, name: str, arguments: dict[str, Any], facts: dict[str, Any]) -> list[str]:
     bot.group.model.says(call(name, **arguments), "Approved by the owner.")
-    return await bot.group.say("Ann", "@Rollcall please", **facts)
+    return await bot.group.say("Ann", asked_for(call(name, **arguments)), **facts)
 
 
 async def by_script(bot: Bot, name: str, arguments: dict[str, Any], facts: dict[str, Any]) -> list[str]:
@@ -125,7 +125,7 @@ async def by_script(bot: Bot, name: str, arguments: dict[str, Any], facts: dict[
     if script is None:
         return []
     bot.group.model.says(call(script, **arguments), "There.")
-    return await bot.group.say("Ann", "@Rollcall please", **facts)
+    return await bot.group.say("Ann", asked_for(call(script, **arguments)), **facts)
 
 
 async def by_program(bot: Bot, name: str, arguments: dict[str, Any], facts: dict[str, Any]) -> list[str]:

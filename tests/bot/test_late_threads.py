@@ -31,7 +31,9 @@ class Blocking:
         self.begun, self.let_go = threading.Event(), threading.Event()
         self.effects = 0
         self._fails = fails
-        self.spec = new_spec("block", self._run, effect=effect, commands=["block"], timeout_seconds=10)
+        self.spec = new_spec(
+            "block", self._run, effect=effect, touches="stays_here", commands=["block"], timeout_seconds=10
+        )
 
     def _run(self, arguments: dict[str, Any]) -> str:
         self.begun.set()

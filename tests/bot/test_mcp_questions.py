@@ -214,29 +214,13 @@ async def test_a_no_to_an_approval_is_a_refusal(mode: str) -> None:
     assert (code(result), act.runs) == ("refused", [])
 
 
-async def test_who_has_read_words_from_outside_is_asked_and_an_answer_takes_nothing_of_that_away() -> None:
-    reads = Recorder("reads", touches="reads_outside")
-    sends = Recorder("sends", effect="once", touches="reaches_out")
-
-    async def acts(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
-        if call.resumed is None:
-            await call.invoke("reads", {})
-            return FunctionResult.ask("Where to?")
-        return await call.invoke("sends", {})
-
-    act, user = Recorder("act", does=acts), User("there", "decline")
-    result = await called([reads.spec, sends.spec, act.spec], user, MODERN, "act")
-    assert (code(result), sends.runs, len(user.asked)) == ("refused", [], 2)
-    assert "sends" in user.messages[1]
-
-
 async def test_an_answer_is_the_callers_own_words() -> None:
     sends = Recorder("sends", effect="once", touches="reaches_out")
 
     async def acts(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         return FunctionResult.ask("Where to?") if call.resumed is None else await call.invoke("sends", {})
 
-    act, user = Recorder("act", does=acts), User("there")
+    act, user = Recorder("act", does=acts, effect="once"), User("there")
     result = await called([sends.spec, act.spec], user, MODERN, "act")
     assert (code(result), len(sends.runs), len(user.asked)) == ("", 1, 1)
 

@@ -36,7 +36,8 @@ def by_python(module: str, *arguments: str) -> dict[str, Any]:
 async def result(group: Group, name: str, /, **arguments: Any) -> dict[str, Any]:
     """Result of a call in the model's request."""
     group.model.says(call(name, **arguments), "There.")
-    await group.say("Ann", "@Rollcall please")
+    if any("#" in one for one in await group.say("Ann", "@Rollcall please")):
+        await group.say("Ann", "yes")
     told = group.model.requests[-1].messages[-1].content
     assert told.startswith(f"<data from={name} ")
     found: dict[str, Any] = json.loads(told.splitlines()[1])

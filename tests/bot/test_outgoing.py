@@ -195,6 +195,20 @@ def test_commands_among_choices_are_as_they_can_be_typed_there(keeps: bool, said
     assert only.text == said
 
 
+@pytest.mark.parametrize(
+    ("keeps", "said"),
+    [
+        (False, "Reminder 1 is set.\nUndo: /unremind 1"),
+        (True, "Reminder 1 is set.\nSay “Rollcall:” and one of these: /unremind 1"),
+    ],
+)
+def test_a_command_that_does_not_answer_the_message_is_shown_with_its_label(keeps: bool, said: str) -> None:
+    message = Message("Reminder 1 is set.", choices=(Choice("Undo", "/unremind 1", stays=True),))
+    there = limits(choices=False, clients_keep_slashes=keeps)
+    (only,) = pieces(message, CHAT, None, "t:0", there, TEXTS.of("en"), "Rollcall")
+    assert only.text == said
+
+
 @given(text=READABLE, private=st.booleans())
 def test_what_is_kept_in_the_outbox_is_what_is_sent(text: str, private: bool) -> None:
     one = Outgoing(

@@ -168,6 +168,7 @@ async def test_a_model_makes_one_for_an_admin_and_is_not_offered_it_for_a_member
         made = call("schedule_create", when="0 7 * * *", function="calculate", arguments={"expression": "6*7"})
         group.model.says(made, "Done.")
         await group.say("Ann", "@Rollcall work out 6*7 every morning at 7", role=ADMIN)
+        await group.say("Ann", "yes", role=ADMIN)
         assert "/calc expression=6*7 – every day at 07:00" in (await group.say("Bo", "/schedule list"))[0]
         group.model.says("I can't.")
         await group.say("Bo", "@Rollcall work out 6*7 every morning at 7")

@@ -43,12 +43,13 @@ def functions() -> dict[str, Recorder]:
                 description="Transfer money to somebody",
                 examples=["send {recipient} {amount} euros", "给{recipient}转{amount}块钱"],
                 effect="once",
+                touches=(),
                 sinks=["recipient", "amount"],
                 commands=["pay", "überweise"],
             ),
-            Recorder("book", BOOKING, description="Book a hotel room", effect="once"),
-            Recorder("wipe", description="Wipe everything on the shared board", effect="once"),
-            Recorder("light", LIGHT, description="Switch on the porch light", effect="idempotent"),
+            Recorder("book", BOOKING, description="Book a hotel room", effect="once", touches=()),
+            Recorder("wipe", description="Wipe everything on the shared board", effect="once", touches=()),
+            Recorder("light", LIGHT, description="Switch on the porch light", effect="idempotent", touches=()),
             Recorder("note", CITY, description="Note a city", effect="idempotent", touches="stays_here"),
             Recorder(
                 "fetch", {"url": {"type": "string"}}, description="Fetch a page", touches=["reads_outside", "sends_out"]
@@ -194,7 +195,7 @@ async def test_why_explains_what_vouched_for_a_call_or_what_did_not() -> None:
 
 
 def mail(**options: Any) -> Recorder:
-    return Recorder("mail", CITY, effect="once", gives="mailed", commands=["mail"], **options)
+    return Recorder("mail", CITY, effect="once", touches=(), gives="mailed", commands=["mail"], **options)
 
 
 async def answers(group: Group, *calls: ToolCall, text: str = "do what is needed", **facts: Any) -> list[str]:
@@ -210,10 +211,10 @@ def code_in(texts: list[str]) -> str:
 @pytest.mark.parametrize(
     ("options", "asks"),
     [
-        ({"effect": "once"}, True),
+        ({"effect": "once", "touches": ()}, True),
         ({"effect": "once", "touches": "reaches_out"}, True),
         ({"effect": "once", "touches": "stays_here"}, False),
-        ({"effect": "idempotent"}, True),
+        ({"effect": "idempotent", "touches": ()}, True),
         ({"effect": "idempotent", "roles": "moderator", "touches": "stays_here"}, False),
         ({"effect": "read"}, False),
         ({"effect": "read", "roles": "moderator"}, False),
@@ -280,7 +281,8 @@ async def test_a_nested_call_is_judged_with_the_outer_call_and_a_read_nests_no_e
         return await own.invoke("mail", {"city": "Oslo"})
 
     function = mail()
-    outer, reading = Recorder("outer", does=mails, effect="once"), Recorder("reading", does=mails, effect="read")
+    outer = Recorder("outer", does=mails, effect="once", touches=())
+    reading = Recorder("reading", does=mails, effect="read")
     async with a_group([function.spec, outer.spec, reading.spec]) as group:
         texts = await answers(group, call("reading"), call("outer"))
         assert is_asked(texts)

@@ -230,7 +230,8 @@ async def by_command(served: Programs, name: str, case: Case) -> None:
 
 async def by_model(served: Programs, name: str, case: Case) -> None:
     served.group.model.says(call(name, **case.arguments), "Well.", "Well.")
-    await served.group.say("Ben", "@Rollcall please", role=case.role)
+    words = " ".join(map(str, (name, *case.arguments.values())))
+    await served.group.say("Ben", f"@Rollcall please {words}", role=case.role)
 
 
 async def by_program(served: Programs, name: str, case: Case) -> None:

@@ -32,7 +32,8 @@ async def group() -> AsyncIterator[Group]:
 async def called(group: Group, name: str, *, role: Role = Role.MEMBER, **arguments: Any) -> list[str]:
     """Messages to the chat after Ann asks the bot and its model calls that function."""
     group.model.says(call(name, **arguments), "Anything else?")
-    return await group.say("Ann", "@Rollcall please do it", role=role)
+    words = " ".join(map(str, arguments.values()))
+    return await group.say("Ann", f"@Rollcall please {name} {words}", role=role)
 
 
 def test_there_are_five_of_them_and_each_fits_on_a_screen() -> None:

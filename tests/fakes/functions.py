@@ -17,7 +17,8 @@ CITY = {"city": {"type": "string", "description": "The place", "required": True}
 
 
 class Recorder:
-    """A function that records its runs and returns `gives`, or the result of `does`."""
+    """A function that records its runs and returns `gives`, or the result of `does`. Without `touches`, its effect
+    stays in the chat, so that a model's call of it needs no confirmation."""
 
     def __init__(
         self,
@@ -33,6 +34,8 @@ class Recorder:
         self.contexts: list[MessageContext] = []
         self._gives = gives
         self._does = does
+        if options.get("effect", "read") != "read":
+            options.setdefault("touches", "stays_here")
         schema, arguments = schema_arguments(name, parameters_of(parameters))
         self.spec: FunctionSpec = build_spec(
             name=name,

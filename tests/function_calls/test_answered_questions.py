@@ -50,7 +50,8 @@ async def test_a_model_gets_the_messages_of_the_nested_run_that_asks() -> None:
         result: FunctionResult = await own.invoke("fill", {})
         return result
 
-    fill, outer = Asking(questions=["Name?", "Age?"], effect="once"), Recorder("outer", does=asks_and_hands_on)
+    fill = Asking(questions=["Name?", "Age?"], effect="once")
+    outer = Recorder("outer", does=asks_and_hands_on, effect="once")
     routing = Routing(outer, fill.spec, script=[calls(call("outer")), says("Good.")])
     outcome = await routing.hears("fill it in")
     for question, answer in (("Which form?", "A1"), ("Name?", "Ann"), ("Age?", "7")):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from config.sections.bots import ApprovalsSettings
 from config.texts import Texts
+from function_calls.call import CallRequest, Path
 from function_calls.checks.approvals import Approvals
 from function_calls.questions.approval_questions import codes_in, read_decision
 from function_calls.questions.open_questions import Answered
@@ -153,7 +154,8 @@ async def terms_of(value: dict[str, Any]) -> ApprovalTerms:
     clock = VirtualClock()
     grants = Grants(None, clock, Ids(clock))  # type: ignore[arg-type]  # nothing is read or written here
     settings = ApprovalsSettings.model_validate({"required": [{"functions": ["act"]}]})
-    verdict = Approvals(settings, grants).judge(a_message(), SPEC, {"value": value}, Routing().a_turn())
+    request = CallRequest(a_message(), "act", {"value": value}, Routing().a_turn(), Path.COMMAND)
+    verdict = Approvals(settings, grants).judge(request, SPEC, {"value": value})
     assert verdict.refusal is not None
     assert isinstance(verdict.refusal.question, ApprovalQuestion)
     terms = verdict.refusal.question.terms

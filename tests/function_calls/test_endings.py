@@ -76,8 +76,10 @@ async def test_an_effect_within_a_function_that_says_nothing_is_named() -> None:
         await run.invoke("add", {"city": "x"})
         return True
 
-    outcome = await Routing(add(), Recorder("outer", does=outer), script=[calls(call("outer")), DOWN]).hears("go")
-    assert said(outcome) == [DONE]
+    outcome = await Routing(
+        add(), Recorder("outer", does=outer, effect="idempotent"), script=[calls(call("outer")), DOWN]
+    ).hears("go")
+    assert said(outcome) == [EN.say("claims.done", names="outer")]
 
 
 async def test_a_return_direct_function_may_be_silent_unless_somebody_answered_its_question() -> None:

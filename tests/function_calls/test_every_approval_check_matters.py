@@ -216,7 +216,7 @@ async def every_value_is_in_the_words(code: Code) -> None:
 
 
 async def a_call_without_values_needs_a_question(code: Code) -> None:
-    assert not await ran(code, "act now", Recorder("act", effect="once"), arguments={})
+    assert not await ran(code, "act now", Recorder("act", effect="once", touches=()), arguments={})
 
 
 async def what_stays_here_needs_no_words(code: Code) -> None:

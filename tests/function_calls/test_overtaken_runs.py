@@ -45,7 +45,7 @@ class Budget:
 
 def with_budget(act: Recorder, looks: int) -> Routing:
     """A chat with this function and this budget."""
-    return Routing(act, policies=Policies(Budget(looks), Open(), Open()))
+    return Routing(act, policies=Policies(Budget(looks), Open()))
 
 
 async def test_who_was_overtaken_in_the_last_of_a_budget_is_told_so() -> None:

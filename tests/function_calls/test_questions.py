@@ -14,7 +14,6 @@ from function_calls.checks.permissions import Open, Policies, PolicyDecision
 from function_calls.outcome import OutcomeKind
 from function_calls.questions.confirm_questions import confirm_question
 from function_calls.spec import Choice, FunctionResult
-from function_calls.turn import Turn
 from services.llm.model import ToolCall
 from services.refs import ErrorCode, ReasonCode, Role
 from tests.fakes.builders import a_message
@@ -308,14 +307,14 @@ async def test_rights_are_those_at_the_time_of_the_answer() -> None:
 
 async def test_a_policy_may_ask_instead_of_refusing() -> None:
     class AsksOnce:
-        async def judge(self, context: Any, spec: Any, arguments: Any, turn: Turn) -> PolicyDecision:
-            if turn.input.answering is not None:
+        async def judge(self, request: Any, spec: Any, arguments: Any) -> PolicyDecision:
+            if request.turn.input.answering is not None:
                 return PolicyDecision()
             question = confirm_question(spec, dict(arguments), EN)
             return PolicyDecision(FunctionResult(question=question))
 
     pay = Recorder("pay", CITY, commands=["pay"], effect="once", description="Pay.")
-    routing = Routing(pay, policies=Policies(Open(), Open(), AsksOnce()))
+    routing = Routing(pay, policies=Policies(Open(), AsksOnce()))
     asked = await routing.hears("/pay Oslo")
     assert (asked.kind, said(asked), pay.runs) == (
         OutcomeKind.SENT,

@@ -544,7 +544,7 @@ async def test_an_effect_that_must_happen_once_is_not_run_again_even_after_a_fai
     assert len(act.runs) == 1
 
 
-async def test_an_unknown_outcome_below_a_read_is_said_whatever_the_model_says() -> None:
+async def test_an_unknown_outcome_of_a_nested_run_is_said_whatever_the_model_says() -> None:
     async def outer(context: Any, arguments: Any, run: Any) -> str:
         task = asyncio.ensure_future(run.invoke("pay", {}))
         await asyncio.sleep(0)
@@ -555,7 +555,7 @@ async def test_an_unknown_outcome_below_a_read_is_said_whatever_the_model_says()
     async def forever(*_: Any) -> None:
         await asyncio.Event().wait()
 
-    functions = [Recorder("outer", does=outer), Recorder("pay", does=forever, effect="once")]
+    functions = [Recorder("outer", does=outer, effect="idempotent"), Recorder("pay", does=forever, effect="once")]
     routing = Routing(*functions, script=[calls(call("outer")), says("All is well.")])
     outcome = await routing.hears("do it")
     assert said(outcome) == [EN.say("failures.unknown_outcome", name="pay"), "All is well."]

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from function_calls.checks.permissions import taint_of
+from function_calls.checks.permissions import reaches_out, taint_of
 from function_calls.context import Quoted
 from function_calls.profile import ChatNote
 from function_calls.spec import Touch
 from tests.fakes.builders import a_message
+from tests.fakes.functions import Recorder
 
 OUTSIDE = frozenset({Touch.READS_OUTSIDE})
 ANN, BOB = "test:bot:ann", "test:bot:bob"
@@ -49,3 +50,22 @@ def test_what_scripts_note_of_others_is_words_from_outside(notes: list[ChatNote]
 )
 def test_a_quotation_is_somebody_else_s_unless_it_is_the_bot_s_own(quoted: Quoted | None, taints: bool) -> None:
     assert taint_of(a_message("do it", reply_to=quoted), []) == (OUTSIDE if taints else frozenset())
+
+
+@pytest.mark.parametrize(
+    ("options", "reaches"),
+    [
+        ({"effect": "once", "touches": ()}, True),
+        ({"effect": "once", "touches": "stays_here"}, False),
+        ({"effect": "idempotent", "touches": ()}, False),
+        ({"effect": "idempotent", "touches": "reaches_out"}, True),
+        ({"effect": "idempotent", "touches": (), "roles": "moderator"}, True),
+        ({"effect": "idempotent", "touches": "stays_here", "roles": "moderator"}, False),
+        ({"effect": "read", "roles": "moderator"}, False),
+        ({"effect": "read", "touches": "reaches_out"}, True),
+    ],
+)
+def test_without_a_label_an_effect_that_happens_once_or_is_restricted_reaches_out(
+    options: dict[str, Any], reaches: bool
+) -> None:
+    assert reaches_out(Recorder("act", **options).spec) is reaches

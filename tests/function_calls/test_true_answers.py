@@ -125,9 +125,9 @@ async def test_an_effect_within_another_function_bears_a_claim_out() -> None:
     async def outer(context: MessageContext, arguments: dict[str, Any], run: Call) -> str:
         return (await run.invoke("todo_add", {"text": "milk"})).reply
 
-    functions = [todo(), Recorder("errand", does=outer)]
+    functions = [todo(), Recorder("errand", does=outer, effect="idempotent")]
     routing = Routing(*functions, script=[calls(call("errand")), says("I've added milk to your list.")])
-    assert said(await routing.hears("run the errand")) == ["I've added milk to your list."]
+    assert said(await routing.hears("run the errand")) == ["Added #1 milk.", "I've added milk to your list."]
 
 
 async def test_what_was_done_before_a_question_is_still_known_after_its_answer() -> None:
@@ -241,7 +241,7 @@ async def test_a_nested_effect_before_a_question_supports_a_claim_after_it() -> 
 
     first = calls(call("outer", "a"), call("weather", "b"))
     words = "I've added milk to your list."
-    functions = (todo(), Recorder("outer", does=outer), asking())
+    functions = (todo(), Recorder("outer", does=outer, effect="idempotent"), asking())
     heard = await after_a_question(*functions, asked="add milk", first=first, answer="Oslo", words=words)
     assert heard == [words]
 

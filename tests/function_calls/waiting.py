@@ -115,7 +115,7 @@ class Waiting(NoApproval):
 
 
 def act(**options: Any) -> Recorder:
-    return Recorder("act", CITY, **{"effect": "once", "commands": ["act"], **options})
+    return Recorder("act", CITY, **{"effect": "once", "touches": (), "commands": ["act"], **options})
 
 
 def rule(**more: Any) -> dict[str, Any]:

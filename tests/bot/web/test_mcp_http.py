@@ -109,9 +109,13 @@ async def test_a_session_belongs_to_who_began_it() -> None:
 
 
 async def test_sessions_are_bounded() -> None:
-    async with programs() as served, served.http() as http:
-        statuses = [(await http.post("/mcp", json=HELLO, headers=ACCEPT)).status_code for _ in range(66)]
-    assert statuses == [200] * 64 + [503] * 2
+    clients = [{"name": f"editor{number}", "token": f"the-token-of-editor-{number}"} for number in range(5)]
+    statuses = []
+    async with programs(clients=clients) as served:
+        for client in clients:
+            async with served.http(client["token"]) as http:
+                statuses += [(await http.post("/mcp", json=HELLO, headers=ACCEPT)).status_code for _ in range(16)]
+    assert statuses == [200] * 64 + [503] * 16
 
 
 async def test_a_call_beyond_the_bound_is_asked_to_come_again() -> None:

@@ -62,12 +62,15 @@ async def test_sessions_of_others_go_on() -> None:
 
 
 async def test_withdrawn_sessions_leave_their_room_to_others() -> None:
-    both = [{"name": "editor"}, {"name": "other", "token": OTHER}]
-    async with programs(clients=both) as served, served.http() as mine, served.http(OTHER) as theirs:
-        for _ in range(64):
-            await begin(theirs)
+    others = [{"name": f"other{number}", "token": f"{OTHER}-{number}"} for number in range(4)]
+    mine_alone = {"name": "editor"}
+    async with programs(clients=[mine_alone, *others]) as served, served.http() as mine:
+        for other in others:
+            async with served.http(other["token"]) as theirs:
+                for _ in range(16):
+                    await begin(theirs)
         assert (await mine.post("/mcp", json=HELLO, headers=ACCEPT)).status_code == 503
-        assert await reload(served, both[0])
+        assert await reload(served, mine_alone)
         async with asyncio.timeout(10):
             while (await mine.post("/mcp", json=HELLO, headers=ACCEPT)).status_code != 200:
                 pass

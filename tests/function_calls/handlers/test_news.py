@@ -113,4 +113,4 @@ async def test_words_of_a_feed_can_lead_to_nothing_beyond_the_askers_own_things(
         group.model.says(call("news", topic="tech"), call("clear_messages"), "Done.")
         replies = await group.say("Mia", "@Rollcall news about tech", role=Role.MODERATOR)
         await group.say("Ann", "still here")
-        assert any("from outside" in reply for reply in replies)
+        assert replies[-1].startswith("Shall I forget everything")

@@ -281,10 +281,10 @@ async def test_what_concerns_others_is_asked_first_where_words_of_others_led_to_
         await remind(group, "Ann", "tomorrow at 5pm own")
         await remind(group, "Ann", "us tomorrow at 5pm ours")
         group.model.says(wanted)
-        assert "I used text from outside this chat" in (await group.say("Ann", "@Rollcall as it says", **QUOTING))[-1]
+        assert "to be sure" in (await group.say("Ann", "@Rollcall as it says", **QUOTING))[-1]
         assert len(await listed(group)) == 2
         group.model.says(call("reminder_delete", which="1"), "Well.")
-        assert "🗑 Reminder 1 is deleted: own" in await group.say("Ann", "@Rollcall as it says", **QUOTING)
+        assert "🗑 Reminder 1 is deleted: own" in await group.say("Ann", "@Rollcall delete reminder 1", **QUOTING)
 
 
 @pytest.mark.requirement("D41")

@@ -30,11 +30,11 @@ def a_script(arguments: Value, *, server: Value = "time", tool: Value = "now", g
         assert not isinstance(value, Asks)
         return FunctionResult.say(f"{value} outside={run.has_outside_text}")
 
-    return Recorder("script", does=does, commands=["script"])
+    return Recorder("script", does=does, commands=["script"], effect="once")
 
 
 def a_tool(name: str = "mcp__time__now", **options: Any) -> Recorder:
-    given: dict[str, Any] = {"gives": FunctionResult.say("noon", data={"at": "12:00"}), "effect": "once"}
+    given: dict[str, Any] = {"gives": FunctionResult.say("noon", data={"at": "12:00"}), "effect": "once", "touches": ()}
     return Recorder(name, CITY, **{**given, **options})
 
 
