@@ -45,7 +45,7 @@ class Tools:
         self.sinks = {one["name"] for one in declared if one["effect"] == "sink"}
         self.specs = [self._spec(one) for one in declared]
         self.text = ""
-        """What every read returns."""
+        """Text that every read returns."""
 
     def _spec(self, one: JsonObject) -> FunctionSpec:
         name = one["name"]

@@ -242,8 +242,8 @@ class FunctionResult:
     """Values to write into the turn's state for later calls."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     outside: bool = False
-    """Contains outside text: it is fenced for models and taints the turn. Set by a handler for individual results, and
-    by `invoke` if the run or a nested run has read tainting data."""
+    """Contains outside text: it is fenced for models. Set by a handler for individual results, and by `invoke` if the
+    run or a nested run has read data with a label in `TAINTING`."""
 
     @property
     def ok(self) -> bool:
@@ -409,7 +409,7 @@ class Touch(StrEnum):
 
 
 TAINTING = frozenset({Touch.READS_OUTSIDE, Touch.READS_PRIVATE})
-"""Labels of data that taint the turn that reads them."""
+"""Labels of data that are fenced for models and not sent to a caller's model."""
 Scope = Literal["group", "private", "both"]
 Handler = Callable[[MessageContext, Any, "Call"], Awaitable[FunctionResult]]
 """All forms of handlers are adapted to this type when the spec is built."""

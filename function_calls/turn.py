@@ -284,9 +284,9 @@ class TurnMemory:
     taint: frozenset[Touch] = frozenset()
     """Labels of the data read so far beyond the asker's own words and things."""
     reads: bool = False
-    """A function that reads tainting data has started, whether or not it has ended."""
+    """A function with a label in `TAINTING` has started, whether or not it has ended."""
     outside: frozenset[str] = frozenset()
-    """Keys of the runs that read tainting data."""
+    """Keys of the runs whose results contain outside text."""
     words: tuple[str, ...] = ()
     """Texts of the asker that belong to this request: the message, and the messages and answers before it if the turn
     continues from a question. Oldest first."""
@@ -383,7 +383,7 @@ class TurnMemory:
         self.outside |= {key}
 
     def is_from_outside(self, run: Run) -> bool:
-        """Whether `run`, or a run nested in it, has read tainting data."""
+        """Whether `run`, or a run nested in it, has read data with a label in `TAINTING`."""
         if not run.spec.execution.touches.isdisjoint(TAINTING):
             return True
         return bool(self.outside) and any(key.startswith(f"{run.key}.") for key in self.outside)

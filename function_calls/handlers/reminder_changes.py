@@ -183,7 +183,7 @@ async def reminder_change(
 async def reminder_change_of_others(
     context: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Change a reminder for others. Only called by `reminder_change`, so that a tainted turn needs an approval."""
+    """Change a reminder for others. Only called by `reminder_change`, so that settings can restrict it separately."""
     asker, timer = asker_of(context, call), None
     try:
         timer = only(await reminders.select(asker, args.which))
@@ -298,7 +298,7 @@ async def reminder_delete(
 async def reminder_delete_of_others(
     context: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Delete reminders for others. Only called by `reminder_delete`, so that a tainted turn needs an approval."""
+    """Delete reminders for others. Only called by `reminder_delete`, so that settings can restrict it separately."""
     asker = asker_of(context, call)
     try:
         removed = await reminders.remove(asker, await reminders.select(asker, args.which), call_key=call.key)

@@ -295,8 +295,9 @@ async def reminder_create(
     places: Places,
     call: Call,
 ) -> FunctionResult:
-    """Set reminders for the member, and others with `reminder_for_others`, where a tainted turn needs an approval. The
-    first one with a wall time asks for the member's time zone if neither the chat nor a platform knows it."""
+    """Set reminders for the member, and for others with `reminder_for_others`, which a model may call only on the
+    asker's words. The first one with a wall time asks for the member's time zone if neither the chat nor a platform
+    knows it."""
     says_when = call.answered == "when" or (call.answered == "text" and args.time.is_empty)
     asker = asker_of(context, call, is_time_new=says_when)
     before = await reminders.added_by(call.key, f"{call.key}.0")

@@ -107,9 +107,9 @@ BOOK = call("book", place="City Hub", day="2030-01-11", kind="double_room")
         ("book a nice hotel on January 11th 2030, double room", BOOK, "asked"),
         ("switch on the porch light for 20 minutes", call("light", seconds=1200), "ran"),
         ("switch on the porch light for a while", call("light", seconds=1200), "asked"),
-        # Nothing that the asker could have named.
+        # A call without values that the asker could have named.
         ("wipe everything on the shared board", call("wipe"), "asked"),
-        # What stays here and can be undone needs no words.
+        # An effect that stays in the chat and can be undone needs no words.
         ("hello", call("note", city="Oslo"), "ran"),
         # Reads that reach outside.
         ("what is on example.org?", call("fetch", url="https://example.org/news"), "ran"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,6 +90,16 @@ async def test_the_model_is_not_offered_what_it_is_refused_and_is_told_why() -> 
         assert offer is not None
         assert (offer.functions, act.runs, routing.turn.memory.effects) == ((), [], 0)
         assert '"error":"refused"' in routing.model.requests[1].messages[-1].content
+
+
+@pytest.mark.parametrize("is_configured", [True, False])
+async def test_a_function_is_offered_only_if_its_services_are_configured(is_configured: bool) -> None:
+    spec = Recorder("act").spec
+    spec = replace(spec, execution=replace(spec.execution, configured=(lambda bot: is_configured,)))
+    routing = Routing(spec, script=[says("Hm.")])
+    await routing.hears(a_message("please act"))
+    offer = routing.model.requests[0].offer
+    assert [one.name for one in (offer.functions if offer else ())] == (["act"] if is_configured else [])
 
 
 async def test_a_function_on_request_is_offered_to_a_model_only_when_active_and_may_always_be_a_command() -> None:
