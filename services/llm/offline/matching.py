@@ -27,6 +27,7 @@ from services.llm.offline.templates import (
     own_examples,
     templates_of,
     value_of,
+    without_slots,
 )
 from services.llm.offline.utterance import MOST_SKIP_COST, SpokenTimes, Utterance, Word, clauses, read
 from services.llm.offline.vocabulary import FILLERS, PREPOSITIONS, REQUESTS, STATES
@@ -34,7 +35,7 @@ from services.patterns import lazy_pattern
 from services.refs import JsonObject, JsonValue
 from services.text_index import is_unspaced, listed
 
-_CONCEPT_SHARE = 0.35
+_CONCEPT_SHARE = 0.25
 """Cost of matching only by concept, as a share of the literal's weight."""
 _FORM_SHARE = 0.8
 """Cost of matching another form of an action, as `rolled` for `roll`, as a share of the literal's weight."""
@@ -42,11 +43,12 @@ _SKIP_REQUIRED, _SKIP_OPTIONAL = 0.9, 0.1
 _ABSORB, _ABSORB_FITTING = 0.06, 0.03
 _ABSORB_REFUSED = 0.5
 _ABSORB_ANYBODY = 0.2
-_ABSORB_NAME, _ABSORB_MARK = 0.8, 0.3
+_ABSORB_NAME, _ABSORB_MARK = 0.5, 0.3
 _FREE = 0.5
 """Share of these costs in free text."""
 _LEADING_QUESTION = 0.45
 _LEADING_VERB = 0.9
+_LEADING_TIME = 0.4
 _SPLIT_TIME = 0.6
 """Cost of a value that starts with a verb: it is the rest of a statement about the words before it."""
 _MISFIT = {SlotKind.TIME: 0.7, SlotKind.NUMBER: 1.2, SlotKind.CHOICE: 1.2, SlotKind.EXPRESSION: 0.9}
@@ -103,10 +105,11 @@ class Aligner:
         self._concepts = frozenset[str]().union(*(word.meaning.concepts for word in utterance.words))
         self._places: dict[tuple[str, str, bool], list[tuple[int, float]]] = {}
         self._absorb: dict[tuple[int, str, SlotKind], tuple[list[float], list[float]]] = {}
+        self._openings: dict[tuple[SlotKind, frozenset[str]], list[float]] = {}
 
-    def align(self, template: Template) -> Alignment:
+    def align(self, template: Template, least: float) -> Alignment | None:
         """Compute the alignment with the lowest cost, by dynamic programming. Words and items without a match are part
-        of its cost."""
+        of its cost. None if its likeness cannot exceed `least`."""
         costs = [0.0]
         for skip in self._skip:
             costs.append(costs[-1] + skip)
@@ -119,6 +122,9 @@ class Aligner:
                 costs, choice = self._after_slot(item, template.function, costs, _unbroken(previous, item))
             choices.append(choice)
             previous = item
+        most = template.content_weight + template.filler_weight + TYPED_BONUS * len(template.typed_slots)
+        if 2 * most <= least * (2 * most + costs[-1]):
+            return None
         return self._traced(template, costs[-1], choices)
 
     def _after_literal(self, literal: Literal, before: list[float]) -> tuple[list[float], list[int]]:
@@ -217,14 +223,22 @@ class Aligner:
         key = (function, slot.name, slot.kind)
         known = self._absorb.get(key)
         if known is None:
+            absorb = [self._absorption_of(word, slot, function) for word in self._utterance.words]
+            known = self._absorb[key] = (absorb, self._opening(slot))
+        return known
+
+    def _opening(self, slot: Slot) -> list[float]:
+        """Cost per word of the message for `slot` to start with it."""
+        key = (slot.kind, slot.choice_stems)
+        known = self._openings.get(key)
+        if known is None:
             words = self._utterance.words
-            known = self._absorb[key] = (
-                [self._absorption_of(word, slot, function) for word in words],
-                [
-                    _opening_of(word, slot) + (_SPLIT_TIME if place and _is_inside(words, place, slot) else 0.0)
-                    for place, word in enumerate(words)
-                ],
-            )
+            known = self._openings[key] = [
+                _opening_of(word, slot)
+                + (_SPLIT_TIME if place and _is_inside(words, place, slot) else 0.0)
+                + (_LEADING_TIME if slot.kind in SHORT_KINDS and _precedes_value(words, place) else 0.0)
+                for place, word in enumerate(words)
+            ]
         return known
 
     def _absorption_of(self, word: Word, slot: Slot, function: int) -> float:
@@ -236,6 +250,8 @@ class Aligner:
         meaning = word.meaning
         if slot.kind is SlotKind.WHO:
             return (_ABSORB_FITTING if is_group_word(word.text) else _ABSORB_ANYBODY) * share
+        if slot.kind is SlotKind.SHORT and meaning.is_action and is_unspaced(word.text):
+            return (_ABSORB if self._lexicon.facts[function].writes else _ABSORB_REFUSED) * share
         free = _FREE if slot.kind is SlotKind.LONG else 1.0
         if meaning.is_negation or meaning.is_destructive:
             return _ABSORB_REFUSED * share * free
@@ -246,9 +262,24 @@ class Aligner:
         return _ABSORB * share * free
 
 
+_OTHER_ENDS = frozenset({"finish", "remove"})
+_OTHER_ENDS_CHINESE = frozenset({"完成", "删除", "清空"})
+
+
+def _ends_otherwise(word: Word) -> bool:
+    """Whether the last word of a text says that something is finished or to be removed: `todo milk done`."""
+    return not word.meaning.concepts.isdisjoint(_OTHER_ENDS) or word.meaning.stem in _OTHER_ENDS_CHINESE
+
+
 def _is_inside(words: Sequence[Word], place: int, slot: Slot) -> bool:
     """Whether a text that begins at `place` would divide a time."""
     return slot.kind not in TYPED and words[place].continues_moment
+
+
+def _precedes_value(words: Sequence[Word], place: int) -> bool:
+    """Whether a time and a preposition begin at `place`: `tomorrow in` before a city."""
+    after = next((word for word in words[place:] if not word.is_moment), None)
+    return words[place].is_moment and after is not None and after.text in PREPOSITIONS
 
 
 def _share_of(word: Word, literal: Literal) -> float:
@@ -310,7 +341,8 @@ def _fits_kind(word: Word, kind: SlotKind) -> bool:
 _POINTING = frozenset(
     listed("""
     it that this them those these here there one ones item items thing things something anything everything all whole
-    entire list me current location area position nearby 它 这 那 个 些 全 部 所 有 都
+    entire list me current location area position nearby again later once more every each out off away
+    再 它 这 那 个 些 全 部 所 有 都
     """)
 )
 """Words that refer to earlier messages; not a value on their own."""
@@ -413,12 +445,14 @@ def _raw_texts(
 
 
 _QUESTION_END = lazy_pattern(r"(?<=[?:？：])\s*|(?<=[,，])\s*(?=\S+\s*[/、])|\s+-\s+")
+_TWO = 2
 _SEPARATED = lazy_pattern(r"\s*[/|、]\s*|\s*,\s*(?:or\s+)?|\s+or\s+|还是|\s*，\s*")
 
 
 def _question_and_options(utterance: Utterance, spans: Sequence[Span]) -> dict[str, str]:
     """A question and the list of its answers by slot, if they are next to each other; else empty. They are separated by
-    a colon or question mark, or the answers by slashes or, in Chinese, by spaces."""
+    a colon or question mark, or a comma after a longer question; or the answers are two words, or separated by slashes
+    or, in Chinese, by spaces."""
     text = next((span for span in spans if span.slot.kind is SlotKind.LONG), None)
     options = next((span for span in spans if span.slot.kind is SlotKind.LIST), None)
     if text is None or options is None or options.first != text.last + 1:
@@ -426,9 +460,16 @@ def _question_and_options(utterance: Utterance, spans: Sequence[Span]) -> dict[s
     end = len(utterance.words) - 1 if options.item == max(span.item for span in spans) else options.last
     said = utterance.between(text.first, end)
     parts = [part for part in _QUESTION_END.split(said) if part.strip()]
+    separated = _SEPARATED.split(said)
     if len(parts) > 1:
         question, answers = said[: said.rindex(parts[-1])], parts[-1]
-    elif "/" in said and len(first := _SEPARATED.split(said, maxsplit=1)) > 1 and " " in first[0]:
+    elif "/" not in said and len(separated[0].split()) > _TWO < len(separated):
+        question, answers = separated[0], "/".join(separated[1:])
+    elif (
+        ("/" in said or len(separated) == _TWO)
+        and len(first := _SEPARATED.split(said, maxsplit=1)) > 1
+        and " " in first[0]
+    ):
         question, _, one = first[0].rpartition(" ")
         answers = f"{one}/{first[1]}"
     elif is_unspaced(said) and " " in said and not _SEPARATED.search(said):
@@ -458,6 +499,8 @@ def _parted_again(
     while first and utterance.words[first - 1].is_moment and not any(s.first <= first - 1 <= s.last for s in spans):
         first -= 1
     said, when = spoken_times.parted(utterance.between(first, last))
+    if all(word.text in _POINTING for word in read(said).words):
+        said = ""
     return {text.slot.name: said, time.name: when} if when else {}
 
 
@@ -556,7 +599,11 @@ def _says_nothing(words: Sequence[Word], slot: Slot, own: frozenset[str]) -> boo
     if slot.kind in TYPED:
         return False
     return all(
-        word.text in _POINTING or word.meaning.is_negation or word.text in FILLERS or word.meaning.stem in own
+        word.text in _POINTING
+        or word.meaning.is_negation
+        or word.meaning.is_destructive
+        or word.text in FILLERS
+        or word.meaning.stem in own
         for word in words
     )
 
@@ -621,12 +668,14 @@ _LOST_QUESTION, _OTHER_QUESTION = 0.5, 0.1
 _LOST_VALUE, _LOST_TYPED = 0.6, 1.2
 _SHORT_WORDS, _EXTRA_WORD, _PERSONAL_WORD, _LOOSE_WORD = 3, 0.3, 0.6, 0.1
 _WORDLESS = 0.15
+_OTHER_END = 0.5
 _PERSONAL = frozenset({"my", "i", "your", "till", "we", "he", "she", "they", "跟", "我", "你", "他", "她", "了"})
+_SUBJECTS = frozenset(listed("it he she they we"))
 # Subtracted from the score.
-_MISSING, _UNUSABLE, _UNKNOWN = 0.08, 0.12, 0.3
+_MISSING, _UNUSABLE, _UNKNOWN, _EMPTY = 0.08, 0.15, 0.3, 0.1
 _THIN, _THIN_SHARE = 0.15, 0.6
 _ONE_WORD, _ONE_WORD_ENOUGH = 0.3, 2
-_TAKES_AWAY, _NEGATED, _ASKS, _REPORTS = 0.3, 0.3, 0.3, 0.3
+_TAKES_AWAY, _NEGATED, _ASKS, _REPORTS, _UNREAD = 0.3, 0.3, 0.3, 0.3, 0.3
 
 
 def likeness(utterance: Utterance, alignment: Alignment) -> float:
@@ -661,25 +710,78 @@ def score(utterance: Utterance, alignment: Alignment, like: float, values: Fille
     total = like - _MISSING * len(values.missing) - _UNUSABLE * len(values.unusable) - _UNKNOWN * unknown
     if alignment.content < template.content_weight * _THIN_SHARE:
         total -= _THIN
-    if len(template.items) == 1 and isinstance(template.items[0], Literal) and len(utterance.words) > _ONE_WORD_ENOUGH:
-        total -= _ONE_WORD
+    total -= _unread(utterance, alignment, values, facts)
     outside = _outside_texts(utterance, alignment.spans)
     if utterance.is_destructive and not facts.is_destructive and any(word.meaning.is_destructive for word in outside):
         total -= _TAKES_AWAY
     is_state = any(isinstance(item, Literal) and item.is_state for item in template.items)
     if utterance.is_statement and not is_state and not (utterance.is_report and not facts.reports):
         total -= _REPORTS
-    if facts.writes:
-        negates = any(isinstance(item, Literal) and item.is_negation for item in template.items)
-        is_negated = any(word.meaning.is_negation for word in outside)
-        total -= _NEGATED if is_negated and not negates else 0.0
-    return max(0.0, total - _penalty(utterance, facts))
+    if template.asks and not utterance.is_question and utterance.words[0].text in _SUBJECTS:
+        total -= _REPORTS
+    negates = any(isinstance(item, Literal) and item.is_negation for item in template.items)
+    is_negated = any(word.meaning.is_negation for word in outside)
+    if is_negated and not negates and (facts.writes or not utterance.is_question):
+        total -= _NEGATED
+    return max(0.0, total - _penalty(utterance, template, facts))
 
 
-def _penalty(utterance: Utterance, facts: FunctionFacts) -> float:
-    """Penalty for a message about the past, or a question for a function with effects."""
+def _unread(utterance: Utterance, alignment: Alignment, values: Filled, facts: FunctionFacts) -> float:
+    """Penalty for what the function would ignore: words, numbers and values."""
+    template, words = alignment.template, utterance.words
+    literals = [item for item in template.items if isinstance(item, Literal)]
+    penalty = 0.0
+    if len(template.items) == len(literals) == 1 and len(words) > _ONE_WORD_ENOUGH:
+        penalty += _ONE_WORD
+    if len(words) == 1 and literals and all(words[0].meaning.stem != one.stem for one in literals):
+        penalty += _ONE_WORD
+    if facts.writes and template.has_slots and not any(span.slot.name in values.arguments for span in alignment.spans):
+        penalty += _EMPTY
+    if facts.is_destructive and not template.has_slots and _has_other_words(utterance, literals):
+        penalty += _UNREAD
+    if _leaves_words(utterance, alignment.spans, values.arguments, facts):
+        penalty += _UNREAD
+    return penalty
+
+
+def _penalty(utterance: Utterance, template: Template, facts: FunctionFacts) -> float:
+    """Penalty for a message about the past, or a question for a function with effects whose example asks nothing."""
     reports = _REPORTS if utterance.is_report and not facts.reports else 0.0
-    return reports + (_ASKS if facts.writes and utterance.is_question else 0.0)
+    return reports + (_ASKS if facts.writes and utterance.is_question and not template.asks else 0.0)
+
+
+def _has_other_words(utterance: Utterance, literals: Sequence[Literal]) -> bool:
+    """Whether a content word of the message is none of the `literals`, as the topic of one reminder in a request to
+    delete them all."""
+    return any(
+        not (word.meaning.is_filler or word.is_opening or any(_share_of(word, literal) for literal in literals))
+        for word in utterance.words
+        if word.size >= 1 and word.text not in _POINTING
+    )
+
+
+_REPEATS = frozenset(listed("every daily weekly monthly hourly 每"))
+
+
+def _leaves_words(utterance: Utterance, spans: Sequence[Span], arguments: JsonObject, facts: FunctionFacts) -> bool:
+    """Whether a number in digits, the hour of a time or a recurrence is in no slot, and a number not in the
+    `arguments` either, or a word in the slot of a place is not part of its name. Optional values of functions without
+    effects are no times. A function of days, as the weather, ignores times."""
+    said = str(arguments)
+    for span in spans:
+        if span.slot.kind is SlotKind.PLACE and any(
+            word.text not in said.lower() and not word.meaning.is_filler and not word.is_time
+            for word in utterance.words[span.first : span.last + 1]
+        ):
+            return True
+    taken = (span for span in spans if facts.writes or span.slot.kind in TYPED or facts.slots[span.slot.name].required)
+    inside = {at for span in taken for at in range(span.first, span.last + 1)}
+    takes_times = "days" in facts.slots or any(facts.slots[name].kind is SlotKind.TIME for name in arguments)
+    return any(
+        at not in inside and not (takes_times if word.is_moment else word.text in said)
+        for at, word in enumerate(utterance.words)
+        if word.text[0].isdigit() or (word.is_moment and (word.meaning.is_number or word.text in _REPEATS))
+    )
 
 
 def _outside_texts(utterance: Utterance, spans: Sequence[Span]) -> list[Word]:
@@ -714,6 +816,9 @@ def _span_cost(utterance: Utterance, alignment: Alignment, span: Span) -> float:
     length = _length(utterance, span)
     if span.slot.kind is not SlotKind.SHORT and span.slot.kind not in KNOWN:
         loose = _LOOSE_WORD * max(0, length - _SHORT_WORDS) if template.content_words <= 1 else 0.0
+        if span.slot.kind is SlotKind.LONG and span.item == len(template.items) - 1:
+            loose += _OTHER_END if _ends_otherwise(utterance.words[span.last]) else 0.0
+            loose += _LOST_PREPOSITION if _lost_its_pronoun(template, alignment.lost, span.item) else 0.0
         return loose + _crossing(utterance, span, template.items)
     cost = _EXTRA_WORD * max(0, length - (_SHORT_WORDS if template.content_words else 1))
     cost += _PERSONAL_WORD * sum(word.text in _PERSONAL for word in utterance.words[span.first : span.last + 1])
@@ -733,6 +838,12 @@ def _crossing(utterance: Utterance, span: Span, items: Sequence[Literal | Slot])
 def _lost_its_preposition(template: Template, lost: frozenset[int], number: int) -> bool:
     before = template.items[number - 1] if number else None
     return isinstance(before, Literal) and before.is_preposition and number - 1 in lost
+
+
+def _lost_its_pronoun(template: Template, lost: frozenset[int], number: int) -> bool:
+    """Whether the message lacks the Chinese pronoun before the value: in `提醒我{text}` the verb has an object."""
+    before = template.items[number - 1] if number else None
+    return isinstance(before, Literal) and before.stem == "我" and number - 1 in lost
 
 
 def _length(utterance: Utterance, span: Span) -> int:
@@ -792,21 +903,28 @@ class ExampleIndex:
         self._lexicon = Lexicon(self.functions, examples)
         self._templates = tuple(templates_of(self.functions, self._lexicon, examples))
         self._postings: defaultdict[str, list[tuple[int, float, float]]] = defaultdict(list)
-        self._wordless: list[int] = []
+        self._wordless: dict[int, list[Literal]] = {}
+        """Literals of each template without content words."""
         self._losses = [0.0] * len(self._templates)
         for number, template in enumerate(self._templates):
             self._post(number, template)
 
     def best(self, text: str, limit: int = 3) -> list[Match]:
         """Like `matches` for scores above NAME_THRESHOLD, but if no function is similar enough to the whole text to be
-        called, and exactly one to a single clause, then that one is first."""
+        called, and exactly one to a single clause, then that one is first. If there are numbers, it must be a
+        clause with one."""
         utterance = read(text, self._spoken_times)
         whole = self._ranked(utterance, limit, NAME_THRESHOLD)
         if (whole and whole[0].is_callable()) or utterance.is_for_another:
             return whole
         parts = [read(clause, self._spoken_times) for clause in clauses(text)]
-        ranked = [self._ranked(part, 1, READ_THRESHOLD + _CLAUSE) for part in parts if len(part.words) >= _CLAUSE_WORDS]
-        sure = [found[0].less(_CLAUSE) for found in ranked if found]
+        numbered = [any(word.text[0].isdigit() for word in part.words) for part in parts]
+        ranked = [
+            self._ranked(part, 1, READ_THRESHOLD + _CLAUSE)
+            for part, has_number in zip(parts, numbered, strict=True)
+            if len(part.words) >= _CLAUSE_WORDS and has_number == any(numbered)
+        ]
+        sure = [found[0].less(_CLAUSE) for found in ranked if found and without_slots(found[0].example).strip()]
         sure = [match for match in sure if match.is_callable()]
         if len({match.function.name for match in sure}) != 1:
             return whole
@@ -846,7 +964,9 @@ class ExampleIndex:
         self, utterance: Utterance, aligner: Aligner, template: Template, known: float
     ) -> tuple[float, Alignment, Filled] | None:
         """Score of `template` with its alignment and values; None unless it exceeds `known`."""
-        alignment = aligner.align(template)
+        alignment = aligner.align(template, known)
+        if alignment is None:
+            return None
         like = likeness(utterance, alignment)
         if like <= known:
             return None
@@ -860,7 +980,7 @@ class ExampleIndex:
 
     def _post(self, number: int, template: Template) -> None:
         if not template.content_words:
-            self._wordless.append(number)
+            self._wordless[number] = [item for item in template.items if isinstance(item, Literal)]
         for item in template.items:
             if isinstance(item, Literal) and (item.tells or item.is_key):
                 weight, loss = item.weight if item.tells else 0.0, _loss(item)
@@ -879,16 +999,21 @@ class ExampleIndex:
             for number, weight, loss in self._postings.get(key, ()):
                 shared[number] += weight
                 averted[number] += loss
-        for number in self._wordless:
-            shared[number] += 0.0
+        stems = {word.meaning.stem for word in utterance.words}
+        concepts = frozenset[str]().union(*(word.meaning.concepts for word in utterance.words))
+        fillers = {
+            number: sum(one.weight for one in literals if one.stem not in stems and concepts.isdisjoint(one.concepts))
+            for number, literals in self._wordless.items()
+        }
+        shared.update(dict.fromkeys(fillers, 0.0))
         absent = {kind for kind in _VISIBLE if not any(_fits_kind(word, kind) for word in utterance.words)}
-        penalties = [_penalty(utterance, facts) for facts in self._lexicon.facts]
         found: list[tuple[float, int]] = []
         for number, weight in shared.items():
             template = self._templates[number]
             if among is None or self.functions[template.function].name in among:
                 losses = max(0.0, self._losses[number] - averted[number])
-                bound = _bound(template, weight, losses, leftover_cost, absent) - penalties[template.function]
+                bound = _bound(template, weight, losses, leftover_cost, absent, fillers.get(number, 0.0))
+                bound -= _penalty(utterance, template, self._lexicon.facts[template.function])
                 if bound >= least:
                     found.append((bound, number))
         return sorted(found, key=lambda one: (-one[0], one[1]))
@@ -905,20 +1030,26 @@ class ExampleIndex:
 
 
 def _bound(
-    template: Template, shared: float, losses: float, leftover_cost: float, absent: Container[SlotKind]
+    template: Template,
+    shared: float,
+    losses: float,
+    leftover_cost: float,
+    absent: Container[SlotKind],
+    missing: float,
 ) -> float:
     """Upper bound of a template's score (0 to 1) from the weight of its words in the message (`shared`): all shared
     words matched, all slots filled except those of kinds that are `absent`, and no words left over except those that a
     template without slots cannot take. `losses`: cost of lost actions and key words; `leftover_cost`: cost of skipping
-    the whole message."""
+    the whole message; `missing`: weight of other words of the template that the message lacks, or 0 if unknown."""
     content = min(shared, template.content_weight)
     unfilled = [slot for slot in template.typed_slots if slot.kind in absent]
-    matched = content + template.filler_weight + TYPED_BONUS * (len(template.typed_slots) - len(unfilled))
+    matched = content + template.filler_weight - missing + TYPED_BONUS * (len(template.typed_slots) - len(unfilled))
     if not matched or (template.content_words and not content):
         return 0.0
-    cost = template.content_weight - content + losses
+    cost = template.content_weight - content + losses + missing
     cost += (_SKIP_REQUIRED + _LOST_TYPED) * sum(slot.required for slot in unfilled)
     if not template.has_slots:
-        cost += max(0.0, leftover_cost - MOST_SKIP_COST * len(template.items))
+        most = MOST_SKIP_COST if template.content_words else MOST_SKIP_COST / 2
+        cost += max(0.0, leftover_cost - most * len(template.items))
     thin = _THIN if content < template.content_weight * _THIN_SHARE else 0.0
     return 2 * matched / (2 * matched + cost) - thin

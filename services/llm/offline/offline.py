@@ -32,6 +32,7 @@ _STATEMENT = lazy_pattern(
       \s*(?:(?:the|all|my|your|these)\s+)?
       (?:
         (?:weather|forecasts?|reminders?|news|headlines|time|dates?|dice|polls?|todos?|search|help|summary|summaries)
+        (?!\s*(?:number\s+|\#)?\d)
         (?:\s+(?!(?:in|for|to|at|on|that|the|my|our|a|if|what|who|how|when|where)\b)[\w'’-]+){0,2}?
         \s+(?:is|are|was|were|has|have|had|does|did|(?:is|are|was|were|has|have|do|does|did)n['’]t|never|always)\b
       | (?:forecasts|reminders|polls|todos|summaries|(?:weather|news|dice|poll|todo|search|reminder)\s+[a-z]+s)
@@ -191,7 +192,7 @@ def _sample(slot: Slot) -> str:
         case SlotKind.FUNCTION:
             return "roll"
         case _:
-            return "zanzibar"
+            return "quokkas"
 
 
 def _in_words(matches: Sequence[Match], phrases: Phrases) -> str:

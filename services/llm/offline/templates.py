@@ -249,6 +249,8 @@ def _is_name(name: str) -> bool:
     first = read(name).words
     if name.startswith("@"):
         return True
+    if name.lower().endswith(("self", "selves")):
+        return False
     is_unusual = not any(word.meaning.is_filler or word.is_time or word.meaning.concepts for word in first)
     if is_unspaced(name):
         return is_unusual and _CHINESE_NICKNAME.fullmatch(name) is not None
@@ -280,17 +282,21 @@ def _unit(text: str) -> str | None:
 _DEGREES = lazy_pattern(r"^(?:degrees?|an?|one)\s+|^(?:个|度)(?=.)", re.IGNORECASE)
 
 
+_HAS_DIGIT = lazy_pattern(r"\d")
+
+
 def _place(text: str) -> str | None:
     """The longest part of `text` that is a known place; its first words take precedence."""
     known = _places().known
-    if known(text):
+    if known(text) and not _HAS_DIGIT.search(text):
         return text
     tokens = scan(text)
     for size in range(min(len(tokens), 6), 0, -1):
         for first in range(len(tokens) - size + 1):
             part = text[tokens[first].start : tokens[first + size - 1].end]
             is_short = size == 1 and (len(part) < 3 or part.lower() in FILLERS) and not is_unspaced(part)
-            if not is_short and not (is_unspaced(part) and len(part) < 2) and known(part):
+            is_short = is_short or (is_unspaced(part) and len(part) < 2) or _HAS_DIGIT.search(part) is not None
+            if not is_short and known(part):
                 return part
     return None
 
@@ -420,6 +426,8 @@ class Template:
     content_words: int
     has_slots: bool
     typed_slots: tuple[Slot, ...]
+    asks: bool
+    """Is a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -554,6 +562,7 @@ def templates_of(
                     content_words=len(content),
                     has_slots=bool(slots),
                     typed_slots=tuple(slot for slot in slots if slot.kind in TYPED),
+                    asks=read(without_slots(example)).is_question,
                 )
 
 

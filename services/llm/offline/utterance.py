@@ -148,6 +148,11 @@ _CALLS = frozenset({"hey", "hi", "hello", "ok", "okay"})
 _SHORTHAND = (
     (lazy_pattern(r"\b(?:2moro|2morrow|tmrw|tmr)\b", re.IGNORECASE), "tomorrow"),
     (lazy_pattern(r"\b2nite\b", re.IGNORECASE), "tonight"),
+    (lazy_pattern(r"\bany (?:longer|more)\b", re.IGNORECASE), "anymore"),
+    (lazy_pattern(r"\bso (?:that )?(?:i|we) (?:do ?n['’]?o?t forget|remember)(?: to)?\b", re.IGNORECASE), "to"),
+    (lazy_pattern(r"\bmultiply (\d[\d.]*) (?:by|and|with) (\d[\d.]*)\b", re.IGNORECASE), "calculate \\1*\\2"),
+    (lazy_pattern(r"\badd (\d[\d.]*) (?:and|to) (\d[\d.]*)\b(?! )", re.IGNORECASE), "calculate \\1+\\2"),
+    (lazy_pattern(r"\bsubtract (\d[\d.]*) from (\d[\d.]*)\b", re.IGNORECASE), "calculate \\2-\\1"),
     (lazy_pattern(r"(?<=day )eve\b", re.IGNORECASE), "evening"),
     (lazy_pattern(r"\b(\d*d\d+)\s+(?:dice\s+)?(?:roll\s+)?plus\s+(\d+)\b", re.IGNORECASE), "roll \\1+\\2"),
     (lazy_pattern(r"\b(\d*d\d+)\s+(?:dice\s+)?(?:roll\s+)?minus\s+(\d+)\b", re.IGNORECASE), "roll \\1-\\2"),
@@ -171,6 +176,10 @@ _SHORTHAND = (
         "\\1/\\2等于多少",
     ),
 )
+_CHINESE_QUESTION = lazy_pattern(
+    r"(?:哪些|哪[个天儿里]|什么|多少|怎么样|怎样|如何|是谁|几[个条项号点]|吗|呢|(?<!有)没有?)[了呢啊呀的]*[?？。!！~]*$"
+    r"|^(?:请问)?(?:都?有|还有|还剩)(?:哪|什么|多少|几)|(?:有没有|是不是)"
+)
 _POLITE_QUESTION = lazy_pattern(r"(?:好吗|可以吗|行吗|好不好|可以不|行不行|能吗)[?？。!！]*$")
 _OTHER_PERSON = lazy_pattern(
     r"(?P<name>[A-Z][a-z]+)(?:,\s|\s(?=(?:you|why|did|can|could|will|would|what|when|do|have|are)\b))"
@@ -179,7 +188,7 @@ _OTHER_PERSON = lazy_pattern(
 _REPORT = lazy_pattern(
     r"\b(?:yesterday|ago|last (?:week|weekend|night|month|year|summer|winter|time)|was|were|had|wasn't|weren't)\b"
     r"|^\W*i(?:['’]ve| have| already| just)* (?:set|put)\b|^\W*(?:thanks|thank you|thx|what an?\b(?!.*\?))"
-    r"|^(?:谢谢|多谢|感谢)|昨天|昨晚|昨日|前天|去年|上周|上个月|上次",
+    r"|^(?:谢谢|多谢|感谢)|[提醒投搜选买说问]过(?:你|我|他|她|了|多少)|昨天|昨晚|昨日|前天|去年|上周|上个月|上次",
     re.IGNORECASE,
 )
 
@@ -401,7 +410,8 @@ def _is_known(word: str) -> bool:
 
 _CLAUSES = lazy_pattern(
     r"[,;.!?]+\s+|[，；。！？\n]+\s*|\s+[-–—]\s+"
-    r"|\s+(?=(?:to (?:see|decide) (?:who|what|which|if|whether)|because|cause|since|so (?:that|i|we))\b)",
+    r"|\s+(?=(?:to (?:see|decide) (?:who|what|which|if|whether)|because|cause|since|so (?:that|i|we))\b)"
+    r"|(?=看看?谁|[来]?决定谁)",
     re.IGNORECASE,
 )
 _MOST_CLAUSES = 4
@@ -451,7 +461,10 @@ def _is_han_word(tokens: list[Token], place: int, size: int) -> bool:
 def _contraction(token: Token) -> Iterator[Token]:
     base, _, tail = token.text.replace("’", "'").partition("'")
     cut = token.start + len(base)
-    if tail == "t" and base.endswith("n"):
+    if (base, tail) == ("let", "s"):
+        yield Token("let", token.start, cut)
+        yield Token("us", cut, token.end)
+    elif tail == "t" and base.endswith("n"):
         yield Token(_NEGATED.get(base[:-1], base[:-1]), token.start, token.end)
         yield Token("not", token.start, token.end)
     elif tail in _CLITICS:
@@ -471,7 +484,7 @@ def _opening(tokens: list[Token]) -> int:
 
 def _is_question(text: str, tokens: list[Token]) -> bool:
     words = [token.text for token in tokens[:12]]
-    if any(token.text in "吗呢" for token in tokens) or (len(tokens) > 1 and tokens[-1].text in ("没", "没有")):
+    if len(tokens) > 1 and (_CHINESE_QUESTION.search(text) or any(token.text in "吗呢" for token in tokens)):
         return not _POLITE_QUESTION.search(text)
     if not words:
         return False

@@ -18,8 +18,8 @@ FILLERS = frozenset(_HAN_FILLERS.split()) | frozenset(
     am was were be been being do does did have has had having will would shall should can could may might must s m d
     t ll re ve to of in on at near around for from by with about as into than and so then there here just please
     kindly like going gonna now really actually quickly also too well already yet still ever only um uh ah oh hey hi
-    hello ok okay yo 的 了 吗 呢 吧 啊 呀 么 请 帮 给 我 你 您 们 下 是 在 有 把 和 个 就 要 想 能 可 以 会 去 来 得
-    地 那 这 嗯 哦 好
+    quick hello ok okay yo 的 了 吗 呢 吧 啊 呀 么 请 帮 给 我 你 您 们 下 是 在 有 把 和 个 就 要 想 能 可 以 会 去
+    来 得 地 那 这 嗯 哦 好
     """)
 )
 PREPOSITIONS = frozenset(listed("in at on of for from to by with into about near around 在 从 到 给"))
@@ -51,7 +51,7 @@ NEGATIONS = frozenset(listed("not never no dont doesnt didnt cannot cant wont wi
 DESTRUCTIVE = frozenset(
     listed(
         "delete remove erase cancel clear drop undo discard wipe reset trash scratch deactivate"
-        " 删 除 取 消 清 移 撤 删除 清空"
+        " 删 除 清 移 撤 删除 清空"
     )
 )
 ACTIONS = DESTRUCTIVE | frozenset(
@@ -113,25 +113,31 @@ OPERATORS = frozenset(
 
 
 GROUPS: dict[str, str] = {
-    "add": "add put append insert include place jot log enter",
-    "remove": "remove delete erase clear drop cancel strike scratch cross wipe discard",
+    "add": "add put append insert include place jot log enter stick",
+    "remove": "remove delete erase clear drop cancel strike scratch cross wipe discard scrap bin trash ditch dump",
     "show": "show display list read view see open print repeat recite",
-    "create": "create make start begin build set new",
+    "create": "create make start begin build set new open launch",
     "finish": "done finished complete completed finish tick accomplished",
     "close": "close end stop finish",
+    "move": "move shift reschedule postpone delay push bump",
+    "group": "group chat channel room conversation thread",
+    "result": "result results outcome standing standings score tally state status",
+    "ahead": "winning leading ahead lead",
+    "latest": "latest recent newest current new",
+    "left": "left open remaining pending outstanding unfinished",
     "choose": "choose pick select decide",
     "convert": "convert change turn translate conversion equals equal equivalent",
     "compute": "calculate compute solve evaluate figure math maths arithmetic calculation",
     "throw": "roll throw toss cast flip spin",
     "die": "die dice",
     "list": "list lists agenda",
-    "task": "todo task tasks chore chores errand errands item items thing things",
+    "task": "todo task tasks chore chores errand errands item items thing things entry entries",
     "poll": "poll vote survey ballot",
     "weather": "weather forecast climate conditions temperature rain raining rainy snow snowing snowy snowfall "
     "rainfall drizzle shower showers storm stormy thunderstorm wet dry hail blizzard precipitation sunny sun sunshine "
     "cloud clouds cloudy overcast fog foggy mist misty wind windy breezy humid humidity hurricane tornado hot cold "
     "warm cool chilly freezing hotter colder warmer cooler freeze frost icy heat",
-    "outfit": "umbrella raincoat jacket coat sweater boots sunscreen sunglasses",
+    "outfit": "umbrella raincoat jacket coat sweater boots gloves scarf hat sunscreen sunglasses",
     "carry": "need take bring wear carry pack",
     "which": "what which",
     "how much": "how much many",
@@ -152,7 +158,7 @@ GROUPS: dict[str, str] = {
     "place": "place city town country area location",
     "cost": "price cost value worth",
     "shop": "buy purchase order",
-    "talk": "chat conversation discussion talk",
+    "talk": "chat conversation discussion talk talked discuss discussed",
     "summary": "summary summarise summarize recap sum",
     "look": "search find look lookup",
     "size": "big large size tall high long",
@@ -196,6 +202,13 @@ _HAN_SYNONYMS = """\
 选: 挑 抽 选一个 挑一个 抽一个 选个 挑个 随机选 选出 任选
 关闭: 关了 关掉 结束 截止 停止 终止
 结果: 票数 几票 情况
+划掉: 勾掉 打勾 打个勾 勾选 勾上
+推迟: 延后 延迟 推后 延期 往后推
+回答: 回复 回我 理我 回应
+为什么: 为啥 为何 干嘛
+什么: 啥
+怎么样: 如何 咋样 怎样
+定时任务: 自动任务 计划任务
 暂停: 先停 停一下
 继续: 恢复 重新开始
 """
