@@ -1,0 +1,493 @@
+"""The OneBot v11 platform: one account per instance."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import aiohttp
+import orjson
+import structlog
+
+from bot.platforms.adapter import Host
+from bot.platforms.base import Deliver, FileUnavailable, Limits, LinkState, Outgoing, Receipt, SendFailed
+from bot.platforms.connection import Acceptance, CannotConnect, Connection, Cursor
+from bot.platforms.markdown import plain_lines
+from bot.platforms.onebot.adapter import OneBotSettings
+from bot.platforms.onebot.events import FILE, GROUP, NAME, PRIVATE, Reader, replied_id, seconds_of
+from bot.platforms.onebot.session import (
+    CALL_SECONDS,
+    CallError,
+    NoAnswerError,
+    NotSentError,
+    Session,
+    opener_of,
+)
+from function_calls.context import Attachment, MessageContext, Quoted
+from services.refs import ChatRef, JsonObject, MemberRef, Role
+from services.store.port import StoreError
+
+_log = structlog.get_logger("onebot")
+_FAILURES = (CallError, NotSentError, NoAnswerError)
+_SILENCE_SECONDS = 90.0
+_POLL_SECONDS = 30.0
+_LOGIN_SECONDS = 10.0
+_LOOKUP_SECONDS = 5.0
+_RECONNECT_SECONDS = 10.0
+"""How long a call waits for a connection."""
+_DOWNLOAD_SECONDS = 60.0
+_PROBE_SECONDS = 15.0
+_STORE_RETRY_SECONDS = 1.0
+_HISTORY = 100
+"""Messages per group that are read after a gap."""
+_PARALLEL = 5
+_MOST_KNOWN = 1000
+_QUEUED = "queued-"
+_UNSUPPORTED = frozenset({404, 1404, 10002})
+_ROLES = {"owner": Role.OWNER, "admin": Role.ADMIN, "member": Role.MEMBER}
+
+
+class OneBotPlatform:
+    """One account."""
+
+    name = NAME
+
+    def __init__(self, settings: OneBotSettings, host: Host) -> None:
+        network = f"{NAME}:{settings.account}"
+        self.account = settings.account
+        self.limits = Limits(
+            text_chars=4500,
+            sends_are_idempotent=False,
+            sends_per_minute=30,
+            choices=False,
+            attachments=True,
+            bots_are_marked=False,
+            catches_up=True,  # until the implementation turns out to have no history
+            file_bytes=20_000_000,
+        )
+        self._settings = settings
+        self._clock = host.clock
+        longest = 60.0 if settings.url else 2.0  # an implementation that dials waits for us
+        self._connection = Connection(
+            network, host.clock, silence_seconds=_SILENCE_SECONDS, longest_delay_seconds=longest
+        )
+        self._acceptance = Acceptance(network, host.store, host.ids, host.clock, self._connection)
+        self._cursor = Cursor(network, host.store, host.clock)
+        self._position: int | None = None
+        """Unix time of the last event that was accepted."""
+        self._opener = opener_of(settings, self._connection.heard)
+        self._reader = Reader(settings.account, host.names)
+        self._session: Session | None = None
+        self._ready = asyncio.Event()
+        self._self_id = ""
+        self._own: deque[str] = deque(maxlen=_MOST_KNOWN)
+        """Ids of messages of the bot."""
+        self._group_of: dict[str, Any] = {}
+        """Groups through which members that are no friends wrote in private."""
+        self._reactions: dict[str, str] = {}
+
+    async def run(self, deliver: Deliver) -> None:
+        try:
+            await self._connection.keep(partial(self._connect, deliver))
+        finally:
+            if self._session is not None:
+                self._session.drop_events()
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+        await self._opener.close()
+
+    async def until_reachable(self, outgoing: Outgoing, created_ms: int) -> None:
+        await self._connection.until_up()
+
+    def link(self) -> LinkState:
+        return self._connection.link()
+
+    # Sending
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        action, target = self._target(outgoing)
+        receipt = Receipt("")
+        for number, message in enumerate(_messages(outgoing)):
+            try:
+                receipt = await self._send(action, target, message, outgoing.key)
+            except SendFailed as failed:
+                if not number:
+                    raise
+                # A part was sent.
+                raise SendFailed(str(failed), retryable=failed.retryable, unknown_outcome=True) from failed
+        return receipt
+
+    def _target(self, outgoing: Outgoing) -> tuple[str, JsonObject]:
+        """Action and target of a message. Raises SendFailed for a chat that is none of this network."""
+        kind, _, native = outgoing.chat.native.partition("-")
+        if outgoing.private_to is not None:
+            through = {"group_id": _id(native)} if kind == GROUP else {}
+            return "send_private_msg", {"user_id": _id(outgoing.private_to.native)} | through
+        if kind == GROUP:
+            return "send_group_msg", {"group_id": _id(native)}
+        if kind != PRIVATE:
+            raise SendFailed(f"{outgoing.chat.native} is neither a group nor a private chat", retryable=False)
+        group = self._group_of.get(native)
+        return "send_private_msg", {"user_id": _id(native)} | ({"group_id": group} if group else {})
+
+    async def _send(self, action: str, target: JsonObject, message: Sequence[JsonObject], key: str) -> Receipt:
+        try:
+            sent = await self._call(action, **target, message=message)
+        except CallError as error:
+            if message[0]["type"] == "reply":
+                return await self._send(action, target, message[1:], key)
+            raise await self._reason(target, error) from error
+        # Implementations that only queue the message give no id.
+        native_id = str((sent or {}).get("message_id") or f"{_QUEUED}{key}")
+        self._own.append(native_id)
+        return Receipt(native_id)
+
+    async def _reason(self, target: JsonObject, error: CallError) -> SendFailed:
+        """Why a message was rejected. Implementations have one code for most reasons, so their state is looked up."""
+        failed = SendFailed(str(error), retryable=not _is_invalid(error))
+        try:
+            if "user_id" in target:
+                friends = await self._call("get_friend_list", _LOOKUP_SECONDS)
+                if all(str(friend["user_id"]) != str(target["user_id"]) for friend in friends):
+                    return SendFailed(f"{error}: the member is no friend of the account", retryable=False)
+                return failed
+            if not await self._is_in(target["group_id"]):
+                return SendFailed(f"{error}: the bot is not in the group", retryable=False)
+            me = await self._member_info(target["group_id"], self._self_id)
+            if (me.get("shut_up_timestamp") or 0) > self._clock.now().timestamp():
+                return SendFailed(f"{error}: the bot is muted in the group", retryable=False)
+        except (CallError, SendFailed, TypeError, KeyError, AttributeError):
+            _log.info("onebot_reason_unknown", account=self.account, error=str(error))
+        return failed
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        kind, _, native = chat.native.partition("-")
+        if kind == PRIVATE and status and self._ready.is_set():
+            with suppress(CallError, SendFailed):
+                await self._call("set_input_status", _LOOKUP_SECONDS, user_id=_id(native), event_type=1)
+
+    async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
+        before = self._reactions.pop(native_id, "")
+        emoji_id = str(ord(emoji[0])) if emoji else before
+        if not emoji_id:
+            return
+        await self._request("set_msg_emoji_like", message_id=_id(native_id), emoji_id=emoji_id, set=bool(emoji))
+        if emoji:
+            _remember(self._reactions, native_id, emoji_id)
+
+    # Members
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        kind, _, group = chat.native.partition("-")
+        if kind != GROUP:
+            return None
+        try:
+            found = await self._member_info(_id(group), member.native)
+            return _ROLES.get(found["role"]) if str(found["user_id"]) == member.native else None
+        except (CallError, SendFailed, TypeError, KeyError):
+            return None
+
+    async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
+        kind, _, group = chat.native.partition("-")
+        if kind != GROUP:
+            return []
+        found = await self._request("get_group_member_list", group_id=_id(group))
+        ids = [str(member["user_id"]) for member in found or ()]
+        return [self._reader.member(native) for native in ids if native != self._self_id]
+
+    async def leave(self, chat: ChatRef) -> None:
+        kind, _, group = chat.native.partition("-")
+        try:
+            if kind == GROUP and await self._is_in(_id(group)):
+                await self._call("set_group_leave", group_id=_id(group))
+        except CallError as error:
+            raise SendFailed(str(error), retryable=not _is_invalid(error)) from error
+
+    async def _is_in(self, group: int | str) -> bool:
+        groups = await self._call("get_group_list", _LOOKUP_SECONDS, no_cache=True)
+        return any(str(one["group_id"]) == str(group) for one in groups or ())
+
+    async def _member_info(self, group: int | str, member: str) -> JsonObject:
+        found: JsonObject = await self._call(
+            "get_group_member_info", group_id=group, user_id=_id(member), no_cache=True
+        )
+        return found
+
+    # Files
+
+    async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
+        if (attachment.size_bytes or 0) > max_bytes:
+            raise FileUnavailable(f"the file is larger than {max_bytes} bytes")
+        facts = {key: values[0] for key, values in parse_qs(attachment.url.removeprefix(FILE)).items()}
+        content = await self._download(facts["url"], max_bytes) if "url" in facts else None
+        if content is not None:
+            return content
+        # The address is missing or has expired.
+        action = {"image": "get_image", "record": "get_record"}.get(facts.get("kind", ""), "get_file")
+        file = facts.get("file", "")
+        try:
+            found = await self._call(action, file=file, file_id=file, out_format="mp3") or {}
+        except (CallError, SendFailed) as error:
+            raise FileUnavailable(str(error)) from error
+        encoded, url = str(found.get("base64") or ""), str(found.get("url") or "")
+        if len(encoded) * 3 // 4 > max_bytes + 2:
+            raise FileUnavailable(f"the file is larger than {max_bytes} bytes")
+        content = b64decode(encoded) if encoded else await self._download(url, max_bytes)
+        if content is None or len(content) > max_bytes:
+            raise FileUnavailable(f"the implementation does not provide the file within {max_bytes} bytes")
+        return content
+
+    async def _download(self, url: str, max_bytes: int) -> bytes | None:
+        """The content; None if `url` does not provide it. Raises FileUnavailable if it is too large, or on a host that
+        is not in `file_hosts`."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https"):
+            return None
+        host = parts.hostname or ""
+        if not any(host == known or host.endswith(f".{known}") for known in self._settings.file_hosts):
+            raise FileUnavailable(f"file_hosts of platforms.onebot does not name {host}")
+        timeout = aiohttp.ClientTimeout(total=_DOWNLOAD_SECONDS)
+        try:
+            async with aiohttp.ClientSession(timeout=timeout) as http, http.get(url, allow_redirects=False) as answer:
+                if answer.status != 200:
+                    return None
+                content = b""
+                async for chunk in answer.content.iter_any():
+                    content += chunk
+                    if len(content) > max_bytes:
+                        raise FileUnavailable(f"the file is larger than {max_bytes} bytes")
+                return content
+        except (aiohttp.ClientError, OSError):
+            return None
+
+    # Receiving
+
+    async def _connect(self, deliver: Deliver) -> None:
+        """One connection, from its start to its end."""
+        if self._session is not None:
+            await self._session.close()
+        session = self._session = await self._opener.open()
+        session.on_end = self._ready.clear
+        self._self_id, _ = await _login(session, self._settings)
+        self._ready.set()
+        self._connection.up()
+        polling = asyncio.create_task(self._poll(session))
+        try:
+            await self._catch_up(session, deliver)
+            while (raw := await session.event()) is not None:
+                await self._take(session, deliver, raw)
+        finally:
+            polling.cancel()
+
+    async def _poll(self, session: Session) -> None:
+        """Ask for a sign of life regularly, because heartbeats of the implementation may be switched off."""
+        while True:
+            with suppress(*_FAILURES):
+                self._show(await session.call("get_status", _POLL_SECONDS))
+            await self._clock.sleep(_POLL_SECONDS)
+
+    def _show(self, status: Any) -> None:
+        if isinstance(status, dict) and status.get("online") is False:
+            self._connection.down("the implementation is not logged in to its network")
+        else:
+            self._connection.up()
+
+    async def _take(self, session: Session, deliver: Deliver, raw: str) -> None:
+        try:
+            event = orjson.loads(raw)
+        except ValueError:
+            event = {}
+        at = seconds_of(event) if isinstance(event, dict) else None
+        is_first = self._position is None and at is not None
+        cursor = None
+        if isinstance(event, dict) and at is not None:
+            # A time in the future must not hide later messages.
+            self._position = max(self._position or 0, min(at, int(self._clock.now().timestamp())))
+            cursor = self._cursor.at(str(self._position))
+        if isinstance(event, dict) and event.get("post_type") == "meta_event":
+            if event.get("meta_event_type") == "heartbeat":
+                self._show(event.get("status"))
+            if not is_first:
+                return
+        quoted = await self._prepare(session, event) if isinstance(event, dict) else None
+
+        def read() -> Iterable[MessageContext]:
+            return self._reader.contexts(event, self._self_id, quoted)
+
+        while True:
+            try:
+                await self._acceptance.take(deliver, read, raw, cursor)
+                return
+            except StoreError as problem:
+                _log.error("onebot_event_waits", account=self.account, problem=str(problem))
+                await self._clock.sleep(_STORE_RETRY_SECONDS)
+
+    async def _prepare(self, session: Session, event: JsonObject) -> Quoted | None:
+        """Act on an invitation, and look up the message that `event` replies to; None if it is no reply."""
+        if event.get("request_type") == GROUP and event.get("sub_type") == "invite":
+            accepts = self._settings.accept_invitations
+            _log.info("onebot_invitation", account=self.account, group=event.get("group_id"), accepted=accepts)
+            if accepts:
+                with suppress(*_FAILURES):
+                    await session.call("set_group_add_request", flag=event.get("flag"), sub_type="invite", approve=True)
+        if event.get("message_type") == PRIVATE and event.get("sub_type") == GROUP:
+            group = event.get("group_id") or (event.get("sender") or {}).get("group_id")
+            _remember(self._group_of, str(event.get("user_id")), group)
+        try:
+            native_id = replied_id(event)
+            if not native_id:
+                return None
+            found = await session.call("get_msg", _LOOKUP_SECONDS, message_id=_id(native_id))
+            return self._reader.quoted(native_id, found, self._self_id)
+        except _FAILURES:
+            return Quoted(native_id, from_bot=native_id in self._own)
+        except (ValueError, TypeError, AttributeError):
+            return None
+
+    async def _catch_up(self, session: Session, deliver: Deliver) -> None:
+        """Accept messages of groups since the last accepted event."""
+        stored = await self._cursor.read() if self._position is None else None
+        if stored is not None:
+            self._position = int(stored)
+        if self._position is None or not self.limits.catches_up:
+            return
+        since, few = self._position, asyncio.Semaphore(_PARALLEL)
+        try:
+            groups = await session.call("get_group_list")
+        except _FAILURES:
+            _log.warning("onebot_gap", account=self.account, because="get_group_list failed")
+            return
+        pages = await asyncio.gather(*(self._page(session, one["group_id"], since, few) for one in groups))
+        for message in sorted(chain(*pages), key=lambda message: seconds_of(message) or 0):
+            await self._take(session, deliver, orjson.dumps(message).decode())
+
+    async def _page(self, session: Session, group: Any, since: int, few: asyncio.Semaphore) -> list[JsonObject]:
+        """Messages of `group` from the time `since`, oldest first, of the last _HISTORY."""
+        try:
+            async with few:
+                found = await session.call("get_group_msg_history", CALL_SECONDS, group_id=group, count=_HISTORY)
+        except _FAILURES as error:
+            if isinstance(error, CallError) and error.retcode in _UNSUPPORTED:
+                self.limits = replace(self.limits, catches_up=False)
+            _log.warning("onebot_gap", account=self.account, group=group, because=str(error) or type(error).__name__)
+            return []
+        page = (found or {}).get("messages") or []
+        if page and (seconds_of(page[0]) or 0) > (seconds_of(page[-1]) or 0):
+            page.reverse()
+        recent = [one for one in page if (seconds_of(one) or 0) >= since]
+        if len(recent) == len(page) >= _HISTORY:
+            _log.warning("onebot_gap", account=self.account, group=group, because=f"only {_HISTORY} messages are read")
+        return [{"post_type": "message", "message_type": GROUP, "group_id": group} | one for one in recent]
+
+    # Calls
+
+    async def _call(self, action: str, seconds: float = CALL_SECONDS, /, **params: Any) -> Any:
+        """Call the implementation, after a reconnect if there is no connection. Raises CallError if it rejects the
+        call, and SendFailed if it does not answer."""
+        try:
+            async with asyncio.timeout(_RECONNECT_SECONDS):
+                await self._ready.wait()
+            assert self._session is not None
+            return await self._session.call(action, seconds, **params)
+        except (TimeoutError, NotSentError):
+            raise SendFailed("the implementation is not connected", retryable=True) from None
+        except NoAnswerError:
+            raise SendFailed(f"{action} has no answer", retryable=True, unknown_outcome=True) from None
+
+    async def _request(self, action: str, **params: Any) -> Any:
+        """Like `_call`. Raises only SendFailed."""
+        try:
+            return await self._call(action, **params)
+        except CallError as error:
+            raise SendFailed(str(error), retryable=not _is_invalid(error)) from error
+
+
+async def probe(settings: OneBotSettings) -> str:
+    """Connect, and describe the account. Raises CannotConnect."""
+    opener = opener_of(settings, lambda: None)
+    session = None
+    try:
+        async with asyncio.timeout(_PROBE_SECONDS):
+            session = await opener.open()
+        self_id, name = await _login(session, settings)
+        version = await session.call("get_version_info", _LOOKUP_SECONDS) or {}
+        state = await session.call("get_status", _LOOKUP_SECONDS) or {}
+        program = f"{version.get('app_name')} {version.get('app_version')}"
+        return f"connected as @{name} ({self_id}) by {program}{'' if state.get('online', True) else '; it is offline'}"
+    except TimeoutError:
+        place = f"ws://{settings.host}:{settings.port}"
+        raise CannotConnect(f"nothing connects to {place}; configure it in the implementation, Universal") from None
+    except _FAILURES as error:
+        raise CannotConnect(f"the implementation does not answer: {error}") from error
+    finally:
+        if session is not None:
+            await session.close()
+        await opener.close()
+
+
+async def _login(session: Session, settings: OneBotSettings) -> tuple[str, str]:
+    """Id and name of the account. Raises CannotConnect."""
+    try:
+        login = await session.call("get_login_info", _LOGIN_SECONDS)
+    except _FAILURES as error:
+        why = "it rejects access_token" if session.is_rejected else str(error) or type(error).__name__
+        raise CannotConnect(f"the implementation does not name its account: {why}") from error
+    self_id = str(login["user_id"])
+    if settings.self_id not in ("", self_id):
+        raise CannotConnect(f"the implementation is logged in as {self_id}, and self_id is {settings.self_id}")
+    return self_id, str(login.get("nickname") or self_id)
+
+
+def _messages(outgoing: Outgoing) -> list[list[JsonObject]]:
+    """The messages to send, as segments: each file that is no image is a message of its own, before the text. A text
+    segment is never read as CQ codes."""
+    text = "\n".join(plain_lines(outgoing.text)) if outgoing.markdown else outgoing.text
+    files: list[list[JsonObject]] = []
+    images: list[JsonObject] = []
+    for attachment in outgoing.attachments:
+        header, _, encoded = attachment.url.partition(",")
+        if not header.startswith("data:"):
+            text = f"{text}\n{attachment.name}: {attachment.url}".strip()
+            continue
+        is_image = attachment.media_type.startswith("image/")
+        data = {"file": f"base64://{encoded}", "name": attachment.name}
+        if is_image:
+            images.append({"type": "image", "data": data})
+        else:
+            files.append([{"type": "file", "data": data}])
+    if files and not text and not images:
+        return files
+    main: list[JsonObject] = []
+    if outgoing.private_to is None:
+        if outgoing.reply_to and not outgoing.reply_to.startswith(_QUEUED):
+            main.append({"type": "reply", "data": {"id": outgoing.reply_to}})
+        if outgoing.chat.native.startswith(GROUP):
+            for member in outgoing.mentions:
+                main += [{"type": "at", "data": {"qq": member.native}}, {"type": "text", "data": {"text": " "}}]
+    return [*files, [*main, {"type": "text", "data": {"text": text}}, *images]]
+
+
+def _id(native: str) -> int | str:
+    """An id as the standard has it: a number. Bridges of other networks have other ids, too."""
+    return int(native) if native.isascii() and native.isdecimal() else native
+
+
+def _is_invalid(error: CallError) -> bool:
+    """Whether the call was rejected as such: its form, its rights, or an action that the implementation lacks."""
+    return 400 <= error.retcode < 500 or 1400 <= error.retcode < 1500 or 10_000 <= error.retcode < 20_000
+
+
+def _remember(known: dict[str, Any], key: str, value: Any) -> None:
+    known[key] = value
+    if len(known) > _MOST_KNOWN:
+        del known[next(iter(known))]
