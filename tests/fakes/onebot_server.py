@@ -49,6 +49,8 @@ class Message:
     """A private message through a group."""
     likes: set[tuple[str, str]] = field(default_factory=set)
     """Member and emoji of each reaction."""
+    facts: Json = field(default_factory=dict)
+    """Replacements in its event."""
 
 
 class Rejected(Exception):
@@ -80,7 +82,7 @@ class OneBotServer:
         self.dials = 0
         self._files: dict[str, bytes] = {}
         self._sockets: list[Socket] = []
-        self._time = int(time.time()) - 120
+        self.now = int(time.time()) - 120
         self._failure: Failure | None = None
         self._last: Json = {}
         self._connected = asyncio.Event()
@@ -141,10 +143,10 @@ class OneBotServer:
         return socket
 
     async def _dial(self, url: str, headers: dict[str, str]) -> None:
-        usual = {"Authorization": f"Bearer {self.token}", "X-Self-ID": SELF_ID, "X-Client-Role": "Universal"}
         timeout = aiohttp.ClientWSTimeout(ws_close=1.0)
         async with aiohttp.ClientSession() as http:
             while True:
+                usual = {"Authorization": f"Bearer {self.token}", "X-Self-ID": SELF_ID, "X-Client-Role": "Universal"}
                 with suppress(aiohttp.ClientError, OSError):
                     async with http.ws_connect(url, headers=usual | headers, timeout=timeout) as socket:
                         self.dials += 1
@@ -207,8 +209,8 @@ class OneBotServer:
 
     def _event(self, post_type: str, **facts: Any) -> Json:
         # Each event has a second of its own.
-        self._time += 1
-        return {"time": self._time, "self_id": int(SELF_ID), "post_type": post_type} | facts
+        self.now += 1
+        return {"time": self.now, "self_id": int(SELF_ID), "post_type": post_type} | facts
 
     def message_event(self, message: Message) -> Json:
         """`message` as an event."""
@@ -233,14 +235,14 @@ class OneBotServer:
             facts["sender"]["role"] = self.groups[message.group].get(message.user, "member")
         elif message.temporary:
             facts["sender"]["group_id"] = int(GROUP)
-        return facts
+        return facts | message.facts
 
     def add(self, user: str, segments: Sequence[Json], *, group: str = "", peer: str = "", **facts: Any) -> Message:
         """Store a message, with an id that depends on its place only, as those of NapCat."""
         digest = hashlib.md5(f"{group}|{peer}|{len(self.messages)}".encode(), usedforsecurity=False).digest()
-        self._time += 1
+        self.now += 1
         number = int.from_bytes(digest[:4]) & 0x7FFFFFFF
-        message = Message(number, self._time, user, list(segments), group, peer, **facts)
+        message = Message(number, self.now, user, list(segments), group, peer, **facts)
         self.messages.append(message)
         return message
 

@@ -91,7 +91,7 @@ class Reader:
                     )
 
     def content(self, message: Any, self_id: str) -> Content:
-        """The content of a message in either format. Raises ValueError."""
+        """The content of a message in either format. Raises TypeError."""
         pieces: list[str] = []
         mentions: list[str] = []
         attachments: list[Attachment] = []
@@ -119,7 +119,7 @@ class Reader:
         return Content(parsed.text, mentions_bot, tuple(dict.fromkeys(mentions)), tuple(attachments))
 
     def quoted(self, native_id: str, found: JsonObject, self_id: str) -> Quoted:
-        """The message that `get_msg` has found. Raises ValueError."""
+        """The message that `get_msg` has found. Raises TypeError."""
         sender = found.get("sender") or {}
         text = self.content(found.get("message") or "", self_id).text
         from_bot = str(sender.get("user_id")) == self_id
@@ -186,13 +186,13 @@ class Reader:
 
 
 def _segments(message: Any) -> Iterator[tuple[str, JsonObject]]:
-    """Types and data of the segments of `message`. Raises ValueError."""
+    """Types and data of the segments of `message`. Raises TypeError."""
     if isinstance(message, str):
         yield from _decoded(message)
         return
     for segment in [message] if isinstance(message, dict) else message:
         if not isinstance(segment, dict) or not isinstance(segment.get("data") or {}, dict):
-            raise ValueError("a segment is malformed")
+            raise TypeError("a segment is malformed")
         yield str(segment.get("type")), segment.get("data") or {}
 
 

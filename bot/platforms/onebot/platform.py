@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,20 +22,12 @@ from bot.platforms.connection import Acceptance, CannotConnect, Connection, Curs
 from bot.platforms.markdown import plain_lines
 from bot.platforms.onebot.adapter import OneBotSettings
 from bot.platforms.onebot.events import FILE, GROUP, NAME, PRIVATE, Reader, replied_id, seconds_of
-from bot.platforms.onebot.session import (
-    CALL_SECONDS,
-    CallError,
-    NoAnswerError,
-    NotSentError,
-    Session,
-    opener_of,
-)
-from function_calls.context import Attachment, MessageContext, Quoted
+from bot.platforms.onebot.session import CALL_SECONDS, CallFailed, Dialling, Listening, Session
+from function_calls.context import Attachment, Quoted
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.store.port import StoreError
 
 _log = structlog.get_logger("onebot")
-_FAILURES = (CallError, NotSentError, NoAnswerError)
 _SILENCE_SECONDS = 90.0
 _POLL_SECONDS = 30.0
 _LOGIN_SECONDS = 10.0
@@ -49,7 +40,7 @@ _STORE_RETRY_SECONDS = 1.0
 _HISTORY = 100
 """Messages per group that are read after a gap."""
 _PARALLEL = 5
-_MOST_KNOWN = 1000
+_MOST_REACTIONS = 1000
 _QUEUED = "queued-"
 _UNSUPPORTED = frozenset({404, 1404, 10002})
 _ROLES = {"owner": Role.OWNER, "admin": Role.ADMIN, "member": Role.MEMBER}
@@ -83,16 +74,13 @@ class OneBotPlatform:
         self._cursor = Cursor(network, host.store, host.clock)
         self._position: int | None = None
         """Unix time of the last event that was accepted."""
-        self._opener = opener_of(settings, self._connection.heard)
+        self._opener = (Dialling if settings.url else Listening)(settings, self._connection.heard)
         self._reader = Reader(settings.account, host.names)
         self._session: Session | None = None
         self._ready = asyncio.Event()
         self._self_id = ""
-        self._own: deque[str] = deque(maxlen=_MOST_KNOWN)
-        """Ids of messages of the bot."""
-        self._group_of: dict[str, Any] = {}
-        """Groups through which members that are no friends wrote in private."""
         self._reactions: dict[str, str] = {}
+        """The bot's own, by message."""
 
     async def run(self, deliver: Deliver) -> None:
         try:
@@ -115,65 +103,47 @@ class OneBotPlatform:
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        action, target = self._target(outgoing)
-        receipt = Receipt("")
+        action, target = _target(outgoing)
+        native_id = ""
         for number, message in enumerate(_messages(outgoing)):
             try:
-                receipt = await self._send(action, target, message, outgoing.key)
+                native_id = await self._send(action, target, message)
             except SendFailed as failed:
-                if not number:
+                if number == 0:
                     raise
-                # A part was sent.
+                # Another part was sent.
                 raise SendFailed(str(failed), retryable=failed.retryable, unknown_outcome=True) from failed
-        return receipt
+        # Implementations that only queue a message give no id.
+        return Receipt(native_id or f"{_QUEUED}{outgoing.key}")
 
-    def _target(self, outgoing: Outgoing) -> tuple[str, JsonObject]:
-        """Action and target of a message. Raises SendFailed for a chat that is none of this network."""
-        kind, _, native = outgoing.chat.native.partition("-")
-        if outgoing.private_to is not None:
-            through = {"group_id": _id(native)} if kind == GROUP else {}
-            return "send_private_msg", {"user_id": _id(outgoing.private_to.native)} | through
-        if kind == GROUP:
-            return "send_group_msg", {"group_id": _id(native)}
-        if kind != PRIVATE:
-            raise SendFailed(f"{outgoing.chat.native} is neither a group nor a private chat", retryable=False)
-        group = self._group_of.get(native)
-        return "send_private_msg", {"user_id": _id(native)} | ({"group_id": group} if group else {})
-
-    async def _send(self, action: str, target: JsonObject, message: Sequence[JsonObject], key: str) -> Receipt:
+    async def _send(self, action: str, target: JsonObject, message: Sequence[JsonObject]) -> str:
         try:
             sent = await self._call(action, **target, message=message)
-        except CallError as error:
+        except CallFailed as failed:
             if message[0]["type"] == "reply":
-                return await self._send(action, target, message[1:], key)
-            raise await self._reason(target, error) from error
-        # Implementations that only queue the message give no id.
-        native_id = str((sent or {}).get("message_id") or f"{_QUEUED}{key}")
-        self._own.append(native_id)
-        return Receipt(native_id)
+                return await self._send(action, target, message[1:])
+            why = await self._why(target)
+            raise (SendFailed(f"{failed}: {why}", retryable=False) if why else failed) from failed
+        return str(sent.get("message_id") or "") if isinstance(sent, dict) else ""
 
-    async def _reason(self, target: JsonObject, error: CallError) -> SendFailed:
-        """Why a message was rejected. Implementations have one code for most reasons, so their state is looked up."""
-        failed = SendFailed(str(error), retryable=not _is_invalid(error))
-        try:
+    async def _why(self, target: JsonObject) -> str:
+        """Permanent reason of a rejection; empty if there is none. Implementations have one code for most reasons."""
+        with suppress(SendFailed, TypeError, KeyError, AttributeError):
             if "user_id" in target:
                 friends = await self._call("get_friend_list", _LOOKUP_SECONDS)
-                if all(str(friend["user_id"]) != str(target["user_id"]) for friend in friends):
-                    return SendFailed(f"{error}: the member is no friend of the account", retryable=False)
-                return failed
+                is_friend = str(target["user_id"]) in {str(friend["user_id"]) for friend in friends}
+                return "" if is_friend else "the member is no friend of the account"
             if not await self._is_in(target["group_id"]):
-                return SendFailed(f"{error}: the bot is not in the group", retryable=False)
+                return "the bot is not in the group"
             me = await self._member_info(target["group_id"], self._self_id)
             if (me.get("shut_up_timestamp") or 0) > self._clock.now().timestamp():
-                return SendFailed(f"{error}: the bot is muted in the group", retryable=False)
-        except (CallError, SendFailed, TypeError, KeyError, AttributeError):
-            _log.info("onebot_reason_unknown", account=self.account, error=str(error))
-        return failed
+                return "the bot is muted in the group"
+        return ""
 
     async def typing(self, chat: ChatRef, status: str) -> None:
         kind, _, native = chat.native.partition("-")
         if kind == PRIVATE and status and self._ready.is_set():
-            with suppress(CallError, SendFailed):
+            with suppress(SendFailed):
                 await self._call("set_input_status", _LOOKUP_SECONDS, user_id=_id(native), event_type=1)
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
@@ -181,9 +151,11 @@ class OneBotPlatform:
         emoji_id = str(ord(emoji[0])) if emoji else before
         if not emoji_id:
             return
-        await self._request("set_msg_emoji_like", message_id=_id(native_id), emoji_id=emoji_id, set=bool(emoji))
+        await self._call("set_msg_emoji_like", message_id=_id(native_id), emoji_id=emoji_id, set=bool(emoji))
         if emoji:
-            _remember(self._reactions, native_id, emoji_id)
+            self._reactions[native_id] = emoji_id
+        if len(self._reactions) > _MOST_REACTIONS:
+            del self._reactions[next(iter(self._reactions))]
 
     # Members
 
@@ -194,24 +166,21 @@ class OneBotPlatform:
         try:
             found = await self._member_info(_id(group), member.native)
             return _ROLES.get(found["role"]) if str(found["user_id"]) == member.native else None
-        except (CallError, SendFailed, TypeError, KeyError):
+        except (SendFailed, TypeError, KeyError):
             return None
 
     async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
         kind, _, group = chat.native.partition("-")
         if kind != GROUP:
             return []
-        found = await self._request("get_group_member_list", group_id=_id(group))
+        found = await self._call("get_group_member_list", group_id=_id(group))
         ids = [str(member["user_id"]) for member in found or ()]
         return [self._reader.member(native) for native in ids if native != self._self_id]
 
     async def leave(self, chat: ChatRef) -> None:
         kind, _, group = chat.native.partition("-")
-        try:
-            if kind == GROUP and await self._is_in(_id(group)):
-                await self._call("set_group_leave", group_id=_id(group))
-        except CallError as error:
-            raise SendFailed(str(error), retryable=not _is_invalid(error)) from error
+        if kind == GROUP and await self._is_in(_id(group)):
+            await self._call("set_group_leave", group_id=_id(group))
 
     async def _is_in(self, group: int | str) -> bool:
         groups = await self._call("get_group_list", _LOOKUP_SECONDS, no_cache=True)
@@ -237,7 +206,7 @@ class OneBotPlatform:
         file = facts.get("file", "")
         try:
             found = await self._call(action, file=file, file_id=file, out_format="mp3") or {}
-        except (CallError, SendFailed) as error:
+        except SendFailed as error:
             raise FileUnavailable(str(error)) from error
         encoded, url = str(found.get("base64") or ""), str(found.get("url") or "")
         if len(encoded) * 3 // 4 > max_bytes + 2:
@@ -292,7 +261,7 @@ class OneBotPlatform:
     async def _poll(self, session: Session) -> None:
         """Ask for a sign of life regularly, because heartbeats of the implementation may be switched off."""
         while True:
-            with suppress(*_FAILURES):
+            with suppress(SendFailed):
                 self._show(await session.call("get_status", _POLL_SECONDS))
             await self._clock.sleep(_POLL_SECONDS)
 
@@ -303,34 +272,30 @@ class OneBotPlatform:
             self._connection.up()
 
     async def _take(self, session: Session, deliver: Deliver, raw: str) -> None:
-        try:
-            event = orjson.loads(raw)
-        except ValueError:
-            event = {}
-        at = seconds_of(event) if isinstance(event, dict) else None
-        is_first = self._position is None and at is not None
-        cursor = None
-        if isinstance(event, dict) and at is not None:
+        found = None
+        with suppress(ValueError):
+            found = orjson.loads(raw)
+        event: JsonObject = found if isinstance(found, dict) else {}
+        at, is_first, cursor = seconds_of(event), self._position is None, None
+        if at is not None:
             # A time in the future must not hide later messages.
             self._position = max(self._position or 0, min(at, int(self._clock.now().timestamp())))
             cursor = self._cursor.at(str(self._position))
-        if isinstance(event, dict) and event.get("post_type") == "meta_event":
-            if event.get("meta_event_type") == "heartbeat":
-                self._show(event.get("status"))
-            if not is_first:
-                return
-        quoted = await self._prepare(session, event) if isinstance(event, dict) else None
-
-        def read() -> Iterable[MessageContext]:
-            return self._reader.contexts(event, self._self_id, quoted)
-
+        if event.get("meta_event_type") == "heartbeat":
+            self._show(event.get("status"))
+        if event.get("post_type") == "meta_event" and not is_first:
+            return
+        quoted = await self._prepare(session, event)
         while True:
             try:
-                await self._acceptance.take(deliver, read, raw, cursor)
-                return
+                await self._acceptance.take(
+                    deliver, lambda: self._reader.contexts(event, self._self_id, quoted), raw, cursor
+                )
             except StoreError as problem:
                 _log.error("onebot_event_waits", account=self.account, problem=str(problem))
                 await self._clock.sleep(_STORE_RETRY_SECONDS)
+            else:
+                return
 
     async def _prepare(self, session: Session, event: JsonObject) -> Quoted | None:
         """Act on an invitation, and look up the message that `event` replies to; None if it is no reply."""
@@ -338,21 +303,15 @@ class OneBotPlatform:
             accepts = self._settings.accept_invitations
             _log.info("onebot_invitation", account=self.account, group=event.get("group_id"), accepted=accepts)
             if accepts:
-                with suppress(*_FAILURES):
+                with suppress(SendFailed):
                     await session.call("set_group_add_request", flag=event.get("flag"), sub_type="invite", approve=True)
-        if event.get("message_type") == PRIVATE and event.get("sub_type") == GROUP:
-            group = event.get("group_id") or (event.get("sender") or {}).get("group_id")
-            _remember(self._group_of, str(event.get("user_id")), group)
-        try:
+        native_id = ""
+        with suppress(SendFailed, ValueError, TypeError, AttributeError):
             native_id = replied_id(event)
-            if not native_id:
-                return None
-            found = await session.call("get_msg", _LOOKUP_SECONDS, message_id=_id(native_id))
-            return self._reader.quoted(native_id, found, self._self_id)
-        except _FAILURES:
-            return Quoted(native_id, from_bot=native_id in self._own)
-        except (ValueError, TypeError, AttributeError):
-            return None
+            if native_id:
+                found = await session.call("get_msg", _LOOKUP_SECONDS, message_id=_id(native_id))
+                return self._reader.quoted(native_id, found, self._self_id)
+        return Quoted(native_id) if native_id else None
 
     async def _catch_up(self, session: Session, deliver: Deliver) -> None:
         """Accept messages of groups since the last accepted event."""
@@ -364,7 +323,7 @@ class OneBotPlatform:
         since, few = self._position, asyncio.Semaphore(_PARALLEL)
         try:
             groups = await session.call("get_group_list")
-        except _FAILURES:
+        except SendFailed:
             _log.warning("onebot_gap", account=self.account, because="get_group_list failed")
             return
         pages = await asyncio.gather(*(self._page(session, one["group_id"], since, few) for one in groups))
@@ -376,45 +335,35 @@ class OneBotPlatform:
         try:
             async with few:
                 found = await session.call("get_group_msg_history", CALL_SECONDS, group_id=group, count=_HISTORY)
-        except _FAILURES as error:
-            if isinstance(error, CallError) and error.retcode in _UNSUPPORTED:
+        except SendFailed as failed:
+            if isinstance(failed, CallFailed) and failed.retcode in _UNSUPPORTED:
                 self.limits = replace(self.limits, catches_up=False)
-            _log.warning("onebot_gap", account=self.account, group=group, because=str(error) or type(error).__name__)
+            _log.warning("onebot_gap", account=self.account, group=group, because=str(failed))
             return []
-        page = (found or {}).get("messages") or []
+        page = [one for one in (found or {}).get("messages") or () if isinstance(one, dict)]
         if page and (seconds_of(page[0]) or 0) > (seconds_of(page[-1]) or 0):
             page.reverse()
         recent = [one for one in page if (seconds_of(one) or 0) >= since]
-        if len(recent) == len(page) >= _HISTORY:
+        if len(recent) >= _HISTORY:
             _log.warning("onebot_gap", account=self.account, group=group, because=f"only {_HISTORY} messages are read")
         return [{"post_type": "message", "message_type": GROUP, "group_id": group} | one for one in recent]
 
     # Calls
 
     async def _call(self, action: str, seconds: float = CALL_SECONDS, /, **params: Any) -> Any:
-        """Call the implementation, after a reconnect if there is no connection. Raises CallError if it rejects the
-        call, and SendFailed if it does not answer."""
+        """Call the implementation, after a reconnect if there is no connection. Raises SendFailed."""
         try:
             async with asyncio.timeout(_RECONNECT_SECONDS):
                 await self._ready.wait()
-            assert self._session is not None
-            return await self._session.call(action, seconds, **params)
-        except (TimeoutError, NotSentError):
+        except TimeoutError:
             raise SendFailed("the implementation is not connected", retryable=True) from None
-        except NoAnswerError:
-            raise SendFailed(f"{action} has no answer", retryable=True, unknown_outcome=True) from None
-
-    async def _request(self, action: str, **params: Any) -> Any:
-        """Like `_call`. Raises only SendFailed."""
-        try:
-            return await self._call(action, **params)
-        except CallError as error:
-            raise SendFailed(str(error), retryable=not _is_invalid(error)) from error
+        assert self._session is not None
+        return await self._session.call(action, seconds, **params)
 
 
 async def probe(settings: OneBotSettings) -> str:
     """Connect, and describe the account. Raises CannotConnect."""
-    opener = opener_of(settings, lambda: None)
+    opener = (Dialling if settings.url else Listening)(settings, lambda: None)
     session = None
     try:
         async with asyncio.timeout(_PROBE_SECONDS):
@@ -427,8 +376,8 @@ async def probe(settings: OneBotSettings) -> str:
     except TimeoutError:
         place = f"ws://{settings.host}:{settings.port}"
         raise CannotConnect(f"nothing connects to {place}; configure it in the implementation, Universal") from None
-    except _FAILURES as error:
-        raise CannotConnect(f"the implementation does not answer: {error}") from error
+    except SendFailed as failed:
+        raise CannotConnect(f"the implementation does not answer: {failed}") from failed
     finally:
         if session is not None:
             await session.close()
@@ -439,13 +388,27 @@ async def _login(session: Session, settings: OneBotSettings) -> tuple[str, str]:
     """Id and name of the account. Raises CannotConnect."""
     try:
         login = await session.call("get_login_info", _LOGIN_SECONDS)
-    except _FAILURES as error:
-        why = "it rejects access_token" if session.is_rejected else str(error) or type(error).__name__
-        raise CannotConnect(f"the implementation does not name its account: {why}") from error
+    except SendFailed as failed:
+        why = "it rejects access_token" if session.is_rejected else failed
+        raise CannotConnect(f"the implementation does not name its account: {why}") from failed
     self_id = str(login["user_id"])
     if settings.self_id not in ("", self_id):
         raise CannotConnect(f"the implementation is logged in as {self_id}, and self_id is {settings.self_id}")
     return self_id, str(login.get("nickname") or self_id)
+
+
+def _target(outgoing: Outgoing) -> tuple[str, JsonObject]:
+    """Action and target of a message. Raises SendFailed for a chat that is none of this network."""
+    kind, _, native = outgoing.chat.native.partition("-")
+    if outgoing.private_to is not None:
+        # Through the group, the member need not be a friend.
+        through = {"group_id": _id(native)} if kind == GROUP else {}
+        return "send_private_msg", {"user_id": _id(outgoing.private_to.native)} | through
+    if kind == GROUP:
+        return "send_group_msg", {"group_id": _id(native)}
+    if kind == PRIVATE:
+        return "send_private_msg", {"user_id": _id(native)}
+    raise SendFailed(f"{outgoing.chat.native} is neither a group nor a private chat", retryable=False)
 
 
 def _messages(outgoing: Outgoing) -> list[list[JsonObject]]:
@@ -480,14 +443,3 @@ def _messages(outgoing: Outgoing) -> list[list[JsonObject]]:
 def _id(native: str) -> int | str:
     """An id as the standard has it: a number. Bridges of other networks have other ids, too."""
     return int(native) if native.isascii() and native.isdecimal() else native
-
-
-def _is_invalid(error: CallError) -> bool:
-    """Whether the call was rejected as such: its form, its rights, or an action that the implementation lacks."""
-    return 400 <= error.retcode < 500 or 1400 <= error.retcode < 1500 or 10_000 <= error.retcode < 20_000
-
-
-def _remember(known: dict[str, Any], key: str, value: Any) -> None:
-    known[key] = value
-    if len(known) > _MOST_KNOWN:
-        del known[next(iter(known))]

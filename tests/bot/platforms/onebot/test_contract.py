@@ -31,8 +31,8 @@ def a_free_port() -> int:
 async def a_network(home: Path, server: OneBotServer, **facts: Any) -> AsyncIterator[tuple[Network, Host]]:
     """`server`, which is served, and a platform; the server dials it if `facts` has its `port`."""
     async with a_host(home) as host:
-        usual = {} if "port" in facts else {"url": server.url}
-        settings = OneBotSettings(access_token=TOKEN, file_hosts=("127.0.0.1",), **(usual | facts))  # type: ignore[arg-type]
+        usual: dict[str, Any] = {"access_token": TOKEN, "file_hosts": ("127.0.0.1",)}
+        settings = OneBotSettings(**(usual | ({} if "port" in facts else {"url": server.url}) | facts))
         platform = OneBotPlatform(settings, host)
         network = Network(
             platform,
