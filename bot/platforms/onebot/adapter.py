@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 from pydantic import ValidationInfo as Info
 
-from bot.platforms.adapter import Adapter, CannotOpen, Host
+from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import ChatPlatform
 from config.sections.irc import is_loopback
 from config.sections.networks import NetworkSettings
 from config.terms import SHORTEST_TOKEN, Count, Word, described_matching, settings_error
 from services.clock import Clock
 
+_PLATFORM = "bot.platforms.onebot.platform"
+"""Imported when an account is opened."""
 _ELSEWHERE = "without TLS, others on the network could read the token and all messages"
 
 
@@ -73,19 +76,13 @@ class OneBotSettings(NetworkSettings):
 
 
 def _open(settings: OneBotSettings, host: Host) -> ChatPlatform:
-    from bot.platforms.onebot.platform import OneBotPlatform
-
-    return OneBotPlatform(settings, host)
+    platform: ChatPlatform = import_module(_PLATFORM).OneBotPlatform(settings, host)
+    return platform
 
 
 async def _probe(settings: OneBotSettings, clock: Clock) -> str:
-    from bot.platforms.connection import CannotConnect
-    from bot.platforms.onebot.platform import probe
-
-    try:
-        return await probe(settings)
-    except CannotConnect as problem:
-        raise CannotOpen(str(problem)) from problem
+    found: str = await import_module(_PLATFORM).probe(settings)
+    return found
 
 
 ADAPTER = Adapter(OneBotSettings, _open, _probe)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import mimetypes
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import orjson
 
-from bot.platforms.mentions import mention_parser
+from bot.platforms.mentions import ParseText
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
 from services.refs import ChatRef, JsonObject, MemberRef
 
@@ -65,9 +65,9 @@ def replied_id(event: JsonObject) -> str:
 class Reader:
     """Converts the events of one account."""
 
-    def __init__(self, account: str, names: Sequence[str]) -> None:
+    def __init__(self, account: str, hear: ParseText) -> None:
         self._account = account
-        self._addressed = mention_parser(names)
+        self._hear = hear
 
     def contexts(self, event: JsonObject, self_id: str, quoted: Quoted | None = None) -> Iterator[MessageContext]:
         """The events in `event`, usually none or one. `quoted`: the message that it replies to. Raises ValueError,
@@ -114,7 +114,7 @@ class Reader:
                 case _:
                     pieces.append(_short(kind, data))
         joined = "".join(pieces)
-        parsed = self._addressed(_BOT_AND_SPACES.sub(" ", joined))
+        parsed = self._hear(_BOT_AND_SPACES.sub(" ", joined))
         mentions_bot = parsed.mentions_bot or _BOT in joined
         return Content(parsed.text, mentions_bot, tuple(dict.fromkeys(mentions)), tuple(attachments))
 
@@ -126,6 +126,7 @@ class Reader:
         return Quoted(native_id, _clean(str(sender.get("nickname") or "")), text[:_QUOTED_CHARS], from_bot)
 
     def member(self, native: Any) -> MemberRef:
+        """The member with that id."""
         return MemberRef(NAME, self._account, str(native))
 
     def _message(self, event: JsonObject, self_id: str, quoted: Quoted | None, sent_at: datetime) -> MessageContext:

@@ -7,7 +7,6 @@ from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -16,9 +15,9 @@ import aiohttp
 import orjson
 import structlog
 
-from bot.platforms.adapter import Host
-from bot.platforms.base import Deliver, FileUnavailable, Limits, LinkState, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import Acceptance, CannotConnect, Connection, Cursor
+from bot.platforms.adapter import CannotOpen, Host
+from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed
+from bot.platforms.connection import CannotConnect, ConnectedPlatform
 from bot.platforms.markdown import plain_lines
 from bot.platforms.onebot.adapter import OneBotSettings
 from bot.platforms.onebot.events import FILE, GROUP, NAME, PRIVATE, Reader, replied_id, seconds_of
@@ -46,36 +45,29 @@ _UNSUPPORTED = frozenset({404, 1404, 10002})
 _ROLES = {"owner": Role.OWNER, "admin": Role.ADMIN, "member": Role.MEMBER}
 
 
-class OneBotPlatform:
+class OneBotPlatform(ConnectedPlatform):
     """One account."""
 
     name = NAME
+    limits = Limits(
+        text_chars=4500,
+        sends_are_idempotent=False,
+        sends_per_minute=30,
+        choices=False,
+        attachments=True,
+        bots_are_marked=False,
+        catches_up=True,  # until the implementation turns out to have no history
+        file_bytes=20_000_000,
+    )
 
     def __init__(self, settings: OneBotSettings, host: Host) -> None:
-        network = f"{NAME}:{settings.account}"
-        self.account = settings.account
-        self.limits = Limits(
-            text_chars=4500,
-            sends_are_idempotent=False,
-            sends_per_minute=30,
-            choices=False,
-            attachments=True,
-            bots_are_marked=False,
-            catches_up=True,  # until the implementation turns out to have no history
-            file_bytes=20_000_000,
-        )
+        super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
         self._settings = settings
         self._clock = host.clock
-        longest = 60.0 if settings.url else 2.0  # an implementation that dials waits for us
-        self._connection = Connection(
-            network, host.clock, silence_seconds=_SILENCE_SECONDS, longest_delay_seconds=longest
-        )
-        self._acceptance = Acceptance(network, host.store, host.ids, host.clock, self._connection)
-        self._cursor = Cursor(network, host.store, host.clock)
         self._position: int | None = None
-        """Unix time of the last event that was accepted."""
+        """Unix time of the last event that was received."""
         self._opener = (Dialling if settings.url else Listening)(settings, self._connection.heard)
-        self._reader = Reader(settings.account, host.names)
+        self._reader = Reader(settings.account, self._hear)
         self._session: Session | None = None
         self._ready = asyncio.Event()
         self._self_id = ""
@@ -83,26 +75,23 @@ class OneBotPlatform:
         """The bot's own, by message."""
 
     async def run(self, deliver: Deliver) -> None:
+        """Receive until cancelled. Then the connection stays open for calls."""
         try:
-            await self._connection.keep(partial(self._connect, deliver))
+            await super().run(deliver)
         finally:
             if self._session is not None:
                 self._session.drop_events()
 
     async def close(self) -> None:
+        """Close the connection."""
         if self._session is not None:
             await self._session.close()
         await self._opener.close()
 
-    async def until_reachable(self, outgoing: Outgoing, created_ms: int) -> None:
-        await self._connection.until_up()
-
-    def link(self) -> LinkState:
-        return self._connection.link()
-
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
+        """Send one message, or several if there are files that are no pictures."""
         action, target = _target(outgoing)
         native_id = ""
         for number, message in enumerate(_messages(outgoing)):
@@ -141,12 +130,14 @@ class OneBotPlatform:
         return ""
 
     async def typing(self, chat: ChatRef, status: str) -> None:
+        """Show a typing indicator, in private chats only."""
         kind, _, native = chat.native.partition("-")
         if kind == PRIVATE and status and self._ready.is_set():
             with suppress(SendFailed):
                 await self._call("set_input_status", _LOOKUP_SECONDS, user_id=_id(native), event_type=1)
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
+        """Add a reaction, or remove the one added since the start."""
         before = self._reactions.pop(native_id, "")
         emoji_id = str(ord(emoji[0])) if emoji else before
         if not emoji_id:
@@ -160,6 +151,7 @@ class OneBotPlatform:
     # Members
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        """The current role in the group; None outside of groups."""
         kind, _, group = chat.native.partition("-")
         if kind != GROUP:
             return None
@@ -170,6 +162,7 @@ class OneBotPlatform:
             return None
 
     async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
+        """Members of a group."""
         kind, _, group = chat.native.partition("-")
         if kind != GROUP:
             return []
@@ -178,6 +171,7 @@ class OneBotPlatform:
         return [self._reader.member(native) for native in ids if native != self._self_id]
 
     async def leave(self, chat: ChatRef) -> None:
+        """Leave a group."""
         kind, _, group = chat.native.partition("-")
         if kind == GROUP and await self._is_in(_id(group)):
             await self._call("set_group_leave", group_id=_id(group))
@@ -195,6 +189,7 @@ class OneBotPlatform:
     # Files
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
+        """Read a file from the address in its message, or a new one from the implementation."""
         if (attachment.size_bytes or 0) > max_bytes:
             raise FileUnavailable(f"the file is larger than {max_bytes} bytes")
         facts = {key: values[0] for key, values in parse_qs(attachment.url.removeprefix(FILE)).items()}
@@ -241,8 +236,7 @@ class OneBotPlatform:
 
     # Receiving
 
-    async def _connect(self, deliver: Deliver) -> None:
-        """One connection, from its start to its end."""
+    async def _connected(self, deliver: Deliver) -> None:
         if self._session is not None:
             await self._session.close()
         session = self._session = await self._opener.open()
@@ -276,14 +270,16 @@ class OneBotPlatform:
         with suppress(ValueError):
             found = orjson.loads(raw)
         event: JsonObject = found if isinstance(found, dict) else {}
-        at, is_first, cursor = seconds_of(event), self._position is None, None
+        at, cursor = seconds_of(event), None
         if at is not None:
+            if self._position is None:
+                await self._cursor.keep(str(at))
             # A time in the future must not hide later messages.
             self._position = max(self._position or 0, min(at, int(self._clock.now().timestamp())))
             cursor = self._cursor.at(str(self._position))
-        if event.get("meta_event_type") == "heartbeat":
-            self._show(event.get("status"))
-        if event.get("post_type") == "meta_event" and not is_first:
+        if event.get("post_type") == "meta_event":
+            if event.get("meta_event_type") == "heartbeat":
+                self._show(event.get("status"))
             return
         quoted = await self._prepare(session, event)
         while True:
@@ -362,22 +358,22 @@ class OneBotPlatform:
 
 
 async def probe(settings: OneBotSettings) -> str:
-    """Connect, and describe the account. Raises CannotConnect."""
+    """Connect, and describe the account. Raises CannotOpen."""
     opener = (Dialling if settings.url else Listening)(settings, lambda: None)
     session = None
     try:
         async with asyncio.timeout(_PROBE_SECONDS):
             session = await opener.open()
         self_id, name = await _login(session, settings)
-        version = await session.call("get_version_info", _LOOKUP_SECONDS) or {}
-        state = await session.call("get_status", _LOOKUP_SECONDS) or {}
-        program = f"{version.get('app_name')} {version.get('app_version')}"
-        return f"connected as @{name} ({self_id}) by {program}{'' if state.get('online', True) else '; it is offline'}"
+        version = await session.call("get_version_info", _LOOKUP_SECONDS)
+        state = await session.call("get_status", _LOOKUP_SECONDS)
+        offline = "" if state.get("online", True) else "; it is offline"
+        return f"connected as @{name} ({self_id}) by {version.get('app_name')} {version.get('app_version')}{offline}"
     except TimeoutError:
         place = f"ws://{settings.host}:{settings.port}"
-        raise CannotConnect(f"nothing connects to {place}; configure it in the implementation, Universal") from None
-    except SendFailed as failed:
-        raise CannotConnect(f"the implementation does not answer: {failed}") from failed
+        raise CannotOpen(f"nothing connects to {place}; configure it in the implementation, as Universal") from None
+    except (CannotConnect, SendFailed) as problem:
+        raise CannotOpen(str(problem)) from problem
     finally:
         if session is not None:
             await session.close()

@@ -16,7 +16,8 @@ from bot.platforms.onebot.platform import OneBotPlatform
 from tests.fakes.onebot_server import ANN, BEN, GROUP, ROBOT, TOKEN, OneBotServer
 
 # QQ has no edits, buttons and threads; OneBot v11 has no form of a rate limit and no markup.
-LACKS = frozenset({"edit", "press", "open_thread", Failure.RATE_LIMITED, Failure.BAD_MARKUP})
+LACKS = frozenset({"edit", "press", "open_thread"})
+FAILURES = frozenset(Failure) - {Failure.RATE_LIMITED, Failure.BAD_MARKUP}
 
 
 def a_free_port() -> int:
@@ -44,6 +45,7 @@ async def a_network(home: Path, server: OneBotServer, **facts: Any) -> AsyncIter
             robot=ROBOT,
             reopen=lambda: OneBotPlatform(settings, host),
             lacks=LACKS,
+            failures=FAILURES,
         )
         try:
             yield network, host

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from bot.platforms.adapter import CannotOpen
 from bot.platforms.base import FileUnavailable, Outgoing, SendFailed
 from bot.platforms.contract import BOT_NAMES, PNG, Daemon, Network, a_host, receiving, until
+from bot.platforms.mentions import mention_parser
 from bot.platforms.onebot.adapter import ADAPTER, OneBotSettings
 from bot.platforms.onebot.events import Reader
 from bot.platforms.onebot.platform import OneBotPlatform
@@ -30,7 +31,7 @@ from tests.bot.platforms.onebot.test_contract import a_free_port, a_network
 from tests.docs.documents import Page
 from tests.fakes.onebot_server import ANN, BEN, GROUP, SELF_ID, TOKEN, OneBotServer
 
-EVENT = {
+EVENT: dict[str, Any] = {
     "time": 1_770_000_000,
     "self_id": int(SELF_ID),
     "post_type": "message",
@@ -47,7 +48,7 @@ MAP, MAP_AS_CODE = '{"prompt": "[Map] Oslo, N"}', '{"prompt": "&#91;Map&#93; Osl
 
 
 def read(message: Any, **facts: Any) -> MessageContext:
-    [context] = Reader("main", BOT_NAMES).contexts(EVENT | {"message": message} | facts, SELF_ID)
+    [context] = Reader("main", mention_parser(BOT_NAMES)).contexts(EVENT | {"message": message} | facts, SELF_ID)
     return context
 
 
@@ -351,7 +352,7 @@ async def test_an_account_that_is_offline_is_not_reachable(tmp_path: Path) -> No
 async def test_a_silent_connection_is_replaced(tmp_path: Path) -> None:
     clock = VirtualClock(SystemClock().now())
     async with OneBotServer().serving() as server, a_host(tmp_path) as host:
-        platform = OneBotPlatform(OneBotSettings(url=server.url, access_token=TOKEN), replace(host, clock=clock))  # type: ignore[arg-type]
+        platform = OneBotPlatform(OneBotSettings(url=server.url, access_token=TOKEN), replace(host, clock=clock))
         async with receiving(platform, host.store):
             for _ in range(6):
                 calls = len(server.calls)
@@ -413,13 +414,13 @@ async def test_a_time_in_the_future_hides_no_later_message(tmp_path: Path) -> No
 async def test_the_probe_names_the_account_and_what_is_wrong() -> None:
     clock = SystemClock()
     async with OneBotServer().serving() as server:
-        good = OneBotSettings(url=server.url, access_token=TOKEN)  # type: ignore[arg-type]
+        good = OneBotSettings(url=server.url, access_token=TOKEN)
         assert await ADAPTER.probe(good, clock) == "connected as @Rollcall (20001) by NapCat.Onebot 4.17.0"
         for url, token, words in ((server.url, "another", "rejects access_token"), ("ws://127.0.0.1:1", "", "reached")):
             with pytest.raises(CannotOpen, match=words) as problem:
-                await ADAPTER.probe(OneBotSettings(url=url, access_token=token), clock)  # type: ignore[arg-type]
+                await ADAPTER.probe(OneBotSettings(url=url, access_token=token), clock)
             assert "another" not in str(problem.value)
-        taken = OneBotSettings(port=int(server.url.rpartition(":")[2]), access_token=TOKEN)  # type: ignore[arg-type]
+        taken = OneBotSettings(port=int(server.url.rpartition(":")[2]), access_token=TOKEN)
         with pytest.raises(CannotOpen, match="cannot be opened"):
             await ADAPTER.probe(taken, clock)
 
