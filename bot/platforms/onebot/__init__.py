@@ -1,1 +1,1 @@
-"""OneBot v11: QQ by NapCat or LLOneBot, and bridges of other networks that speak it."""
+"""OneBot v11."""

@@ -54,7 +54,7 @@ class OneBotSettings(NetworkSettings):
     self_id: Annotated[str, *described_matching(r"[^\s]{0,64}", "has to be one word, such as a QQ number")] = ""
     """The bot's own id, such as its QQ number; other accounts are rejected. Empty: any."""
     accept_invitations: bool = False
-    """Whether invitations to groups are accepted. The bot is silent in groups that `chats.allow` does not name."""
+    """Whether invitations to groups are accepted. The bot leaves groups that `chats.allow` does not name."""
     file_hosts: tuple[Word, ...] = Field(default=("qq.com", "qq.com.cn", "qpic.cn"), max_length=50)
     """Hosts, with their subdomains, from which files in messages may be downloaded."""
 

@@ -304,7 +304,7 @@ class OneBotPlatform(ConnectedPlatform):
         native_id = ""
         with suppress(SendFailed, ValueError, TypeError, AttributeError):
             native_id = replied_id(event)
-            if native_id:
+            if native_id and not session.is_full:
                 found = await session.call("get_msg", _LOOKUP_SECONDS, message_id=_id(native_id))
                 return self._reader.quoted(native_id, found, self._self_id)
         return Quoted(native_id) if native_id else None

@@ -59,6 +59,11 @@ class Session:
         self._numbers = itertools.count(1)
         self._reading = asyncio.create_task(self._read())
 
+    @property
+    def is_full(self) -> bool:
+        """Whether answers are not read until events are taken."""
+        return self._events.full()
+
     async def event(self) -> str | None:
         """The next event, as JSON, or any other text that is no answer; None after the last."""
         return await self._events.get()
