@@ -399,7 +399,9 @@ class OneBotServer:
         if file is not None:
             segments.append({"type": "image", "data": self.file(*file)})
         kind, _, native = (chat or f"group-{GROUP}").partition("-")
-        return await self.post(self.add(who, segments, **({"group": native} if kind == "group" else {"peer": native})))
+        if kind == "group":
+            return await self.post(self.add(who, segments, group=native))
+        return await self.post(self.add(who, segments, peer=native, temporary=native not in self.friends))
 
     async def edit(self, who: str, native_id: str, text: str) -> None:
         raise NotImplementedError

@@ -39,7 +39,7 @@ _STORE_RETRY_SECONDS = 1.0
 _HISTORY = 100
 """Messages per group that are read after a gap."""
 _PARALLEL = 5
-_MOST_REACTIONS = 1000
+_MOST_REMEMBERED = 1000
 _QUEUED = "queued-"
 _UNSUPPORTED = frozenset({404, 1404, 10002})
 _ROLES = {"owner": Role.OWNER, "admin": Role.ADMIN, "member": Role.MEMBER}
@@ -73,6 +73,8 @@ class OneBotPlatform(ConnectedPlatform):
         self._self_id = ""
         self._reactions: dict[str, str] = {}
         """The bot's own, by message."""
+        self._groups: dict[str, Any] = {}
+        """The group through which a member that is no friend wrote in private."""
 
     async def run(self, deliver: Deliver) -> None:
         """Receive until cancelled. Then the connection stays open for calls."""
@@ -93,6 +95,8 @@ class OneBotPlatform(ConnectedPlatform):
     async def send(self, outgoing: Outgoing) -> Receipt:
         """Send one message, or several if there are files that are no pictures."""
         action, target = _target(outgoing)
+        if outgoing.chat.native.startswith(PRIVATE) and str(target["user_id"]) in self._groups:
+            target["group_id"] = self._groups[str(target["user_id"])]
         native_id = ""
         for number, message in enumerate(_messages(outgoing)):
             try:
@@ -144,9 +148,7 @@ class OneBotPlatform(ConnectedPlatform):
             return
         await self._call("set_msg_emoji_like", message_id=_id(native_id), emoji_id=emoji_id, set=bool(emoji))
         if emoji:
-            self._reactions[native_id] = emoji_id
-        if len(self._reactions) > _MOST_REACTIONS:
-            del self._reactions[next(iter(self._reactions))]
+            _remember(self._reactions, native_id, emoji_id)
 
     # Members
 
@@ -294,7 +296,8 @@ class OneBotPlatform(ConnectedPlatform):
                 return
 
     async def _prepare(self, session: Session, event: JsonObject) -> Quoted | None:
-        """Act on an invitation, and look up the message that `event` replies to; None if it is no reply."""
+        """Accept an invitation, remember the group of a temporary chat, and look up the message that `event` replies
+        to; None if it is no reply."""
         if event.get("request_type") == GROUP and event.get("sub_type") == "invite":
             accepts = self._settings.accept_invitations
             _log.info("onebot_invitation", account=self.account, group=event.get("group_id"), accepted=accepts)
@@ -302,7 +305,10 @@ class OneBotPlatform(ConnectedPlatform):
                 with suppress(SendFailed):
                     await session.call("set_group_add_request", flag=event.get("flag"), sub_type="invite", approve=True)
         native_id = ""
-        with suppress(SendFailed, ValueError, TypeError, AttributeError):
+        with suppress(SendFailed, ValueError, TypeError, AttributeError, KeyError):
+            if event.get("message_type") == PRIVATE and event.get("sub_type") == GROUP:
+                group = event.get("group_id") or event["sender"].get("group_id")
+                _remember(self._groups, str(event["user_id"]), group)
             native_id = replied_id(event)
             if native_id and not session.is_full:
                 found = await session.call("get_msg", _LOOKUP_SECONDS, message_id=_id(native_id))
@@ -439,3 +445,9 @@ def _messages(outgoing: Outgoing) -> list[list[JsonObject]]:
 def _id(native: str) -> int | str:
     """An id as the standard has it: a number. Bridges of other networks have other ids, too."""
     return int(native) if native.isascii() and native.isdecimal() else native
+
+
+def _remember(known: dict[str, Any], key: str, value: Any) -> None:
+    known[key] = value
+    if len(known) > _MOST_REMEMBERED:
+        del known[next(iter(known))]

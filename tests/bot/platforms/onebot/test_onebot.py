@@ -224,6 +224,15 @@ async def test_a_private_message_goes_through_the_group(tmp_path: Path) -> None:
         assert not failed.value.retryable
 
 
+async def test_a_member_that_is_no_friend_is_answered_in_private(tmp_path: Path) -> None:
+    server = OneBotServer()
+    async with connected(tmp_path, server) as (network, daemon):
+        await server.say(BEN, "Hi there", chat=f"private-{BEN}")
+        context = await daemon.gets(text="there")
+        await network.platform.send(Outgoing(context.chat, "1:0:0", "Hi Ben"))
+        assert [one.text for one in await server.shown(f"private-{BEN}")] == ["Hi Ben"]
+
+
 async def test_a_muted_bot_gives_up(tmp_path: Path) -> None:
     server = OneBotServer()
     async with connected(tmp_path, server) as (network, _):
