@@ -86,8 +86,6 @@ class OneBotServer:
         self._failure: Failure | None = None
         self._last: Json = {}
         self._connected = asyncio.Event()
-        self.rejected = asyncio.Event()
-        """A connection had a wrong token."""
 
     # Connections
 
@@ -132,7 +130,6 @@ class OneBotServer:
         socket = web.WebSocketResponse(timeout=1.0)
         await socket.prepare(request)
         if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
-            self.rejected.set()
             # NapCat does it after the handshake.
             await socket.send_json(
                 {"status": "failed", "retcode": 1403, "data": None, "message": "token", "echo": None}

@@ -72,23 +72,23 @@ class Reader:
     def contexts(self, event: JsonObject, self_id: str, quoted: Quoted | None = None) -> Iterator[MessageContext]:
         """The events in `event`, usually none or one. `quoted`: the message that it replies to. Raises ValueError,
         TypeError or KeyError if the event is malformed."""
-        at = seconds_of(event)
-        sent_at = datetime.now(UTC) if at is None else datetime.fromtimestamp(at, UTC)
         match event["post_type"], event.get("notice_type"):
             case "message", _ if str(event["user_id"]) != self_id:
-                yield self._message(event, self_id, quoted, sent_at)
-            case "notice", "group_increase" | "group_decrease" as kind:
-                yield self._came_or_went(event, self_id, sent_at, comes=kind == "group_increase")
+                yield self._message(event, self_id, quoted)
+            case "notice", "group_increase" | "group_decrease" as change:
+                who, at = str(event["user_id"]), str(seconds_of(event))
+                if change == "group_increase" and who == self_id:
+                    yield self._notice(Kind.ADDED, event, who, str(event.get("operator_id") or 0), at)
+                else:
+                    yield self._notice(Kind.JOIN if change == "group_increase" else Kind.LEAVE, event, who, who, at)
             case "notice", "group_recall" | "friend_recall":
-                sender = str(event.get("operator_id") or event["user_id"])
-                yield self._notice(Kind.DELETE, event, str(event["message_id"]), sender, sent_at)
+                who = str(event.get("operator_id") or event["user_id"])
+                yield self._notice(Kind.DELETE, event, str(event["message_id"]), who)
             case "notice", "group_msg_emoji_like" if event.get("user_id") and event.get("is_add", True):
                 for like in event["likes"]:
-                    emoji, who = _emoji(str(like["emoji_id"])), str(event["user_id"])
-                    revision = f"{who} {emoji} {at}"
-                    yield self._notice(
-                        Kind.REACTION, event, str(event["message_id"]), who, sent_at, revision=revision, text=emoji
-                    )
+                    who, emoji = str(event["user_id"]), _emoji(str(like["emoji_id"]))
+                    revision = f"{who} {emoji} {seconds_of(event)}"
+                    yield self._notice(Kind.REACTION, event, str(event["message_id"]), who, revision, emoji)
 
     def content(self, message: Any, self_id: str) -> Content:
         """The content of a message in either format. Raises TypeError."""
@@ -129,7 +129,7 @@ class Reader:
         """The member with that id."""
         return MemberRef(NAME, self._account, str(native))
 
-    def _message(self, event: JsonObject, self_id: str, quoted: Quoted | None, sent_at: datetime) -> MessageContext:
+    def _message(self, event: JsonObject, self_id: str, quoted: Quoted | None) -> MessageContext:
         chat = self._chat(event)
         content = self.content(event["message"], self_id)
         who, sender = str(event["user_id"]), event.get("sender") or {}
@@ -144,7 +144,7 @@ class Reader:
             is_group=is_group,
             sender=Sender(self.member(who), name or who, is_bot=is_nobody),
             text=content.text,
-            sent_at=sent_at,
+            sent_at=_sent_at(event),
             mentions=tuple(map(self.member, content.mentions)),
             mentions_bot=content.mentions_bot,
             reply_to=quoted,
@@ -152,22 +152,8 @@ class Reader:
             chat_title=_clean(str(event.get("group_name") or "")),
         )
 
-    def _came_or_went(self, event: JsonObject, self_id: str, sent_at: datetime, *, comes: bool) -> MessageContext:
-        who = str(event["user_id"])
-        kind, sender = Kind.JOIN if comes else Kind.LEAVE, who
-        if comes and who == self_id:
-            kind, sender = Kind.ADDED, str(event.get("operator_id") or 0)
-        return self._notice(kind, event, who, sender, sent_at, revision=str(seconds_of(event)))
-
     def _notice(
-        self,
-        kind: Kind,
-        event: JsonObject,
-        native_id: str,
-        who: str,
-        sent_at: datetime,
-        revision: str = "",
-        text: str = "",
+        self, kind: Kind, event: JsonObject, native_id: str, who: str, revision: str = "", text: str = ""
     ) -> MessageContext:
         chat = self._chat(event)
         return MessageContext(
@@ -177,13 +163,18 @@ class Reader:
             is_group="group_id" in event,
             sender=Sender(self.member(who), who),
             text=text,
-            sent_at=sent_at,
+            sent_at=_sent_at(event),
         )
 
     def _chat(self, event: JsonObject) -> ChatRef:
         is_group = event.get("message_type", GROUP if "group_id" in event else PRIVATE) == GROUP
         native = f"{GROUP}-{event['group_id']}" if is_group else f"{PRIVATE}-{event['user_id']}"
         return ChatRef(NAME, self._account, native)
+
+
+def _sent_at(event: JsonObject) -> datetime:
+    at = seconds_of(event)
+    return datetime.now(UTC) if at is None else datetime.fromtimestamp(at, UTC)
 
 
 def _segments(message: Any) -> Iterator[tuple[str, JsonObject]]:

@@ -35,7 +35,7 @@ _RECONNECT_SECONDS = 10.0
 """How long a call waits for a connection."""
 _DOWNLOAD_SECONDS = 60.0
 _PROBE_SECONDS = 15.0
-_STORE_RETRY_SECONDS = 1.0
+_STORE_RETRY_SECONDS = 0.5
 _HISTORY = 100
 """Messages per group that are read after a gap."""
 _PARALLEL = 5
@@ -154,29 +154,25 @@ class OneBotPlatform(ConnectedPlatform):
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
         """The current role in the group; None outside of groups."""
-        kind, _, group = chat.native.partition("-")
-        if kind != GROUP:
-            return None
-        try:
-            found = await self._member_info(_id(group), member.native)
-            return _ROLES.get(found["role"]) if str(found["user_id"]) == member.native else None
-        except (SendFailed, TypeError, KeyError):
-            return None
+        group = _group(chat)
+        if group is not None:
+            with suppress(SendFailed, TypeError, KeyError):
+                found = await self._member_info(group, member.native)
+                return _ROLES.get(found["role"]) if str(found["user_id"]) == member.native else None
+        return None
 
     async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
         """Members of a group."""
-        kind, _, group = chat.native.partition("-")
-        if kind != GROUP:
-            return []
-        found = await self._call("get_group_member_list", group_id=_id(group))
+        group = _group(chat)
+        found = await self._call("get_group_member_list", group_id=group) if group is not None else None
         ids = [str(member["user_id"]) for member in found or ()]
         return [self._reader.member(native) for native in ids if native != self._self_id]
 
     async def leave(self, chat: ChatRef) -> None:
         """Leave a group."""
-        kind, _, group = chat.native.partition("-")
-        if kind == GROUP and await self._is_in(_id(group)):
-            await self._call("set_group_leave", group_id=_id(group))
+        group = _group(chat)
+        if group is not None and await self._is_in(group):
+            await self._call("set_group_leave", group_id=group)
 
     async def _is_in(self, group: int | str) -> bool:
         groups = await self._call("get_group_list", _LOOKUP_SECONDS, no_cache=True)
@@ -202,13 +198,11 @@ class OneBotPlatform(ConnectedPlatform):
         action = {"image": "get_image", "record": "get_record"}.get(facts.get("kind", ""), "get_file")
         file = facts.get("file", "")
         try:
-            found = await self._call(action, file=file, file_id=file, out_format="mp3") or {}
-        except SendFailed as error:
-            raise FileUnavailable(str(error)) from error
-        encoded, url = str(found.get("base64") or ""), str(found.get("url") or "")
-        if len(encoded) * 3 // 4 > max_bytes + 2:
-            raise FileUnavailable(f"the file is larger than {max_bytes} bytes")
-        content = b64decode(encoded) if encoded else await self._download(url, max_bytes)
+            found = await self._call(action, file=file, file_id=file, out_format="mp3")
+            encoded = found.get("base64")
+            content = b64decode(encoded) if encoded else await self._download(str(found.get("url")), max_bytes)
+        except (SendFailed, ValueError, AttributeError) as error:
+            raise FileUnavailable(f"{action} of the implementation does not provide the file") from error
         if content is None or len(content) > max_bytes:
             raise FileUnavailable(f"the implementation does not provide the file within {max_bytes} bytes")
         return content
@@ -216,10 +210,12 @@ class OneBotPlatform(ConnectedPlatform):
     async def _download(self, url: str, max_bytes: int) -> bytes | None:
         """The content; None if `url` does not provide it. Raises FileUnavailable if it is too large, or on a host that
         is not in `file_hosts`."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https"):
+        try:
+            scheme, host = urlsplit(url).scheme, urlsplit(url).hostname or ""
+        except ValueError:
             return None
-        host = parts.hostname or ""
+        if scheme not in ("http", "https"):
+            return None
         if not any(host == known or host.endswith(f".{known}") for known in self._settings.file_hosts):
             raise FileUnavailable(f"file_hosts of platforms.onebot does not name {host}")
         timeout = aiohttp.ClientTimeout(total=_DOWNLOAD_SECONDS)
@@ -227,12 +223,12 @@ class OneBotPlatform(ConnectedPlatform):
             async with aiohttp.ClientSession(timeout=timeout) as http, http.get(url, allow_redirects=False) as answer:
                 if answer.status != 200:
                     return None
-                content = b""
+                content = bytearray()
                 async for chunk in answer.content.iter_any():
                     content += chunk
                     if len(content) > max_bytes:
                         raise FileUnavailable(f"the file is larger than {max_bytes} bytes")
-                return content
+                return bytes(content)
         except (aiohttp.ClientError, OSError):
             return None
 
@@ -402,12 +398,12 @@ async def _login(session: Session, settings: OneBotSettings) -> tuple[str, str]:
 def _target(outgoing: Outgoing) -> tuple[str, JsonObject]:
     """Action and target of a message. Raises SendFailed for a chat that is none of this network."""
     kind, _, native = outgoing.chat.native.partition("-")
+    target: JsonObject = {} if (group := _group(outgoing.chat)) is None else {"group_id": group}
     if outgoing.private_to is not None:
         # Through the group, the member need not be a friend.
-        through = {"group_id": _id(native)} if kind == GROUP else {}
-        return "send_private_msg", {"user_id": _id(outgoing.private_to.native)} | through
-    if kind == GROUP:
-        return "send_group_msg", {"group_id": _id(native)}
+        return "send_private_msg", target | {"user_id": _id(outgoing.private_to.native)}
+    if target:
+        return "send_group_msg", target
     if kind == PRIVATE:
         return "send_private_msg", {"user_id": _id(native)}
     raise SendFailed(f"{outgoing.chat.native} is neither a group nor a private chat", retryable=False)
@@ -440,6 +436,11 @@ def _messages(outgoing: Outgoing) -> list[list[JsonObject]]:
             for member in outgoing.mentions:
                 main += [{"type": "at", "data": {"qq": member.native}}, {"type": "text", "data": {"text": " "}}]
     return [*files, [*main, {"type": "text", "data": {"text": text}}, *images]]
+
+
+def _group(chat: ChatRef) -> int | str | None:
+    kind, _, native = chat.native.partition("-")
+    return _id(native) if kind == GROUP else None
 
 
 def _id(native: str) -> int | str:

@@ -127,11 +127,3 @@ async def test_nonebot_understands_the_fake_that_it_connects_to() -> None:
         [shown] = await server.shown()
         assert (shown.text, shown.reply_to) == (f"@{ANN} [CQ:at,qq=all]", asked)
         assert SELF_ID not in server.groups[GROUP]
-
-
-async def test_nonebot_is_rejected_with_a_wrong_token() -> None:
-    async with OneBotServer().serving() as server, a_program("nonebot", server.url, "another") as program:
-        async with asyncio.timeout(WAIT_SECONDS):
-            await server.rejected.wait()
-        assert server.calls == []
-        assert program.noted == []

@@ -284,9 +284,11 @@ async def test_files_come_only_from_known_hosts_and_within_their_limit(tmp_path:
             await platform.read_file(await file("liar.png", b"x" * 100_000, declared=10), 1000)
         with pytest.raises(FileUnavailable, match=r"file_hosts .* localhost"):
             await platform.read_file(await file("other.png", PNG, url="http://localhost:1/other.png"), 1000)
-        with pytest.raises(FileUnavailable):
-            await platform.read_file(Attachment("a", "image/png", "network:kind=image&file=unknown"), 1000)
-        assert [action for action, _ in server.calls if action == "get_image"] == ["get_image", "get_image"]
+        for url in ("", "http://[", "file:///etc/passwd"):
+            unknown = Attachment("a", "image/png", f"network:kind=image&file=unknown&url={url}")
+            with pytest.raises(FileUnavailable, match="does not provide"):
+                await platform.read_file(unknown, 1000)
+        assert sum(action == "get_image" for action, _ in server.calls) == 4
 
 
 # Connections
