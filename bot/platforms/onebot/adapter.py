@@ -27,7 +27,7 @@ def _websocket_url(url: str) -> str:
         is_url = parts.scheme in ("ws", "wss") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         is_url = False
-    if url and (not is_url or parts.username or parts.query or parts.fragment):
+    if url and (not is_url or "@" in parts.netloc or parts.query or parts.fragment):
         raise settings_error("has to be ws(s)://host:port/path without user and query; the token is access_token")
     if url and parts.scheme == "ws" and not is_loopback(parts.hostname or ""):
         raise settings_error(f"has to be wss:// for another machine: {_ELSEWHERE}")

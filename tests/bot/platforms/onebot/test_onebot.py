@@ -443,6 +443,7 @@ async def test_the_probe_names_the_account_and_what_is_wrong() -> None:
         ({"url": "ws://127.0.0.1:1", "port": 1, "access_token": TOKEN}, "not both"),
         ({"url": "http://127.0.0.1:1"}, r"ws\(s\)"),
         ({"url": "ws://127.0.0.1:1/?access_token=x"}, "without user and query"),
+        ({"url": "ws://:a-password@127.0.0.1:1"}, "without user and query"),
         ({"url": "ws://example.org"}, "wss://"),
         ({"url": "ws://127.0.0.1:x"}, r"ws\(s\)"),
         ({"port": 1, "access_token": "short"}, "16 characters"),
