@@ -85,4 +85,4 @@ async def _probe(settings: OneBotSettings, clock: Clock) -> str:
     return found
 
 
-ADAPTER = Adapter(OneBotSettings, _open, _probe)
+ADAPTER = Adapter(OneBotSettings, _open, _probe, asks=("url", "port", "access_token"))
