@@ -23,6 +23,7 @@ from bot.platforms.adapter import Host
 from bot.platforms.base import (
     Accepted,
     ChatPlatform,
+    CommandMenus,
     Editing,
     Files,
     FileUnavailable,
@@ -703,3 +704,30 @@ def _data_url(content: bytes, media_type: str) -> str:
 def host_now() -> datetime:
     """The current time, aware."""
     return SystemClock().now()
+
+
+def capabilities(network: Network) -> dict[str, str]:
+    """What the network can do, by capability, as the contract has tested it: `yes`, empty, or a number."""
+    platform, limits, has = network.platform, network.platform.limits, network.lacks.isdisjoint
+    able = {
+        "messages of the time away arrive": limits.catches_up,
+        "the bot's messages change in place": isinstance(platform, Editing),
+        "buttons": limits.choices,
+        "reactions of members": has({"react"}),
+        "reactions of the bot": isinstance(platform, Reacting),
+        "edits of members": has({"edit"}),
+        "deletions by members": has({"delete"}),
+        "replies": has({"reply_to"}),
+        "threads": has({"open_thread"}),
+        "files from members": isinstance(platform, Files),
+        "files from the bot": limits.attachments and limits.file_bytes > 0,
+        "current roles": has({"promote"}),
+        "members come and go": has({"enter"}),
+        "who added the bot": has({"add_bot"}),
+        "menu of commands": isinstance(platform, CommandMenus),
+        "formatting": limits.markdown,
+        "a repeated send is dropped": limits.sends_are_idempotent,
+    }
+    return {name: "yes" if is_able else "" for name, is_able in able.items()} | {
+        "characters per message": f"{limits.text_chars:,}"
+    }
