@@ -13,6 +13,7 @@ from bot.platforms.adapter import Host
 from bot.platforms.contract import Failure, Network, PlatformContract, a_host
 from bot.platforms.onebot.adapter import OneBotSettings
 from bot.platforms.onebot.platform import OneBotPlatform
+from tests.contracts.described import DescribedContract
 from tests.fakes.onebot_server import ANN, BEN, GROUP, ROBOT, TOKEN, OneBotServer
 
 # QQ has no edits, buttons and threads; OneBot v11 has no form of a rate limit and no markup.
@@ -53,7 +54,7 @@ async def a_network(home: Path, server: OneBotServer, **facts: Any) -> AsyncIter
             await platform.close()
 
 
-class TestForward(PlatformContract):
+class TestForward(DescribedContract):
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         async with OneBotServer().serving() as server, a_network(home, server) as opened:
