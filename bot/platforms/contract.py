@@ -160,6 +160,12 @@ class Network:
     lacks: frozenset[str] = frozenset()
     """Names of methods of `side` that the network has no event for, as the adapter's docs say; "exact text": every text
     is read as Markdown."""
+    failures: frozenset[Failure] = frozenset(Failure)
+    """Failures for `fail_next` that the network has a form of."""
+
+    def can_fail(self, failure: Failure) -> bool:
+        """Whether `fail_next` can be called with that failure."""
+        return "fail_next" not in self.lacks and failure in self.failures
 
     @property
     def chat(self) -> ChatRef:
@@ -373,7 +379,7 @@ class PlatformContract:
         if self.lacks >= {"fail_next"}:
             return
         async with self.open(tmp_path) as (network, host), _connected(network, host):
-            if "fail_next" in network.lacks:
+            if not network.can_fail(failure):
                 return
             await network.side.fail_next(failure)
             with pytest.raises(SendFailed) as failed:
@@ -388,7 +394,7 @@ class PlatformContract:
         if self.lacks >= {"fail_next"}:
             return
         async with self.open(tmp_path) as (network, host), _connected(network, host):
-            if "fail_next" in network.lacks:
+            if not network.can_fail(Failure.DELIVERED_WITHOUT_ANSWER):
                 return
             await network.side.fail_next(Failure.DELIVERED_WITHOUT_ANSWER)
             with pytest.raises(SendFailed) as failed:
@@ -404,7 +410,7 @@ class PlatformContract:
         if self.lacks >= {"fail_next"}:
             return
         async with self.open(tmp_path) as (network, host), _connected(network, host):
-            if "fail_next" in network.lacks:
+            if not network.can_fail(failure):
                 return
             await network.side.fail_next(failure)
             with pytest.raises(SendFailed) as failed:
@@ -416,7 +422,7 @@ class PlatformContract:
         if self.lacks >= {"fail_next"}:
             return
         async with self.open(tmp_path) as (network, host), _connected(network, host):
-            if "fail_next" in network.lacks:
+            if not network.can_fail(failure):
                 return
             await network.side.fail_next(failure)
             await network.platform.send(network.outgoing("*Hello*", reply_to="999999", markdown=True))
