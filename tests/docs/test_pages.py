@@ -34,6 +34,8 @@ RUN_BY_TESTS = {
     "docs/news-and-search.md",
     "docs/on-request.md",
     "docs/operators.md",
+    "docs/platforms/onebot.md",
+    "docs/platforms/slack.md",
     "docs/platforms/writing-one.md",
     "docs/postgresql.md",
     "docs/reminders.md",
