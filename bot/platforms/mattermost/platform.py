@@ -256,10 +256,11 @@ class MattermostPlatform(ConnectedPlatform):
                         raise
                     _log.error("gap_not_filled", network=PLATFORM, channel=channel["id"], problem=str(problem))
         for post in sorted(missed, key=lambda one: int(one["create_at"])):
-            event = "posted" if post["create_at"] >= since else "post_edited"
-            if post.get("delete_at"):
-                event = "post_deleted" if post["create_at"] < since else ""
-            await self._take(deliver, {"event": event, "data": {"post": json.dumps(post)}})
+            events = [] if post["create_at"] < since or post["delete_at"] else ["posted"]
+            if post["create_at"] <= since and max(post["delete_at"], post["edit_at"]) >= since:
+                events.append("post_deleted" if post["delete_at"] else "post_edited")
+            for event in events:
+                await self._take(deliver, {"event": event, "data": {"post": json.dumps(post)}})
 
     async def _missed(self, channel: str, since: int) -> list[JsonObject]:
         """Posts of a channel that were made, edited or deleted at `since` or later, without those made before the bot

@@ -10,7 +10,8 @@ backslashes and character references."""
 _URL = re.compile(r"(https?://[^\s<>]*[^\s<>.,;:!?()\[\]{}'\"*_~`])")
 _CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`)", re.DOTALL)
 _MENTION = r"(?<=(?<![A-Za-z0-9])@)(?=\w)"
-_IN_TEXT, _IN_CODE = re.compile(_MENTION), re.compile(r"(?<=@)(?=all|channel|here)", re.IGNORECASE)
+_IN_TEXT = re.compile(rf"{_MENTION}|(?<=@)(?=&)|(?<=&)(?=#0*64;|#x0*40;|commat;)", re.IGNORECASE)
+_IN_CODE = re.compile(r"(?<=@)(?=all|channel|here)", re.IGNORECASE)
 _IN_PLAIN = re.compile(
     rf"{_MENTION}|(?<=&)(?=#?\w+;)|(?<=:)(?=[\w+-]+:)|(?<=<)(?=[A-Za-z/!?])|^(?=[ \t]*(?:[#>+=-]|\d+[.)])|[ ]{{4}}|\t)",
     re.MULTILINE,
