@@ -69,7 +69,8 @@ class FakeMattermost:
         """Answers for the next requests of a path instead of their own."""
         self.remembers_sends = False
         """Whether a repeated `pending_post_id` is recognized, as in the first 30 seconds."""
-        self.accepts_tokens = True
+        self.accepts_tokens = self.accepts_sockets = True
+        """Whether requests, and new connections, are accepted with the token."""
         self.url = ""
         self.actions: list[Data] = []
         """Requests over the WebSocket after the first."""
@@ -215,7 +216,7 @@ class FakeMattermost:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         challenge = json.loads(await socket.receive_str())
-        if challenge["data"]["token"] != TOKEN or not self.accepts_tokens:
+        if challenge["data"]["token"] != TOKEN or not self.accepts_sockets:
             await socket.send_json(
                 {"status": "FAIL", "error": {"id": "api.web_socket_router.not_authenticated.app_error"}}
             )

@@ -7,7 +7,6 @@ import re
 from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import aiohttp
@@ -20,12 +19,12 @@ from bot.platforms.mattermost.adapter import MattermostSettings
 from bot.platforms.mattermost.inbound import PLATFORM, Reader, adds, record_of, usernames
 from bot.platforms.mattermost.text import emoji_name, message_of
 from function_calls.context import Attachment
-from services.clock import SystemClock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 _log = structlog.get_logger("platforms")
 _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
 _PROFILE_SECONDS = 3600.0
+_FOR_FILES = aiohttp.ClientTimeout(300.0)
 _MOST_CACHED, _MOST_MENTIONS = 2000, 50
 _LONGEST_GAP_MS = 7 * 86_400_000
 _FILES, _PAGE, _POSTS_SINCE = 10, 200, 1000
@@ -36,26 +35,18 @@ _Value = TypeVar("_Value")
 class MattermostError(SendFailed):
     """The server answered a request with an error. `status`: of HTTP."""
 
-    def __init__(self, answer: aiohttp.ClientResponse, code: str) -> None:
-        self.status = answer.status
-        seconds = _seconds(answer.headers.get("Retry-After") or answer.headers.get("X-RateLimit-Reset") or "")
-        is_limited = self.status == 429
+    def __init__(self, answer: aiohttp.ClientResponse, code: str, *, is_post: bool) -> None:
+        """`code`: name of the error; empty if there is none. `is_post`: the request makes a post."""
+        self.status, is_limited = answer.status, answer.status == 429
+        seconds = str(answer.headers.get("Retry-After") or answer.headers.get("X-RateLimit-Reset"))
         super().__init__(
             f"Mattermost answered HTTP {self.status}"
             + (f", {code}" if re.fullmatch(r"[a-z0-9_.]{1,99}", code) else ""),
             retryable=is_limited or self.status in (408, 500) or self.status > 501,
-            retry_after_seconds=seconds if is_limited else None,
-            unknown_outcome=self.status in (502, 504),
+            retry_after_seconds=(float(seconds) if seconds.isdecimal() else _ANSWER_SECONDS) if is_limited else None,
+            unknown_outcome=is_post and self.status in (502, 504),
             for_account=is_limited,
         )
-
-
-def _seconds(value: str) -> float:
-    """Seconds to wait, from a header: a number, a date, or a Unix timestamp."""
-    with suppress(ValueError, TypeError):
-        seconds = float(value) if re.fullmatch(r"\d+", value) else parsedate_to_datetime(value).timestamp()
-        return max(seconds - SystemClock().now_ms() / 1000, 0.0) if seconds > 1e8 else seconds
-    return _ANSWER_SECONDS
 
 
 class _Web:
@@ -78,15 +69,16 @@ class _Web:
 
     async def call(self, method: str, path: str, **options: Any) -> Any:
         """The answer to a request. Raises SendFailed, MattermostError for one of the server."""
+        is_post = (method, path) == ("POST", "posts")
         try:
             async with self.request(method, path, **options) as answer:
                 if answer.status >= 300:
-                    raise MattermostError(answer, await _error_code(answer))
+                    raise MattermostError(answer, await _error_code(answer), is_post=is_post)
                 return await answer.json()
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
             raise SendFailed("Mattermost is unreachable", retryable=True) from None
         except (aiohttp.ClientError, OSError, ValueError):
-            raise SendFailed("Mattermost did not answer", retryable=True, unknown_outcome=True) from None
+            raise SendFailed("Mattermost did not answer", retryable=True, unknown_outcome=is_post) from None
 
     async def found(self, path: str) -> Any:
         """The answer to a GET request; empty if the server does not show it to the bot. Raises SendFailed."""
@@ -117,8 +109,10 @@ class _Web:
             while (frame := _parsed(await socket.receive_str(timeout=_ANSWER_SECONDS))).get("status") != "FAIL":
                 if frame.get("event") == "hello" and frame.get("seq") == 0:
                     return socket
-        except (aiohttp.ClientError, OSError, TypeError) as error:
+        except (aiohttp.ClientError, OSError) as error:
             problem = f"{type(error).__name__} at the WebSocket"
+        except TypeError:  # it was closed instead
+            pass
         await socket.close()
         raise CannotConnect(problem)
 
@@ -158,9 +152,10 @@ class MattermostPlatform(ConnectedPlatform):
     async def _connected(self, deliver: Deliver) -> None:
         """Accept the events of one connection, after those of the gap before it. Raises what ends it."""
         try:
-            await self._me()
+            await self._fill_gap(deliver)
             socket = self._socket = await self._web.socket()
             try:
+                # Again, for what came while the gap was filled.
                 await self._fill_gap(deliver)
                 self._connection.up()
                 await self._receive(deliver, socket)
@@ -268,8 +263,14 @@ class MattermostPlatform(ConnectedPlatform):
         found, page = dict[str, JsonObject](), -1
         while True:
             query = {"since": since - 1} if page < 0 else {"page": page, "per_page": _PAGE, "skipFetchThreads": "true"}
-            posts = (await self._web.call("GET", f"channels/{channel}/posts", params=query))["posts"]
             self._connection.heard()
+            try:
+                posts = (await self._web.call("GET", f"channels/{channel}/posts", params=query))["posts"]
+            except MattermostError as problem:
+                if problem.retry_after_seconds is None:
+                    raise
+                await self._clock.sleep(min(problem.retry_after_seconds, _SILENCE_SECONDS / 2))
+                continue
             found |= posts
             if page < 0 and len(posts) < _POSTS_SINCE:
                 break
@@ -397,7 +398,7 @@ class MattermostPlatform(ConnectedPlatform):
         form = aiohttp.FormData({"channel_id": channel})
         content = b64decode(attachment.url.partition(",")[2])
         form.add_field("files", content, filename=attachment.name, content_type=attachment.media_type or None)
-        return str((await self._web.call("POST", "files", data=form))["file_infos"][0]["id"])
+        return str((await self._web.call("POST", "files", data=form, timeout=_FOR_FILES))["file_infos"][0]["id"])
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
         """See Files."""
@@ -406,7 +407,7 @@ class MattermostPlatform(ConnectedPlatform):
             size = (await self._web.call("GET", f"{path}/info"))["size"]
             if size > max_bytes:
                 raise FileUnavailable(f"the file has {size} bytes, more than {max_bytes}")
-            async with self._web.request("GET", path) as answer:
+            async with self._web.request("GET", path, timeout=_FOR_FILES) as answer:
                 if answer.status != 200:
                     raise FileUnavailable(f"Mattermost answered HTTP {answer.status}")
                 async for chunk in answer.content.iter_chunked(65_536):

@@ -29,7 +29,7 @@ _EMOJI: dict[str, str] = dict(
     )
 )
 _NAMES = {sign.rstrip("\ufe0f"): name for name, sign in _EMOJI.items()}
-_ALIASES = {"thumbsup": "+1", "thumbsdown": "-1"}
+_ALIASES = {"thumbsup": "+1", "thumbsdown": "-1", "thinking_face": "thinking", "robot_face": "robot"}
 
 
 def emoji_of(name: str) -> str:
