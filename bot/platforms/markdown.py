@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import escape
 from urllib.parse import urlsplit
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
@@ -65,3 +66,58 @@ def _image(words: str, address: str) -> str:
     except ValueError:
         host = None
     return f"{words or 'image'} (image at {host})" if host else f"{words or 'image'} (image)"
+
+
+_QUOTE = re.compile(r">\s?")
+_TAGS = {"***": ("<strong><em>", "</em></strong>"), "**": ("<strong>", "</strong>"), "*": ("<em>", "</em>")}
+_TAGS |= {"___": _TAGS["***"], "__": _TAGS["**"], "_": _TAGS["*"], "~~": ("<del>", "</del>")}
+_SAFE_SCHEMES = ("http://", "https://", "mailto:")
+
+
+def html(text: str) -> str:
+    """`text`, perhaps Markdown, as HTML with the tags a, blockquote, br, code, del, em, pre and strong, and links to
+    the web and to mail addresses. Lists and tables remain as text. Images are treated as in `plain_lines`."""
+    out = ""
+    in_code = False
+    for line in text.replace("\0", "").split("\n"):
+        if _FENCE.match(line) and (in_code or "`" not in line.strip().lstrip("`")):
+            out = out.removesuffix("\n" if in_code else "<br>") + ("</code></pre>" if in_code else "<pre><code>")
+            in_code = not in_code
+        elif in_code:
+            out += escape(line) + "\n"
+        elif not _TABLE_RULE.fullmatch(line.strip()):
+            out += _html_line(line)
+    return out.removesuffix("<br>") + ("</code></pre>" if in_code else "")
+
+
+def _html_line(line: str) -> str:
+    heading, quote = _HEADING.match(line), _QUOTE.match(line)
+    if heading:
+        return f"<strong>{_spans(_HEADING_END.sub('', line[heading.end() :].rstrip()).rstrip())}</strong><br>"
+    if quote:
+        return f"<blockquote>{_spans(line[quote.end() :])}</blockquote>"
+    return _spans(line) + "<br>"
+
+
+def _spans(text: str) -> str:
+    """A line as HTML. Code and links are replaced by numbers between NULs until the marks have been converted."""
+    kept: list[str] = []
+
+    def keep(markup: str) -> str:
+        kept.append(markup)
+        return f"\0{len(kept) - 1}\0"
+
+    def link(words: str, address: str) -> str:
+        if not address.lower().startswith(_SAFE_SCHEMES):
+            return f"{words} ({address})"
+        return keep(f'<a href="{escape(address)}">') + words + keep("</a>")
+
+    text = _CODE.sub(lambda found: keep(f"<code>{escape(found[2].strip() or found[0])}</code>"), text)
+    text = _IMAGE.sub(lambda found: _image(found[1], found[2]), text)
+    text = _LINK.sub(lambda found: link(found[1], found[2]), text)
+    text = _BARE_LINK.sub(lambda found: keep(f'<a href="{escape(found[1])}">{escape(found[1])}</a>'), text)
+    text = _ESCAPED.sub(lambda found: keep(escape(found[1])), text)
+    text = escape(text)
+    for marks in _MARKS:
+        text = marks.sub(lambda found: found[2].join(_TAGS[found[1]]), text)
+    return re.sub("\0([0-9]+)\0", lambda found: kept[int(found[1])], text)

@@ -1,0 +1,505 @@
+"""The Matrix platform: one account of the bot on a home server."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode
+from collections import OrderedDict
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+from html import escape
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import orjson
+import structlog
+
+from bot.platforms.adapter import Host
+from bot.platforms.base import Deliver, FileUnavailable, Limits, LinkState, Outgoing, Receipt, SendFailed, thread_of
+from bot.platforms.connection import Acceptance, CannotConnect, Connection, Cursor
+from bot.platforms.markdown import html, plain_lines
+from bot.platforms.matrix.adapter import MatrixSettings
+from bot.platforms.matrix.client import MatrixClient, Refused
+from bot.platforms.matrix.inbound import NETWORK, Inbound, RoomView, membership_change, relation_of
+from function_calls.context import Attachment, MessageContext
+from services.refs import ChatRef, JsonObject, MemberRef, Role
+
+_log = structlog.get_logger("platforms")
+_SYNC_SECONDS = 30
+_SILENCE_SECONDS = 90.0
+_TIMELINE = 50
+_GAP_PAGES = 50
+_PAGE = 100
+_TYPING_MS = 30_000
+_RECENT_EVENTS = 300
+_UNDECRYPTED_EVENTS = 500
+_JOIN_ATTEMPTS = 20
+_JOIN_AGAIN_SECONDS = 30.0
+_NEW_ROOM_SECONDS = 20.0
+_EDIT_FALLBACK_CHARS = 200
+_FORMATTED_BYTES = 45_000
+"""Size of a content above which its HTML is left out. An event has at most 65,536 bytes, encrypted in base64."""
+_MEMBERS = {"lazy_load_members": True}
+_QUIET: JsonObject = {"presence": {"types": []}}
+
+
+class MatrixPlatform:
+    """Implements ChatPlatform, Editing, Reacting, Files, Membership and Linked."""
+
+    name = "matrix"
+
+    def __init__(self, settings: MatrixSettings, host: Host) -> None:
+        self.account = settings.account
+        self.limits = Limits(
+            text_chars=4_000,
+            sends_are_idempotent=True,
+            sends_per_minute=60,
+            choices=False,
+            attachments=True,
+            # Programs should send notices, but many do not.
+            bots_are_marked=False,
+            clients_keep_slashes=True,
+            markdown=True,
+            catches_up=True,
+            file_bytes=20_000_000,
+        )
+        self._encrypts = settings.encryption
+        self._clock = host.clock
+        self._client = MatrixClient(settings, host.folder)
+        self._call = self._client.call
+        name = f"{self.name}:{self.account}"
+        self._connection = Connection(name, host.clock, silence_seconds=_SILENCE_SECONDS)
+        self._cursor = Cursor(name, host.store, host.clock)
+        self._acceptance = Acceptance(name, host.store, host.ids, host.clock, self._connection)
+        self._inbound = Inbound(self.account, settings.user, host.names)
+        self._user = settings.user
+        self._knows_rooms = False
+        self._encrypted_rooms: set[str] = set()
+        self._creators: dict[str, frozenset[str]] = {}
+        self._inviters: dict[str, str] = {}
+        self._direct_rooms: dict[str, str] = {}
+        self._opening = asyncio.Lock()
+        self._synced = asyncio.Event()
+        self._recent: OrderedDict[str, JsonObject] = OrderedDict()
+        self._undecrypted: OrderedDict[str, tuple[str, JsonObject, bool]] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # Receiving
+
+    async def run(self, deliver: Deliver) -> None:
+        """See ChatPlatform.run."""
+        await self._connection.keep(lambda: self._receive(deliver))
+
+    async def _receive(self, deliver: Deliver) -> None:
+        try:
+            await self._client.log_in()
+            since = await self._first_position(deliver)
+            while True:
+                await self._client.exchange_keys()
+                sync = await self._sync(since, _TIMELINE, _SYNC_SECONDS)
+                self._connection.up()
+                await self._accept(sync, since, deliver)
+                since = sync["next_batch"]
+        except Refused as problem:
+            if problem.code == "M_UNKNOWN_TOKEN":
+                self._client.log_in_again()
+            raise CannotConnect(str(problem)) from problem
+        except SendFailed as problem:
+            raise CannotConnect(str(problem)) from problem
+
+    async def _sync(self, since: str | None, limit: int, wait_seconds: int) -> JsonObject:
+        room = {"state": _MEMBERS, "timeline": {"limit": limit} | _MEMBERS, "ephemeral": {"types": []}}
+        query = {"filter": orjson.dumps(_QUIET | {"room": room}).decode(), "timeout": wait_seconds * 1000}
+        if since is not None:
+            query["since"] = since
+        return await self._call("GET", "v3/sync", None, query, seconds=wait_seconds + 30)
+
+    async def _first_position(self, deliver: Deliver) -> str:
+        """The stored position; the current one at the first start. The first call reads the state of all rooms."""
+        since = await self._cursor.read()
+        if not self._knows_rooms:
+            now = await self._sync(None, 1, 0)
+            if since is not None:
+                # These come again with the position that follows them.
+                now.pop("to_device", None)
+            await self._follow(now)
+            self._knows_rooms = True
+            if since is None:
+                since = str(now["next_batch"])
+                await self._acceptance.take(deliver, tuple, "", self._cursor.at(since))
+        self._connection.up()
+        return str(since)
+
+    async def _follow(self, sync: JsonObject) -> None:
+        """Update what is known of rooms, and join those that the bot is invited to."""
+        rooms = sync.get("rooms", {})
+        for room_id, room in rooms.get("join", {}).items():
+            events = [*room.get("state", {}).get("events", ()), *room.get("timeline", {}).get("events", ())]
+            if any(event.get("type") == "m.room.encryption" for event in events):
+                self._encrypted_rooms.add(room_id)
+        for room_id, room in rooms.get("invite", {}).items():
+            for event in room.get("invite_state", {}).get("events", ()):
+                if event.get("type") == "m.room.member" and event.get("state_key") == self._user:
+                    self._inviters[room_id] = str(event.get("sender"))
+            self._start(self._join(room_id))
+        try:
+            await self._client.follow(sync)
+        except Exception as error:  # noqa: BLE001 - the SDK may fail on events of other servers
+            _log.error("state_unreadable", network=f"{self.name}:{self.account}", exc_info=error)
+        self._synced.set()
+        self._synced = asyncio.Event()
+
+    async def _join(self, room_id: str) -> None:
+        for _ in range(_JOIN_ATTEMPTS):
+            try:
+                await self._call("POST", f"v3/join/{quote(room_id, safe='')}", {})
+            except SendFailed as problem:
+                _log.warning("invitation_not_accepted", network=f"{self.name}:{self.account}", problem=str(problem))
+                if not problem.retryable:
+                    return
+                await self._clock.sleep(problem.retry_after_seconds or _JOIN_AGAIN_SECONDS)
+            else:
+                return
+
+    async def _accept(self, sync: JsonObject, since: str, deliver: Deliver) -> None:
+        """Hand over the events of a sync, and its position with the last one."""
+        await self._follow(sync)
+        events: list[tuple[str, JsonObject, bool]] = []
+        if sync.get("to_device", {}).get("events"):
+            events += [one for one in self._undecrypted.values() if self._client.decrypted(*one[:2]) is not None]
+        latest: dict[str, str] = {}
+        for room_id, room in sync.get("rooms", {}).get("join", {}).items():
+            timeline = await self._timeline(room_id, room.get("timeline", {}), since)
+            events += timeline
+            if timeline:
+                latest[room_id] = timeline[-1][1].get("event_id", "")
+        cursor = self._cursor.at(sync["next_batch"]) if sync["next_batch"] != since else None
+        for number, (room_id, event, is_old) in enumerate(events, start=1):
+            read = await self._reader(room_id, event, is_old)
+            raw = orjson.dumps({"room_id": room_id, **event}).decode()
+            await self._acceptance.take(deliver, read, raw, cursor if number == len(events) else None)
+        if not events:
+            await self._acceptance.take(deliver, tuple, "", cursor)
+        for room_id, event_id in latest.items():
+            self._start(self._mark_read(room_id, event_id))
+
+    async def _timeline(self, room_id: str, timeline: JsonObject, since: str) -> list[tuple[str, JsonObject, bool]]:
+        """New events of a room, and whether each is from before the bot joined."""
+        events: list[JsonObject] = timeline.get("events", [])
+        if timeline.get("limited") and not any(self._is_own_join(event) for event in events):
+            events = await self._gap(room_id, timeline.get("prev_batch"), since) + events
+            self._client.members_changed(room_id)
+        joined = max((number for number, event in enumerate(events) if self._is_own_join(event)), default=0)
+        return [(room_id, event, number < joined) for number, event in enumerate(events)]
+
+    async def _gap(self, room_id: str, start: object, since: str) -> list[JsonObject]:
+        """The events between `since` and `start`, in order; no earlier than the bot's joining. Raises SendFailed."""
+        found: list[JsonObject] = []
+        for _ in range(_GAP_PAGES):
+            query = {"dir": "b", "from": start, "to": since, "limit": _PAGE, "filter": orjson.dumps(_MEMBERS).decode()}
+            page = await self._call("GET", f"v3/rooms/{quote(room_id, safe='')}/messages", None, query)
+            room = self._client.nio.rooms.get(room_id)
+            for member in page.get("state", ()) if room is not None else ():
+                room.add_member(member["state_key"], member["content"].get("displayname"), None)
+            for event in page["chunk"]:
+                found.append(event)
+                if self._is_own_join(event):
+                    return found[::-1]
+            start = page.get("end")
+            if not page["chunk"] or start is None:
+                return found[::-1]
+        _log.warning("gap_too_long", network=f"{self.name}:{self.account}", room=room_id, read=len(found))
+        return found[::-1]
+
+    def _is_own_join(self, event: JsonObject) -> bool:
+        if event.get("type") != "m.room.member" or event.get("state_key") != self._user:
+            return False
+        before, now = membership_change(event)
+        return now == "join" and before != "join"
+
+    async def _reader(self, room_id: str, raw: JsonObject, is_old: bool) -> partial[Sequence[MessageContext]]:
+        """A function that reads the event, with all that has to be fetched for it."""
+        event = self._client.decrypted(room_id, raw)
+        if event is None:
+            self._undecrypted[raw["event_id"]] = room_id, raw, is_old
+            if len(self._undecrypted) > _UNDECRYPTED_EVENTS:
+                self._undecrypted.popitem(last=False)
+            return partial(tuple)
+        self._undecrypted.pop(raw["event_id"], None)
+        self._remember(raw["event_id"], event)
+        if self._is_own_join(event):
+            return partial(self._joined, room_id, event)
+        _, target = relation_of(event)
+        related = await self._event(room_id, target) if target else None
+        return partial(self._inbound.contexts, event, self._view(room_id), related, backfilled=is_old)
+
+    def _joined(self, room_id: str, event: JsonObject) -> list[MessageContext]:
+        unsigned = event.get("unsigned", {})
+        was_invited = unsigned.get("prev_content", {}).get("membership") == "invite"
+        inviter = self._inviters.pop(room_id, "") or (unsigned.get("prev_sender", "") if was_invited else "")
+        return [self._inbound.added(event, self._view(room_id), inviter)] if inviter else []
+
+    def _view(self, room_id: str) -> RoomView:
+        room = self._client.nio.rooms.get(room_id)
+        if room is None:
+            return RoomView(room_id, "", is_group=True, name_of=partial(self._name_in, room_id))
+        # Not nio's `is_group`, which is about names.
+        return RoomView(room_id, room.display_name, room.member_count > 2, partial(self._name_in, room_id))
+
+    def _name_in(self, room_id: str, user: str) -> str:
+        room = self._client.nio.rooms.get(room_id)
+        name: str | None = room.user_name(user) if room is not None else None
+        return name or user[1:].partition(":")[0]
+
+    async def _event(self, room_id: str, event_id: str) -> JsonObject | None:
+        """An event of the room, in clear text; None if it is unknown or unreadable."""
+        if event_id not in self._recent:
+            try:
+                path = f"v3/rooms/{quote(room_id, safe='')}/event/{quote(event_id, safe='')}"
+                event = self._client.decrypted(room_id, await self._call("GET", path))
+            except SendFailed:
+                return None
+            if event is None or not isinstance(event.get("content"), dict):
+                return None
+            self._remember(event_id, event)
+        return self._recent[event_id]
+
+    def _remember(self, event_id: str, event: JsonObject) -> None:
+        self._recent[event_id] = event
+        if len(self._recent) > _RECENT_EVENTS:
+            self._recent.popitem(last=False)
+
+    async def _mark_read(self, room_id: str, event_id: str) -> None:
+        with suppress(SendFailed):
+            read = {"m.fully_read": event_id, "m.read": event_id}
+            await self._call("POST", f"v3/rooms/{quote(room_id, safe='')}/read_markers", read)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Sending
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        """See ChatPlatform.send."""
+        room_id, thread = thread_of(outgoing.chat.native)
+        mentions = outgoing.mentions
+        if outgoing.private_to is not None:
+            room_id, thread, mentions = await self._direct_room(outgoing.private_to.native), "", ()
+        is_encrypted = room_id in self._encrypted_rooms
+        files = [await self._uploaded(one, is_encrypted) for one in outgoing.attachments if one.url.startswith("data:")]
+        links = [f"{one.name}: {one.url}" for one in outgoing.attachments if not one.url.startswith("data:")]
+        text = "\n".join([*([outgoing.text] if outgoing.text else []), *links])
+        contents = [self._content(room_id, text, outgoing.markdown, mentions)] if text or not files else []
+        ids = []
+        for number, content in enumerate([*contents, *files]):
+            relation: JsonObject = {}
+            if thread:
+                relation = {"rel_type": "m.thread", "event_id": thread, "is_falling_back": outgoing.reply_to is None}
+            if thread or (outgoing.reply_to is not None and number == 0):
+                relation["m.in_reply_to"] = {"event_id": outgoing.reply_to or thread}
+            content |= {"m.relates_to": relation} if relation else {}
+            key = sha256(f"{outgoing.key}\n{number}".encode()).hexdigest()[:32]
+            ids.append(await self._put(room_id, "m.room.message", content, key))
+        return Receipt(ids[0])
+
+    def _content(self, room_id: str, text: str, markdown: bool, mentions: Sequence[MemberRef]) -> JsonObject:
+        """The content of a text message. With `m.mentions`, nothing in the text notifies anybody."""
+        body = "\n".join(plain_lines(text)) if markdown else text
+        # An empty list would not say that the text notifies nobody in older clients.
+        content: JsonObject = {"msgtype": "m.text", "body": body, "m.mentions": {}}
+        names = [(one.native, self._name_in(room_id, one.native)) for one in mentions]
+        if names:
+            content["m.mentions"] = {"user_ids": [user for user, _ in names]}
+            content["body"] = f"{', '.join(name for _, name in names)}: {body}"
+        if markdown or names:
+            pills = [f'<a href="https://matrix.to/#/{quote(user)}">{escape(name)}</a>' for user, name in names]
+            markup = html(text) if markdown else escape(text).replace("\n", "<br>")
+            formatted = (", ".join(pills) + ": " if pills else "") + markup
+            if len(orjson.dumps([body, formatted])) <= _FORMATTED_BYTES and (pills or formatted != escape(body)):
+                content |= {"format": "org.matrix.custom.html", "formatted_body": formatted}
+        return content
+
+    async def _uploaded(self, attachment: Attachment, is_encrypted: bool) -> JsonObject:
+        head, _, encoded = attachment.url.partition(",")
+        try:
+            content = b64decode(encoded, validate=True) if head.endswith(";base64") else None
+        except ValueError:
+            content = None
+        if content is None:
+            raise SendFailed("the file has no valid data URL", retryable=False)
+        kind = attachment.media_type.partition("/")[0]
+        return {
+            "msgtype": f"m.{kind}" if kind in ("image", "audio", "video") else "m.file",
+            "body": attachment.name,
+            "filename": attachment.name,
+            "m.mentions": {},
+            **await self._client.upload(content, attachment.media_type, is_encrypted),
+        }
+
+    async def _put(self, room_id: str, kind: str, content: JsonObject, key: str) -> str:
+        """Send an event; returns its id."""
+        if room_id in self._encrypted_rooms and kind != "m.reaction":
+            kind, content = await self._client.encrypted(room_id, kind, content)
+        sent = await self._call("PUT", f"v3/rooms/{quote(room_id, safe='')}/send/{kind}/{key}", content)
+        return str(sent["event_id"])
+
+    async def _direct_room(self, user: str) -> str:
+        """The private chat with a member, created if there is none."""
+        async with self._opening:
+            for room_id, room in self._client.nio.rooms.items():
+                is_private = not room.is_named and room.member_count == 2 and room.join_rule == "invite"
+                if is_private and user in room.users:
+                    return str(room_id)
+            known = self._direct_rooms.get(user, "")
+            if known and known not in self._client.nio.rooms:
+                return known
+            body: JsonObject = {"preset": "private_chat", "is_direct": True, "invite": [user]}
+            if self._encrypts:
+                encryption = {"type": "m.room.encryption", "content": {"algorithm": "m.megolm.v1.aes-sha2"}}
+                body["initial_state"] = [encryption]
+            room_id = str((await self._call("POST", "v3/createRoom", body))["room_id"])
+            self._direct_rooms[user] = room_id
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_NEW_ROOM_SECONDS):
+                    while self._encrypts and room_id not in self._client.nio.rooms:
+                        await self._synced.wait()
+            return room_id
+
+    async def edit(self, native_id: str, outgoing: Outgoing) -> None:
+        """See Editing.edit."""
+        room_id, _ = thread_of(outgoing.chat.native)
+        path = f"v3/rooms/{quote(room_id, safe='')}/event/{quote(native_id, safe='')}"
+        if "redacted_because" in (await self._call("GET", path)).get("unsigned", {}):
+            raise SendFailed("the message was deleted", retryable=False)
+        new = self._content(room_id, outgoing.text, outgoing.markdown, outgoing.mentions)
+        content = {
+            "msgtype": "m.text",
+            "body": f"* {new['body'][:_EDIT_FALLBACK_CHARS]}",
+            "m.mentions": {},
+            "m.new_content": new,
+            "m.relates_to": {"rel_type": "m.replace", "event_id": native_id},
+        }
+        # No key of the delivery: the same message may be edited back to an earlier text.
+        await self._put(room_id, "m.room.message", content, str(uuid4()))
+
+    async def delete(self, chat: ChatRef, native_id: str) -> None:
+        """See Editing.delete."""
+        room_id, _ = thread_of(chat.native)
+        path = f"v3/rooms/{quote(room_id, safe='')}/redact/{quote(native_id, safe='')}/{uuid4()}"
+        await self._unless_gone("PUT", path)
+
+    async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
+        """See Reacting.react."""
+        room_id, _ = thread_of(chat.native)
+        if emoji:
+            relation = {"rel_type": "m.annotation", "event_id": native_id, "key": emoji}
+            try:
+                await self._put(room_id, "m.reaction", {"m.relates_to": relation}, str(uuid4()))
+            except Refused as problem:
+                if problem.code != "M_DUPLICATE_ANNOTATION":
+                    raise
+            return
+        target = f"{quote(room_id, safe='')}/relations/{quote(native_id, safe='')}/m.annotation/m.reaction"
+        found = await self._call("GET", f"v1/rooms/{target}", None, {"limit": _PAGE})
+        for event in found["chunk"]:
+            if event["sender"] == self._user:
+                await self.delete(chat, event["event_id"])
+
+    async def _unless_gone(self, method: str, path: str) -> None:
+        """A request without an effect if its object is gone."""
+        try:
+            await self._call(method, path, {})
+        except Refused as problem:
+            if problem.code not in ("M_NOT_FOUND", "M_UNKNOWN"):
+                raise
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        """See ChatPlatform.typing."""
+        room_id, _ = thread_of(chat.native)
+        path = f"v3/rooms/{quote(room_id, safe='')}/typing/{quote(self._user, safe='')}"
+        with suppress(SendFailed):
+            await self._call("PUT", path, {"typing": bool(status)} | ({"timeout": _TYPING_MS} if status else {}))
+
+    async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
+        """See Files.read_file."""
+        if attachment.size_bytes is not None and attachment.size_bytes > max_bytes:
+            raise FileUnavailable(f"the file has {attachment.size_bytes} bytes")
+        try:
+            file = orjson.loads(attachment.url.removeprefix(NETWORK))
+        except orjson.JSONDecodeError:
+            raise FileUnavailable("the file is not on a Matrix server") from None
+        return await self._client.download(file, max_bytes)
+
+    # Members
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        """See ChatPlatform.role. Creators of rooms whose ids name no server have all rights, without a power level."""
+        room_id, _ = thread_of(chat.native)
+        state = f"v3/rooms/{quote(room_id, safe='')}/state"
+        try:
+            membership = await self._call("GET", f"{state}/m.room.member/{quote(member.native, safe='')}")
+            if membership.get("membership") != "join":
+                return None
+            creators = await self._creators_of(room_id, state)
+            levels = await self._levels(state, creators)
+        except SendFailed:
+            return None
+        level = levels.get("users", {}).get(member.native, levels.get("users_default", 0))
+        level = level if isinstance(level, int) else 0
+        if member.native in creators and (":" not in room_id or level >= 100):
+            return Role.OWNER
+        return Role.ADMIN if level >= 100 else Role.MODERATOR if level >= 50 else Role.MEMBER
+
+    async def _creators_of(self, room_id: str, state: str) -> frozenset[str]:
+        """Creators of a room, which never change. Empty if the server does not name the sender of the first event."""
+        if room_id not in self._creators:
+            event = await self._call("GET", f"{state}/m.room.create/", None, {"format": "event"})
+            more = event.get("content", {}).get("additional_creators", ()) if ":" not in room_id else ()
+            self._creators[room_id] = frozenset({event.get("sender", ""), *more})
+        return self._creators[room_id]
+
+    async def _levels(self, state: str, creators: frozenset[str]) -> JsonObject:
+        try:
+            return await self._call("GET", f"{state}/m.room.power_levels/")
+        except Refused as problem:
+            if problem.code != "M_NOT_FOUND":
+                raise
+            return {"users": dict.fromkeys(creators, 100)}
+
+    async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
+        """See Membership.members."""
+        room_id, _ = thread_of(chat.native)
+        joined = (await self._call("GET", f"v3/rooms/{quote(room_id, safe='')}/joined_members"))["joined"]
+        return [MemberRef(self.name, self.account, user) for user in joined if user != self._user]
+
+    async def leave(self, chat: ChatRef) -> None:
+        """See Membership.leave."""
+        room_id, _ = thread_of(chat.native)
+        for step in ("leave", "forget"):
+            try:
+                await self._call("POST", f"v3/rooms/{quote(room_id, safe='')}/{step}", {})
+            except Refused as problem:
+                if problem.retryable:
+                    raise
+
+    # The connection
+
+    async def until_reachable(self, outgoing: Outgoing, created_ms: int) -> None:
+        """See Linked.until_reachable."""
+        await self._connection.until_up()
+
+    def link(self) -> LinkState:
+        """See Linked.link."""
+        return self._connection.link()
+
+    async def close(self) -> None:
+        """See ChatPlatform.close."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._client.close()
