@@ -27,6 +27,7 @@ from tests.harness.foreign import python_of
 from tests.harness.irc_servers import free_ports
 
 PATIENCE_SECONDS = 60.0
+PASSWORD = "password"
 _SHARED_SECRET = "shared"
 _CONFIG = """\
 server_name: localhost
@@ -118,18 +119,18 @@ class MatrixServer:
             self.process.wait(PATIENCE_SECONDS)
             self.process = None
 
-    def register(self, name: str, *, password: str = "password", display_name: str = "") -> Account:
-        """A new user `@name:localhost` with a device."""
+    def register(self, name: str, *, display_name: str = "", admin: bool = False) -> Account:
+        """A new user `@name:localhost` with a device and PASSWORD."""
         url = f"{self.url}/_synapse/admin/v1/register"
         with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:
             nonce = json.load(answer)["nonce"]
-        text = f"{nonce}\0{name}\0{password}\0notadmin".encode()
+        text = f"{nonce}\0{name}\0{PASSWORD}\0{'admin' if admin else 'notadmin'}".encode()
         body = {
             "nonce": nonce,
             "username": name,
-            "password": password,
+            "password": PASSWORD,
             "displayname": display_name or name,
-            "admin": False,
+            "admin": admin,
             "mac": hmac.new(_SHARED_SECRET.encode(), text, hashlib.sha1).hexdigest(),
         }
         with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=PATIENCE_SECONDS) as answer:
@@ -208,10 +209,16 @@ class Proxy:
         """Status and answer for the next sends, which are not forwarded."""
         self.loses_next_answer = False
         """Break the connection after the next send has been forwarded, and when the client repeats it by itself."""
+        self.rejects_token = ""
+        """Access token that counts as invalid."""
+        self.hides_keys = False
+        """Leave messages to devices, such as keys, out of the answers to syncs, until `give_keys`."""
+        self._hidden: list[object] = []
+        self._position = ""
         self._lost_path = ""
         self._broken = asyncio.Event()
         self._breaks = 0
-        self._replayed: asyncio.Future[bytes] | None = None
+        self._replays: asyncio.Queue[bytes] = asyncio.Queue()
         self._last_events = b""
         self._session: aiohttp.ClientSession | None = None
 
@@ -221,12 +228,18 @@ class Proxy:
         self._broken.set()
 
     def repeat_last_events(self) -> None:
-        """Answer the running sync with the last answer that had events."""
-        assert self._replayed is not None
-        self._replayed.set_result(self._last_events)
+        """Answer the running or next sync with the last answer that had events."""
+        self._replays.put_nowait(self._last_events)
+
+    def give_keys(self) -> None:
+        """Answer the running or next sync with what was hidden."""
+        answer = {"next_batch": self._position, "to_device": {"events": self._hidden}}
+        self._replays.put_nowait(json.dumps(answer).encode())
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         path = request.path
+        if self.rejects_token and self.rejects_token in request.headers.get("Authorization", ""):
+            return web.json_response({"errcode": "M_UNKNOWN_TOKEN", "error": "logged out"}, status=401)
         if request.method == "PUT" and "/send/" in path:
             if self.refusals:
                 status, answer = self.refusals.pop(0)
@@ -248,19 +261,28 @@ class Proxy:
             self._breaks -= 1
             forwarded.cancel()
             return self._cut(request)
-        self._replayed = asyncio.get_running_loop().create_future()
-        broken = asyncio.create_task(self._broken.wait())
-        await asyncio.wait([forwarded, broken, self._replayed], return_when=asyncio.FIRST_COMPLETED)
-        broken.cancel()
+        broken, replay = asyncio.create_task(self._broken.wait()), asyncio.create_task(self._replays.get())
+        try:
+            await asyncio.wait([forwarded, broken, replay], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            broken.cancel()
+            replay.cancel()
         if self._broken.is_set():
             self._broken.clear()
             forwarded.cancel()
             return self._cut(request)
-        if self._replayed.done():
+        if replay.done() and not replay.cancelled():
             forwarded.cancel()
-            return web.Response(body=self._replayed.result(), content_type="application/json")
+            return web.Response(body=replay.result(), content_type="application/json")
         answer = forwarded.result()
-        if isinstance(answer.body, bytes) and b'"timeline"' in answer.body:
+        if answer.status != 200 or not isinstance(answer.body, bytes):
+            return answer
+        content = json.loads(answer.body)
+        self._position = content["next_batch"]
+        if self.hides_keys and "to_device" in content:
+            self._hidden += content.pop("to_device")["events"]
+            return web.json_response(content)
+        if "rooms" in content:
             self._last_events = answer.body
         return answer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import sqlite3
@@ -52,6 +53,8 @@ class MatrixClient:
     def __init__(self, settings: MatrixSettings, folder: Path | None) -> None:
         """`folder`: for the device and its keys; None if nothing is to be stored, which excludes encryption. Raises
         ImportWarning if a package for encryption is missing."""
+        # It logs the content of events.
+        logging.getLogger("nio").setLevel(logging.CRITICAL)
         self._settings = settings
         self._device_file = folder / "device.json" if folder is not None else None
         self._keys = folder / "keys" if folder is not None else None
@@ -213,9 +216,12 @@ class MatrixClient:
     # Encryption and rooms
 
     async def follow(self, sync: JsonObject) -> None:
-        """Update rooms, members and keys from the answer of a sync."""
+        """Update rooms, members and keys from the answer of a sync. Raises any exception if it cannot be read."""
         self.nio.next_batch = ""  # otherwise a repeated answer is ignored
-        await self.nio.receive_response(SyncResponse.from_dict(sync))
+        answer = SyncResponse.from_dict(sync)
+        if isinstance(answer, ErrorResponse):
+            raise TypeError("the answer has an unknown form")  # noqa: TRY004
+        await self.nio.receive_response(answer)
 
     async def exchange_keys(self) -> None:
         """Upload keys, and query those of changed devices. Raises SendFailed."""

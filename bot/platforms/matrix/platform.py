@@ -254,6 +254,15 @@ class MatrixPlatform:
         name: str | None = room.user_name(user) if room is not None else None
         return name or user[1:].partition(":")[0]
 
+    async def _member_name(self, room_id: str, user: str) -> str:
+        """Display name, also of a member who has not written yet."""
+        room = self._client.nio.rooms.get(room_id)
+        if room is not None and user not in room.users:
+            with suppress(SendFailed):
+                path = f"v3/rooms/{quote(room_id, safe='')}/state/m.room.member/{quote(user, safe='')}"
+                room.add_member(user, (await self._call("GET", path)).get("displayname"), None)
+        return self._name_in(room_id, user)
+
     async def _event(self, room_id: str, event_id: str) -> JsonObject | None:
         """An event of the room, in clear text; None if it is unknown or unreadable."""
         if event_id not in self._recent:
@@ -294,7 +303,7 @@ class MatrixPlatform:
         files = [await self._uploaded(one, is_encrypted) for one in outgoing.attachments if one.url.startswith("data:")]
         links = [f"{one.name}: {one.url}" for one in outgoing.attachments if not one.url.startswith("data:")]
         text = "\n".join([*([outgoing.text] if outgoing.text else []), *links])
-        contents = [self._content(room_id, text, outgoing.markdown, mentions)] if text or not files else []
+        contents = [await self._content(room_id, text, outgoing.markdown, mentions)] if text or not files else []
         ids = []
         for number, content in enumerate([*contents, *files]):
             relation: JsonObject = {}
@@ -307,12 +316,12 @@ class MatrixPlatform:
             ids.append(await self._put(room_id, "m.room.message", content, key))
         return Receipt(ids[0])
 
-    def _content(self, room_id: str, text: str, markdown: bool, mentions: Sequence[MemberRef]) -> JsonObject:
+    async def _content(self, room_id: str, text: str, markdown: bool, mentions: Sequence[MemberRef]) -> JsonObject:
         """The content of a text message. With `m.mentions`, nothing in the text notifies anybody."""
         body = "\n".join(plain_lines(text)) if markdown else text
         # An empty list would not say that the text notifies nobody in older clients.
         content: JsonObject = {"msgtype": "m.text", "body": body, "m.mentions": {}}
-        names = [(one.native, self._name_in(room_id, one.native)) for one in mentions]
+        names = [(one.native, await self._member_name(room_id, one.native)) for one in mentions]
         if names:
             content["m.mentions"] = {"user_ids": [user for user, _ in names]}
             content["body"] = f"{', '.join(name for _, name in names)}: {body}"
@@ -376,7 +385,7 @@ class MatrixPlatform:
         path = f"v3/rooms/{quote(room_id, safe='')}/event/{quote(native_id, safe='')}"
         if "redacted_because" in (await self._call("GET", path)).get("unsigned", {}):
             raise SendFailed("the message was deleted", retryable=False)
-        new = self._content(room_id, outgoing.text, outgoing.markdown, outgoing.mentions)
+        new = await self._content(room_id, outgoing.text, outgoing.markdown, outgoing.mentions)
         content = {
             "msgtype": "m.text",
             "body": f"* {new['body'][:_EDIT_FALLBACK_CHARS]}",
