@@ -33,7 +33,8 @@ _CONFIG = """\
 server_name: localhost
 report_stats: false
 pid_file: {folder}/pid
-listeners: [{{port: {port}, bind_addresses: [127.0.0.1], type: http, tls: false, resources: [{{names: [client, media]}}]}}]
+listeners:
+- {{port: {port}, bind_addresses: [127.0.0.1], type: http, tls: false, resources: [{{names: [client, media]}}]}}
 database: {{name: sqlite3, args: {{database: {folder}/synapse.db}}}}
 media_store_path: {folder}/media
 signing_key_path: {folder}/signing.key
@@ -299,9 +300,7 @@ class Proxy:
             async with self._session.request(
                 request.method, url, data=await request.read(), headers=headers, allow_redirects=False
             ) as answer:
-                return web.Response(
-                    body=await answer.read(), status=answer.status, content_type=answer.content_type
-                )
+                return web.Response(body=await answer.read(), status=answer.status, content_type=answer.content_type)
         except aiohttp.ClientError:
             return web.Response(status=502)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bot.platforms.matrix.adapter import MatrixSettings
 
 _REQUEST_SECONDS = 60.0
+_RETRY_SECONDS = 5.0
 _UPLOAD_SECONDS = 300.0
 _DEVICE_NAME = "Rollcall"
 _MXC = re.compile(r"mxc://([\w.:\[\]-]+)/([\w-]+)", re.ASCII)
@@ -35,10 +36,14 @@ _MXC = re.compile(r"mxc://([\w.:\[\]-]+)/([\w-]+)", re.ASCII)
 class Refused(SendFailed):
     """An error answer of the server. `code`: such as `M_FORBIDDEN`; empty if unknown."""
 
-    def __init__(self, status: int, code: object, retry_after_ms: object) -> None:
+    def __init__(self, status: int, code: object, retry_after_ms: object, headers: Mapping[str, str]) -> None:
         self.code = code if isinstance(code, str) and re.fullmatch(r"[A-Z_]{1,60}", code) else ""
         is_limit = status == 429 or self.code == "M_LIMIT_EXCEEDED"
-        seconds = retry_after_ms / 1000 if isinstance(retry_after_ms, int) and retry_after_ms > 0 else 5.0
+        seconds = _RETRY_SECONDS
+        if isinstance(retry_after_ms, int) and retry_after_ms > 0:
+            seconds = retry_after_ms / 1000
+        elif headers.get("Retry-After", "").isdecimal():
+            seconds = float(headers["Retry-After"])
         super().__init__(
             f"the home server answers {status} {self.code}".rstrip(),
             retryable=is_limit or status >= 500 or status in (401, 408),
@@ -157,7 +162,7 @@ class MatrixClient:
         if answer.status < 300 and isinstance(content, dict):
             return content
         error = content if isinstance(content, dict) else {}
-        raise Refused(max(answer.status, 400), error.get("errcode"), error.get("retry_after_ms"))
+        raise Refused(max(answer.status, 400), error.get("errcode"), error.get("retry_after_ms"), answer.headers)
 
     def _headers(self) -> dict[str, str]:
         token = self.nio.access_token
@@ -220,7 +225,7 @@ class MatrixClient:
         self.nio.next_batch = ""  # otherwise a repeated answer is ignored
         answer = SyncResponse.from_dict(sync)
         if isinstance(answer, ErrorResponse):
-            raise TypeError("the answer has an unknown form")  # noqa: TRY004
+            raise TypeError("the answer has an unknown form")
         await self.nio.receive_response(answer)
 
     async def exchange_keys(self) -> None:
@@ -255,7 +260,9 @@ class MatrixClient:
         SendFailed."""
         known = self.nio.rooms.get(room)
         if self.nio.olm is None or known is None or not known.encrypted:
-            raise SendFailed("the room is encrypted; enable encryption in the settings", retryable=False)
+            is_new = self.nio.olm is not None
+            words = "the state of the room is not known yet" if is_new else "the room is encrypted; enable encryption"
+            raise SendFailed(words, retryable=is_new)
         async with self._sharing:
             if not known.members_synced:
                 await _checked(self.nio.joined_members(room))

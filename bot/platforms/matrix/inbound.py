@@ -22,7 +22,7 @@ _FILES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
 _TEXTS = frozenset({"m.text", "m.notice", "m.emote"})
 _CHANGES = frozenset({"m.replace", "m.annotation", "m.redaction"})
 _QUOTED_CHARS = 500
-_REPLY_FALLBACK = re.compile(r"> (?:\* )?<@[^>\n]*>[^\n]*\n(?:>[^\n]*\n)*\n?")
+_REPLY_FALLBACK = re.compile(r"\A> (?:\* )?<@[^>\n]*>[^\n]*\n(?:>[^\n]*\n)*\n?")
 _PILL = re.compile(r'<a href="https://matrix\.to/#/((?:@|%40)[^"/?]+)[^"]*">(.*?)</a>', re.DOTALL)
 
 
@@ -149,7 +149,15 @@ class Inbound:
         return [self._context(view, kind, key, view.event["state_key"])]
 
     def _context(
-        self, view: _View, kind: Kind, key: MessageKey, sender: str, *, text: str = "", is_bot: bool = False, **facts: Any
+        self,
+        view: _View,
+        kind: Kind,
+        key: MessageKey,
+        sender: str,
+        *,
+        text: str = "",
+        is_bot: bool = False,
+        **facts: Any,
     ) -> MessageContext:
         return MessageContext(
             key=key,
@@ -173,9 +181,11 @@ class Inbound:
             name = content.get("filename")
             body = body if isinstance(name, str) and name != body else ""
         if is_reply:
-            body = _REPLY_FALLBACK.sub("", body, count=1) if _REPLY_FALLBACK.match(body) else body
+            body = _REPLY_FALLBACK.sub("", body)
         markup = content.get("formatted_body")
-        pills = {unquote(user): unescape(words) for user, words in _PILL.findall(markup if isinstance(markup, str) else "")}
+        pills = {
+            unquote(user): unescape(words) for user, words in _PILL.findall(markup if isinstance(markup, str) else "")
+        }
         named = list(pills)
         if "m.mentions" in content:
             named = _part(content, "m.mentions").get("user_ids", [])
@@ -192,7 +202,7 @@ class Inbound:
         if related is None:
             return Quoted(native_id)
         sender, body = related.get("sender"), related["content"].get("body")
-        words = body[:_QUOTED_CHARS] if isinstance(body, str) else ""
+        words = _REPLY_FALLBACK.sub("", body)[:_QUOTED_CHARS] if isinstance(body, str) else ""
         return Quoted(native_id, room.name_of(str(sender)), words, from_bot=sender == self._user)
 
     def _chat(self, view: _View) -> ChatRef:

@@ -40,10 +40,17 @@ _JOIN_ATTEMPTS = 20
 _JOIN_AGAIN_SECONDS = 30.0
 _NEW_ROOM_SECONDS = 20.0
 _EDIT_FALLBACK_CHARS = 200
+_ADMIN_LEVEL = 100
+_MODERATOR_LEVEL = 50
 _FORMATTED_BYTES = 45_000
 """Size of a content above which its HTML is left out. An event has at most 65,536 bytes, encrypted in base64."""
 _MEMBERS = {"lazy_load_members": True}
 _QUIET: JsonObject = {"presence": {"types": []}}
+
+
+def _at(chat: str, *parts: str) -> str:
+    """Path of a room's resource; of the room of a thread for a thread."""
+    return "/".join(["v3/rooms", *(quote(part, safe="") for part in (thread_of(chat)[0], *parts))])
 
 
 class MatrixPlatform:
@@ -155,7 +162,7 @@ class MatrixPlatform:
     async def _join(self, room_id: str) -> None:
         for _ in range(_JOIN_ATTEMPTS):
             try:
-                await self._call("POST", f"v3/join/{quote(room_id, safe='')}", {})
+                await self._call("POST", _at(room_id, "join"), {})
             except SendFailed as problem:
                 _log.warning("invitation_not_accepted", network=f"{self.name}:{self.account}", problem=str(problem))
                 if not problem.retryable:
@@ -167,9 +174,10 @@ class MatrixPlatform:
     async def _accept(self, sync: JsonObject, since: str, deliver: Deliver) -> None:
         """Hand over the events of a sync, and its position with the last one."""
         await self._follow(sync)
-        events: list[tuple[str, JsonObject, bool]] = []
+        late: list[tuple[str, JsonObject, bool]] = []
         if sync.get("to_device", {}).get("events"):
-            events += [one for one in self._undecrypted.values() if self._client.decrypted(*one[:2]) is not None]
+            late = [one for one in self._undecrypted.values() if self._client.decrypted(*one[:2]) is not None]
+        events = [*late]
         latest: dict[str, str] = {}
         for room_id, room in sync.get("rooms", {}).get("join", {}).items():
             timeline = await self._timeline(room_id, room.get("timeline", {}), since)
@@ -181,6 +189,8 @@ class MatrixPlatform:
             read = await self._reader(room_id, event, is_old)
             raw = orjson.dumps({"room_id": room_id, **event}).decode()
             await self._acceptance.take(deliver, read, raw, cursor if number == len(events) else None)
+        for _, event, _ in late:
+            self._undecrypted.pop(event["event_id"], None)
         if not events:
             await self._acceptance.take(deliver, tuple, "", cursor)
         for room_id, event_id in latest.items():
@@ -200,7 +210,7 @@ class MatrixPlatform:
         found: list[JsonObject] = []
         for _ in range(_GAP_PAGES):
             query = {"dir": "b", "from": start, "to": since, "limit": _PAGE, "filter": orjson.dumps(_MEMBERS).decode()}
-            page = await self._call("GET", f"v3/rooms/{quote(room_id, safe='')}/messages", None, query)
+            page = await self._call("GET", _at(room_id, "messages"), None, query)
             room = self._client.nio.rooms.get(room_id)
             for member in page.get("state", ()) if room is not None else ():
                 room.add_member(member["state_key"], member["content"].get("displayname"), None)
@@ -228,7 +238,6 @@ class MatrixPlatform:
             if len(self._undecrypted) > _UNDECRYPTED_EVENTS:
                 self._undecrypted.popitem(last=False)
             return partial(tuple)
-        self._undecrypted.pop(raw["event_id"], None)
         self._remember(raw["event_id"], event)
         if self._is_own_join(event):
             return partial(self._joined, room_id, event)
@@ -259,16 +268,15 @@ class MatrixPlatform:
         room = self._client.nio.rooms.get(room_id)
         if room is not None and user not in room.users:
             with suppress(SendFailed):
-                path = f"v3/rooms/{quote(room_id, safe='')}/state/m.room.member/{quote(user, safe='')}"
-                room.add_member(user, (await self._call("GET", path)).get("displayname"), None)
+                member = await self._call("GET", _at(room_id, "state", "m.room.member", user))
+                room.add_member(user, member.get("displayname"), None)
         return self._name_in(room_id, user)
 
     async def _event(self, room_id: str, event_id: str) -> JsonObject | None:
         """An event of the room, in clear text; None if it is unknown or unreadable."""
         if event_id not in self._recent:
             try:
-                path = f"v3/rooms/{quote(room_id, safe='')}/event/{quote(event_id, safe='')}"
-                event = self._client.decrypted(room_id, await self._call("GET", path))
+                event = self._client.decrypted(room_id, await self._call("GET", _at(room_id, "event", event_id)))
             except SendFailed:
                 return None
             if event is None or not isinstance(event.get("content"), dict):
@@ -284,7 +292,7 @@ class MatrixPlatform:
     async def _mark_read(self, room_id: str, event_id: str) -> None:
         with suppress(SendFailed):
             read = {"m.fully_read": event_id, "m.read": event_id}
-            await self._call("POST", f"v3/rooms/{quote(room_id, safe='')}/read_markers", read)
+            await self._call("POST", _at(room_id, "read_markers"), read)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -354,7 +362,7 @@ class MatrixPlatform:
         """Send an event; returns its id."""
         if room_id in self._encrypted_rooms and kind != "m.reaction":
             kind, content = await self._client.encrypted(room_id, kind, content)
-        sent = await self._call("PUT", f"v3/rooms/{quote(room_id, safe='')}/send/{kind}/{key}", content)
+        sent = await self._call("PUT", _at(room_id, "send", kind, key), content)
         return str(sent["event_id"])
 
     async def _direct_room(self, user: str) -> str:
@@ -373,6 +381,8 @@ class MatrixPlatform:
                 body["initial_state"] = [encryption]
             room_id = str((await self._call("POST", "v3/createRoom", body))["room_id"])
             self._direct_rooms[user] = room_id
+            if self._encrypts:
+                self._encrypted_rooms.add(room_id)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_NEW_ROOM_SECONDS):
                     while self._encrypts and room_id not in self._client.nio.rooms:
@@ -382,8 +392,7 @@ class MatrixPlatform:
     async def edit(self, native_id: str, outgoing: Outgoing) -> None:
         """See Editing.edit."""
         room_id, _ = thread_of(outgoing.chat.native)
-        path = f"v3/rooms/{quote(room_id, safe='')}/event/{quote(native_id, safe='')}"
-        if "redacted_because" in (await self._call("GET", path)).get("unsigned", {}):
+        if "redacted_because" in (await self._call("GET", _at(room_id, "event", native_id))).get("unsigned", {}):
             raise SendFailed("the message was deleted", retryable=False)
         new = await self._content(room_id, outgoing.text, outgoing.markdown, outgoing.mentions)
         content = {
@@ -398,9 +407,11 @@ class MatrixPlatform:
 
     async def delete(self, chat: ChatRef, native_id: str) -> None:
         """See Editing.delete."""
-        room_id, _ = thread_of(chat.native)
-        path = f"v3/rooms/{quote(room_id, safe='')}/redact/{quote(native_id, safe='')}/{uuid4()}"
-        await self._unless_gone("PUT", path)
+        try:
+            await self._call("PUT", _at(chat.native, "redact", native_id, str(uuid4())), {})
+        except Refused as problem:
+            if problem.code != "M_NOT_FOUND":
+                raise
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
         """See Reacting.react."""
@@ -413,26 +424,16 @@ class MatrixPlatform:
                 if problem.code != "M_DUPLICATE_ANNOTATION":
                     raise
             return
-        target = f"{quote(room_id, safe='')}/relations/{quote(native_id, safe='')}/m.annotation/m.reaction"
-        found = await self._call("GET", f"v1/rooms/{target}", None, {"limit": _PAGE})
-        for event in found["chunk"]:
+        path = _at(room_id, "relations", native_id, "m.annotation", "m.reaction").replace("v3", "v1", 1)
+        for event in (await self._call("GET", path, None, {"limit": _PAGE}))["chunk"]:
             if event["sender"] == self._user:
                 await self.delete(chat, event["event_id"])
 
-    async def _unless_gone(self, method: str, path: str) -> None:
-        """A request without an effect if its object is gone."""
-        try:
-            await self._call(method, path, {})
-        except Refused as problem:
-            if problem.code not in ("M_NOT_FOUND", "M_UNKNOWN"):
-                raise
-
     async def typing(self, chat: ChatRef, status: str) -> None:
         """See ChatPlatform.typing."""
-        room_id, _ = thread_of(chat.native)
-        path = f"v3/rooms/{quote(room_id, safe='')}/typing/{quote(self._user, safe='')}"
+        shows = {"typing": True, "timeout": _TYPING_MS} if status else {"typing": False}
         with suppress(SendFailed):
-            await self._call("PUT", path, {"typing": bool(status)} | ({"timeout": _TYPING_MS} if status else {}))
+            await self._call("PUT", _at(chat.native, "typing", self._user), shows)
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
         """See Files.read_file."""
@@ -449,49 +450,39 @@ class MatrixPlatform:
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
         """See ChatPlatform.role. Creators of rooms whose ids name no server have all rights, without a power level."""
         room_id, _ = thread_of(chat.native)
-        state = f"v3/rooms/{quote(room_id, safe='')}/state"
         try:
-            membership = await self._call("GET", f"{state}/m.room.member/{quote(member.native, safe='')}")
+            membership = await self._call("GET", _at(room_id, "state", "m.room.member", member.native))
             if membership.get("membership") != "join":
                 return None
-            creators = await self._creators_of(room_id, state)
-            levels = await self._levels(state, creators)
+            creators = await self._creators_of(room_id)
+            levels = await self._call("GET", _at(room_id, "state", "m.room.power_levels", ""))
         except SendFailed:
             return None
         level = levels.get("users", {}).get(member.native, levels.get("users_default", 0))
         level = level if isinstance(level, int) else 0
-        if member.native in creators and (":" not in room_id or level >= 100):
+        if member.native in creators and (":" not in room_id or level >= _ADMIN_LEVEL):
             return Role.OWNER
-        return Role.ADMIN if level >= 100 else Role.MODERATOR if level >= 50 else Role.MEMBER
+        return Role.ADMIN if level >= _ADMIN_LEVEL else Role.MODERATOR if level >= _MODERATOR_LEVEL else Role.MEMBER
 
-    async def _creators_of(self, room_id: str, state: str) -> frozenset[str]:
+    async def _creators_of(self, room_id: str) -> frozenset[str]:
         """Creators of a room, which never change. Empty if the server does not name the sender of the first event."""
         if room_id not in self._creators:
-            event = await self._call("GET", f"{state}/m.room.create/", None, {"format": "event"})
+            path = _at(room_id, "state", "m.room.create", "")
+            event = await self._call("GET", path, None, {"format": "event"})
             more = event.get("content", {}).get("additional_creators", ()) if ":" not in room_id else ()
             self._creators[room_id] = frozenset({event.get("sender", ""), *more})
         return self._creators[room_id]
 
-    async def _levels(self, state: str, creators: frozenset[str]) -> JsonObject:
-        try:
-            return await self._call("GET", f"{state}/m.room.power_levels/")
-        except Refused as problem:
-            if problem.code != "M_NOT_FOUND":
-                raise
-            return {"users": dict.fromkeys(creators, 100)}
-
     async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
         """See Membership.members."""
-        room_id, _ = thread_of(chat.native)
-        joined = (await self._call("GET", f"v3/rooms/{quote(room_id, safe='')}/joined_members"))["joined"]
+        joined = (await self._call("GET", _at(chat.native, "joined_members")))["joined"]
         return [MemberRef(self.name, self.account, user) for user in joined if user != self._user]
 
     async def leave(self, chat: ChatRef) -> None:
         """See Membership.leave."""
-        room_id, _ = thread_of(chat.native)
         for step in ("leave", "forget"):
             try:
-                await self._call("POST", f"v3/rooms/{quote(room_id, safe='')}/{step}", {})
+                await self._call("POST", _at(chat.native, step), {})
             except Refused as problem:
                 if problem.retryable:
                     raise

@@ -110,8 +110,9 @@ class Side:
     async def joined(self, room: str, *, is_in: bool = True) -> None:
         """Return when the bot has joined the room; with `is_in` false, when it has left."""
         async with asyncio.timeout(20):
+            answer = await self.ann("GET", "sync")
             while (self.bot.user in (await self.ann("GET", f"rooms/{quote(room)}/joined_members"))["joined"]) != is_in:
-                await asyncio.sleep(0.02)
+                answer = await self.ann("GET", "sync", since=answer["next_batch"], timeout="1000")
 
     async def edit(self, who: str, native_id: str, text: str) -> None:
         new = {"msgtype": "m.text", "body": text}
@@ -148,7 +149,9 @@ class Side:
         self.proxy.repeat_last_events()
 
     async def send_garbage(self) -> None:
-        await self.ann.text(self.group, "?", **{"msgtype": "m.image", "filename": 7, "m.relates_to": {"rel_type": "m.replace"}})
+        await self.ann.text(
+            self.group, "?", **{"msgtype": "m.image", "filename": 7, "m.relates_to": {"rel_type": "m.replace"}}
+        )
         await self.ann.text(self.group, "?", **{"m.relates_to": {"m.in_reply_to": 7}})
 
     async def disconnect(self) -> None:
@@ -216,7 +219,12 @@ async def a_network(world: World, home: Path, **settings: object) -> AsyncIterat
         platform = ADAPTER.open(given, host)
         ids = {name: getattr(world, name).user for name in ("ann", "ben", "robot")}
         network = Network(
-            platform, side, group=world.group, **ids, reopen=lambda: ADAPTER.open(given, host), lacks=frozenset({"press"})
+            platform,
+            side,
+            group=world.group,
+            **ids,
+            reopen=lambda: ADAPTER.open(given, host),
+            lacks=frozenset({"press"}),
         )
         try:
             yield network, host, side

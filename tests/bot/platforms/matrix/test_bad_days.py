@@ -15,18 +15,17 @@ from tests.bot.platforms.matrix.other_side import World, a_network
 
 
 async def test_messages_around_a_restart_of_the_server_are_received_once_in_order(world: World, tmp_path: Path) -> None:
-    async with a_network(world, tmp_path) as (network, host, side):
-        async with receiving(network.platform, host.store) as daemon:
-            for number in range(10):
-                await side.say(network.ann, f"message {number}")
-            await asyncio.to_thread(world.server.stop)
-            await asyncio.to_thread(world.server.start)
-            for number in range(10, 20):
-                await side.say(network.ben, f"message {number}")
-            await daemon.gets(text="message 19")
-            assert daemon.texts == [f"message {number}" for number in range(20)]
-            await network.platform.send(network.outgoing("Still here."))
-            assert [one.text for one in await side.shown()] == ["Still here."]
+    async with a_network(world, tmp_path) as (network, host, side), receiving(network.platform, host.store) as daemon:
+        for number in range(10):
+            await side.say(network.ann, f"message {number}")
+        await asyncio.to_thread(world.server.stop)
+        await asyncio.to_thread(world.server.start)
+        for number in range(10, 20):
+            await side.say(network.ben, f"message {number}")
+        await daemon.gets(text="message 19")
+        assert daemon.texts == [f"message {number}" for number in range(20)]
+        await network.platform.send(network.outgoing("Still here."))
+        assert [one.text for one in await side.shown()] == ["Still here."]
 
 
 async def test_more_messages_than_a_sync_returns_are_received_once_in_order(world: World, tmp_path: Path) -> None:
@@ -67,9 +66,9 @@ async def test_the_rate_limit_of_the_server_is_reported_with_its_wait(world: Wor
         limit = {"messages_per_second": 1, "burst_count": 1}
         async with aiohttp.ClientSession() as session, session.post(url, json=limit, headers=headers) as answer:
             assert answer.status == 200
+        sends = [network.platform.send(network.outgoing(key=f"{number}:0:0")) for number in range(9)]
         with pytest.raises(SendFailed) as failed:
-            for number in range(9):
-                await network.platform.send(network.outgoing(key=f"{number}:0:0"))
+            await asyncio.gather(*sends)
         assert failed.value.retryable
         assert not failed.value.unknown_outcome
         assert failed.value.for_account

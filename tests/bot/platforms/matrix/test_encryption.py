@@ -141,7 +141,7 @@ async def test_without_encryption_nothing_is_sent_to_an_encrypted_room(world: Wo
     async with (
         a_network(world, tmp_path) as (network, host, side),
         receiving(network.platform, host.store) as daemon,
-        a_member(world, side, tmp_path / "eve") as (eve, room),
+        a_member(world, side, tmp_path / "eve") as (eve, _),
     ):
         added = await daemon.gets(Kind.ADDED)
         with pytest.raises(SendFailed, match="encrypted") as failed:
