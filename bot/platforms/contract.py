@@ -157,7 +157,8 @@ class Network:
     reopen: Callable[[], ChatPlatform] | None = None
     """A platform for the same account and store, as after a restart. None: the platform keeps no state."""
     lacks: frozenset[str] = frozenset()
-    """Names of methods of `side` that the network has no event for, in the docs of the adapter."""
+    """Names of methods of `side` that the network has no event for, as the adapter's docs say; "exact text": every text
+    is read as Markdown."""
 
     @property
     def chat(self) -> ChatRef:
@@ -295,13 +296,17 @@ class PlatformContract:
         async with self.open(tmp_path) as (network, host), _connected(network, host):
             text = "x" * network.platform.limits.text_chars
             await network.platform.send(network.outgoing(text))
-            assert text in (await network.side.shown())[0].text
+            shown = (await network.side.shown())[0].text
+            assert text in shown, shown
 
     async def test_a_text_of_any_characters_is_shown_as_it_is(self, tmp_path: Path) -> None:
         async with self.open(tmp_path) as (network, host), _connected(network, host):
+            if "exact text" in network.lacks:
+                return
             text = "5 < 6 & *a* _b_ <b>c</b> [d](e) `f` @here @everyone 你好 👋"
             await network.platform.send(network.outgoing(text))
-            assert text in (await network.side.shown())[0].text
+            shown = (await network.side.shown())[0].text
+            assert text in shown, shown
 
     async def test_everything_that_delivery_may_hand_over_is_taken(self, tmp_path: Path) -> None:
         async with self.open(tmp_path) as (network, host), _connected(network, host):

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from bot.platforms.irc.platform import IrcPlatform
 from bot.testing import TestPlatform
 from services.clock import SystemClock
 from services.refs import ChatRef
-from services.store.port import Statement
+from services.store.port import Statement, Store
 from services.store.turns.http_events import EVENTS
 from tests.bot.web_world import a_world
 from tests.harness.irc_client import a_person
@@ -31,19 +33,20 @@ from tests.harness.irc_servers import an_irc_server, irc_settings
 class Screen:
     """An other side that only shows what the bot sends."""
 
-    def __init__(self, shown: Callable[[], Awaitable[list[str]]]) -> None:
+    def __init__(self, shown: Callable[[], Awaitable[Sequence[str | Shown]]]) -> None:
         self._shown = shown
 
     async def shown(self, chat: str = "") -> list[Shown]:
-        return [Shown(text) for text in await self._shown()]
+        return [Shown(one) if isinstance(one, str) else one for one in await self._shown()]
 
     def __getattr__(self, name: str) -> Any:
         raise NotImplementedError(name)
 
 
-def a_screen(platform: Any, shown: Callable[[], Awaitable[list[str]]], **facts: Any) -> Network:
+def a_screen(platform: Any, shown: Callable[[], Awaitable[Sequence[str | Shown]]], **facts: Any) -> Network:
     """A network of which only sending is tested here."""
-    return Network(platform, Screen(shown), receives=False, lacks=frozenset({"fail_next", "promote"}), **facts)
+    lacks = frozenset({"fail_next", "promote", *facts.pop("lacks", ())})
+    return Network(platform, Screen(shown), receives=False, lacks=lacks, **facts)
 
 
 class TestTestKit(PlatformContract):
@@ -77,12 +80,19 @@ class TestWeb(PlatformContract):
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         async with a_world(home) as world, a_host(home) as host:
-            bodies = Statement("tests.events", select(EVENTS.c.body).order_by(EVENTS.c.id))
+            yield a_screen(world.http, partial(as_shown, world.store)), host
 
-            async def shown() -> list[str]:
-                return [str(row["body"]) for row in await world.store.read(bodies.query())]
 
-            yield a_screen(world.http, shown), host
+async def as_shown(store: Store) -> list[Shown]:
+    """The messages of the bot, after its edits and deletions."""
+    messages: dict[str, Any] = {}
+    for row in await store.read(Statement("tests.events", select(EVENTS.c.body).order_by(EVENTS.c.id)).query()):
+        event = json.loads(row["body"])
+        if event["type"] == "deleted":
+            del messages[event["id"]]
+        else:
+            messages[event["id"]] = messages.get(event["id"], {}) | event
+    return [Shown(one["text"], id_, tuple(each["label"] for each in one["choices"])) for id_, one in messages.items()]
 
 
 class OnIrc(PlatformContract):
@@ -108,7 +118,7 @@ class OnIrc(PlatformContract):
                         longest = len(line) > 350
                     return messages
 
-                yield a_screen(platform, shown, group="#family", ann="~ann"), host
+                yield a_screen(platform, shown, group="#family", ann="~ann", lacks={"exact text"}), host
                 running.cancel()
                 await asyncio.wait([running])
                 await platform.close()
