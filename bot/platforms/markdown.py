@@ -1,4 +1,4 @@
-"""Markdown as plain text, for networks without formatting."""
+"""Markdown as plain text, for networks without formatting, and as simple HTML."""
 
 from __future__ import annotations
 
@@ -21,6 +21,18 @@ _MARKS = (
     re.compile(r"(?<!~)(~~)(?=\S)(.+?)(?<=\S)\1(?!~)"),
 )
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!~|>-])")
+_STYLED = re.compile(
+    r"(?<!`)(?P<ticks>`+)(?!`)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)"
+    r"|(?P<image>!\[[^\]\n]*\]\([^)\n]*\))"
+    r"|\[(?P<words>[^\]\n]+)\]\(\s*<?(?P<url>https?://[^\s)>]+)>?[^)\n]*\)"
+    r"|<(?P<bare>https?://[^\s<>|]+)>"
+    r"|(?<![A-Za-z0-9_*\\])(?P<star>\*{1,3})(?=[^\s*])(?P<starred>.+?)(?<=[^\s*\\])(?P=star)(?![A-Za-z0-9_*])"
+    r"|(?<![\w\\])(?P<bar>_{1,3})(?=[^\s_])(?P<barred>.+?)(?<=[^\s_\\])(?P=bar)(?!\w)"
+    r"|(?<!~)~~(?=\S)(?P<struck>.+?)(?<=\S)~~(?!~)"
+    r"|\\(?P<escaped>[\\`*_{}\[\]()#+.!~|>-])"
+)
+_TAGS = {1: ("<i>", "</i>"), 2: ("<b>", "</b>"), 3: ("<b><i>", "</i></b>")}
+"""By number of marks."""
 _TABLE_RULE = re.compile(r"\|?(\s*:?-+:?\s*\|)+(\s*:?-+:?)?")
 
 
@@ -68,56 +80,49 @@ def _image(words: str, address: str) -> str:
     return f"{words or 'image'} (image at {host})" if host else f"{words or 'image'} (image)"
 
 
-_QUOTE = re.compile(r">\s?")
-_TAGS = {"***": ("<strong><em>", "</em></strong>"), "**": ("<strong>", "</strong>"), "*": ("<em>", "</em>")}
-_TAGS |= {"___": _TAGS["***"], "__": _TAGS["**"], "_": _TAGS["*"], "~~": ("<del>", "</del>")}
-_SAFE_SCHEMES = ("http://", "https://", "mailto:")
-
-
-def html(text: str) -> str:
-    """`text`, perhaps Markdown, as HTML with the tags a, blockquote, br, code, del, em, pre and strong, and links to
-    the web and to mail addresses. Lists and tables remain as text. Images are treated as in `plain_lines`."""
-    out = ""
-    in_code = False
-    for line in text.replace("\0", "").split("\n"):
-        if _FENCE.match(line) and (in_code or "`" not in line.strip().lstrip("`")):
-            out = out.removesuffix("\n" if in_code else "<br>") + ("</code></pre>" if in_code else "<pre><code>")
-            in_code = not in_code
-        elif in_code:
-            out += escape(line) + "\n"
+def html_of(text: str) -> str:
+    """`text`, perhaps Markdown, as HTML with properly nested tags b, i, s, a, code and pre, and LF as line ends. Image
+    URLs are reduced to the host, as in `plain_lines`."""
+    lines: list[str] = []
+    block: int | None = None
+    # The last fence closes an open block.
+    for line in (*text.split("\n"), "```"):
+        if block is None and _FENCE.match(line) and "`" not in line.strip().lstrip("`"):
+            block = len(lines)
+        elif block is not None and _FENCE.match(line):
+            content = "\n".join(lines[block:])
+            lines[block:] = [f"<pre>{content}</pre>"] if content.strip() else []
+            block = None
+        elif block is not None:
+            lines.append(_escaped(line))
+        elif heading := _HEADING.match(line):
+            lines.append(f"<b>{_styled(_HEADING_END.sub('', line[heading.end() :].rstrip()).rstrip())}</b>")
         elif not _TABLE_RULE.fullmatch(line.strip()):
-            out += _html_line(line)
-    return out.removesuffix("<br>") + ("</code></pre>" if in_code else "")
+            lines.append(_styled(line))
+    return "\n".join(lines)
 
 
-def _html_line(line: str) -> str:
-    heading, quote = _HEADING.match(line), _QUOTE.match(line)
-    if heading:
-        return f"<strong>{_spans(_HEADING_END.sub('', line[heading.end() :].rstrip()).rstrip())}</strong><br>"
-    if quote:
-        return f"<blockquote>{_spans(line[quote.end() :])}</blockquote>"
-    return _spans(line) + "<br>"
+def _escaped(text: str) -> str:
+    return escape(text, quote=False)
 
 
-def _spans(text: str) -> str:
-    """A line as HTML. Code and links are replaced by numbers between NULs until the marks have been converted."""
-    kept: list[str] = []
+def _styled(text: str) -> str:
+    pieces: list[str] = []
+    at = 0
+    for found in _STYLED.finditer(text):
+        pieces += [_escaped(text[at : found.start()]), _tagged(found)]
+        at = found.end()
+    return "".join([*pieces, _escaped(text[at:])])
 
-    def keep(markup: str) -> str:
-        kept.append(markup)
-        return f"\0{len(kept) - 1}\0"
 
-    def link(words: str, address: str) -> str:
-        if not address.lower().startswith(_SAFE_SCHEMES):
-            return f"{words} ({address})"
-        return keep(f'<a href="{escape(address)}">') + words + keep("</a>")
-
-    text = _CODE.sub(lambda found: keep(f"<code>{escape(found[2].strip() or found[0])}</code>"), text)
-    text = _IMAGE.sub(lambda found: _image(found[1], found[2]), text)
-    text = _LINK.sub(lambda found: link(found[1], found[2]), text)
-    text = _BARE_LINK.sub(lambda found: keep(f'<a href="{escape(found[1])}">{escape(found[1])}</a>'), text)
-    text = _ESCAPED.sub(lambda found: keep(escape(found[1])), text)
-    text = escape(text)
-    for marks in _MARKS:
-        text = marks.sub(lambda found: found[2].join(_TAGS[found[1]]), text)
-    return re.sub("\0([0-9]+)\0", lambda found: kept[int(found[1])], text)
+def _tagged(found: re.Match[str]) -> str:
+    if code := found["code"]:
+        return f"<code>{_escaped(code.strip() or code)}</code>"
+    if image := found["image"]:
+        return _escaped(_without_marks(image))
+    if url := found["url"] or found["bare"]:
+        return f'<a href="{escape(url)}">{_styled(found["words"] or "") or _escaped(url)}</a>'
+    if marks := found["star"] or found["bar"] or found["struck"]:
+        opening, closing = ("<s>", "</s>") if found["struck"] else _TAGS[len(marks)]
+        return f"{opening}{_styled(found['starred'] or found['barred'] or marks)}{closing}"
+    return _escaped(found["escaped"])

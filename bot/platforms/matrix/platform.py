@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from base64 import b64decode
 from collections import OrderedDict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -18,16 +19,17 @@ import orjson
 import structlog
 
 from bot.platforms.adapter import Host
-from bot.platforms.base import Deliver, FileUnavailable, Limits, LinkState, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import Acceptance, CannotConnect, Connection, Cursor
-from bot.platforms.markdown import html, plain_lines
+from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
+from bot.platforms.connection import CannotConnect, ConnectedPlatform
+from bot.platforms.markdown import html_of, plain_lines
 from bot.platforms.matrix.adapter import MatrixSettings
 from bot.platforms.matrix.client import MatrixClient, Refused
 from bot.platforms.matrix.inbound import NETWORK, Inbound, RoomView, membership_change, relation_of
 from function_calls.context import Attachment, MessageContext
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
-_log = structlog.get_logger("platforms")
+_RoomEvent = tuple[str, JsonObject, bool]
+"""Room, event, and whether it is from before the bot joined."""
 _SYNC_SECONDS = 30
 _SILENCE_SECONDS = 90.0
 _TIMELINE = 50
@@ -44,8 +46,8 @@ _ADMIN_LEVEL = 100
 _MODERATOR_LEVEL = 50
 _FORMATTED_BYTES = 45_000
 """Size of a content above which its HTML is left out. An event has at most 65,536 bytes, encrypted in base64."""
+_PRE = re.compile("(<pre>.*?</pre>)", re.DOTALL)
 _MEMBERS = {"lazy_load_members": True}
-_QUIET: JsonObject = {"presence": {"types": []}}
 
 
 def _at(chat: str, *parts: str) -> str:
@@ -53,36 +55,32 @@ def _at(chat: str, *parts: str) -> str:
     return "/".join(["v3/rooms", *(quote(part, safe="") for part in (thread_of(chat)[0], *parts))])
 
 
-class MatrixPlatform:
+class MatrixPlatform(ConnectedPlatform):
     """Implements ChatPlatform, Editing, Reacting, Files, Membership and Linked."""
 
     name = "matrix"
+    limits = Limits(
+        text_chars=4_000,
+        sends_are_idempotent=True,
+        sends_per_minute=60,
+        choices=False,
+        attachments=True,
+        bots_are_marked=False,  # programs should send notices, but many do not
+        clients_keep_slashes=True,
+        markdown=True,
+        catches_up=True,
+        file_bytes=20_000_000,
+    )
 
     def __init__(self, settings: MatrixSettings, host: Host) -> None:
-        self.account = settings.account
-        self.limits = Limits(
-            text_chars=4_000,
-            sends_are_idempotent=True,
-            sends_per_minute=60,
-            choices=False,
-            attachments=True,
-            # Programs should send notices, but many do not.
-            bots_are_marked=False,
-            clients_keep_slashes=True,
-            markdown=True,
-            catches_up=True,
-            file_bytes=20_000_000,
-        )
+        super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
+        self._user = settings.user
         self._encrypts = settings.encryption
         self._clock = host.clock
+        self._log = structlog.get_logger("platforms").bind(network=f"{self.name}:{self.account}")
         self._client = MatrixClient(settings, host.folder)
         self._call = self._client.call
-        name = f"{self.name}:{self.account}"
-        self._connection = Connection(name, host.clock, silence_seconds=_SILENCE_SECONDS)
-        self._cursor = Cursor(name, host.store, host.clock)
-        self._acceptance = Acceptance(name, host.store, host.ids, host.clock, self._connection)
         self._inbound = Inbound(self.account, settings.user, host.names)
-        self._user = settings.user
         self._knows_rooms = False
         self._encrypted_rooms: set[str] = set()
         self._creators: dict[str, frozenset[str]] = {}
@@ -91,54 +89,39 @@ class MatrixPlatform:
         self._opening = asyncio.Lock()
         self._synced = asyncio.Event()
         self._recent: OrderedDict[str, JsonObject] = OrderedDict()
-        self._undecrypted: OrderedDict[str, tuple[str, JsonObject, bool]] = OrderedDict()
+        self._undecrypted: OrderedDict[str, _RoomEvent] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
 
     # Receiving
 
-    async def run(self, deliver: Deliver) -> None:
-        """See ChatPlatform.run."""
-        await self._connection.keep(lambda: self._receive(deliver))
-
-    async def _receive(self, deliver: Deliver) -> None:
+    async def _connected(self, deliver: Deliver) -> None:
         try:
             await self._client.log_in()
-            since = await self._first_position(deliver)
+            since = await self._cursor.read()
+            if since is None:
+                sync = await self._sync(None, 0)
+                await self._follow(sync)
+                since = str(sync["next_batch"])
+                await self._cursor.keep(since)
             while True:
-                await self._client.exchange_keys()
-                sync = await self._sync(since, _TIMELINE, _SYNC_SECONDS)
                 self._connection.up()
+                await self._client.exchange_keys()
+                sync = await self._sync(since, _SYNC_SECONDS)
                 await self._accept(sync, since, deliver)
                 since = sync["next_batch"]
-        except Refused as problem:
-            if problem.code == "M_UNKNOWN_TOKEN":
+        except SendFailed as problem:
+            if isinstance(problem, Refused) and problem.code == "M_UNKNOWN_TOKEN":
                 self._client.log_in_again()
             raise CannotConnect(str(problem)) from problem
-        except SendFailed as problem:
-            raise CannotConnect(str(problem)) from problem
 
-    async def _sync(self, since: str | None, limit: int, wait_seconds: int) -> JsonObject:
-        room = {"state": _MEMBERS, "timeline": {"limit": limit} | _MEMBERS, "ephemeral": {"types": []}}
-        query = {"filter": orjson.dumps(_QUIET | {"room": room}).decode(), "timeout": wait_seconds * 1000}
-        if since is not None:
-            query["since"] = since
+    async def _sync(self, since: str | None, wait_seconds: int) -> JsonObject:
+        """What is new after `since`; the first one after the start contains the whole state of all rooms."""
+        timeline = {"limit": _TIMELINE if since else 1} | _MEMBERS
+        room = {"state": _MEMBERS, "timeline": timeline, "ephemeral": {"types": []}}
+        query: JsonObject = {"filter": orjson.dumps({"presence": {"types": []}, "room": room}).decode()}
+        query |= {"timeout": wait_seconds * 1000} | ({"since": since} if since else {})
+        query |= {} if self._knows_rooms else {"full_state": "true"}
         return await self._call("GET", "v3/sync", None, query, seconds=wait_seconds + 30)
-
-    async def _first_position(self, deliver: Deliver) -> str:
-        """The stored position; the current one at the first start. The first call reads the state of all rooms."""
-        since = await self._cursor.read()
-        if not self._knows_rooms:
-            now = await self._sync(None, 1, 0)
-            if since is not None:
-                # These come again with the position that follows them.
-                now.pop("to_device", None)
-            await self._follow(now)
-            self._knows_rooms = True
-            if since is None:
-                since = str(now["next_batch"])
-                await self._acceptance.take(deliver, tuple, "", self._cursor.at(since))
-        self._connection.up()
-        return str(since)
 
     async def _follow(self, sync: JsonObject) -> None:
         """Update what is known of rooms, and join those that the bot is invited to."""
@@ -155,7 +138,8 @@ class MatrixPlatform:
         try:
             await self._client.follow(sync)
         except Exception as error:  # noqa: BLE001 - the SDK may fail on events of other servers
-            _log.error("state_unreadable", network=f"{self.name}:{self.account}", exc_info=error)
+            self._log.error("state_unreadable", exc_info=error)
+        self._knows_rooms = True
         self._synced.set()
         self._synced = asyncio.Event()
 
@@ -164,7 +148,7 @@ class MatrixPlatform:
             try:
                 await self._call("POST", _at(room_id, "join"), {})
             except SendFailed as problem:
-                _log.warning("invitation_not_accepted", network=f"{self.name}:{self.account}", problem=str(problem))
+                self._log.warning("invitation_not_accepted", room=room_id, problem=str(problem))
                 if not problem.retryable:
                     return
                 await self._clock.sleep(problem.retry_after_seconds or _JOIN_AGAIN_SECONDS)
@@ -174,30 +158,26 @@ class MatrixPlatform:
     async def _accept(self, sync: JsonObject, since: str, deliver: Deliver) -> None:
         """Hand over the events of a sync, and its position with the last one."""
         await self._follow(sync)
-        late: list[tuple[str, JsonObject, bool]] = []
+        late: list[_RoomEvent] = []
         if sync.get("to_device", {}).get("events"):
             late = [one for one in self._undecrypted.values() if self._client.decrypted(*one[:2]) is not None]
         events = [*late]
-        latest: dict[str, str] = {}
         for room_id, room in sync.get("rooms", {}).get("join", {}).items():
-            timeline = await self._timeline(room_id, room.get("timeline", {}), since)
-            events += timeline
-            if timeline:
-                latest[room_id] = timeline[-1][1].get("event_id", "")
+            events += await self._timeline(room_id, room.get("timeline", {}), since)
         cursor = self._cursor.at(sync["next_batch"]) if sync["next_batch"] != since else None
         for number, (room_id, event, is_old) in enumerate(events, start=1):
             read = await self._reader(room_id, event, is_old)
             raw = orjson.dumps({"room_id": room_id, **event}).decode()
             await self._acceptance.take(deliver, read, raw, cursor if number == len(events) else None)
-        for _, event, _ in late:
-            self._undecrypted.pop(event["event_id"], None)
         if not events:
             await self._acceptance.take(deliver, tuple, "", cursor)
-        for room_id, event_id in latest.items():
+        for _, event, _ in late:
+            self._undecrypted.pop(event["event_id"], None)
+        for room_id, event_id in {room_id: event["event_id"] for room_id, event, _ in events}.items():
             self._start(self._mark_read(room_id, event_id))
 
-    async def _timeline(self, room_id: str, timeline: JsonObject, since: str) -> list[tuple[str, JsonObject, bool]]:
-        """New events of a room, and whether each is from before the bot joined."""
+    async def _timeline(self, room_id: str, timeline: JsonObject, since: str) -> list[_RoomEvent]:
+        """New events of a room."""
         events: list[JsonObject] = timeline.get("events", [])
         if timeline.get("limited") and not any(self._is_own_join(event) for event in events):
             events = await self._gap(room_id, timeline.get("prev_batch"), since) + events
@@ -221,7 +201,7 @@ class MatrixPlatform:
             start = page.get("end")
             if not page["chunk"] or start is None:
                 return found[::-1]
-        _log.warning("gap_too_long", network=f"{self.name}:{self.account}", room=room_id, read=len(found))
+        self._log.warning("gap_too_long", room=room_id, read=len(found))
         return found[::-1]
 
     def _is_own_join(self, event: JsonObject) -> bool:
@@ -230,20 +210,20 @@ class MatrixPlatform:
         before, now = membership_change(event)
         return now == "join" and before != "join"
 
-    async def _reader(self, room_id: str, raw: JsonObject, is_old: bool) -> partial[Sequence[MessageContext]]:
+    async def _reader(self, room_id: str, raw: JsonObject, is_old: bool) -> Callable[[], Sequence[MessageContext]]:
         """A function that reads the event, with all that has to be fetched for it."""
         event = self._client.decrypted(room_id, raw)
         if event is None:
             self._undecrypted[raw["event_id"]] = room_id, raw, is_old
             if len(self._undecrypted) > _UNDECRYPTED_EVENTS:
                 self._undecrypted.popitem(last=False)
-            return partial(tuple)
+            return tuple
         self._remember(raw["event_id"], event)
         if self._is_own_join(event):
-            return partial(self._joined, room_id, event)
+            return lambda: self._joined(room_id, event)
         _, target = relation_of(event)
         related = await self._event(room_id, target) if target else None
-        return partial(self._inbound.contexts, event, self._view(room_id), related, backfilled=is_old)
+        return lambda: self._inbound.contexts(event, self._view(room_id), related, backfilled=is_old)
 
     def _joined(self, room_id: str, event: JsonObject) -> list[MessageContext]:
         unsigned = event.get("unsigned", {})
@@ -327,7 +307,6 @@ class MatrixPlatform:
     async def _content(self, room_id: str, text: str, markdown: bool, mentions: Sequence[MemberRef]) -> JsonObject:
         """The content of a text message. With `m.mentions`, nothing in the text notifies anybody."""
         body = "\n".join(plain_lines(text)) if markdown else text
-        # An empty list would not say that the text notifies nobody in older clients.
         content: JsonObject = {"msgtype": "m.text", "body": body, "m.mentions": {}}
         names = [(one.native, await self._member_name(room_id, one.native)) for one in mentions]
         if names:
@@ -335,7 +314,10 @@ class MatrixPlatform:
             content["body"] = f"{', '.join(name for _, name in names)}: {body}"
         if markdown or names:
             pills = [f'<a href="https://matrix.to/#/{quote(user)}">{escape(name)}</a>' for user, name in names]
-            markup = html(text) if markdown else escape(text).replace("\n", "<br>")
+            markup = html_of(text) if markdown else escape(text)
+            markup = "".join(
+                part if part.startswith("<pre>") else part.replace("\n", "<br>") for part in _PRE.split(markup)
+            )
             formatted = (", ".join(pills) + ": " if pills else "") + markup
             if len(orjson.dumps([body, formatted])) <= _FORMATTED_BYTES and (pills or formatted != escape(body)):
                 content |= {"format": "org.matrix.custom.html", "formatted_body": formatted}
@@ -486,16 +468,6 @@ class MatrixPlatform:
             except Refused as problem:
                 if problem.retryable:
                     raise
-
-    # The connection
-
-    async def until_reachable(self, outgoing: Outgoing, created_ms: int) -> None:
-        """See Linked.until_reachable."""
-        await self._connection.until_up()
-
-    def link(self) -> LinkState:
-        """See Linked.link."""
-        return self._connection.link()
 
     async def close(self) -> None:
         """See ChatPlatform.close."""

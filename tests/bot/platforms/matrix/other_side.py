@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import aiohttp
 
@@ -58,7 +58,6 @@ class Side:
     group: str
     direct: str = ""
     _others: dict[str, Api] = field(default_factory=dict)
-    _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def api(self, who: str) -> Api:
         """The API as a member; a new user if `who` is none."""
@@ -120,7 +119,7 @@ class Side:
         await self.api(who).text(self.group, f"* {text}", **{"m.new_content": new, "m.relates_to": relation})
 
     async def delete(self, who: str, native_id: str) -> None:
-        path = f"rooms/{quote(self.group)}/redact/{quote(native_id)}/{who}{next(self._numbers)}"
+        path = f"rooms/{quote(self.group)}/redact/{quote(native_id)}/{uuid4()}"
         await self.api(who)("PUT", path, {})
 
     async def react(self, who: str, native_id: str, emoji: str) -> None:

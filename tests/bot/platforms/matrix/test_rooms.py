@@ -72,9 +72,10 @@ async def test_an_invitation_of_the_time_away_is_accepted(world: World, tmp_path
 async def test_a_private_message_goes_to_one_private_room(world: World, tmp_path: Path) -> None:
     async with a_network(world, tmp_path) as (network, host, side), receiving(network.platform, host.store) as daemon:
         ann = network.member(network.ann)
+        position = (await side.ann("GET", "sync"))["next_batch"]
         for number in range(2):
             await network.platform.send(network.outgoing(f"secret {number}", f"{number}:0:0", private_to=ann))
-        invited = (await side.ann("GET", "sync"))["rooms"]["invite"]
+        invited = (await side.ann("GET", "sync", since=position))["rooms"]["invite"]
         mine = [room for room, one in invited.items() if side.bot.user in str(one["invite_state"])]
         assert len(mine) == 1
         await side.ann("POST", f"join/{quote(mine[0])}", {})
@@ -144,7 +145,7 @@ async def test_markdown_and_mentions_become_html_and_notify_nobody_else(world: W
         assert contents[0]["m.mentions"] == {"user_ids": [network.ann]}
         assert contents[0]["body"] == "Ann: Hi @room <b>\n- a (https://a.test/b)"
         pill = f'<a href="https://matrix.to/#/{quote(network.ann)}">Ann</a>: '
-        html = '<strong>Hi</strong> @room &lt;b&gt;<br>- <a href="https://a.test/b">a</a>'
+        html = '<b>Hi</b> @room &lt;b&gt;<br>- <a href="https://a.test/b">a</a>'
         assert contents[0]["formatted_body"] == pill + html
         assert contents[1] == {"msgtype": "m.text", "body": "@room **Hi** <b>", "m.mentions": {}}
 
