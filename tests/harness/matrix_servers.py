@@ -45,6 +45,7 @@ registration_shared_secret: shared
 trusted_key_servers: []
 bcrypt_rounds: 4
 presence: {{enabled: false}}
+push: {{enabled: false}}
 rc_message: &many {{per_second: 10000, burst_count: 10000}}
 rc_registration: *many
 rc_joins: {{local: *many, remote: *many}}
@@ -210,6 +211,8 @@ class Proxy:
         """Status and answer for the next sends, which are not forwarded."""
         self.loses_next_answer = False
         """Break the connection after the next send has been forwarded, and when the client repeats it by itself."""
+        self.is_away = False
+        """Answer every request with status 502."""
         self.rejects_token = ""
         """Access token that counts as invalid."""
         self.hides_keys = False
@@ -239,6 +242,8 @@ class Proxy:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         path = request.path
+        if self.is_away:
+            return web.Response(status=502)
         if self.rejects_token and self.rejects_token in request.headers.get("Authorization", ""):
             return web.json_response({"errcode": "M_UNKNOWN_TOKEN", "error": "logged out"}, status=401)
         if request.method == "PUT" and "/send/" in path:

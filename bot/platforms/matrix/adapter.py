@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, SecretStr, model_validator
@@ -16,7 +17,6 @@ from services.clock import Clock
 
 _URL = r"https?://[^\s/?#@]+/?"
 _USER = r"@[^\s:,]+:[^\s/,]+"
-_NOT_INSTALLED = "install the extra `matrix`, or `matrix-e2ee` for encryption: pip install 'rollcall[matrix-e2ee]'"
 
 
 def _encrypted_transport(url: str) -> str:
@@ -53,23 +53,20 @@ class MatrixSettings(NetworkSettings):
         return self
 
 
-def _open(settings: MatrixSettings, host: Host) -> ChatPlatform:
+def _module(name: str) -> Any:
     try:
-        from bot.platforms.matrix.platform import MatrixPlatform
+        return import_module(f"bot.platforms.matrix.{name}")
+    except ImportError as problem:
+        raise CannotOpen("install the extra `matrix`: pip install 'rollcall[matrix]'") from problem
 
-        return MatrixPlatform(settings, host)
-    except (ImportError, ImportWarning) as problem:
-        raise CannotOpen(_NOT_INSTALLED) from problem
+
+def _open(settings: MatrixSettings, host: Host) -> ChatPlatform:
+    platform: ChatPlatform = _module("platform").MatrixPlatform(settings, host)
+    return platform
 
 
 async def _probe(settings: MatrixSettings, clock: Clock) -> str:
-    del clock
-    try:
-        from bot.platforms.matrix.client import probe
-
-        return await probe(settings)
-    except (ImportError, ImportWarning) as problem:
-        raise CannotOpen(_NOT_INSTALLED) from problem
+    return str(await _module("client").probe(settings))
 
 
 ADAPTER = Adapter(MatrixSettings, _open, _probe)

@@ -6,25 +6,24 @@ import asyncio
 import logging
 import os
 import re
-import sqlite3
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import aiohttp
 import orjson
 from nio import AsyncClient, AsyncClientConfig, ErrorResponse, Event, MegolmEvent, SyncResponse
-from nio.exceptions import EncryptionError, LocalProtocolError
+from nio.crypto import ENCRYPTION_ENABLED
+from nio.crypto.attachments import decrypt_attachment, encrypt_attachment
+from nio.exceptions import EncryptionError, GroupEncryptionError, LocalProtocolError
 
 from bot.platforms.adapter import CannotOpen
 from bot.platforms.base import FileUnavailable, SendFailed
 from bot.platforms.connection import CannotConnect
+from bot.platforms.matrix.adapter import MatrixSettings
 from services.refs import JsonObject
-
-if TYPE_CHECKING:
-    from bot.platforms.matrix.adapter import MatrixSettings
 
 _REQUEST_SECONDS = 60.0
 _RETRY_SECONDS = 5.0
@@ -57,7 +56,9 @@ class MatrixClient:
 
     def __init__(self, settings: MatrixSettings, folder: Path | None) -> None:
         """`folder`: for the device and its keys; None if nothing is to be stored, which excludes encryption. Raises
-        ImportWarning if a package for encryption is missing."""
+        CannotOpen if the packages for encryption are missing."""
+        if settings.encryption and not ENCRYPTION_ENABLED:
+            raise CannotOpen("install the extra `matrix-e2ee`: pip install 'rollcall[matrix-e2ee]'")
         # It logs the content of events.
         logging.getLogger("nio").setLevel(logging.CRITICAL)
         self._settings = settings
@@ -77,7 +78,7 @@ class MatrixClient:
     async def log_in(self) -> None:
         """Use the access token or the stored device, else create a device with the password. Raises CannotConnect if
         the server rejects them, and SendFailed."""
-        if self.nio.access_token:
+        if self.nio.user_id and self.nio.access_token:
             return
         device = self._stored_device()
         token = self._settings.access_token.get_secret_value() or device.get("access_token", "")
@@ -88,22 +89,23 @@ class MatrixClient:
             else:
                 device = await self._new_login(device.get("device_id"))
         except Refused as problem:
+            if problem.retryable and problem.code != "M_UNKNOWN_TOKEN":
+                raise
             self.log_in_again()
             what = "access_token" if self._settings.access_token.get_secret_value() else "password"
             raise CannotConnect(f"{problem} to the login: check user and {what}") from problem
         if device["user_id"] != self.user:
-            self.nio.access_token = ""
             raise CannotConnect(f"the login belongs to {device['user_id']}, not to {self.user}")
         if self._has_keys and self._keys is not None:
             self._keys.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.nio.restore_login(device["user_id"], device.get("device_id") or "", device["access_token"])
 
     async def _new_login(self, device_id: str | None) -> JsonObject:
-        password = self._settings.password.get_secret_value()
+        self.nio.access_token = ""
         body = {
             "type": "m.login.password",
             "identifier": {"type": "m.id.user", "user": self.user},
-            "password": password,
+            "password": self._settings.password.get_secret_value(),
             "initial_device_display_name": _DEVICE_NAME,
         }
         device = await self.call("POST", "v3/login", body | ({"device_id": device_id} if device_id else {}))
@@ -175,13 +177,10 @@ class MatrixClient:
         info = {"mimetype": media_type, "size": len(content)}
         keys: JsonObject = {}
         if encrypted:
-            from nio.crypto.attachments import encrypt_attachment
-
             content, keys = await asyncio.to_thread(encrypt_attachment, content)
             media_type = "application/octet-stream"
-        path = "media/v3/upload"
-        stored = await self.call("POST", path, content, media_type=media_type, seconds=_UPLOAD_SECONDS)
-        url = {"url": stored["content_uri"]}
+        upload = self.call("POST", "media/v3/upload", content, media_type=media_type, seconds=_UPLOAD_SECONDS)
+        url = {"url": (await upload)["content_uri"]}
         return {"info": info} | ({"file": keys | url} if encrypted else url)
 
     async def download(self, file: JsonObject, max_bytes: int) -> bytes:
@@ -206,10 +205,6 @@ class MatrixClient:
             raise FileUnavailable("the home server did not answer") from None
         if "key" not in file:
             return bytes(content)
-        if not self._has_keys:
-            raise FileUnavailable("the file is encrypted")
-        from nio.crypto.attachments import decrypt_attachment
-
         try:
             clear: bytes = await asyncio.to_thread(
                 decrypt_attachment, bytes(content), file["key"]["k"], file["hashes"]["sha256"], file["iv"]
@@ -239,7 +234,7 @@ class MatrixClient:
             await _checked(nio.keys_query())
         if nio.should_claim_keys:
             await _checked(nio.keys_claim(nio.get_users_for_key_claiming()))
-        await nio.send_to_device_messages()
+        await _checked(nio.send_to_device_messages())
 
     def decrypted(self, room: str, event: JsonObject) -> JsonObject | None:
         """`event` with its clear type and content; None if there is no key for it."""
@@ -268,10 +263,13 @@ class MatrixClient:
                 await _checked(self.nio.joined_members(room))
             if self.nio.should_query_keys:
                 await _checked(self.nio.keys_query())
-            if self.nio.olm.should_share_group_session(room):
-                await self._share_key(room, list(known.users))
-        kind, content = self.nio.encrypt(room, kind, content)
-        return kind, content
+            try:
+                if self.nio.olm.should_share_group_session(room):
+                    await self._share_key(room, list(known.users))
+                secret: tuple[str, JsonObject] = self.nio.encrypt(room, kind, content)
+            except (LocalProtocolError, EncryptionError, GroupEncryptionError):
+                raise SendFailed("the members of the room have just changed", retryable=True) from None
+            return secret
 
     async def _share_key(self, room: str, members: list[str]) -> None:
         """Send the room's key to all devices. nio's own method ignores failures, and its members could not read."""
@@ -302,7 +300,7 @@ async def _checked(request: Awaitable[Any]) -> None:
     """Raise SendFailed if nio's request fails."""
     try:
         answer = await request
-    except (aiohttp.ClientError, TimeoutError, LocalProtocolError, sqlite3.Error):
+    except (aiohttp.ClientError, TimeoutError, LocalProtocolError):
         raise SendFailed("the home server did not answer a request for keys", retryable=True) from None
     if isinstance(answer, ErrorResponse):
         raise SendFailed("the home server rejects a request for keys", retryable=True)

@@ -40,15 +40,16 @@ class RoomView:
 def relation_of(event: JsonObject) -> tuple[str, str]:
     """How the event relates to another one, and the id of that one: `m.replace`, `m.annotation`, `m.redaction`, or
     `reply`, but not for the reply in each message of a thread. Empty if it has no such relation."""
-    content = event["content"] if isinstance(event.get("content"), dict) else {}
-    relation = content.get("m.relates_to")
-    relation = relation if isinstance(relation, dict) else {}
+    content: JsonObject = event["content"] if isinstance(event.get("content"), dict) else {}
+    found = content.get("m.relates_to")
+    relation: JsonObject = found if isinstance(found, dict) else {}
     kind, target, reply = relation.get("rel_type"), relation.get("event_id"), relation.get("m.in_reply_to")
     if event.get("type") == "m.room.redaction":
         kind, target = "m.redaction", event.get("redacts") or content.get("redacts")
     elif kind not in _CHANGES:
-        is_real = isinstance(reply, dict) and not relation.get("is_falling_back")
-        kind, target = "reply", reply.get("event_id") if is_real else None
+        kind, target = "reply", reply.get("event_id") if isinstance(reply, dict) else None
+        if relation.get("is_falling_back"):
+            target = None
     return (str(kind), target) if isinstance(target, str) else ("", "")
 
 

@@ -50,6 +50,10 @@ _PRE = re.compile("(<pre>.*?</pre>)", re.DOTALL)
 _MEMBERS = {"lazy_load_members": True}
 
 
+def _fail(error: Exception) -> Sequence[MessageContext]:
+    raise error
+
+
 def _at(chat: str, *parts: str) -> str:
     """Path of a room's resource; of the room of a thread for a thread."""
     return "/".join(["v3/rooms", *(quote(part, safe="") for part in (thread_of(chat)[0], *parts))])
@@ -105,7 +109,8 @@ class MatrixPlatform(ConnectedPlatform):
                 await self._cursor.keep(since)
             while True:
                 self._connection.up()
-                await self._client.exchange_keys()
+                with suppress(SendFailed):  # the next round tries again
+                    await self._client.exchange_keys()
                 sync = await self._sync(since, _SYNC_SECONDS)
                 await self._accept(sync, since, deliver)
                 since = sync["next_batch"]
@@ -158,10 +163,7 @@ class MatrixPlatform(ConnectedPlatform):
     async def _accept(self, sync: JsonObject, since: str, deliver: Deliver) -> None:
         """Hand over the events of a sync, and its position with the last one."""
         await self._follow(sync)
-        late: list[_RoomEvent] = []
-        if sync.get("to_device", {}).get("events"):
-            late = [one for one in self._undecrypted.values() if self._client.decrypted(*one[:2]) is not None]
-        events = [*late]
+        events = [*self._undecrypted.values()] if sync.get("to_device", {}).get("events") else []
         for room_id, room in sync.get("rooms", {}).get("join", {}).items():
             events += await self._timeline(room_id, room.get("timeline", {}), since)
         cursor = self._cursor.at(sync["next_batch"]) if sync["next_batch"] != since else None
@@ -171,8 +173,6 @@ class MatrixPlatform(ConnectedPlatform):
             await self._acceptance.take(deliver, read, raw, cursor if number == len(events) else None)
         if not events:
             await self._acceptance.take(deliver, tuple, "", cursor)
-        for _, event, _ in late:
-            self._undecrypted.pop(event["event_id"], None)
         for room_id, event_id in {room_id: event["event_id"] for room_id, event, _ in events}.items():
             self._start(self._mark_read(room_id, event_id))
 
@@ -212,12 +212,16 @@ class MatrixPlatform(ConnectedPlatform):
 
     async def _reader(self, room_id: str, raw: JsonObject, is_old: bool) -> Callable[[], Sequence[MessageContext]]:
         """A function that reads the event, with all that has to be fetched for it."""
-        event = self._client.decrypted(room_id, raw)
+        try:
+            event = self._client.decrypted(room_id, raw)
+        except Exception as error:  # noqa: BLE001 - the SDK may raise anything; `take` sets the event aside
+            return partial(_fail, error)
         if event is None:
             self._undecrypted[raw["event_id"]] = room_id, raw, is_old
             if len(self._undecrypted) > _UNDECRYPTED_EVENTS:
                 self._undecrypted.popitem(last=False)
             return tuple
+        self._undecrypted.pop(raw["event_id"], None)
         self._remember(raw["event_id"], event)
         if self._is_own_join(event):
             return lambda: self._joined(room_id, event)

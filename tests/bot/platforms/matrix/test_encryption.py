@@ -15,7 +15,7 @@ from nio import AsyncClient, AsyncClientConfig
 from nio.crypto.attachments import decrypt_attachment, encrypt_attachment
 
 from bot.platforms.base import Outgoing, SendFailed
-from bot.platforms.contract import PNG, receiving
+from bot.platforms.contract import PNG, Daemon, receiving, until
 from function_calls.context import Attachment, Kind
 from services.refs import ChatRef
 from tests.bot.platforms.matrix.other_side import Side, World, a_network
@@ -137,6 +137,22 @@ async def test_encrypted_messages_of_the_time_away_are_read_with_the_stored_keys
             (back,) = [one for one in await side.api(side.bot.user).events(room) if one["sender"] == side.bot.user][-1:]
             assert back["type"] == "m.room.encrypted"
         await again.close()
+
+
+async def test_keys_are_used_also_if_the_server_is_away_at_the_start(world: World, tmp_path: Path) -> None:
+    async with a_network(world, tmp_path, encryption=True) as (network, host, side):
+        side.proxy.is_away = True
+        daemon = Daemon(host.store)
+        running = asyncio.create_task(network.platform.run(daemon.deliver))
+        await until(lambda: network.platform.link().losses > 0)  # type: ignore[attr-defined]
+        side.proxy.is_away = False
+        async with a_member(world, side, tmp_path / "eve") as (eve, room):
+            await daemon.gets(Kind.ADDED)
+            await eve.follow()
+            await eve.say(room, "Tea?")
+            assert (await daemon.gets(text="Tea")).chat.native == room
+        running.cancel()
+        await asyncio.wait([running])
 
 
 async def test_without_encryption_nothing_is_sent_to_an_encrypted_room(world: World, tmp_path: Path) -> None:
