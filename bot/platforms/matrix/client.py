@@ -248,7 +248,9 @@ class MatrixClient:
             clear: JsonObject = self.nio.decrypt_event(secret).source
         except EncryptionError:
             return None
-        return event | {"type": clear.get("type"), "content": clear.get("content")}
+        # Others are not encrypted: an encrypted one, such as a redaction, was not checked by the servers.
+        is_message = clear.get("type") in ("m.room.message", "m.sticker", "m.reaction")
+        return event | {"type": clear["type"], "content": clear.get("content")} if is_message else event
 
     async def encrypted(self, room: str, kind: str, content: JsonObject) -> tuple[str, JsonObject]:
         """Type and content of an event for an encrypted room; the devices of its members get the key. Raises
@@ -282,6 +284,12 @@ class MatrixClient:
             await self.call("PUT", f"v3/sendToDevice/m.room.encrypted/{uuid4()}", messages)
             olm.outbound_group_sessions[room].users_shared_with.update(devices)
         olm.outbound_group_sessions[room].shared = True
+
+    def add_member(self, room: str, user: str, state: JsonObject) -> None:
+        """Note the display name of a member, from the content of their member event."""
+        name = state.get("displayname")
+        if room in self.nio.rooms:
+            self.nio.rooms[room].add_member(user, name if isinstance(name, str) else None, None)
 
     def members_changed(self, room: str) -> None:
         """Fetch the members again before the next encryption, and use a new key."""

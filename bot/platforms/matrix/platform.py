@@ -92,7 +92,7 @@ class MatrixPlatform(ConnectedPlatform):
         self._direct_rooms: dict[str, str] = {}
         self._opening = asyncio.Lock()
         self._synced = asyncio.Event()
-        self._recent: OrderedDict[str, JsonObject] = OrderedDict()
+        self._recent: OrderedDict[tuple[str, str], JsonObject] = OrderedDict()
         self._undecrypted: OrderedDict[str, _RoomEvent] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -108,7 +108,8 @@ class MatrixPlatform(ConnectedPlatform):
                 since = str(sync["next_batch"])
                 await self._cursor.keep(since)
             while True:
-                self._connection.up()
+                if self._knows_rooms:  # before, a message might be sent in clear text to an encrypted room
+                    self._connection.up()
                 with suppress(SendFailed):  # the next round tries again
                     await self._client.exchange_keys()
                 sync = await self._sync(since, _SYNC_SECONDS)
@@ -126,7 +127,7 @@ class MatrixPlatform(ConnectedPlatform):
         query: JsonObject = {"filter": orjson.dumps({"presence": {"types": []}, "room": room}).decode()}
         query |= {"timeout": wait_seconds * 1000} | ({"since": since} if since else {})
         query |= {} if self._knows_rooms else {"full_state": "true"}
-        return await self._call("GET", "v3/sync", None, query, seconds=wait_seconds + 30)
+        return await self._call("GET", "v3/sync", None, query, seconds=wait_seconds + _SYNC_SECONDS)
 
     async def _follow(self, sync: JsonObject) -> None:
         """Update what is known of rooms, and join those that the bot is invited to."""
@@ -191,9 +192,8 @@ class MatrixPlatform(ConnectedPlatform):
         for _ in range(_GAP_PAGES):
             query = {"dir": "b", "from": start, "to": since, "limit": _PAGE, "filter": orjson.dumps(_MEMBERS).decode()}
             page = await self._call("GET", _at(room_id, "messages"), None, query)
-            room = self._client.nio.rooms.get(room_id)
-            for member in page.get("state", ()) if room is not None else ():
-                room.add_member(member["state_key"], member["content"].get("displayname"), None)
+            for member in page.get("state", ()):
+                self._client.add_member(room_id, member["state_key"], member["content"])
             for event in page["chunk"]:
                 found.append(event)
                 if self._is_own_join(event):
@@ -214,19 +214,19 @@ class MatrixPlatform(ConnectedPlatform):
         """A function that reads the event, with all that has to be fetched for it."""
         try:
             event = self._client.decrypted(room_id, raw)
+            if event is None:
+                self._undecrypted[raw["event_id"]] = room_id, raw, is_old
+                if len(self._undecrypted) > _UNDECRYPTED_EVENTS:
+                    self._undecrypted.popitem(last=False)
+                return tuple
+            self._undecrypted.pop(raw["event_id"], None)
+            self._remember(room_id, event)
+            if self._is_own_join(event):
+                return partial(self._joined, room_id, event)
+            _, target = relation_of(event)
+            related = await self._event(room_id, target) if target else None
         except Exception as error:  # noqa: BLE001 - the SDK may raise anything; `take` sets the event aside
             return partial(_fail, error)
-        if event is None:
-            self._undecrypted[raw["event_id"]] = room_id, raw, is_old
-            if len(self._undecrypted) > _UNDECRYPTED_EVENTS:
-                self._undecrypted.popitem(last=False)
-            return tuple
-        self._undecrypted.pop(raw["event_id"], None)
-        self._remember(raw["event_id"], event)
-        if self._is_own_join(event):
-            return lambda: self._joined(room_id, event)
-        _, target = relation_of(event)
-        related = await self._event(room_id, target) if target else None
         return lambda: self._inbound.contexts(event, self._view(room_id), related, backfilled=is_old)
 
     def _joined(self, room_id: str, event: JsonObject) -> list[MessageContext]:
@@ -253,23 +253,24 @@ class MatrixPlatform(ConnectedPlatform):
         if room is not None and user not in room.users:
             with suppress(SendFailed):
                 member = await self._call("GET", _at(room_id, "state", "m.room.member", user))
-                room.add_member(user, member.get("displayname"), None)
-        return self._name_in(room_id, user)
+                self._client.add_member(room_id, user, member)
+        return " ".join(self._name_in(room_id, user).split())
 
     async def _event(self, room_id: str, event_id: str) -> JsonObject | None:
         """An event of the room, in clear text; None if it is unknown or unreadable."""
-        if event_id not in self._recent:
+        # By room, so that nobody can quote messages of other rooms.
+        if (room_id, event_id) not in self._recent:
             try:
                 event = self._client.decrypted(room_id, await self._call("GET", _at(room_id, "event", event_id)))
             except SendFailed:
                 return None
             if event is None or not isinstance(event.get("content"), dict):
                 return None
-            self._remember(event_id, event)
-        return self._recent[event_id]
+            self._remember(room_id, event)
+        return self._recent.get((room_id, event_id))
 
-    def _remember(self, event_id: str, event: JsonObject) -> None:
-        self._recent[event_id] = event
+    def _remember(self, room_id: str, event: JsonObject) -> None:
+        self._recent[room_id, event["event_id"]] = event
         if len(self._recent) > _RECENT_EVENTS:
             self._recent.popitem(last=False)
 
@@ -346,6 +347,8 @@ class MatrixPlatform(ConnectedPlatform):
 
     async def _put(self, room_id: str, kind: str, content: JsonObject, key: str) -> str:
         """Send an event; returns its id."""
+        if not self._knows_rooms:
+            raise SendFailed("the rooms are not known yet", retryable=True)
         if room_id in self._encrypted_rooms and kind != "m.reaction":
             kind, content = await self._client.encrypted(room_id, kind, content)
         sent = await self._call("PUT", _at(room_id, "send", kind, key), content)

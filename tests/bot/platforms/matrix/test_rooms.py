@@ -113,6 +113,15 @@ async def test_an_edit_by_another_member_is_ignored(world: World, tmp_path: Path
         assert "delete all" not in [one.text for one in daemon.received]
 
 
+async def test_a_message_of_another_room_cannot_be_quoted(world: World, tmp_path: Path) -> None:
+    async with a_network(world, tmp_path) as (network, host, side), receiving(network.platform, host.store) as daemon:
+        secret = await side.say(network.ann, "the code is 1234", chat=network.ann)
+        await daemon.gets(text="1234")
+        await side.say(network.ben, "what is this?", reply_to=secret)
+        context = await daemon.gets(text="what")
+        assert context.reply_to is None or context.reply_to.text == ""
+
+
 async def test_mentions_and_quotes_of_messages_are_read(world: World, tmp_path: Path) -> None:
     async with a_network(world, tmp_path) as (network, host, side), receiving(network.platform, host.store) as daemon:
         pill = f'<a href="https://matrix.to/#/{quote(network.ben)}">Ben</a> is late'
