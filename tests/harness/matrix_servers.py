@@ -213,6 +213,8 @@ class Proxy:
         """Break the connection after the next send has been forwarded, and when the client repeats it by itself."""
         self.is_away = False
         """Answer every request with status 502."""
+        self.hides_sizes = False
+        """Leave the size out of the answers."""
         self.rejects_token = ""
         """Access token that counts as invalid."""
         self.hides_keys = False
@@ -305,7 +307,12 @@ class Proxy:
             async with self._session.request(
                 request.method, url, data=await request.read(), headers=headers, allow_redirects=False
             ) as answer:
-                return web.Response(body=await answer.read(), status=answer.status, content_type=answer.content_type)
+                forwarded = web.Response(
+                    body=await answer.read(), status=answer.status, content_type=answer.content_type
+                )
+                if self.hides_sizes:
+                    forwarded.enable_chunked_encoding()
+                return forwarded
         except aiohttp.ClientError:
             return web.Response(status=502)
 

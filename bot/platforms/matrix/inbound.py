@@ -23,7 +23,7 @@ _TEXTS = frozenset({"m.text", "m.notice", "m.emote"})
 _CHANGES = frozenset({"m.replace", "m.annotation", "m.redaction"})
 _QUOTED_CHARS = 500
 _REPLY_FALLBACK = re.compile(r"\A> (?:\* )?<@[^>\n]*>[^\n]*\n(?:>[^\n]*\n)*\n?")
-_PILL = re.compile(r'<a href="https://matrix\.to/#/((?:@|%40)[^"/?]+)[^"]*">(.*?)</a>', re.DOTALL)
+_PILL = re.compile(r'<a href="https://matrix\.to/#/((?:@|%40)[^"/?]+)[^"]*">(.{0,300}?)</a>', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ async def test_roles_follow_power_levels_and_creators(world: World, tmp_path: Pa
         for level in (Role.MODERATOR, Role.ADMIN, Role.MEMBER):
             await side.promote(network.ben, level)
             assert await role(network.chat, ben) is level
+        renamed = {"membership": "join", "displayname": "Ann"}
+        await side.api(network.ben)("PUT", f"rooms/{network.group}/state/m.room.member/{network.ben}", renamed)
+        assert await role(network.chat, ben) is Role.MEMBER
         older = await side.ann.create_room(network.ben, side.bot.user, room_version="11", name="Old")
         await side.api(network.ben)("POST", f"join/{quote(older)}", {})
         await side.joined(older)
@@ -175,6 +178,11 @@ async def test_only_files_of_matrix_servers_are_read(world: World, tmp_path: Pat
         assert await read(Attachment("a", "text/plain", f'network:{{"url":"{url}"}}'), 100_000) == b"x" * 100_000
         with pytest.raises(FileUnavailable, match="bytes"):
             await read(Attachment("a", "text/plain", f'network:{{"url":"{url}"}}'), 99_999)
+        side.proxy.hides_sizes = True
+        with pytest.raises(FileUnavailable, match="more than 99999"):
+            await read(Attachment("a", "text/plain", f'network:{{"url":"{url}"}}', 1), 99_999)
+        with pytest.raises(FileUnavailable, match="has 2000000000 bytes"):
+            await read(Attachment("a", "text/plain", f'network:{{"url":"{url}"}}', 2_000_000_000), 99_999)
         for url in ("https://127.0.0.1/x", "mxc://localhost/../../v3/account/whoami", "mxc://localhost/none", None):
             with pytest.raises(FileUnavailable):
                 await read(Attachment("a", "text/plain", f'network:{{"url":"{url}"}}'), 1000)
