@@ -28,7 +28,6 @@ from services.refs import JsonObject
 _REQUEST_SECONDS = 60.0
 _RETRY_SECONDS = 5.0
 _UPLOAD_SECONDS = 300.0
-_DEVICE_NAME = "Rollcall"
 _MXC = re.compile(r"mxc://([\w.:\[\]-]+)/([\w-]+)", re.ASCII)
 
 
@@ -70,11 +69,6 @@ class MatrixClient:
         self.nio = AsyncClient(settings.homeserver, settings.user, store_path=str(self._keys or ""), config=config)
         self._sharing = asyncio.Lock()
 
-    @property
-    def user(self) -> str:
-        """User id of the bot."""
-        return self._settings.user
-
     async def log_in(self) -> None:
         """Use the access token or the stored device, else create a device with the password. Raises CannotConnect if
         the server rejects them, and SendFailed."""
@@ -94,8 +88,8 @@ class MatrixClient:
             self.log_in_again()
             what = "access_token" if self._settings.access_token.get_secret_value() else "password"
             raise CannotConnect(f"{problem} to the login: check user and {what}") from problem
-        if device["user_id"] != self.user:
-            raise CannotConnect(f"the login belongs to {device['user_id']}, not to {self.user}")
+        if device["user_id"] != self._settings.user:
+            raise CannotConnect(f"the login belongs to {device['user_id']}, not to {self._settings.user}")
         if self._has_keys and self._keys is not None:
             self._keys.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.nio.restore_login(device["user_id"], device.get("device_id") or "", device["access_token"])
@@ -104,9 +98,9 @@ class MatrixClient:
         self.nio.access_token = ""
         body = {
             "type": "m.login.password",
-            "identifier": {"type": "m.id.user", "user": self.user},
+            "identifier": {"type": "m.id.user", "user": self._settings.user},
             "password": self._settings.password.get_secret_value(),
-            "initial_device_display_name": _DEVICE_NAME,
+            "initial_device_display_name": "Rollcall",
         }
         device = await self.call("POST", "v3/login", body | ({"device_id": device_id} if device_id else {}))
         self._store_device(device)
@@ -123,7 +117,7 @@ class MatrixClient:
         if self._device_file is None or not self._device_file.exists():
             return {}
         device: JsonObject = orjson.loads(self._device_file.read_bytes())
-        return device if device.get("user_id") == self.user else {}
+        return device if device.get("user_id") == self._settings.user else {}
 
     def _store_device(self, device: JsonObject) -> None:
         if self._device_file is None:

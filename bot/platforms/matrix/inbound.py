@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from bot.platforms.mentions import mention_parser
+from bot.platforms.mentions import ParseText
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
 from services.refs import ChatRef, JsonObject, MemberRef
@@ -70,11 +70,11 @@ def membership_change(event: JsonObject) -> tuple[str, str]:
 class Inbound:
     """Reads the events of one account."""
 
-    def __init__(self, account: str, user: str, names: Sequence[str]) -> None:
-        """`user`: user id of the bot."""
+    def __init__(self, account: str, user: str, hear: ParseText) -> None:
+        """`user`: user id of the bot. `hear`: finds its names in a text."""
         self._account = account
         self._user = user
-        self._parse = mention_parser([*names, user])
+        self._hear = hear
 
     def contexts(
         self, event: JsonObject, room: RoomView, related: JsonObject | None, *, backfilled: bool
@@ -105,26 +105,19 @@ class Inbound:
         return self._context(view, Kind.ADDED, MessageKey(self._chat(view), event["event_id"], Kind.ADDED), inviter)
 
     def _message(self, view: _View, related: JsonObject | None) -> list[MessageContext]:
-        kind = view.content.get("msgtype", "")
-        if view.event["type"] == "m.sticker":
-            kind = "m.image"
+        kind = "m.image" if view.event["type"] == "m.sticker" else view.content.get("msgtype", "")
         if kind not in _TEXTS | _FILES:
             return []
         is_reply, target = relation_of(view.event)
         body, mentions, mentions_bot = self._words(view.content, view.room, is_reply=bool(is_reply), kind=kind)
-        context = self._context(
-            view,
-            Kind.MESSAGE,
-            MessageKey(self._chat(view), view.event["event_id"]),
-            view.event["sender"],
-            text=body,
-            is_bot=kind == "m.notice",
-            mentions=mentions,
-            mentions_bot=mentions_bot,
-            reply_to=self._quoted(target, related, view.room) if is_reply else None,
-            attachments=(_attachment(view.content),) if kind in _FILES else (),
-        )
-        return [context]
+        facts = {
+            "mentions": mentions,
+            "mentions_bot": mentions_bot,
+            "reply_to": self._quoted(target, related, view.room) if is_reply else None,
+            "attachments": (_attachment(view.content),) if kind in _FILES else (),
+        }
+        key, sender = MessageKey(self._chat(view), view.event["event_id"]), view.event["sender"]
+        return [self._context(view, Kind.MESSAGE, key, sender, text=body, is_bot=kind == "m.notice", **facts)]
 
     def _edit(self, view: _View, target: str, related: JsonObject | None) -> list[MessageContext]:
         # Servers also deliver edits of messages of others, which clients have to ignore.
@@ -195,7 +188,7 @@ class Inbound:
         if is_named:
             labels = (pills.get(self._user, ""), room.name_of(self._user), self._user, self._user[1:].partition(":")[0])
             body = _without_first(body, labels)
-        parsed = self._parse(body)
+        parsed = self._hear(body)
         others = tuple(self._member(user) for user in users if user != self._user)
         return parsed.text, others, is_named or parsed.mentions_bot
 

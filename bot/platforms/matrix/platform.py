@@ -84,7 +84,7 @@ class MatrixPlatform(ConnectedPlatform):
         self._log = structlog.get_logger("platforms").bind(network=f"{self.name}:{self.account}")
         self._client = MatrixClient(settings, host.folder)
         self._call = self._client.call
-        self._inbound = Inbound(self.account, settings.user, host.names)
+        self._inbound = Inbound(self.account, settings.user, self._hear)
         self._knows_rooms = False
         self._encrypted_rooms: set[str] = set()
         self._creators: dict[str, frozenset[str]] = {}

@@ -27,6 +27,8 @@ async def test_roles_follow_power_levels_and_creators(world: World, tmp_path: Pa
         renamed = {"membership": "join", "displayname": "Ann"}
         await side.api(network.ben)("PUT", f"rooms/{network.group}/state/m.room.member/{network.ben}", renamed)
         assert await role(network.chat, ben) is Role.MEMBER
+        renamed["displayname"] = "Ben"
+        await side.api(network.ben)("PUT", f"rooms/{network.group}/state/m.room.member/{network.ben}", renamed)
         older = await side.ann.create_room(network.ben, side.bot.user, room_version="11", name="Old")
         await side.api(network.ben)("POST", f"join/{quote(older)}", {})
         await side.joined(older)
