@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from function_calls.call import Call
@@ -17,7 +19,6 @@ from services.chats.polls import (
     NoPoll,
     NoSuchOption,
     NotYourPoll,
-    Poll,
     PollClosed,
     Polls,
     Standing,
@@ -94,7 +95,7 @@ async def poll_create(context: MessageContext, args: CreateArguments, *, polls: 
     lines.append(call.say("poll.how_to_vote"))
     data = {"poll": poll.number, "question": poll.question, "options": list(poll.options)}
     undo = call.undo(f"/poll close {poll.number}")
-    return FunctionResult.say("\n".join(lines), data=data, choices=(*_buttons(poll), *undo))
+    return FunctionResult.say("\n".join(lines), data=data, choices=(*_buttons(poll.number, poll.options), *undo))
 
 
 @tool_function(
@@ -132,7 +133,9 @@ async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Poll
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["option"])
     confirmation = call.say("poll.voted", name=context.sender.name, option=option)
     lines = [confirmation, *_votes(standing, call)]
-    board = Message(f"{_report(standing, call)}\n{confirmation}", choices=_buttons(standing.poll))
+    board = Message(
+        f"{_report(standing, call)}\n{confirmation}", choices=_buttons(standing.poll.number, standing.poll.options)
+    )
     return FunctionResult.say("\n".join(lines), data=_data(standing), update=board)
 
 
@@ -198,9 +201,9 @@ async def poll_close(context: MessageContext, args: PollArguments, *, polls: Pol
     return FunctionResult.say(report, data=_data(standing), update=Message(report))
 
 
-def _buttons(poll: Poll) -> tuple[Choice, ...]:
-    """A button for each option."""
-    return tuple(Choice(option, f"/vote {index} poll={poll.number}") for index, option in enumerate(poll.options, 1))
+def _buttons(number: int, options: Sequence[str]) -> tuple[Choice, ...]:
+    """A button for each option of the poll `number`."""
+    return tuple(Choice(option, f"/vote {index} poll={number}") for index, option in enumerate(options, 1))
 
 
 def _report(standing: Standing, call: Call) -> str:
