@@ -16,6 +16,7 @@ ENTRY_POINTS = "rollcall.platforms"
 """Group of entry points of installed packages that add networks. Each names an `Adapter`."""
 BUILT_IN: Mapping[str, str] = {
     "irc": "bot.platforms.irc.adapter:ADAPTER",
+    "matrix": "bot.platforms.matrix.adapter:ADAPTER",
     "onebot": "bot.platforms.onebot.adapter:ADAPTER",
     "slack": "bot.platforms.slack.adapter:ADAPTER",
 }

@@ -34,6 +34,7 @@ RUN_BY_TESTS = {
     "docs/news-and-search.md",
     "docs/on-request.md",
     "docs/operators.md",
+    "docs/platforms/matrix.md",
     "docs/platforms/onebot.md",
     "docs/platforms/slack.md",
     "docs/platforms/writing-one.md",
