@@ -15,6 +15,7 @@ from config.terms import Section, described_matching
 ENTRY_POINTS = "rollcall.platforms"
 """Group of entry points of installed packages that add networks. Each names an `Adapter`."""
 BUILT_IN: Mapping[str, str] = {
+    "discord": "bot.platforms.discord.adapter:ADAPTER",
     "irc": "bot.platforms.irc.adapter:ADAPTER",
 }
 """Adapters that come with Rollcall, in the form of entry points. Only those of configured networks are imported."""
