@@ -18,6 +18,7 @@ from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
 from bot.housekeeping import Backups, Housekeeping
 from bot.intake.intake import Intake
+from bot.live.command_menus import ShownMenus
 from bot.live.operator_notices import DeadLetters, OperatorNotices
 from bot.live.settings import LiveSettings, Reload
 from bot.platforms.base import ChatPlatform
@@ -95,6 +96,7 @@ class Daemon:
     timetable: Timetable
     timers: Timers
     platforms: Sequence[ChatPlatform]
+    menus: ShownMenus
     metrics: Metrics
     logs: Sequence[JsonLines]
     faults: FaultPoints
@@ -129,6 +131,7 @@ class Daemon:
             self.router.prepare(self.registry.of(bot))
         async with asyncio.TaskGroup() as tasks:
             failed = tasks.create_task(self.engine.failed())
+            menus = tasks.create_task(self.menus.run(), name="menus")
             receiving = [
                 tasks.create_task(platform.run(self.intake.accept), name=f"platform {platform.name}")
                 for platform in self.platforms
@@ -137,6 +140,7 @@ class Daemon:
                 await asyncio.wait(receiving)
                 await self.settle()
                 failed.cancel()
+                menus.cancel()
 
     async def stop(self, *, at_once: bool = False) -> None:
         """Wait up to 20 seconds for running turns and close everything; the rest resumes at the next start. `at_once`:

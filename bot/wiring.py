@@ -26,10 +26,11 @@ from bot.housekeeping import Backups, Expiry, Housekeeping
 from bot.intake.gate import ApprovalOutcomes
 from bot.intake.intake import Intake
 from bot.intake.notices import BotLoopLimit, Notices
+from bot.live.command_menus import ShownMenus, command_hints
 from bot.live.operator_notices import DeadLetters, OperatorNotices
 from bot.live.settings import LiveSettings, Reload, environment_secrets, secrets_of
 from bot.overrides import Overrides
-from bot.platforms.base import ChatPlatform, Linked
+from bot.platforms.base import ChatPlatform, CommandHint, Linked
 from bot.reconfiguration import (
     BuildRouter,
     budgets_live,
@@ -56,8 +57,8 @@ from bot.timers.timer_dispatch import Timers, late_note
 from bot.turns.closing import Closing
 from bot.turns.turn_log import StoredExplanations
 from bot.turns.turns import Turns
-from config.settings import Settings
-from config.texts import Texts
+from config.settings import DEFAULT_BOT, Settings
+from config.texts import FALLBACK, Texts
 from function_calls.checks.approvals import Approvals
 from function_calls.checks.budgets import FunctionBudgets, RequestBudgets
 from function_calls.checks.permissions import Policies
@@ -91,7 +92,7 @@ from services.mcp.opening import SandboxedStart
 from services.mcp.tools import COUNTER as PINS
 from services.mcp.tools import Pins
 from services.redaction import Redactor
-from services.refs import ChatRef
+from services.refs import ChatRef, Role
 from services.sandbox.sandbox import Sandbox
 from services.scripts.basic_tools import COUNTER as SCRIPTS
 from services.scripts.basic_tools import BasicTools
@@ -766,6 +767,8 @@ def build_daemon(
     periodic = periodic_tasks_of(base, consent, planning, function_services, loading, sending, receiving, reloading)
 
     _bind(base, consent, planning, function_services, calling, loading, sending, running, reloading)
+    menus = ShownMenus(platforms, partial(_menus, base, texts), base.clock)
+    loading.sources.on_change(menus.changed)
     _register_dead_letters(periodic.dead_letters, sending, running, receiving)
     _register_metrics(base, models, loading, sending, routing, running, receiving, reloading, periodic, platforms)
     _register_live_settings(
@@ -800,6 +803,7 @@ def build_daemon(
         timetable=planning.timetable,
         timers=receiving.timers,
         platforms=platforms,
+        menus=menus,
         metrics=base.metrics,
         logs=(base.call_log, base.model_log, base.shadow_log),
         faults=base.faults,
@@ -807,6 +811,14 @@ def build_daemon(
         dead_letters=periodic.dead_letters,
         services=[*function_services.closable, *([routing.shadow] if routing.shadow else [])],
     )
+
+
+def _menus(base: Base, texts: Texts) -> dict[str, list[CommandHint]]:
+    """The commands of members in a chat without settings of its own, by language."""
+    profile = base.chats.profile(ChatRef("", "", ""))
+    functions = base.registry.of(DEFAULT_BOT)
+    languages = [FALLBACK, *(one for one in texts.languages if one != FALLBACK)]
+    return {one: command_hints(functions, profile, Role.MEMBER, texts.of(one)) for one in languages}
 
 
 def _bind(

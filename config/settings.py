@@ -176,6 +176,9 @@ class LimitsSettings(Section):
     """Maximum number of chats that are answered concurrently."""
     message_chars: Count = Field(default=8000, ge=100, le=1_000_000)
     """Maximum length of a message in characters; a longer one is truncated, with a note."""
+    answer_within_minutes: Count = Field(default=60, ge=1, le=10_080)
+    """Maximum age of a message, in minutes, when it arrives; an older one, as after a long outage, is recorded and not
+    answered."""
     attempts_per_turn: Count = Field(default=3, ge=1, le=100)
     """Maximum number of attempts for a message that crashes the process or fails inside the daemon."""
     bot_alternations: Count = Field(default=8, ge=0, le=1000)

@@ -23,7 +23,7 @@ from bot.delivery.outgoing import (
     outgoing_to_json,
     pieces,
 )
-from bot.platforms.base import ChatPlatform, Limits, Linked, Outgoing, SendFailed
+from bot.platforms.base import ChatPlatform, Editing, Limits, Linked, Membership, Outgoing, Receipt, SendFailed
 from config.settings import DeliverySettings
 from config.texts import Phrases
 from function_calls.spec import Message
@@ -141,6 +141,9 @@ class Delivery:
         """Queued lines on paced networks, by chat and by member."""
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
         self._sent_at: dict[ChatRef, deque[float]] = {}
+        self._paused_until: dict[tuple[str, str], float] = {}
+        """End of the rate limit of an account, on the monotonic clock, by network and account."""
+        self._leaving: set[asyncio.Task[None]] = set()
         self._is_closing = False
         self.failed = 0
         """Messages given up since the start."""
@@ -162,6 +165,21 @@ class Delivery:
         """Whether `chat` has no other bots."""
         platform = self.platform(chat)
         return platform is not None and platform.limits.only_bot
+
+    def leave_after(self, chat: ChatRef) -> None:
+        """Leave `chat` as soon as the messages queued for it now are sent, where the network lets the bot leave."""
+        platform = self.platform(chat)
+        if isinstance(platform, Membership):
+            task = asyncio.get_running_loop().create_task(self._leave(platform, chat))
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+    async def _leave(self, platform: Membership, chat: ChatRef) -> None:
+        await self.delivered(chat)
+        try:
+            await platform.leave(chat)
+        except SendFailed as problem:
+            _log.warning("chat_not_left", chat=chat.key, problem=str(problem))
 
     def shows(self, chat: ChatRef) -> str:
         """Sentence for models about the texts that the network of `chat` can show; empty if it is not configured."""
@@ -296,12 +314,14 @@ class Delivery:
 
     async def idle(self) -> None:
         """Return when everything is sent or given up."""
-        while self._tasks:
-            await asyncio.wait(list(self._tasks.values()))
+        while self._tasks or self._leaving:
+            await asyncio.wait([*self._tasks.values(), *self._leaving])
 
     async def close(self, seconds: float) -> None:
         """Wait up to `seconds` for the queues, and as long again for sends in progress. The rest is sent after the next
         start."""
+        for leaving in self._leaving:
+            leaving.cancel()
         tasks = list(self._tasks.values())
         if not tasks:
             return
@@ -353,29 +373,29 @@ class Delivery:
             return
         linked = self._linked.get((chat.platform, chat.account))
         is_claimed, outgoing = message.claimed, message.outgoing
-        settings = self._settings
-        policy = RetryPolicy(settings.attempts, settings.first_delay_seconds, settings.longest_delay_seconds)
-        for attempt in range(1, policy.attempts + 1):
+        attempt = 1
+        while True:
             if linked is not None or not is_claimed:
                 await self._make_ready(message, outgoing, linked, is_claimed=is_claimed)
                 is_claimed = True
             if attempt == 1:
                 self._reach("reply.after_outbox_before_send")
+            await self._account_pause(chat)
             if not self._takes_place(chat, platform.limits.sends_per_minute):
                 await self._waits_for_place(chat, platform.limits.sends_per_minute)
             try:
                 self._reach("reply.during_send")
                 # Checked here, after the wait for rate and connection.
-                receipt = await platform.send(self._without_secrets(self._with_late_note(outgoing, message.due)))
+                receipt = await _sent_or_edited(
+                    platform, self._without_secrets(self._with_late_note(outgoing, message.due))
+                )
             except SendFailed as failure:
-                if not failure.retryable or attempt == policy.attempts:
-                    self._give_up(message, str(failure))
+                if not await self._may_retry(message, failure, attempt):
                     return
-                _log.info("send_failed", chat=chat.key, attempt=attempt, problem=str(failure))
                 if failure.unknown_outcome and outgoing is message.outgoing:
                     # A duplicate is better than a loss, if the second copy says that it may be one.
                     outgoing = self._marked(outgoing)
-                await self._clock.sleep(failure.retry_after_seconds or policy.wait_after(attempt))
+                attempt += failure.retry_after_seconds is None
                 continue
             self._reach("reply.after_send_before_mark")
             writes = _sent(message, receipt.native_id)
@@ -385,6 +405,27 @@ class Delivery:
                 await self._mark_sent(message, writes)
             self._reach("reply.after_mark")
             return
+
+    async def _may_retry(self, message: OutboundMessage, failure: SendFailed, attempt: int) -> bool:
+        """Wait before the next attempt; False after giving the message up. A wait that the network requests is not
+        counted as an attempt."""
+        settings, chat = self._settings, message.outgoing.chat
+        policy = RetryPolicy(settings.attempts, settings.first_delay_seconds, settings.longest_delay_seconds)
+        requested = failure.retry_after_seconds
+        if not failure.retryable or (requested is None and attempt == policy.attempts):
+            self._give_up(message, str(failure))
+            return False
+        _log.info("send_failed", chat=chat.key, attempt=attempt, problem=str(failure))
+        if requested is not None and failure.for_account:
+            self._paused_until[chat[:2]] = self._clock.monotonic() + requested
+        else:
+            await self._clock.sleep(policy.wait_after(attempt) if requested is None else requested)
+        return True
+
+    async def _account_pause(self, chat: ChatRef) -> None:
+        """Wait until the rate limit of the chat's account on its network permits sends."""
+        while (left := self._paused_until.get(chat[:2], 0.0) - self._clock.monotonic()) > 0:
+            await self._clock.sleep(left)
 
     def _without_secrets(self, outgoing: Outgoing) -> Outgoing:
         text = self._hide(outgoing.text)
@@ -441,6 +482,20 @@ class Delivery:
         self._store.post([outbox.failed(message.row_id, problem, self._clock.now_ms())])
         for call in self.on_given_up:
             call(message, problem)
+
+
+async def _sent_or_edited(platform: ChatPlatform, outgoing: Outgoing) -> Receipt:
+    """Replace the earlier message that `outgoing` names, where the network can; send a new one if it is gone or too
+    old. Raises SendFailed."""
+    if outgoing.replaces is not None and isinstance(platform, Editing):
+        try:
+            await platform.edit(outgoing.replaces, outgoing)
+        except SendFailed as failure:
+            if failure.retryable:
+                raise
+        else:
+            return Receipt(outgoing.replaces)
+    return await platform.send(outgoing)
 
 
 def _message_of_row(row: Row) -> OutboundMessage:

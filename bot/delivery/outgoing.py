@@ -220,26 +220,20 @@ def _open_fence(piece: str, longest: int) -> str:
 def outgoing_to_json(outgoing: Outgoing, due: Due | None = None, asked_by: str = "") -> JsonObject:
     """`outgoing` as JSON for the outbox, with its due time and the key of the member who asked for it. Default values
     are omitted."""
-    data: JsonObject = {"chat": outgoing.chat.key, "text": outgoing.text}
-    if asked_by:
-        data["asked_by"] = asked_by
-    if outgoing.reply_to is not None:
-        data["reply_to"] = outgoing.reply_to
-    if outgoing.mentions:
-        data["mentions"] = [member.key for member in outgoing.mentions]
-    if outgoing.attachments:
-        data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in outgoing.attachments]
-    if outgoing.choices:
-        data["choices"] = [one.to_json() for one in outgoing.choices]
-    if outgoing.private_to is not None:
-        data["private_to"] = outgoing.private_to.key
-    if outgoing.closes:
-        data["closes"] = list(outgoing.closes)
-    if outgoing.markdown:
-        data["markdown"] = True
-    if due is not None:
-        data["due"] = [due.at_ms, due.was_away]
-    return data
+    optional: JsonObject = {
+        "asked_by": asked_by,
+        "reply_to": outgoing.reply_to,
+        "mentions": [member.key for member in outgoing.mentions],
+        "attachments": [[one.name, one.media_type, one.url, one.size_bytes] for one in outgoing.attachments],
+        "choices": [one.to_json() for one in outgoing.choices],
+        "private_to": None if outgoing.private_to is None else outgoing.private_to.key,
+        "closes": list(outgoing.closes),
+        "markdown": outgoing.markdown,
+        "replaces": outgoing.replaces,
+        "due": None if due is None else [due.at_ms, due.was_away],
+    }
+    used = {name: value for name, value in optional.items() if value}
+    return {"chat": outgoing.chat.key, "text": outgoing.text, **used}
 
 
 def due_from_json(data: JsonObject) -> Due | None:
@@ -260,4 +254,5 @@ def outgoing_from_json(key: str, data: JsonObject) -> Outgoing:
         private_to=MemberRef.parse(data["private_to"]) if data.get("private_to") else None,
         closes=tuple(data.get("closes", ())),
         markdown=data.get("markdown", False),
+        replaces=data.get("replaces"),
     )

@@ -24,7 +24,7 @@ from services.store.turns import pending
 
 _ABOUT_QUOTED = frozenset({"questions.closed", "approvals.closed"})
 """Texts that are about the question to which the message replies."""
-_RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE})
+_RECORDED_ONLY = frozenset({Kind.JOIN, Kind.LEAVE, Kind.ADDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class GateDecision:
     """The notice itself, if it has more detail than the text of its key."""
     closes: tuple[str, ...] = ()
     """Native ids of bot messages whose choices become invalid."""
+    leaves: bool = False
+    """Whether the bot leaves the chat after the notice."""
     immediate: bool = False
     """Whether the message is a command that controls the queue and therefore bypasses it."""
     is_command: bool = False
@@ -127,9 +129,12 @@ def _may_answer(context: MessageContext) -> bool:
 
 def _not_served(context: MessageContext, chat: ServedChat) -> GateDecision | None:
     if chat.allowed_by is None:
-        return GateDecision(ReasonCode.CHAT_NOT_ALLOWED, "chats.allow")
+        is_added = context.kind is Kind.ADDED
+        notice = "joining.not_allowed" if is_added else ""
+        return GateDecision(ReasonCode.CHAT_NOT_ALLOWED, "chats.allow", notice_key=notice, leaves=is_added)
     if context.kind in _RECORDED_ONLY:
-        return GateDecision(ReasonCode.NOT_A_MESSAGE, context.kind.value)
+        welcome = "joining.welcome" if context.kind is Kind.ADDED else ""
+        return GateDecision(ReasonCode.NOT_A_MESSAGE, context.kind.value, notice_key=welcome)
     if context.sender.is_bot:
         return GateDecision(ReasonCode.FROM_BOT)
     if not chat.settings.enabled:

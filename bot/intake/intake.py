@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -22,6 +23,7 @@ from bot.intake.notices import BotLoopLimit, Notices
 from bot.platforms.base import Accepted, QueueFull
 from bot.platforms.mentions import Found, name_finder
 from config.settings import LimitsSettings
+from config.terms import is_timezone
 from config.texts import Phrases
 from function_calls.context import Kind, MessageContext, MessageKey, context_from_json, context_to_json
 from function_calls.questions.approval_questions import is_about_a_code
@@ -31,8 +33,8 @@ from function_calls.registry import BotFunctions
 from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.fault_points import FaultPoints
-from services.refs import ChatRef, ReasonCode
-from services.store.chats import history, summaries
+from services.refs import ChatRef, MemberRef, ReasonCode
+from services.store.chats import history, members, summaries
 from services.store.ids import Ids
 from services.store.port import Row, Store, StoreError, Write
 from services.store.turns import inbox, pending
@@ -257,6 +259,9 @@ _CHATS_COUNTED = 10_000
 _NOT_IN_HISTORY = frozenset({ReasonCode.CHAT_NOT_ALLOWED, ReasonCode.NOT_A_MESSAGE, ReasonCode.DELETED})
 """Reasons of messages that are not part of the conversation."""
 _CHANGES = frozenset({Kind.EDIT, Kind.DELETE})
+_OWN = frozenset({Kind.TIMER, Kind.EXPIRY})
+"""Events of the bot itself, which are answered however late."""
+_MOST_ZONES = 10_000
 _NEVER_IN_HISTORY = frozenset({Kind.REACTION, Kind.TIMER, Kind.EXPIRY})
 Claim = Callable[[GateDecision, int], Sequence[Write]]
 """Returns the writes to commit with the decision on a due event. Called with the decision and the turn id."""
@@ -297,6 +302,7 @@ class Intake:
         self._senders_retry = senders_retry
         self._is_only_bot = is_only_bot
         self._limits = limits
+        self._oldest = timedelta(minutes=limits.answer_within_minutes)
         self._history_per_chat = history_per_chat
         self._clock = clock
         self._ids = ids
@@ -305,16 +311,20 @@ class Intake:
         self._function_mentions = FunctionMentions()
         self._pending_changes = PendingChanges()
         self._counts: dict[str, int] = {}
+        self._zones: dict[MemberRef, str] = {}
+        """Time zones that networks know and that are stored already, by member."""
 
     def use(self, limits: LimitsSettings) -> None:
         """Apply new limits from the next message on."""
         self._limits = limits
+        self._oldest = timedelta(minutes=limits.answer_within_minutes)
         self._bot_loop_limit.use(limits.bot_alternations)
 
     async def accept(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
         """Accept one event durably, together with `also`. Raises StoreError or QueueFull if nothing was stored."""
         served = self._chats.of(context.chat)
-        context = self._prepared(context, served)
+        # A network's clock may be ahead.
+        context = self._prepared(replace(context, sent_at=min(context.sent_at, self._clock.now())), served)
         if context.kind in _CHANGES and served.allowed_by is not None:
             async with self._pending_changes.change((context.chat.key, context.key.native_id)):
                 return await self._change(context, also)
@@ -495,6 +505,8 @@ class Intake:
         decision = self._bot_loop_limit.judge(context, decision) or decision
         if not decision.starts_turn:
             return decision
+        if context.kind not in _OWN and self._clock.now() - context.sent_at > self._oldest:
+            return GateDecision(ReasonCode.BACKFILLED, "limits.answer_within_minutes")
         limit = self._engine.reserve_slot(chat, decision.immediate)
         return GateDecision(ReasonCode.QUEUE_FULL, limit) if limit else decision
 
@@ -515,6 +527,12 @@ class Intake:
                 turn_id, _event(context), received_ms=now_ms, reason=reason, detail=decision.detail
             )
         writes = [accept_write]
+        zone = context.sender.zone
+        if zone and self._zones.get(context.sender.ref) != zone and is_timezone(zone):
+            if len(self._zones) >= _MOST_ZONES:
+                self._zones.clear()
+            self._zones[context.sender.ref] = zone
+            writes.append(members.suggest_zone(context.sender.ref.key, zone, now_ms))
         if _is_history(context, decision):
             quoted = context.reply_to
             writes.append(

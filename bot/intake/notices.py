@@ -39,7 +39,7 @@ class Notices:
         self._ids = ids
         self._epoch = epoch
         self._seen: set[tuple[str, ReasonCode]] = set()
-        self._notified_at: dict[str, float] = {}
+        self._notified_at: dict[tuple[str, str], float] = {}
         self.dropped: Counter[str] = Counter()
         """Number of messages that ended without a turn, by reason code."""
 
@@ -54,7 +54,9 @@ class Notices:
         """Count a message that ended without a turn, and send its notice if it has one."""
         self.count(context, decision)
         if decision.reason is ReasonCode.QUEUE_FULL:
-            self._send_queue_full(context)
+            self._send_rarely(context.chat, "failures.queue_full")
+        if decision.reason is ReasonCode.BACKFILLED and decision.detail and context.calls_bot:
+            self._send_rarely(context.chat, "intake.too_old")
         if decision.notice_key:
             self._answer(context, decision)
 
@@ -65,14 +67,21 @@ class Notices:
             return
         write, outbound = self.notice(
             chat,
-            decision.notice_text or self._chats.profile(chat).texts.say(decision.notice_key),
+            decision.notice_text or self._text(decision.notice_key, chat),
             private_to=context.sender.ref if context.private else None,
-            reply_to=context.key.native_id if context.is_group else None,
+            reply_to=context.key.native_id if context.is_group and context.kind is not Kind.ADDED else None,
             closes=decision.closes,
             asked_by=context.sender.ref.key,
         )
         self._store.post([write])
         self.send([outbound])
+        if decision.leaves:
+            self._delivery.leave_after(chat)
+
+    def _text(self, key: str, chat: ChatRef) -> str:
+        """The notice `key` in the chat's language."""
+        served = self._chats.of(chat)
+        return served.profile.texts.say(key, name=served.settings.bot_name, chat=chat.key)
 
     def _warn(self, chat: str, decision: GateDecision) -> None:
         """Log once per chat and reason, up to `_MOST_CHATS` pairs; further drops are only counted."""
@@ -86,16 +95,15 @@ class Notices:
         if len(self._seen) >= _MOST_CHATS:
             _log.warning("further_drops_are_only_counted", kept=_MOST_CHATS)
 
-    def _send_queue_full(self, context: MessageContext) -> None:
-        """Send the queue-full notice to the chat, at most once a minute."""
-        chat, now = context.chat, self._clock.monotonic()
-        platform = self._delivery.platform(chat)
-        if platform is None or now - self._notified_at.get(chat.key, -_QUIET_SECONDS) < _QUIET_SECONDS:
+    def _send_rarely(self, chat: ChatRef, key: str) -> None:
+        """Send the text `key` to the chat, at most once a minute."""
+        now, one = self._clock.monotonic(), (chat.key, key)
+        if not self.reaches(chat) or now - self._notified_at.get(one, -_QUIET_SECONDS) < _QUIET_SECONDS:
             return
         if len(self._notified_at) >= _MOST_CHATS:
-            self._notified_at = {key: at for key, at in self._notified_at.items() if now - at < _QUIET_SECONDS}
-        self._notified_at[chat.key] = now
-        write, outbound = self.notice(chat, self._chats.profile(chat).texts.say("failures.queue_full"))
+            self._notified_at = {one: at for one, at in self._notified_at.items() if now - at < _QUIET_SECONDS}
+        self._notified_at[one] = now
+        write, outbound = self.notice(chat, self._chats.profile(chat).texts.say(key))
         self._store.post([write])
         self.send([outbound])
 

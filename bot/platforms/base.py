@@ -175,9 +175,11 @@ class CommandHint:
     """A command for the menu of a network."""
 
     word: str
-    """The command without its slash."""
+    """With its slash; in the language of the menu if the command has a word in it."""
     about: str
     """What it does, in one line."""
+    usage: str = ""
+    """The command with its parameters."""
 
 
 @runtime_checkable
@@ -225,8 +227,8 @@ class CommandMenus(Protocol):
     """Capability of a network that shows the bot's commands in a menu."""
 
     async def show_commands(self, menus: Mapping[str, Sequence[CommandHint]]) -> None:
-        """Show these commands, by language (`en`, `zh`; the first is the default), until the next call. Raises
-        SendFailed."""
+        """Show these commands, by language (`en`, `zh`; the first is the default), until the next call. Commands that
+        the network does not permit in a menu are left out. Raises SendFailed."""
 
 
 @runtime_checkable

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bot.platforms.base import CommandHint
 from bot.platforms.http.platform import PRIVATE_PREFIX, Caller, Speaker, is_visible, skeletons
 from bot.platforms.http.routes import body_of, json_response
 from bot.platforms.http.wire import Name, PostedSender, RequestError, read_body
@@ -201,16 +202,6 @@ class Room:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommandHint:
-    """A command for completion on the page."""
-
-    word: str
-    """With the slash."""
-    usage: str
-    description: str
-
-
 CommandHints = Callable[[str, Role], Sequence[CommandHint]]
 """Returns the commands that a role may type, described in a language (`en`, `zh-CN`)."""
 SuggestZone = Callable[[str, str], Awaitable[None]]
@@ -313,7 +304,7 @@ class ChatPage:
     async def _list_commands(self, request: Request) -> Response:
         role = self._members.role("", self._members.member_of_token(request) or "")
         hints = self._commands(request.query_params.get("language", "en")[:20], role)
-        commands = [{"word": hint.word, "usage": hint.usage, "description": hint.description} for hint in hints]
+        commands = [{"word": hint.word, "usage": hint.usage, "description": hint.about} for hint in hints]
         return json_response({"commands": commands})
 
     async def _join(self, request: Request) -> Response:

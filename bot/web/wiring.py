@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from starlette.routing import BaseRoute, Mount
 
 from bot.daemon import Daemon
+from bot.live.command_menus import command_hints
 from bot.live.settings import LiveSettings, Use
-from bot.platforms.base import ChatPlatform, Linked, Webhooks
+from bot.platforms.base import ChatPlatform, CommandHint, Linked, Webhooks
 from bot.platforms.http.platform import HttpPlatform, Programs
 from bot.platforms.mentions import mention_parser
 from bot.web.app import Health, Probes, WebServer, web_app
 from bot.web.connections import ConnectionLimits
 from bot.web.page import (
     ChatPage,
-    CommandHint,
     CommandHints,
     OwnerLink,
     Owners,
@@ -32,9 +32,7 @@ from bot.web.page import (
 from config.diagnostics import Diagnostic
 from config.sections.mcp import McpClientSettings
 from config.settings import DEFAULT_BOT, Settings, WebSettings
-from config.texts import FALLBACK, Texts
-from function_calls.checks.permissions import roles_here
-from function_calls.schema.commands import by_heading, short_about, spoken_name, usage_line
+from config.texts import Texts
 from services.chats.members import MemberZones
 from services.clock import Clock
 from services.llm.failover import ModelState
@@ -213,25 +211,11 @@ def _webhooks(platforms: Sequence[ChatPlatform]) -> list[BaseRoute]:
 
 
 def _hints(daemon: Daemon, page: PageSettings) -> CommandHints:
-    """The commands of a role, as in the first room, that are set up: in the order of the help, restricted ones last.
-    Commands in the reader's language come first."""
+    """The commands of a role in the first room."""
 
     def commands(language: str, role: Role) -> list[CommandHint]:
-        texts = Texts().of(language)
-        functions = daemon.registry.of(DEFAULT_BOT)
         profile = daemon.chats.profile(ChatRef("web", ACCOUNT, page.rooms[0].id))
-        usable = [spec for spec in functions.specs if spec.command.words and role in roles_here(spec, profile)]
-        specs = [
-            spec for listed in by_heading(usable, texts).values() for spec in listed if spec.is_set_up(DEFAULT_BOT)
-        ]
-        specs.sort(key=lambda spec: Role.MEMBER not in spec.access.roles)
-        hints: dict[str, CommandHint] = {}
-        for tongue in (texts.language, FALLBACK):
-            for spec in specs:
-                word = spoken_name(spec, tongue)
-                usage = word if texts.has(f"help.typed.{spec.name}") else usage_line(spec, tongue)
-                hints.setdefault(word, CommandHint(word, usage, short_about(spec, texts)))
-        return [*hints.values()]
+        return command_hints(daemon.registry.of(DEFAULT_BOT), profile, role, Texts().of(language))
 
     return commands
 

@@ -64,6 +64,30 @@ async def test_the_pause_that_the_network_asks_for_is_kept() -> None:
         assert texts(group) == ["Hello."]
 
 
+async def test_a_rate_limit_is_not_counted_as_a_failure() -> None:
+    async with a_group() as group:
+        group.platform.failures = [a_failure(retry_after_seconds=7.0) for _ in range(20)]
+        await tells(group, "Hello.")
+        await group.clock.advance(7 * 20 - 0.1)
+        assert texts(group) == []
+        await group.clock.advance(0.1)
+        assert texts(group) == ["Hello."]
+        assert group.daemon.delivery.failed == 0
+
+
+async def test_a_rate_limit_of_the_account_pauses_all_its_chats_and_keeps_their_order() -> None:
+    async with a_group() as group:
+        group.platform.failures = [a_failure(retry_after_seconds=7.0, for_account=True)]
+        await tells(group, "One.")
+        await group.clock.settle()
+        await tells(group, "Two.")
+        await tells(group, "Elsewhere.", chat=WORK)
+        await group.clock.advance(6.9)
+        assert (texts(group), texts(group, WORK)) == ([], [])
+        await group.clock.advance(0.1)
+        assert (texts(group), texts(group, WORK)) == (["One.", "Two."], ["Elsewhere."])
+
+
 async def test_the_order_in_a_chat_is_kept_and_other_chats_do_not_wait() -> None:
     async with a_group() as group:
         group.platform.failures = [a_failure(retry_after_seconds=7.0)]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from bot.platforms.base import Accepted
-from bot.testing import FAMILY, Group, a_group
+from bot.testing import FAMILY, Group, TestPlatform, a_group
 from function_calls.context import Attachment, Kind
-from services.refs import ChatRef
+from services.refs import ChatRef, MemberRef
 from services.store.chats import history
 from services.store.chats.history import HISTORY
 from services.store.port import StoreFull
@@ -421,3 +423,72 @@ async def test_what_is_said_to_the_bot_alone_stays_so_through_a_restart(tmp_path
         await group.settle()
         assert [one.private_to for one in group.platform.sent] == [group.message("Ann", "").sender.ref]
         assert await heard(group) == []
+
+
+async def test_a_message_older_than_the_limit_is_recorded_and_not_answered() -> None:
+    async with a_group(settings={"limits": {"answer_within_minutes": 30}}) as group:
+        group.model.says("Here.")
+        asked = group.clock.now()
+        await group.clock.advance(30 * 60 + 1)
+        old = replace(group.message("Ann", "@Rollcall hello"), sent_at=asked)
+        assert await group.daemon.intake.accept(old) is Accepted.NEW
+        await group.daemon.intake.accept(replace(group.message("Ben", "@Rollcall hi"), sent_at=asked))
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == [
+            "I was away for a while, so I don't answer what you wrote long ago. Please ask again if you still need it."
+        ]
+        assert await reasons(group) == [("backfilled", "limits.answer_within_minutes")] * 2
+        assert [said for _, said in await heard(group)] == ["hello", "hi"]
+        recent = replace(group.message("Ann", "@Rollcall hello again"), sent_at=asked + timedelta(seconds=2))
+        await group.daemon.intake.accept(recent)
+        await group.settle()
+        assert group.platform.sent[-1].text == "Here."
+
+
+async def test_a_time_in_the_future_is_taken_as_now() -> None:
+    async with a_group() as group:
+        group.model.says("Hello.")
+        ahead = replace(group.message("Ann", "@Rollcall hello"), sent_at=group.clock.now() + timedelta(days=400))
+        await group.daemon.intake.accept(ahead)
+        await group.settle()
+        times = await kept(group, HISTORY.c.at_ms)
+        assert {at for (at,) in times} == {group.clock.now_ms()}
+
+
+async def test_a_time_zone_that_the_network_knows_is_used_until_the_member_sets_one() -> None:
+    async with a_group() as group:
+        message = group.message("Ann", "/remind at 6pm take the pizza out")
+        message = replace(message, sender=replace(message.sender, zone="Asia/Tokyo"))
+        await group.daemon.intake.accept(message)
+        await group.settle()
+        assert "Tokyo" in (await group.say("Ann", "/timezone"))[0]
+        await group.say("Ann", "/timezone Europe/Oslo")
+        again = group.message("Ann", "/timezone")
+        await group.daemon.intake.accept(replace(again, sender=replace(again.sender, zone="Asia/Tokyo")))
+        await group.settle()
+        assert "Oslo" in group.platform.sent[-1].text
+
+
+async def test_the_bot_says_what_it_records_when_it_is_added_and_leaves_a_chat_that_is_not_served() -> None:
+    async with a_group(settings={"chats": {"allow": ["test:bot:family"]}}, platform=LeavingPlatform()) as group:
+        assert isinstance(group.platform, LeavingPlatform)
+        (welcome,) = await group.say("Ann", "", kind=Kind.ADDED)
+        assert "I also store the latest messages" in welcome
+        assert group.platform.left == []
+        (refusal,) = await group.say("Eve", "", kind=Kind.ADDED, chat=ChatRef("test", "bot", "strangers"))
+        assert "test:bot:strangers" in refusal
+        assert group.platform.left == ["strangers"]
+
+
+class LeavingPlatform(TestPlatform):
+    """A network that lets the bot leave its chats."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: list[str] = []
+
+    async def members(self, chat: ChatRef) -> list[MemberRef]:
+        return []
+
+    async def leave(self, chat: ChatRef) -> None:
+        self.left.append(chat.native)

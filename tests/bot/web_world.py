@@ -14,11 +14,11 @@ import orjson
 from pydantic import SecretStr
 from sqlalchemy import create_engine
 
-from bot.platforms.base import Accepted, Outgoing
+from bot.platforms.base import Accepted, CommandHint, Outgoing
 from bot.platforms.http.platform import HttpPlatform, Programs, StreamLimits
 from bot.platforms.mentions import mention_parser
 from bot.web.app import Health, Probes, WebServer, web_app
-from bot.web.page import ChatPage, CommandHint, OwnerLink, Owners, PageMembers, PageSettings, Room, Signer, page_key
+from bot.web.page import ChatPage, OwnerLink, Owners, PageMembers, PageSettings, Room, Signer, page_key
 from function_calls.context import Kind, MessageContext
 from function_calls.spec import Choice
 from services.chats.members import MemberZones
@@ -182,13 +182,13 @@ def a_post(text: str = "hello", **fields: Any) -> dict[str, Any]:
 def _commands(language: str, role: Role) -> Sequence[CommandHint]:
     if language.startswith("zh"):
         return (
-            CommandHint("/help", "/help [命令]", "说明我会做什么"),
-            CommandHint("/weather", "/weather 城市", "查天气"),
+            CommandHint("/help", "说明我会做什么", "/help [命令]"),
+            CommandHint("/weather", "查天气", "/weather 城市"),
         )
     return (
-        CommandHint("/help", "/help [command]", "What I can do"),
-        CommandHint("/weather", "/weather <city>", "The weather in a city"),
-        CommandHint("/remind", "/remind <when> <text>", "Set a reminder"),
+        CommandHint("/help", "What I can do", "/help [command]"),
+        CommandHint("/weather", "The weather in a city", "/weather <city>"),
+        CommandHint("/remind", "Set a reminder", "/remind <when> <text>"),
     )
 
 
