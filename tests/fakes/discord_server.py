@@ -8,7 +8,6 @@ import io
 import json
 import ssl
 import tempfile
-import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -19,23 +18,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
+import discord
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
+from simcord import intents as simulated_intents
+from simcord import interactions
+from simcord._clock import Clock
+from simcord.backend import Backend, serializers
+from simcord.backend.errors import BackendError
+from simcord.http import router
 
 from bot.platforms.contract import Failure, Shown
 from services.refs import Role
 from tests.harness.irc_servers import a_certificate
-
-with warnings.catch_warnings():
-    # discord.py imports audioop for voice.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import discord
-    from simcord import intents as simulated_intents
-    from simcord import interactions
-    from simcord._clock import Clock
-    from simcord.backend import Backend, serializers
-    from simcord.backend.errors import BackendError
-    from simcord.http import router
 
 TOKEN = "MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcDe.a-token-of-nobody-for-tests-0123456789"
 _CDN, _SIMULATED_CDN = "https://cdn.discordapp.com", "https://cdn.simcord.invalid"
@@ -308,7 +303,9 @@ class DiscordServer:
         guild = self.world.create_guild("work")
         channel = self.world.create_channel(guild.id, "talk")
         self.world.add_member(guild.id, self.user(who))
-        self.world.record_audit_log(guild.id, discord.AuditLogAction.bot_add.value, target_id=self.me.id, user_id=self.user(who))
+        self.world.record_audit_log(
+            guild.id, discord.AuditLogAction.bot_add.value, target_id=self.me.id, user_id=self.user(who)
+        )
         self.world.subscribers.append(self._emit)
         self.world.emit("GUILD_CREATE", serializers.guild_create_payload(self.world, guild))
         return str(channel.id)

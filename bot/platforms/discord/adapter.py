@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, SecretStr
 
@@ -31,20 +32,24 @@ class DiscordSettings(NetworkSettings):
     environment."""
 
 
+def _module() -> Any:
+    with warnings.catch_warnings():
+        # discord.py imports audioop for voice.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            from bot.platforms.discord import platform
+        except ImportError as error:
+            raise CannotOpen(f"{error.name} is missing: install rollcall[discord]") from error
+    return platform
+
+
 def _open(settings: DiscordSettings, host: Host) -> ChatPlatform:
-    try:
-        from bot.platforms.discord.platform import DiscordPlatform
-    except ImportError as error:
-        raise CannotOpen(f"{error.name} is missing: install rollcall[discord]") from error
-    return DiscordPlatform(settings, host)
+    platform: ChatPlatform = _module().DiscordPlatform(settings, host)
+    return platform
 
 
 async def _probe(settings: DiscordSettings, clock: Clock) -> str:
-    try:
-        from bot.platforms.discord.platform import probe
-    except ImportError as error:
-        raise CannotOpen(f"{error.name} is missing: install rollcall[discord]") from error
-    return await probe(settings)
+    return str(await _module().probe(settings))
 
 
 ADAPTER = Adapter(DiscordSettings, _open, _probe)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -13,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import aiohttp
+import discord
 import orjson
 import structlog
 
@@ -25,11 +25,6 @@ from services.refs import ChatRef, MemberRef, Role
 from services.store.port import StoreError
 from services.store.turns import outbox
 
-with warnings.catch_warnings():
-    # discord.py imports audioop for voice.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import discord
-
 _log = structlog.get_logger("discord")
 NETWORK = "discord"
 _UNKNOWN = "unknown"
@@ -38,10 +33,11 @@ _MOST_EVENTS = 10_000
 _MOST_MISSED = 200
 """Maximum number of missed messages per channel; the oldest are left out."""
 _MOST_PRIVATE = 50
-"""Number of private chats that are searched for missed messages."""
+"""Maximum number of private chats that are searched for missed messages."""
 _OVERLAP = 5_000 << 22
 """Five seconds as a difference of ids. Channels are not ordered among each other, so slightly older messages than the
 last one may be missing; duplicates are dropped by their key."""
+_INTENTS = ("guilds", "members", "guild_messages", "dm_messages", "guild_reactions", "dm_reactions", "message_content")
 _MESSAGES = frozenset({discord.MessageType.default, discord.MessageType.reply, discord.MessageType.chat_input_command})
 _MENTION = re.compile(r"<(@[!&]?|#)(\d{1,20})>|<a?(:\w+:)\d{1,20}>")
 ERRORS = (discord.DiscordException, aiohttp.ClientError, OSError, ValueError)
@@ -81,7 +77,8 @@ class Received:
 
 
 class Gateway(discord.Client):
-    """A client of discord.py that puts its events into `Received`."""
+    """A client of discord.py that puts its events into `Received`. discord.py calls each `on_` method in a task of its
+    own; the tasks start in the order of the events."""
 
     def __init__(
         self,
@@ -93,9 +90,8 @@ class Gateway(discord.Client):
     ) -> None:
         trace = aiohttp.TraceConfig()
         trace.on_request_end.append(self._answered)
-        wanted = ("guilds", "members", "guild_messages", "dm_messages", "guild_reactions", "dm_reactions")
         super().__init__(
-            intents=discord.Intents(message_content=True, **dict.fromkeys(wanted, True)),
+            intents=discord.Intents(**dict.fromkeys(_INTENTS, True)),
             connector=connector,
             http_trace=trace,
             max_messages=None,
@@ -138,10 +134,7 @@ class Gateway(discord.Client):
             events.put_nowait(partial(self._catch_up, 0))
         events.put_nowait(event)
 
-    # discord.py calls `on_` methods, each in a task of its own that starts in the order of the events.
-
     async def on_socket_raw_receive(self, message: str) -> None:
-        """Anything arrived, such as an acknowledged heartbeat."""
         self._link.heard()
 
     async def on_connect(self) -> None:
@@ -151,47 +144,39 @@ class Gateway(discord.Client):
         self._put(partial(self._catch_up, now))
 
     async def on_resumed(self) -> None:
-        """The session continues; Discord repeats the missed events."""
         self._link.up()
 
     async def on_disconnect(self) -> None:
-        """The connection is lost; discord.py restores it."""
         self._link.down("Discord closed the connection; resuming it")
 
     async def on_message(self, message: discord.Message) -> None:
-        """A new message."""
         self._put(partial(self._take, message, Kind.MESSAGE))
 
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
-        """A message was edited, or Discord added a preview to it."""
+        # Discord also reports the previews that it adds.
         if payload.message.edited_at is not None:
             self._put(partial(self._take, payload.message, Kind.EDIT))
 
     async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
-        """A message was deleted."""
         self._put_event(Kind.DELETE, payload.channel_id, payload.guild_id, payload.message_id)
 
     async def on_raw_bulk_message_delete(self, payload: discord.RawBulkMessageDeleteEvent) -> None:
-        """Messages were deleted at once."""
         for message_id in payload.message_ids:
             self._put_event(Kind.DELETE, payload.channel_id, payload.guild_id, message_id)
 
     async def on_raw_reaction_add(self, payload: discord.RawReactionActionEvent) -> None:
-        """A reaction was added."""
         text = payload.emoji.name if payload.emoji.is_unicode_emoji() else f":{payload.emoji.name}:"
         user = payload.member or discord.Object(payload.user_id)
         about = (payload.channel_id, payload.guild_id, payload.message_id)
         self._put_event(Kind.REACTION, *about, user=user, text=text, revision=f"{user.id} {text}")
 
     async def on_member_join(self, member: discord.Member) -> None:
-        """A member joined a server."""
         self._put_server_event(Kind.JOIN, member.guild, member, str(member.joined_at))
 
     async def on_raw_member_remove(self, payload: discord.RawMemberRemoveEvent) -> None:
-        """A member left a server, or was removed."""
-        self._put_server_event(
-            Kind.LEAVE, self.get_guild(payload.guild_id), payload.user, str(self._host.clock.now_ms())
-        )
+        guild = self.get_guild(payload.guild_id)
+        if guild is not None:
+            self._put_server_event(Kind.LEAVE, guild, payload.user, str(self._host.clock.now_ms()))
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
         """The bot was added to a server. Only the audit log names by whom."""
@@ -203,8 +188,8 @@ class Gateway(discord.Client):
         self._put_server_event(Kind.ADDED, guild, user, str(guild.me.joined_at))
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
-        """A button was pressed, or a command of the menu called. Discord shows an error after three seconds without a
-        response."""
+        """A button was pressed, or a command of the menu called. Without a response within three seconds Discord shows
+        an error."""
         data: Any = interaction.data or {}
         put = partial(self._put_event, channel_id=interaction.channel_id or 0, guild_id=interaction.guild_id)
         if interaction.type is discord.InteractionType.component and interaction.message is not None:
@@ -231,7 +216,7 @@ class Gateway(discord.Client):
         position = await self._cursor.read()
         if position is None:
             self._floor = now
-            await self._host.store.commit([self._cursor.at(f"{self._floor} {self._floor}")])
+            await self._host.store.commit([self._cursor.at(f"{now} {now}")])
             return
         last, self._floor = map(int, position.split())
         self._private = (await self._private_chats.read() or "").split()
@@ -250,17 +235,18 @@ class Gateway(discord.Client):
             await self._take(message, Kind.MESSAGE, deliver)
 
     def _channels_since(self, after: int) -> Iterator[discord.abc.Messageable]:
-        """Channels and threads with messages after the id `after`, and private chats."""
+        """Allowed channels and threads with messages after the id `after`, and private chats."""
         for guild in self.guilds:
             for channel in (*guild.channels, *guild.threads):
-                if isinstance(channel, discord.abc.Messageable) and (channel.last_message_id or 0) > after:
+                is_newer = isinstance(channel, discord.abc.Messageable) and (channel.last_message_id or 0) > after
+                if is_newer and self._host.allows(self._ref(channel)):
                     yield channel
         yield from (self.get_partial_messageable(int(native)) for native in self._private)
 
     async def _take(self, message: discord.Message, kind: Kind, deliver: Deliver) -> None:
         chat = await self._chat(message.channel.id, message.guild)
         author = await self._author(message)
-        if message.guild is None and chat.native not in self._private:
+        if message.guild is None and chat.native not in self._private and self._host.allows(chat):
             self._private = [*self._private, chat.native][-_MOST_PRIVATE:]
             await self._host.store.commit([self._private_chats.at(" ".join(self._private))])
         cursor = self._cursor.at(f"{message.id} {self._floor}") if kind is Kind.MESSAGE else None
@@ -289,26 +275,24 @@ class Gateway(discord.Client):
         text, count = re.subn(own, f"@{self._host.names[0]}", message.content)
         heard = self._hear(text)
         mentioned = [found[2] for found in _MENTION.finditer(heard.text) if found[1] in ("@", "@!")]
-        sender = self._sender(author)
-        return [
-            MessageContext(
-                key=MessageKey(chat, str(message.id), kind, str(message.edited_at) if kind is Kind.EDIT else ""),
-                kind=kind,
-                chat=chat,
-                is_group=message.guild is not None,
-                sender=Sender(sender.ref, sender.name, sender.role, sender.is_bot or message.webhook_id is not None),
-                text=_with_names(heard.text, message),
-                sent_at=message.created_at,
-                mentions=tuple(MemberRef(NETWORK, self._account, one) for one in dict.fromkeys(mentioned)),
-                mentions_bot=heard.mentions_bot or count > 0,
-                reply_to=self._quoted(message),
-                attachments=tuple(
-                    Attachment(one.filename, one.content_type or "application/octet-stream", one.url, one.size)
-                    for one in message.attachments
-                ),
-                chat_title=f"{message.guild.name} #{message.channel}" if message.guild is not None else "",
-            )
-        ]
+        revision = str(message.edited_at) if kind is Kind.EDIT else ""
+        sender = self._sender(author, is_webhook=message.webhook_id is not None)
+        files = [(one.filename, one.content_type or "", one.url, one.size) for one in message.attachments]
+        context = MessageContext(
+            MessageKey(chat, str(message.id), kind, revision),
+            kind,
+            chat,
+            is_group=message.guild is not None,
+            sender=sender,
+            text=_with_names(heard.text, message),
+            sent_at=message.created_at,
+            mentions=tuple(MemberRef(NETWORK, self._account, one) for one in dict.fromkeys(mentioned)),
+            mentions_bot=heard.mentions_bot or count > 0,
+            reply_to=self._quoted(message),
+            attachments=tuple(Attachment(*file) for file in files),
+            chat_title=f"{message.guild.name} #{message.channel}" if message.guild is not None else "",
+        )
+        return [context]
 
     def _quoted(self, message: discord.Message) -> Quoted | None:
         reference = message.reference
@@ -320,14 +304,13 @@ class Gateway(discord.Client):
         text = _with_names(quoted.content, quoted)
         return Quoted(str(quoted.id), quoted.author.display_name, text, from_bot=self._is_me(quoted.author))
 
-    def _put_server_event(self, kind: Kind, guild: discord.Guild | None, user: Any, revision: str) -> None:
-        """Queue an event of a server, for its system channel, else the first channel that the bot can read."""
-        if guild is not None:
-            readable = (one for one in guild.text_channels if one.permissions_for(guild.me).read_messages)
-            channel = guild.system_channel or next(readable, None)
-            if channel is not None:
-                native = user.id if user is not None else guild.id
-                self._put_event(kind, channel.id, guild.id, native, user=user, revision=revision)
+    def _put_server_event(self, kind: Kind, guild: discord.Guild, user: Any, revision: str) -> None:
+        """Queue an event of a server: in its system channel, or the first that the bot can read; allowed ones first."""
+        channels = [one for one in guild.text_channels if one.permissions_for(guild.me).read_messages]
+        channels.sort(key=lambda one: (not self._host.allows(self._ref(one)), one != guild.system_channel))
+        if channels:
+            native = user.id if user is not None else guild.id
+            self._put_event(kind, channels[0].id, guild.id, native, user=user, revision=revision)
 
     def _put_event(
         self,
@@ -369,19 +352,22 @@ class Gateway(discord.Client):
         return values[int(number)] if int(number) < len(values) else ""
 
     async def _chat(self, channel_id: int, guild: discord.Guild | None) -> ChatRef:
-        """The chat of a channel, or of a thread as `<channel>,<thread>`."""
         channel: Any = guild.get_channel_or_thread(channel_id) if guild is not None else None
         if guild is not None and channel is None:
             # A thread that was archived when the session began.
             with suppress(discord.Forbidden, discord.NotFound):
                 channel = await self.fetch_channel(channel_id)
-        native = f"{channel.parent_id},{channel_id}" if isinstance(channel, discord.Thread) else str(channel_id)
-        return ChatRef(NETWORK, self._account, native)
+        return self._ref(channel or discord.Object(channel_id))
 
-    def _sender(self, user: Any) -> Sender:
+    def _ref(self, channel: Any) -> ChatRef:
+        """The chat of a channel, or of a thread as `<channel>,<thread>`."""
+        parent = f"{channel.parent_id}," if isinstance(channel, discord.Thread) else ""
+        return ChatRef(NETWORK, self._account, f"{parent}{channel.id}")
+
+    def _sender(self, user: Any, *, is_webhook: bool = False) -> Sender:
         ref = MemberRef(NETWORK, self._account, str(user.id) if user is not None else _UNKNOWN)
         role = role_of(user) if isinstance(user, discord.Member) else Role.MEMBER
-        return Sender(ref, getattr(user, "display_name", ""), role, is_bot=getattr(user, "bot", False))
+        return Sender(ref, getattr(user, "display_name", ""), role, is_webhook or getattr(user, "bot", False))
 
     def _is_me(self, user: Any) -> bool:
         return user is not None and self.user is not None and user.id == self.user.id

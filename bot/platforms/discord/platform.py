@@ -6,12 +6,12 @@ import asyncio
 import hashlib
 import io
 import re
-import warnings
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
+import discord
 import yarl
 
 from bot.platforms.adapter import CannotOpen, Host
@@ -33,11 +33,6 @@ from bot.platforms.markdown import plain_lines
 from function_calls.context import Attachment
 from services.refs import ChatRef, MemberRef, Role
 from services.web.content import data_in
-
-with warnings.catch_warnings():
-    # discord.py imports audioop for voice.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import discord
 
 Connector = Callable[[], aiohttp.BaseConnector]
 _LONGEST = 2000
@@ -81,7 +76,6 @@ class DiscordPlatform:
         self._typed_at: dict[ChatRef, float] = {}
 
     async def run(self, deliver: Deliver) -> None:
-        """See `ChatPlatform`."""
         delivering = asyncio.create_task(self._received.deliver(deliver, self._host))
         try:
             await self._connection.keep(self._connect)
@@ -113,20 +107,16 @@ class DiscordPlatform:
                 await gateway.ws.close()
 
     async def until_reachable(self, outgoing: Outgoing, created_ms: int) -> None:
-        """See `Linked`."""
         await self._connection.until_up()
 
     def link(self) -> LinkState:
-        """See `Linked`."""
         return self._connection.link()
 
     async def close(self) -> None:
-        """See `ChatPlatform`."""
         if self._gateway is not None:
             await self._gateway.close()
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        """See `ChatPlatform`."""
         async with self._requests() as gateway:
             target = await self._target(gateway, outgoing)
             nonce = hashlib.blake2b(outgoing.key.encode(), digest_size=12).hexdigest()
@@ -148,21 +138,21 @@ class DiscordPlatform:
             return Receipt(str(sent.id))
 
     async def edit(self, native_id: str, outgoing: Outgoing) -> None:
-        """See `Editing`. Files stay as they are."""
+        """Replace text, buttons and, if there are new ones, files."""
         async with self._requests() as gateway:
             target = await self._target(gateway, outgoing)
             message = self._message(outgoing)
             shown = {name: message.get(name) for name in ("content", "view", "allowed_mentions")}
+            if "files" in message:
+                shown["attachments"] = message["files"]
             await target.get_partial_message(int(native_id)).edit(**shown)
 
     async def delete(self, chat: ChatRef, native_id: str) -> None:
-        """See `Editing`."""
         async with self._requests() as gateway:
             with suppress(discord.NotFound):
                 await _channel(gateway, chat).get_partial_message(int(native_id)).delete()
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
-        """See `Reacting`."""
         async with self._requests() as gateway:
             channel = _channel(gateway, chat)
             if emoji:
@@ -174,7 +164,7 @@ class DiscordPlatform:
                     await message.remove_reaction(reaction.emoji, gateway.user)
 
     async def typing(self, chat: ChatRef, status: str) -> None:
-        """See `ChatPlatform`. The indicator disappears with the next message, or after ten seconds."""
+        """Show the indicator. It disappears with the next message, or after ten seconds."""
         now = self._host.clock.monotonic()
         if not status or now - self._typed_at.get(chat, -_TYPING_SECONDS) < _TYPING_SECONDS:
             return
@@ -186,7 +176,6 @@ class DiscordPlatform:
                 await _channel(gateway, chat).typing()
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """See `ChatPlatform`."""
         if not self.link().is_up:
             # The permissions of the server's roles are known by events.
             return None
@@ -199,7 +188,7 @@ class DiscordPlatform:
         return None
 
     async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
-        """See `Membership`. At most 1,000."""
+        """At most 1,000 members who can read the channel."""
         async with self._requests() as gateway:
             channel = await _full_channel(gateway, chat)
             if isinstance(channel, discord.DMChannel):
@@ -210,19 +199,20 @@ class DiscordPlatform:
             return [MemberRef(NETWORK, self.account, str(one.id)) for one in found if one.id != gateway.user.id]
 
     async def leave(self, chat: ChatRef) -> None:
-        """See `Membership`. The bot leaves the server, with all its channels."""
+        """Leave the server, with all its channels."""
         async with self._requests() as gateway:
             with suppress(discord.NotFound, discord.Forbidden):
                 await (await _full_channel(gateway, chat)).guild.leave()
 
     async def show_commands(self, menus: Mapping[str, Sequence[CommandHint]]) -> None:
-        """See `CommandMenus`. Words that Discord does not allow are left out."""
+        """Show at most 100 commands, all languages in one menu; words that Discord does not permit are left out."""
         async with self._requests() as gateway:
             about: dict[str, dict[str, str]] = {}
             for language, hints in menus.items():
                 for hint in hints:
-                    if re.fullmatch(r"[-\w]{1,32}", hint.word) and hint.word == hint.word.lower():
-                        about.setdefault(hint.word, {})[language] = hint.about[:100] or "…"
+                    word = hint.word.removeprefix("/")
+                    if re.fullmatch(r"[-\w]{1,32}", word) and word == word.lower():
+                        about.setdefault(word, {})[language] = hint.about[:100] or "…"
             commands: list[Any] = [
                 {
                     "name": word,
@@ -237,7 +227,6 @@ class DiscordPlatform:
             await gateway.http.bulk_upsert_global_commands(gateway.application_id or 0, commands)
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
-        """See `Files`."""
         url = yarl.URL(attachment.url)
         if url.scheme != "https" or url.host not in _FILE_HOSTS or self._gateway is None:
             raise FileUnavailable("it is not a file of Discord")
