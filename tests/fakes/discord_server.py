@@ -77,13 +77,16 @@ class DiscordServer:
         self.port = 0
         self._sockets: dict[web.WebSocketResponse, Waiting] = {}
         self._intents = discord.Intents.none()
-        self._log: list[tuple[str, dict[str, Any]]] = []
-        self._faults: list[Callable[[dict[str, Any]], web.Response | None]] = []
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        """Name and data of all events so far, in order."""
+        self.faults: list[Callable[[dict[str, Any]], web.Response | None]] = []
+        """Answers to the next sends, one each; None for the normal one."""
         self._drops = 0
         self._sent: dict[str, Any] = {}
         self.world.subscribers.append(self._emit)
         self.guild = self.world.create_guild("family")
-        self.role_of_bot = max(self.guild.roles)
+        self.own_role = max(self.guild.roles)
+        """The role that Discord gives to the bot."""
         self.general = self.world.create_channel(self.guild.id, "general")
         self.people: dict[str, int] = {}
         for name in ("ann", "ben"):
@@ -127,7 +130,7 @@ class DiscordServer:
         return self._simulated(request.method, path, body, files, dict(request.query))
 
     async def _send(self, request: web.Request, path: str, body: Any, files: list[Any]) -> web.Response:
-        if self._faults and (failed := self._faults.pop(0)(body)) is not None:
+        if self.faults and (failed := self.faults.pop(0)(body)) is not None:
             return failed
         nonce = body.get("nonce") if body.get("enforce_nonce") else None
         answer = self._sent.get(nonce) if nonce else None
@@ -171,7 +174,7 @@ class DiscordServer:
             elif data["op"] == 2:
                 await self._identify(socket, waiting, data["d"])
             elif data["op"] == 6 and self.can_resume:
-                for number in range(data["d"]["seq"], len(self._log)):
+                for number in range(data["d"]["seq"], len(self.events)):
                     waiting.put_nowait(number)
                 self._sockets[socket] = waiting
                 self.event("RESUMED", {})
@@ -219,19 +222,22 @@ class DiscordServer:
 
     def event(self, name: str, data: dict[str, Any]) -> None:
         """Send an event to the connected clients."""
-        self._log.append((name, data))
+        self.events.append((name, data))
         for waiting in self._sockets.values():
-            waiting.put_nowait(len(self._log) - 1)
+            waiting.put_nowait(len(self.events) - 1)
 
     async def _write(self, socket: web.WebSocketResponse, waiting: Waiting) -> None:
         while True:
             number = await waiting.get()
-            name, data = self._log[number]
+            name, data = self.events[number]
             needed = simulated_intents.required_intent(name, data)
             if (needed is None or getattr(self._intents, needed)) and not socket.closed:
                 data = json.loads(json.dumps(data).replace(_SIMULATED_CDN, _CDN))
                 if name == "GUILD_CREATE":
                     simulated_intents.prune_guild_create(data, self._intents, self.me.id)
+                    for role in data["roles"]:
+                        if role["managed"]:
+                            role["tags"] = {"bot_id": str(self.me.id)}
                 await socket.send_json({"op": 0, "t": name, "s": number + 1, "d": data})
             waiting.task_done()
 
@@ -298,11 +304,13 @@ class DiscordServer:
     async def leave(self, who: str) -> None:
         self.world.remove_member(self.guild.id, self.user(who))
 
-    async def add_bot(self, who: str) -> str:
+    async def add_bot(self, who: str, *, may_read_audit_log: bool = True) -> str:
         self.world.subscribers.clear()
         guild = self.world.create_guild("work")
         channel = self.world.create_channel(guild.id, "talk")
         self.world.add_member(guild.id, self.user(who))
+        if not may_read_audit_log:
+            guild.members[self.me.id].role_ids.clear()
         self.world.record_audit_log(
             guild.id, discord.AuditLogAction.bot_add.value, target_id=self.me.id, user_id=self.user(who)
         )
@@ -321,7 +329,7 @@ class DiscordServer:
             self.world.add_member_role(self.guild.id, user, made.id)
 
     async def repeat(self) -> None:
-        name, data = next(one for one in reversed(self._log) if one[0] == "MESSAGE_CREATE")
+        name, data = next(one for one in reversed(self.events) if one[0] == "MESSAGE_CREATE")
         self.event(name, data)
 
     async def send_garbage(self) -> None:
@@ -337,7 +345,7 @@ class DiscordServer:
         if failure is Failure.DELIVERED_WITHOUT_ANSWER:
             self._drops += 1
             return
-        self._faults.append(lambda body: _failed(failure, body))
+        self.faults.append(lambda body: _failed(failure, body))
 
     async def open_thread(self, who: str, text: str) -> str:
         thread = self.world.create_thread(self.general.id, text, self.user(who))
@@ -366,9 +374,7 @@ def _failed(failure: Failure, body: dict[str, Any]) -> web.Response | None:
     """The answer to a send that fails."""
     match failure:
         case Failure.RATE_LIMITED:
-            answer = {"message": "You are being rate limited.", "retry_after": 7.0, "global": False}
-            headers = {"Retry-After": "7", "Via": "1.1 google", "X-RateLimit-Scope": "user"}
-            return _json(answer, 429, headers)
+            return rate_limited("user")
         case Failure.SERVER_ERROR:
             return web.Response(status=500, text="upstream connect error")
         case Failure.REMOVED:
@@ -379,6 +385,12 @@ def _failed(failure: Failure, body: dict[str, Any]) -> web.Response | None:
             return _json({"code": 50035, "message": "Invalid Form Body"}, 400)
     # Discord shows markup that it cannot read as text.
     return None
+
+
+def rate_limited(scope: str) -> web.Response:
+    """The answer to one request too many: of the bot (`user`), of all in the channel (`shared`), or `global`."""
+    answer = {"message": "You are being rate limited.", "retry_after": 7.0, "global": scope == "global"}
+    return _json(answer, 429, {"Retry-After": "7", "Via": "1.1 google", "X-RateLimit-Scope": scope})
 
 
 def _json(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
