@@ -44,12 +44,12 @@ def _module() -> Any:
 
 
 def _open(settings: DiscordSettings, host: Host) -> ChatPlatform:
-    platform: ChatPlatform = _module().DiscordPlatform(settings, host)
+    platform: ChatPlatform = _module().DiscordPlatform(settings.account, settings.token.get_secret_value(), host)
     return platform
 
 
 async def _probe(settings: DiscordSettings, clock: Clock) -> str:
-    return str(await _module().probe(settings))
+    return str(await _module().probe(settings.token.get_secret_value()))
 
 
 ADAPTER = Adapter(DiscordSettings, _open, _probe)

@@ -40,8 +40,8 @@ last one may be missing; duplicates are dropped by their key."""
 _INTENTS = ("guilds", "members", "guild_messages", "dm_messages", "guild_reactions", "dm_reactions", "message_content")
 _MESSAGES = frozenset({discord.MessageType.default, discord.MessageType.reply, discord.MessageType.chat_input_command})
 _MENTION = re.compile(r"<(@[!&]?|#)(\d{1,20})>|<a?(:\w+:)\d{1,20}>")
-ERRORS = (discord.DiscordException, aiohttp.ClientError, OSError, ValueError)
-"""Errors of requests; OSError includes timeouts, ValueError is an id that is no number."""
+ERRORS = (discord.DiscordException, aiohttp.ClientError, OSError)
+"""Errors of requests; OSError includes timeouts."""
 
 
 class ServerFailedError(discord.DiscordException):
@@ -238,9 +238,8 @@ class Gateway(discord.Client):
         """Allowed channels and threads with messages after the id `after`, and private chats."""
         for guild in self.guilds:
             for channel in (*guild.channels, *guild.threads):
-                is_newer = isinstance(channel, discord.abc.Messageable) and (channel.last_message_id or 0) > after
-                if is_newer and self._host.allows(self._ref(channel)):
-                    yield channel
+                if isinstance(channel, discord.abc.Messageable) and (channel.last_message_id or 0) > after:
+                    yield from [channel] if self._host.allows(self._ref(channel)) else []
         yield from (self.get_partial_messageable(int(native)) for native in self._private)
 
     async def _take(self, message: discord.Message, kind: Kind, deliver: Deliver) -> None:
@@ -342,14 +341,15 @@ class Gateway(discord.Client):
     async def _value(self, custom_id: str) -> str:
         """The value of a button; empty if it is too long for Discord and its message is no longer in the outbox. Raises
         StoreError."""
-        number, kind, key = re.split(r"([:.])", custom_id, maxsplit=1)
-        if kind == ":":
-            return key
+        found = re.fullmatch(r"(\d{1,2})([:.])(.*)", custom_id, re.DOTALL)
+        if found is None or found[2] == ":":
+            return found[3] if found is not None else ""
+        number, key = int(found[1]), found[3]
         values = self._received.values.get(key)
         if values is None:
             rows = await self._host.store.read(outbox.body(key))
             values = tuple(one[1] for one in orjson.loads(rows[0]["body"]).get("choices", ())) if rows else ()
-        return values[int(number)] if int(number) < len(values) else ""
+        return values[number] if number < len(values) else ""
 
     async def _chat(self, channel_id: int, guild: discord.Guild | None) -> ChatRef:
         channel: Any = guild.get_channel_or_thread(channel_id) if guild is not None else None

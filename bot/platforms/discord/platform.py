@@ -27,7 +27,6 @@ from bot.platforms.base import (
     thread_of,
 )
 from bot.platforms.connection import CannotConnect, Connection
-from bot.platforms.discord.adapter import DiscordSettings
 from bot.platforms.discord.gateway import ERRORS, NETWORK, Gateway, Received, ServerFailedError, role_of
 from bot.platforms.markdown import plain_lines
 from function_calls.context import Attachment
@@ -49,10 +48,10 @@ _TOKEN = "Discord rejects the token: reset it on the bot's page in the developer
 class DiscordPlatform:
     """One bot of Discord."""
 
-    def __init__(self, settings: DiscordSettings, host: Host, connector: Connector | None = None) -> None:
+    def __init__(self, account: str, token: str, host: Host, connector: Connector | None = None) -> None:
         """`connector`: opens the network connections; None for the default."""
         self.name = NETWORK
-        self.account = settings.account
+        self.account = account
         self.limits = Limits(
             # Mentions are put in front of the text.
             text_chars=_LONGEST - 100,
@@ -64,7 +63,7 @@ class DiscordPlatform:
             catches_up=True,
             file_bytes=10_000_000,
         )
-        self._settings = settings
+        self._token = token
         self._host = host
         self._connector = connector
         # A bot that begins more than 1,000 sessions in a day loses its token.
@@ -90,7 +89,7 @@ class DiscordPlatform:
         gateway = self._gateway
         try:
             if gateway.user is None:
-                await gateway.login(self._settings.token.get_secret_value())
+                await gateway.login(self._token)
             await gateway.connect()
         except discord.LoginFailure:
             raise CannotConnect(_TOKEN) from None
@@ -133,7 +132,7 @@ class DiscordPlatform:
                     raise
                 sent = await target.send(**self._message(outgoing), nonce=nonce)
             for native in outgoing.closes:
-                with suppress(*ERRORS):
+                with suppress(*ERRORS, ValueError):
                     await target.get_partial_message(int(native)).edit(view=None)
             return Receipt(str(sent.id))
 
@@ -258,7 +257,7 @@ class DiscordPlatform:
         try:
             async with asyncio.timeout(_SEND_SECONDS):
                 yield self._gateway
-        except ERRORS as error:
+        except (*ERRORS, ValueError) as error:
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> SendFailed:
@@ -280,7 +279,7 @@ class DiscordPlatform:
                 return SendFailed("Discord cannot be reached", retryable=True)
             case aiohttp.ClientError() | OSError():
                 return SendFailed(f"no answer: {type(error).__name__}", retryable=True, unknown_outcome=True)
-        return SendFailed(f"not possible: {type(error).__name__}", retryable=False)
+        return SendFailed("an id is not one of Discord's", retryable=False)
 
     async def _target(self, gateway: Gateway, outgoing: Outgoing) -> Any:
         """The channel, thread or private chat that `outgoing` goes to."""
@@ -329,11 +328,11 @@ class DiscordPlatform:
         return view
 
 
-async def probe(settings: DiscordSettings, connector: Connector | None = None) -> str:
+async def probe(token: str, connector: Connector | None = None) -> str:
     """Log in; returns a line for operators. Raises CannotOpen."""
     client = discord.Client(intents=discord.Intents.none(), connector=connector() if connector else None)
     try:
-        await client.login(settings.token.get_secret_value())
+        await client.login(token)
         flags = client.application_flags
         if not (flags.gateway_message_content or flags.gateway_message_content_limited) or not (
             flags.gateway_guild_members or flags.gateway_guild_members_limited

@@ -29,7 +29,7 @@ from tests.docs.documents import Page
 from tests.fakes.discord_server import TOKEN, DiscordServer, a_discord_server, rate_limited
 
 SETTINGS = DiscordSettings(token=SecretStr(TOKEN))
-OTHER = DiscordSettings(token=SecretStr(TOKEN[:-1] + "0"))
+OTHER = TOKEN[:-1] + "0"
 
 
 @asynccontextmanager
@@ -39,7 +39,7 @@ async def opened(home: Path) -> AsyncIterator[tuple[Network, Host, DiscordServer
         platforms: list[DiscordPlatform] = []
 
         def reopen() -> DiscordPlatform:
-            platforms.append(DiscordPlatform(SETTINGS, host, server.connector))
+            platforms.append(DiscordPlatform("main", TOKEN, host, server.connector))
             return platforms[-1]
 
         people = {who: str(server.user(who)) for who in ("ann", "ben", "robot")}
@@ -122,7 +122,7 @@ async def test_only_allowed_channels_are_searched_for_missed_messages(tmp_path: 
     async with opened(tmp_path) as (_, host, server):
         host = replace(host, allows=lambda chat: chat.native != str(server.general.id))
         for start in ("first", "second"):
-            platform = DiscordPlatform(SETTINGS, host, server.connector)
+            platform = DiscordPlatform("main", TOKEN, host, server.connector)
             async with receiving(platform, host.store) as daemon:
                 await server.say("ann", f"after the {start} start")
                 await daemon.gets(text=f"after the {start} start")
@@ -136,7 +136,7 @@ async def test_only_allowed_channels_are_searched_for_missed_messages(tmp_path: 
 
 async def test_a_wrong_token_is_reported(tmp_path: Path) -> None:
     async with opened(tmp_path) as (_, host, server):
-        platform = DiscordPlatform(OTHER, host, server.connector)
+        platform = DiscordPlatform("main", OTHER, host, server.connector)
         running = asyncio.create_task(platform.run(Daemon(host.store).deliver))
         await until(lambda: "rejects the token" in platform.link().words, lambda: platform.link().words)
         running.cancel()
@@ -154,14 +154,14 @@ async def test_missing_intents_are_reported(tmp_path: Path) -> None:
         await until(lambda: "Message Content Intent" in platform.link().words, lambda: platform.link().words)
         running.cancel()
         with pytest.raises(CannotOpen, match="enable Server Members Intent and Message Content Intent"):
-            await probe(SETTINGS, server.connector)
+            await probe(TOKEN, server.connector)
 
 
 async def test_the_probe_names_the_bot_and_its_servers(tmp_path: Path) -> None:
     async with opened(tmp_path) as (_, _, server):
-        assert await probe(SETTINGS, server.connector) == "connected as @TestBot; in 1 servers"
+        assert await probe(TOKEN, server.connector) == "connected as @TestBot; in 1 servers"
         server.world.remove_guild(server.guild.id)
-        line = await probe(SETTINGS, server.connector)
+        line = await probe(TOKEN, server.connector)
         assert re.search(r"in 0 servers; invite it: https://discord.com/oauth2/authorize\?client_id=\d+", line)
 
 
@@ -368,7 +368,7 @@ async def test_a_server_is_represented_by_an_allowed_channel(tmp_path: Path) -> 
         server.guild.system_channel_id = server.general.id
         host = replace(host, allows=lambda chat: chat.native == str(bots.id))
         for one, channel in ((host, bots), (replace(host, allows=lambda _: False), server.general)):
-            platform = DiscordPlatform(SETTINGS, one, server.connector)
+            platform = DiscordPlatform("main", TOKEN, one, server.connector)
             async with receiving(platform, host.store) as daemon:
                 await server.enter(f"new in {channel.name}")
                 assert (await daemon.gets(Kind.JOIN)).chat.native == str(channel.id)
