@@ -87,6 +87,8 @@ BLIND_HANDLERS = {
     "function_calls/command_tools/building.py::_Builder._system_prompt": (
         "an author's code may raise anything: a diagnostic of the file"
     ),
+    "bot/platforms/connection.py::Acceptance.take": "an event that no parser expects is set aside for the operator",
+    "bot/platforms/connection.py::Connection.keep": "errors of an SDK end the connection, which is made again",
     "function_calls/declaration.py::error_text": "the message of an author's exception may itself fail",
     "function_calls/invocation.py::Invoker._once": "converts the failure of a handler into a result",
     "function_calls/invocation.py::Invoker._log_end.log": "logs the failure of a run that nobody awaits any more",

@@ -168,7 +168,7 @@ class Delivery:
 
     def leave_after(self, chat: ChatRef) -> None:
         """Leave `chat` as soon as the messages queued for it now are sent, where the network lets the bot leave."""
-        platform = self.platform(chat)
+        platform: object = self.platform(chat)
         if isinstance(platform, Membership):
             task = asyncio.get_running_loop().create_task(self._leave(platform, chat))
             self._leaving.add(task)

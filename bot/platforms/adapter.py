@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ class Adapter:
     settings: type[NetworkSettings]
     open: Callable[[Any, Host], ChatPlatform]
     """The platform of one account, not connected yet. Raises CannotOpen, for example if its SDK is not installed."""
-    probe: Callable[[Any, Clock], Awaitable[str]]
+    probe: Callable[[Any, Clock], Coroutine[Any, Any, str]]
     """Connect to the network and disconnect; returns a line for operators about the account. Raises CannotOpen."""
 
 

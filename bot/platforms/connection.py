@@ -9,9 +9,13 @@ from contextlib import suppress
 
 import structlog
 
-from bot.platforms.base import Deliver, LinkState
+from bot.platforms.adapter import Host
+from bot.platforms.base import Deliver, Limits, LinkState, Outgoing
+from bot.platforms.mentions import mention_parser
+from config.sections.networks import NetworkSettings
 from function_calls.context import MessageContext
 from services.clock import Clock
+from services.refs import ChatRef
 from services.retry import RetryPolicy
 from services.store.ids import Ids
 from services.store.port import BadUnit, Store, StoreFull, Write
@@ -144,6 +148,11 @@ class Cursor:
         rows = await self._store.read(audit.get(self._name))
         return str(rows[0]["value"]) if rows else None
 
+    async def keep(self, value: str) -> None:
+        """Store the position durably without an event: at the first start, before events are read, so that one that
+        is not accepted is read again. Raises StoreError."""
+        await self._store.commit([self.at(value)])
+
     def at(self, value: str) -> Write:
         """The write that stores `value`, to be committed with the event that it follows."""
         return audit.advance(self._name, value, self._clock.now_ms())
@@ -206,3 +215,39 @@ class Acceptance:
         )
         with suppress(BadUnit):
             await self._store.commit([note, *([cursor] if cursor is not None else [])])
+
+
+class ConnectedPlatform:
+    """Base class of platforms with a supervised connection, which implements `Linked`. A subclass sets `name` and
+    `limits` and defines `_connected`, `send`, `role` and `close`."""
+
+    name: str
+    limits: Limits
+
+    def __init__(self, settings: NetworkSettings, host: Host, *, silence_seconds: float) -> None:
+        """`silence_seconds`: see `Connection`."""
+        self.account = settings.account
+        network = f"{self.name}:{self.account}"
+        self._connection = Connection(network, host.clock, silence_seconds=silence_seconds)
+        self._cursor = Cursor(network, host.store, host.clock)
+        self._acceptance = Acceptance(network, host.store, host.ids, host.clock, self._connection)
+        self._hear = mention_parser(host.names)
+
+    async def run(self, deliver: Deliver) -> None:
+        """Receive until cancelled, reconnecting as needed."""
+        await self._connection.keep(lambda: self._connected(deliver))
+
+    async def _connected(self, deliver: Deliver) -> None:
+        """Connect and receive; the caller reconnects when it ends or raises."""
+        raise NotImplementedError
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        """Networks without a typing indicator show nothing."""
+
+    async def until_reachable(self, outgoing: Outgoing, created_ms: int) -> None:
+        """Wait until connected."""
+        await self._connection.until_up()
+
+    def link(self) -> LinkState:
+        """The state of the connection."""
+        return self._connection.link()
