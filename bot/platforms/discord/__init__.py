@@ -1,2 +1,4 @@
-"""Discord, over its gateway and REST API by discord.py. `adapter` is imported with the settings, the rest only if an
-account is configured."""
+"""The Discord platform.
+
+Uses discord.py. `adapter` is imported with the settings, the rest only to open an account.
+"""
