@@ -131,17 +131,19 @@ class Gateway(discord.Client):
             _log.error("too_many_events", account=self._account)
             while not events.empty():
                 events.get_nowait()
-            events.put_nowait(partial(self._catch_up, 0))
+            events.put_nowait(self._catching_up())
         events.put_nowait(event)
+
+    def _catching_up(self) -> Callable[[Deliver], Awaitable[None]]:
+        return partial(self._catch_up, discord.utils.time_snowflake(self._host.clock.now()))
 
     async def on_socket_raw_receive(self, message: str) -> None:
         self._link.heard()
 
     async def on_connect(self) -> None:
         """A new session began, without the events since the last one."""
-        now = discord.utils.time_snowflake(self._host.clock.now())
         self._link.up()
-        self._put(partial(self._catch_up, now))
+        self._put(self._catching_up())
 
     async def on_resumed(self) -> None:
         self._link.up()
@@ -274,22 +276,23 @@ class Gateway(discord.Client):
         text, count = re.subn(own, f"@{self._host.names[0]}", message.content)
         heard = self._hear(text)
         mentioned = [found[2] for found in _MENTION.finditer(heard.text) if found[1] in ("@", "@!")]
-        revision = str(message.edited_at) if kind is Kind.EDIT else ""
         sender = self._sender(author, is_webhook=message.webhook_id is not None)
-        files = [(one.filename, one.content_type or "", one.url, one.size) for one in message.attachments]
+        unknown = "application/octet-stream"
+        files = [(one.filename, one.content_type or unknown, one.url, one.size) for one in message.attachments]
+        edited_at = message.edited_at if kind is Kind.EDIT else None
         context = MessageContext(
-            MessageKey(chat, str(message.id), kind, revision),
+            MessageKey(chat, str(message.id), kind, str(edited_at or "")),
             kind,
             chat,
             is_group=message.guild is not None,
             sender=sender,
             text=_with_names(heard.text, message),
-            sent_at=message.created_at,
+            sent_at=edited_at or message.created_at,
             mentions=tuple(MemberRef(NETWORK, self._account, one) for one in dict.fromkeys(mentioned)),
             mentions_bot=heard.mentions_bot or count > 0,
             reply_to=self._quoted(message),
             attachments=tuple(Attachment(*file) for file in files),
-            chat_title=f"{message.guild.name} #{message.channel}" if message.guild is not None else "",
+            chat_title=f"{message.guild.name} #{getattr(message.channel, 'name', '')}" if message.guild else "",
         )
         return [context]
 

@@ -41,6 +41,7 @@ _MOST_VALUES = 1000
 _FILE_HOSTS = ("cdn.discordapp.com", "media.discordapp.net")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\(\s*<?(https?://[^\s)>]+)>?[^)\n]*\)")
 _CODE = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
+_PERMISSIONS = "view_channel send_messages send_messages_in_threads read_message_history attach_files add_reactions"
 _INTENTS = "enable Server Members Intent and Message Content Intent on the bot's page in the developer portal"
 _TOKEN = "Discord rejects the token: reset it on the bot's page in the developer portal"  # noqa: S105 - a message
 
@@ -201,7 +202,9 @@ class DiscordPlatform:
         """Leave the server, with all its channels."""
         async with self._requests() as gateway:
             with suppress(discord.NotFound, discord.Forbidden):
-                await (await _full_channel(gateway, chat)).guild.leave()
+                channel = await _full_channel(gateway, chat)
+                if not isinstance(channel, discord.DMChannel):
+                    await channel.guild.leave()
 
     async def show_commands(self, menus: Mapping[str, Sequence[CommandHint]]) -> None:
         """Show at most 100 commands, all languages in one menu; words that Discord does not permit are left out."""
@@ -227,16 +230,18 @@ class DiscordPlatform:
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
         url = yarl.URL(attachment.url)
-        if url.scheme != "https" or url.host not in _FILE_HOSTS or self._gateway is None:
+        if url.scheme != "https" or url.host not in _FILE_HOSTS:
             raise FileUnavailable("it is not a file of Discord")
+        gateway = self._logged_in()
+        if gateway is None:
+            raise FileUnavailable("not connected yet")
         if (attachment.size_bytes or 0) > max_bytes:
             raise FileUnavailable(f"it is larger than {max_bytes} bytes")
-        connector = self._gateway.http.connector
         content = bytearray()
         try:
             async with (
                 asyncio.timeout(_SEND_SECONDS),
-                aiohttp.ClientSession(connector=connector, connector_owner=False) as session,
+                aiohttp.ClientSession(connector=gateway.http.connector, connector_owner=False) as session,
                 session.get(url, allow_redirects=False) as response,
             ):
                 if response.status != 200:
@@ -249,14 +254,19 @@ class DiscordPlatform:
             raise FileUnavailable(f"it cannot be downloaded: {type(error).__name__}") from error
         return bytes(content)
 
+    def _logged_in(self) -> Gateway | None:
+        gateway = self._gateway
+        return None if gateway is None or gateway.user is None or gateway.is_closed() else gateway
+
     @asynccontextmanager
     async def _requests(self) -> AsyncIterator[Any]:
         """The client for requests. Raises SendFailed for their errors."""
-        if self._gateway is None:
+        gateway = self._logged_in()
+        if gateway is None:
             raise SendFailed("not connected yet", retryable=True)
         try:
             async with asyncio.timeout(_SEND_SECONDS):
-                yield self._gateway
+                yield gateway
         except (*ERRORS, ValueError) as error:
             raise self._failure(error) from None
 
@@ -289,7 +299,8 @@ class DiscordPlatform:
 
     def _message(self, outgoing: Outgoing) -> dict[str, Any]:
         """The arguments of discord.py for `outgoing`."""
-        members = [one for one in outgoing.mentions if outgoing.private_to is None and one.native.isdecimal()]
+        mentions = dict.fromkeys(outgoing.mentions) if outgoing.private_to is None else ()
+        members = [one for one in mentions if one.native.isdecimal()]
         links = [one.url for one in outgoing.attachments if one.url.startswith("https://")]
         files = [(one.name, data_in(one.url)) for one in outgoing.attachments if one.url.startswith("data:")]
         mentioned = "".join(f"<@{one.native}> " for one in members[:4])
@@ -339,7 +350,9 @@ async def probe(token: str, connector: Connector | None = None) -> str:
         ):
             raise CannotOpen(_INTENTS)
         guilds = [one async for one in client.fetch_guilds(limit=200, with_counts=False)]
-        invite = discord.utils.oauth_url(client.application_id or 0, permissions=discord.Permissions(274878024768))
+        invite = discord.utils.oauth_url(
+            client.application_id or 0, permissions=discord.Permissions(**dict.fromkeys(_PERMISSIONS.split(), True))
+        )
         return f"connected as @{client.user}; in {len(guilds)} servers" + ("" if guilds else f"; invite it: {invite}")
     except discord.LoginFailure:
         raise CannotOpen(_TOKEN) from None

@@ -134,15 +134,18 @@ async def test_only_allowed_channels_are_searched_for_missed_messages(tmp_path: 
 # Access
 
 
-async def test_a_wrong_token_is_reported(tmp_path: Path) -> None:
+async def test_a_wrong_token_is_reported_and_not_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with opened(tmp_path) as (_, host, server):
         platform = DiscordPlatform("main", OTHER, host, server.connector)
         running = asyncio.create_task(platform.run(Daemon(host.store).deliver))
         await until(lambda: "rejects the token" in platform.link().words, lambda: platform.link().words)
+        with pytest.raises(SendFailed, match="not connected yet"):
+            await platform.show_commands({"en": [CommandHint("/roll", "Roll dice")]})
         running.cancel()
         await platform.close()
         with pytest.raises(CannotOpen, match="rejects the token"):
             await probe(OTHER, server.connector)
+        assert OTHER not in capsys.readouterr().out
 
 
 async def test_missing_intents_are_reported(tmp_path: Path) -> None:
@@ -197,7 +200,7 @@ async def test_a_text_notifies_only_the_members_that_it_is_for(tmp_path: Path) -
     async with connected(tmp_path) as (network, _, server, _):
         said = await server.say("ben", "Hi")
         text = f"@everyone <@{network.ben}> <@&{server.own_role}>"
-        mentions = (network.member(network.ann),)
+        mentions = (network.member(network.ann), network.member("unknown"), network.member(network.ann))
         for markdown, key in ((True, "1:0:0"), (False, "2:0:0")):
             await network.platform.send(
                 network.outgoing(text, key, mentions=mentions, reply_to=said, markdown=markdown)
@@ -383,6 +386,7 @@ async def test_members_of_a_channel_are_listed(tmp_path: Path) -> None:
         members = {one.native for one in await platform.members(network.chat)}
         assert members == {network.ann, network.ben, network.robot, owner}
         private = ChatRef("discord", "main", network.private)
+        await platform.leave(private)
         assert [one.native for one in await platform.members(private)] == [network.ann]
 
 
