@@ -36,6 +36,7 @@ from services.web.content import data_in
 Connector = Callable[[], aiohttp.BaseConnector]
 _LONGEST = 2000
 _SEND_SECONDS = 60.0
+_CLOSE_SECONDS = 2.0
 _TYPING_SECONDS = 8.0
 _MOST_VALUES = 1000
 _FILE_HOSTS = ("cdn.discordapp.com", "media.discordapp.net")
@@ -99,12 +100,16 @@ class DiscordPlatform:
         except discord.ConnectionClosed as closed:
             why = _TOKEN if closed.code == 4004 else f"Discord closed the connection with code {closed.code}"
             raise CannotConnect(why) from None
+        except ERRORS as error:
+            raise CannotConnect(f"Discord cannot be reached: {type(error).__name__}") from error
         finally:
             if gateway.user is None:
                 await gateway.close()
             elif gateway.ws is not None and gateway.ws.open:
-                # The session of HTTP stays, for replies.
-                await gateway.ws.close()
+                # The session of HTTP stays, for replies. A dead peer does not confirm the end.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_CLOSE_SECONDS):
+                        await gateway.ws.close()
 
     async def until_reachable(self, outgoing: Outgoing, created_ms: int) -> None:
         await self._connection.until_up()
