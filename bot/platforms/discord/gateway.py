@@ -43,6 +43,8 @@ _MENTION = re.compile(r"<(@[!&]?|#)(\d{1,20})>|<a?(:\w+:)\d{1,20}>")
 ERRORS = (discord.DiscordException, aiohttp.ClientError, OSError)
 """Errors of requests; OSError includes timeouts."""
 
+_GONE = (discord.Forbidden, discord.NotFound)
+
 
 class ServerFailedError(discord.DiscordException):
     """A request other than GET got a server error. discord.py would repeat it for 25 seconds."""
@@ -230,7 +232,7 @@ class Gateway(discord.Client):
         missed: list[discord.Message] = []
         for channel in self._channels_since(after):
             history = channel.history(limit=_MOST_MISSED, after=discord.Object(after), oldest_first=False)
-            with suppress(discord.Forbidden, discord.NotFound):
+            with suppress(*_GONE):
                 missed += [message async for message in history]
         self._missed_authors.clear()
         for message in sorted(missed, key=lambda one: one.id):
@@ -260,7 +262,7 @@ class Gateway(discord.Client):
             return author
         if author.id not in self._missed_authors:
             self._missed_authors[author.id] = author
-            with suppress(discord.NotFound):
+            with suppress(*_GONE):
                 self._missed_authors[author.id] = await message.guild.fetch_member(author.id)
         return self._missed_authors[author.id]
 
@@ -358,7 +360,7 @@ class Gateway(discord.Client):
         channel: Any = guild.get_channel_or_thread(channel_id) if guild is not None else None
         if guild is not None and channel is None:
             # A thread that was archived when the session began.
-            with suppress(discord.Forbidden, discord.NotFound):
+            with suppress(*_GONE):
                 channel = await self.fetch_channel(channel_id)
         return self._ref(channel or discord.Object(channel_id))
 

@@ -113,9 +113,12 @@ async def test_a_missed_message_has_the_role_of_its_author(tmp_path: Path) -> No
             await daemon.gets(text="before")
         await server.promote("ben", Role.ADMIN)
         await server.say("ben", "/shutdown")
+        await server.say("ann", "bye")
+        await server.leave("ann")
         assert network.reopen is not None
         async with receiving(network.reopen(), host.store) as daemon:
             assert (await daemon.gets(text="/shutdown")).sender.role is Role.ADMIN
+            assert (await daemon.gets(text="bye")).sender.role is Role.MEMBER
 
 
 async def test_only_allowed_channels_are_searched_for_missed_messages(tmp_path: Path) -> None:
