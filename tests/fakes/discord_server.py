@@ -71,6 +71,7 @@ class DiscordServer:
         self.me = self.world.bot_user
         self.approved = discord.Intents.all()
         self.can_resume = True
+        self.accepts_sessions = True
         self.requests: list[tuple[str, str, Any]] = []
         """Method, path and body of each request."""
         self.sessions = 0
@@ -116,8 +117,10 @@ class DiscordServer:
         """Answer one request."""
         host = request.host.partition(":")[0]
         if host == "gateway.discord.gg":
-            return await self._gateway(request)
+            return await self._gateway(request) if self.accepts_sessions else web.Response(status=503)
         if host == "cdn.discordapp.com":
+            if request.path.endswith(".moved"):
+                return web.Response(status=302, headers={"Location": "https://evil.example/dot.png"})
             blob = self.world.cdn.get(f"{_SIMULATED_CDN}{request.path}")
             return web.Response(status=404) if blob is None else web.Response(body=blob)
         if request.headers.get("Authorization") != f"Bot {TOKEN}" and "/interactions/" not in request.path:
@@ -211,6 +214,8 @@ class DiscordServer:
         if event == "GUILD_CREATE":
             # Only servers that were unavailable before have this key.
             data.pop("unavailable")
+        if "webhook_id" in data:
+            data["author"].pop("bot")
         user = data.get("author", {}).get("id") or data.get("user_id")
         if event.startswith("MESSAGE_") and "guild_id" in data and user and "webhook_id" not in data:
             guild = self.world.guilds[int(data["guild_id"])]

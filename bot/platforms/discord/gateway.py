@@ -46,10 +46,6 @@ ERRORS = (discord.DiscordException, aiohttp.ClientError, OSError)
 _GONE = (discord.Forbidden, discord.NotFound)
 
 
-class ServerFailedError(discord.DiscordException):
-    """A request other than GET got a server error. discord.py would repeat it for 25 seconds."""
-
-
 @dataclass(slots=True)
 class Received:
     """Events to deliver, and what survives a new client of discord.py."""
@@ -123,8 +119,9 @@ class Gateway(discord.Client):
             seconds = float(response.headers.get("Retry-After", 1))
             self._received.global_limit_until = self._host.clock.monotonic() + seconds
         if response.status >= 500 and params.method != "GET":
+            # discord.py would repeat the request for 25 seconds.
             response.close()
-            raise ServerFailedError
+            raise aiohttp.ClientConnectionError
 
     def _put(self, event: Callable[[Deliver], Awaitable[None]]) -> None:
         """Queue `event`. A full queue is emptied, and messages are fetched again from the cursor."""

@@ -27,7 +27,7 @@ from bot.platforms.base import (
     thread_of,
 )
 from bot.platforms.connection import CannotConnect, Connection
-from bot.platforms.discord.gateway import ERRORS, NETWORK, Gateway, Received, ServerFailedError, role_of
+from bot.platforms.discord.gateway import ERRORS, NETWORK, Gateway, Received, role_of
 from bot.platforms.markdown import plain_lines
 from function_calls.context import Attachment
 from services.refs import ChatRef, MemberRef, Role
@@ -288,12 +288,12 @@ class DiscordPlatform:
             case discord.HTTPException():
                 words = f"Discord rejects the request: status {error.status}, code {error.code}"
                 return SendFailed(words, retryable=error.status >= 500 or error.status == 401)
-            case ServerFailedError():
-                return SendFailed("Discord answers with a server error", retryable=True)
             case aiohttp.ClientConnectorError():
                 return SendFailed("Discord cannot be reached", retryable=True)
             case aiohttp.ClientError() | OSError():
-                return SendFailed(f"no answer: {type(error).__name__}", retryable=True, unknown_outcome=True)
+                return SendFailed(
+                    f"Discord did not answer: {type(error).__name__}", retryable=True, unknown_outcome=True
+                )
         return SendFailed("an id is not one of Discord's", retryable=False)
 
     async def _target(self, gateway: Gateway, outgoing: Outgoing) -> Any:

@@ -245,8 +245,10 @@ async def test_a_global_rate_limit_pauses_the_account(tmp_path: Path) -> None:
 
 async def test_a_private_message_goes_to_the_private_chat(tmp_path: Path) -> None:
     async with connected(tmp_path) as (network, _, server, _):
-        secret = network.outgoing("Psst.", reply_to="999999", private_to=network.member(network.ann))
+        said = await server.say("ann", "Tell me a secret")
+        secret = network.outgoing("Psst.", reply_to=said, private_to=network.member(network.ann))
         await network.platform.send(secret)
+        assert "message_reference" not in sent(server)[0]
         assert [one.text for one in await server.shown(network.private)] == ["Psst."]
         assert await server.shown() == []
         for nobody in (network.robot, "123", "unknown"):
@@ -307,6 +309,16 @@ async def test_roles_come_from_the_rights_in_the_server(tmp_path: Path) -> None:
         assert await network.platform.role(private, network.member(network.ben)) is None
 
 
+async def test_nobody_has_a_role_while_disconnected(tmp_path: Path) -> None:
+    async with connected(tmp_path) as (network, _, server, _):
+        platform = network.platform
+        assert isinstance(platform, DiscordPlatform)
+        server.accepts_sessions = False
+        await server.disconnect()
+        await until(lambda: not platform.link().is_up)
+        assert await platform.role(network.chat, network.member(network.ann)) is None
+
+
 async def test_previews_and_system_messages_are_no_events(tmp_path: Path) -> None:
     async with connected(tmp_path) as (_, _, server, daemon):
         said = await server.say("ann", "see https://a.example")
@@ -338,6 +350,9 @@ async def test_a_long_value_of_a_button_survives_a_restart(tmp_path: Path) -> No
             facts = {"turn_id": 7, "history_id": None, "chat": network.chat.key, "state": "pending", "epoch": 1}
             await host.store.commit([outbox.put(id=1, key=outgoing.key, body=body, at_ms=0, **facts)])
             message = await network.platform.send(outgoing)
+            assert isinstance(network.platform, DiscordPlatform)
+            assert network.platform._gateway is not None
+            assert network.platform._gateway.persistent_views == [], "discord.py keeps no buttons"
         assert network.reopen is not None
         async with receiving(network.reopen(), host.store) as daemon:
             await server.press("ann", message.native_id, "Long")
@@ -404,6 +419,7 @@ async def test_files_are_read_only_from_discord_and_only_if_they_are_small(tmp_p
             (replace(file, url="https://evil.example/dot.png"), "not a file of Discord"),
             (replace(file, url=file.url.replace("https", "http")), "not a file of Discord"),
             (replace(file, url=f"{file.url}.gone"), "status 404"),
+            (replace(file, url=f"{file.url}.moved"), "status 302"),
             (replace(file, size_bytes=2_000_000_000), "larger than"),
             (replace(file, size_bytes=1), "larger than"),
         ):
