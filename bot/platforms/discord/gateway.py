@@ -134,7 +134,8 @@ class Gateway(discord.Client):
         events.put_nowait(event)
 
     def _catching_up(self) -> Callable[[Deliver], Awaitable[None]]:
-        return partial(self._catch_up, discord.utils.time_snowflake(self._host.clock.now()))
+        # The id of a message of this millisecond is at least one higher.
+        return partial(self._catch_up, discord.utils.time_snowflake(self._host.clock.now()) - 1)
 
     async def on_socket_raw_receive(self, message: str) -> None:
         self._link.heard()
@@ -249,7 +250,11 @@ class Gateway(discord.Client):
         if message.guild is None and chat.native not in self._private and self._host.allows(chat):
             self._private = [*self._private, chat.native][-_MOST_PRIVATE:]
             await self._host.store.commit([self._private_chats.at(" ".join(self._private))])
-        cursor = self._cursor.at(f"{message.id} {self._floor}") if kind is Kind.MESSAGE else None
+        cursor = None
+        if kind is Kind.MESSAGE:
+            # Discord's clock may be behind.
+            self._floor = min(self._floor, message.id)
+            cursor = self._cursor.at(f"{message.id} {self._floor}")
         await self._acceptance.take(deliver, partial(self._read, message, kind, chat, author), repr(message), cursor)
 
     async def _author(self, message: discord.Message) -> discord.abc.User:

@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import discord
@@ -23,6 +24,7 @@ from bot.platforms.discord.platform import DiscordPlatform, probe
 from config.loader import check_settings
 from function_calls.context import Attachment, Kind
 from function_calls.spec import Choice
+from services.clock import SystemClock
 from services.refs import ChatRef, MemberRef, Role
 from services.store.turns import outbox
 from tests.docs.documents import Page
@@ -30,6 +32,13 @@ from tests.fakes.discord_server import TOKEN, DiscordServer, a_discord_server, r
 
 SETTINGS = DiscordSettings(token=SecretStr(TOKEN))
 OTHER = TOKEN[:-1] + "0"
+
+
+class Ahead(SystemClock):
+    """A clock that is an hour ahead."""
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(hours=1)
 
 
 @asynccontextmanager
@@ -132,6 +141,18 @@ async def test_only_allowed_channels_are_searched_for_missed_messages(tmp_path: 
                 assert daemon.texts == [f"after the {start} start"]
             await platform.close()
             await server.say("ann", "missed")
+
+
+async def test_messages_are_fetched_although_the_clock_was_ahead_at_the_first_start(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (network, host, server):
+        ahead = DiscordPlatform("main", TOKEN, replace(host, clock=Ahead()), server.connector)
+        async with receiving(ahead, host.store) as daemon:
+            await server.say("ann", "seen")
+            await daemon.gets(text="seen")
+        await ahead.close()
+        await server.say("ann", "missed")
+        async with receiving(network.platform, host.store) as daemon:
+            await daemon.gets(text="missed")
 
 
 # Access
