@@ -3,9 +3,9 @@
     python -m benchmarks.offline [--data DIR] [--threshold 0.65] [--errors N]
 
 Offers the built-in functions and selects one for each labelled message of `C_intents` and each line of `F_group_chat`
-in the data folder. Prints one JSON line with shares per group of messages: `right` and `wrong` calls and functions
-`asked` about, for messages that need one of the functions; calls for messages that need none, that are `near` to one,
-or that were overheard.
+in the data folder. Prints one JSON line for each language and one for all, with shares per group of messages: `right`
+and `wrong` calls and functions `asked` about, for messages that need one of the functions; calls for messages that need
+none, that are `near` to one, or that were overheard. Times are of the processor.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import function_calls.handlers
 from function_calls.loading.python_functions import specs_of
 from function_calls.registry import BotFunctions
+from function_calls.spec import OfferedTo
 from services.llm.model import Offer
-from services.llm.offline.matching import ExampleIndex, Match
-from services.llm.offline.offline import NAME_THRESHOLD, READ_THRESHOLD, call_for, found_times
+from services.llm.offline.matching import NAME_THRESHOLD, READ_THRESHOLD, ExampleIndex, Match
+from services.llm.offline.offline import call_for, spoken_times
 from services.text_index import listed
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -82,6 +84,7 @@ class Case:
     text: str
     intent: str
     group: str
+    language: str = "en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,23 +116,29 @@ class _EveryService(Mapping[type, object]):
 
 
 def built_in_offer() -> Offer:
-    """The functions of `function_calls/handlers`, as offered to a model."""
+    """The functions of `function_calls/handlers` that are offered to models."""
     package = function_calls.handlers
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
-    specs = [spec for module in modules for spec in specs_of(module, _EveryService())]
+    described = [spec for module in modules for spec in specs_of(module, _EveryService())]
+    specs = [spec for spec in described if OfferedTo.MODEL in spec.access.offered_to]
     return BotFunctions(specs).offer(specs)
 
 
 def intent_cases(folder: Path, known: frozenset[str]) -> list[Case]:
-    """Labelled messages of the three sets, as far as `folder` contains them. `known`: names of functions."""
-    cases: list[Case] = []
-    for pattern in ("clinc150_*.jsonl", "slurp_*.jsonl", "snips_*.jsonl"):
-        for file in sorted(folder.glob(pattern)):
-            for line in file.read_text(encoding="utf-8").splitlines():
-                row = json.loads(line)
-                cases.append(Case(row["text"], row["intent"], _group(row["intent"], known)))
-    return cases
+    """Labelled messages of all files in `folder`. `known`: names of functions."""
+    return [Case(row["text"], row["intent"], _group(row["intent"], known), _language(row)) for row in _rows(folder)]
+
+
+def _rows(folder: Path) -> Iterator[Mapping[str, Any]]:
+    """Rows of all files of JSON lines in `folder`, which may be compressed."""
+    for file in sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")]):
+        with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
+
+def _language(row: Mapping[str, Any]) -> str:
+    return str(row.get("lang", "en")).split("-", maxsplit=1)[0]
 
 
 def _group(intent: str, known: frozenset[str]) -> str:
@@ -140,27 +149,22 @@ def _group(intent: str, known: frozenset[str]) -> str:
 
 def overheard_cases(folder: Path, most: int = 10_000) -> list[Case]:
     """Lines of group chats that were not for a bot; a fixed sample of `most` if there are more."""
-    cases: list[Case] = []
-    for file in sorted(folder.glob("irc_*.jsonl.gz")):
-        with gzip.open(file, "rt", encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines]
-        cases += [
-            Case(row["text"], "", "irc") for row in rows if row.get("kind", "message") == "message" and row["text"]
-        ]
+    rows = (row for row in _rows(folder) if row.get("kind", "message") == "message" and row["text"])
+    cases = [Case(row["text"], "", "irc", _language(row)) for row in rows]
     return cases if len(cases) <= most else random.Random(7).sample(cases, most)
 
 
 def outcomes(index: ExampleIndex, cases: Sequence[Case], shift: float) -> tuple[list[Outcome], float]:
-    """Selection for each case, and the mean time in milliseconds. `shift` is added to all thresholds."""
+    """Selection for each case, and the mean processor time in milliseconds. `shift` is added to all thresholds."""
     found: list[Outcome] = []
-    started = time.perf_counter()
+    started = time.process_time()
     for case in cases:
-        matches = index.matches(case.text)
+        matches = index.best(case.text)
         called = _called(matches, case.text, shift)
         named = tuple(match.function.original for match in matches if match.score >= NAME_THRESHOLD)
         score, example = (matches[0].score, matches[0].example) if matches else (0.0, "")
         found.append(Outcome(case, called, named, score, example))
-    return found, (time.perf_counter() - started) * 1000 / max(1, len(cases))
+    return found, (time.process_time() - started) * 1000 / max(1, len(cases))
 
 
 def _called(matches: Sequence[Match], text: str, shift: float) -> str:
@@ -224,16 +228,20 @@ def main() -> None:
     parser.add_argument(
         "--threshold", type=float, default=READ_THRESHOLD, help="for functions that read; the others move along"
     )
+    parser.add_argument("--overheard", type=int, default=10_000, metavar="N", help="at most N overheard lines")
     parser.add_argument("--errors", type=int, default=0, metavar="N", help="print counts by intent and N false calls")
     options = parser.parse_args()
     offer = built_in_offer()
     cases = intent_cases(options.data / "C_intents", frozenset(function.original for function in offer.functions))
-    cases += overheard_cases(options.data / "F_group_chat")
-    index = ExampleIndex(offer.functions, found_times)
+    cases += overheard_cases(options.data / "F_group_chat", options.overheard)
+    index = ExampleIndex(offer.functions, spoken_times())
     found, ms_per_message = outcomes(index, cases, options.threshold - READ_THRESHOLD)
     if options.errors:
         _print_errors(found, options.errors)
-    print(json.dumps(report(found, ms_per_message)))
+    for language in sorted({case.language for case in cases}):
+        of_language = [outcome for outcome in found if outcome.case.language == language]
+        print(json.dumps({"language": language, **report(of_language, ms_per_message)}))
+    print(json.dumps({"language": "all", **report(found, ms_per_message)}))
 
 
 if __name__ == "__main__":

@@ -336,6 +336,7 @@ class BotFunctions:
             writes=spec.execution.effect is not Effect.READ,
             commands=spec.command.words,
             system_prompt=spec.prompt.system_prompt,
+            is_built_in=spec.origin.built_in,
             is_set_up=partial(spec.is_set_up, self._bot),
         )
 

@@ -264,6 +264,7 @@ def _fit_message(message: Message) -> Message:
         mentions=tuple(_fit_ref(_instance(one, MemberRef)) for one in message.mentions),
         attachments=tuple(map(_fit_attachment, message.attachments)),
         choices=_fit_choices(message.choices),
+        update=None if message.update is None else _fit_message(_instance(message.update, Message)),
     )
 
 
@@ -379,6 +380,8 @@ def message_to_json(message: Message) -> JsonObject:
         data["brief"] = message.brief
     if message.markdown:
         data["markdown"] = True
+    if message.update is not None:
+        data["update"] = message_to_json(message.update)
     return data
 
 
@@ -398,4 +401,5 @@ def message_from_json(data: JsonObject) -> Message:
         choices=tuple(Choice(*one) for one in data.get("choices", ())),
         brief=data.get("brief", ""),
         markdown=data.get("markdown", False),
+        update=message_from_json(data["update"]) if "update" in data else None,
     )

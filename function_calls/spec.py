@@ -131,6 +131,9 @@ class Message:
     """Optional shorter text for networks that limit the lines of a reply."""
     markdown: bool = False
     """The text is Markdown, as in a model's answers; networks without formatting show it as plain text."""
+    update: Message | None = None
+    """Sent instead of this message when a button was pressed, in place of the message with the button, where the
+    network can edit. Only its text and choices are used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 from bot import VERSION
 
 COMMANDS = {
+    "init": "write a settings file for a bot on a network",
     "run": "start the daemon",
     "chat": "talk to the bot in this terminal",
     "check": "report errors in settings and functions",

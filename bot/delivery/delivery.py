@@ -555,6 +555,8 @@ class Origin:
     """Set for messages of timers."""
     closes: tuple[str, ...] = ()
     """Native ids of earlier messages whose choices become invalid."""
+    pressed: str | None = None
+    """Native id of the bot's message whose button was pressed. None: no button started the turn."""
 
 
 class OutboxRows:
@@ -574,6 +576,9 @@ class OutboxRows:
         limits = to.platform.limits
         if message.brief and limits.max_lines:
             message = replace(message, text=message.brief)
+        replaces = origin.pressed if message.update is not None and isinstance(to.platform, Editing) else None
+        if replaces is not None and message.update is not None:
+            message = replace(message.update, to=message.to)
         if to.private_to is None:
             history_id = self._ids.next()
             writes.append(
@@ -593,8 +598,8 @@ class OutboxRows:
         key, room = f"{origin.turn_id}:{origin.number}", ROOM_FOR_LATENESS if due is not None else 0
         closes, asked_by = origin.closes, origin.asked_by.key if limits.is_paced and due is None else ""
         for piece in pieces(message, chat, to.private_to, key, limits, origin.texts, origin.bot_name, room):
-            if closes:
-                piece, closes = replace(piece, closes=closes), ()
+            if closes or replaces is not None:
+                piece, closes, replaces = replace(piece, closes=closes, replaces=replaces), (), None
             row_id = self._ids.next()
             writes.append(
                 outbox.put(

@@ -323,8 +323,7 @@ class Intake:
     async def accept(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
         """Accept one event durably, together with `also`. Raises StoreError or QueueFull if nothing was stored."""
         served = self._chats.of(context.chat)
-        # A network's clock may be ahead.
-        context = self._prepared(replace(context, sent_at=min(context.sent_at, self._clock.now())), served)
+        context = self._prepared(context, served)
         if context.kind in _CHANGES and served.allowed_by is not None:
             async with self._pending_changes.change((context.chat.key, context.key.native_id)):
                 return await self._change(context, also)

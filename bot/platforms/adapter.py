@@ -49,6 +49,8 @@ class Adapter:
     """The platform of one account, not connected yet. Raises CannotOpen, for example if its SDK is not installed."""
     probe: Callable[[Any, Clock], Coroutine[Any, Any, str]]
     """Connect to the network and disconnect; returns a line for operators about the account. Raises CannotOpen."""
+    asks: Sequence[str] = ()
+    """Settings that `rollcall init` asks for."""
 
 
 def open_platforms(settings: Settings, store: Store, ids: Ids, clock: Clock) -> list[ChatPlatform]:

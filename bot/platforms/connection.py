@@ -18,7 +18,7 @@ from services.clock import Clock
 from services.refs import ChatRef
 from services.retry import RetryPolicy
 from services.store.ids import Ids
-from services.store.port import BadUnit, Store, StoreFull, Write
+from services.store.port import BadUnit, Store, StoreError, StoreFull, Write
 from services.store.turns import audit
 
 _log = structlog.get_logger("platforms")
@@ -187,8 +187,10 @@ class Acceptance:
             writes = [cursor] if cursor is not None and number == len(contexts) else []
             try:
                 await self._deliver(deliver, context, writes)
-            except BadUnit as problem:
-                _log.error("event_unreadable", network=self._network, problem=str(problem))
+            except Exception as problem:
+                if isinstance(problem, StoreError) and not isinstance(problem, BadUnit):
+                    raise
+                _log.error("event_unreadable", network=self._network, exc_info=problem)
                 await self._set_aside(raw, cursor if writes else None)
 
     async def _deliver(self, deliver: Deliver, context: MessageContext, writes: list[Write]) -> None:

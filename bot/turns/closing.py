@@ -343,6 +343,7 @@ class Closing:
                 outside=bool(turn.memory.outside) or job.context.timer is not None,
                 due=due,
                 closes=closes if chat == context.chat else (),
+                pressed=_pressed(job.context) if chat == job.context.chat else None,
             )
             rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
             writes += rows
@@ -370,3 +371,9 @@ def _due(job: Job, now_ms: int) -> Due | None:
     if timer is None:
         return None
     return Due(ms_of(timer.due_at) + now_ms - job.started_ms, was_away=job.recovered or timer.was_away)
+
+
+def _pressed(context: MessageContext) -> str | None:
+    """Native id of the message whose button was pressed; None if the context is no press of a button."""
+    is_press = context.kind is Kind.CHOICE and context.reply_to is not None and context.reply_to.from_bot
+    return context.reply_to.native_id if is_press and context.reply_to is not None else None

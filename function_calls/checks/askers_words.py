@@ -14,8 +14,8 @@ from function_calls.context import MessageContext
 from services.llm.offline.utterance import with_digits
 from services.refs import JsonObject
 from services.text_index import stem
-from services.timers.reminder_lines import US
 from services.times.reader import Times
+from services.times.reminder_lines import US
 from services.times.words.readings import Found, Kind
 from services.times.zh.letters import number as han_number
 

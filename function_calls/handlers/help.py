@@ -33,7 +33,7 @@ _MOST_NAMED = 12
 _MOST_LINES = 25
 _FEWEST_EXAMPLES, _MOST_EXAMPLES = 2, 3
 _BRIEF_CHARS = 380
-_SLOT = re.compile(r"\{\w+\}")
+_SLOT = re.compile(r"\{(\w+)\}")
 _KINDS = {"date": "date", "date-time": "datetime", "time": "hour", "email": "email", "uri": "url", "uuid": "uuid"}
 """Format of JSON Schema → its entry of `arguments.kinds` in the texts."""
 
@@ -215,7 +215,13 @@ def _hint(spec: FunctionSpec, name: str, schema: JsonObject, call: Call) -> str:
 
 
 def _examples(spec: FunctionSpec, call: Call) -> list[str]:
-    """Examples in the chat's language, or else all; those without a placeholder first."""
-    is_chinese = call.profile.texts.language == "zh"
-    fitting = [one for one in spec.prompt.examples if is_unspaced(one) == is_chinese] or spec.prompt.examples
-    return [_SLOT.sub("…", one) for one in sorted(fitting, key=lambda one: "{" in one)]
+    """Examples in the chat's language, or else all. Placeholders have sample values in a built-in function, else `…`,
+    and such examples come last."""
+    texts = call.profile.texts
+    is_chinese = texts.language == "zh"
+    fitting = [one for one in spec.prompt.examples if any(map(is_unspaced, one)) == is_chinese] or spec.prompt.examples
+
+    lines = call.say("help.values").splitlines() if spec.origin.built_in else []
+    values = dict(line.split(": ", 1) for line in lines)
+    filled = [_SLOT.sub(lambda found: values.get(found[1], "…"), one) for one in fitting]
+    return sorted(filled, key=lambda one: "…" in one)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.spec import Choice, FunctionResult
+from function_calls.spec import Choice, FunctionResult, Message
 from services.chats.polls import (
     FEWEST_OPTIONS,
     LONGEST_OPTION,
@@ -91,10 +93,9 @@ async def poll_create(context: MessageContext, args: CreateArguments, *, polls: 
     lines = [call.say("poll.title", number=poll.number, question=poll.question)]
     lines += [f"{index}. {option}" for index, option in enumerate(poll.options, 1)]
     lines.append(call.say("poll.how_to_vote"))
-    choices = tuple(Choice(option, f"/vote {index} poll={poll.number}") for index, option in enumerate(poll.options, 1))
     data = {"poll": poll.number, "question": poll.question, "options": list(poll.options)}
     undo = call.undo(f"/poll close {poll.number}")
-    return FunctionResult.say("\n".join(lines), data=data, choices=(*choices, *undo))
+    return FunctionResult.say("\n".join(lines), data=data, choices=(*_buttons(poll.number, poll.options), *undo))
 
 
 @tool_function(
@@ -131,7 +132,11 @@ async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Poll
         text = call.say("poll.no_such_option", option=args.option, options=options)
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["option"])
     confirmation = call.say("poll.voted", name=context.sender.name, option=option)
-    return FunctionResult.say("\n".join([confirmation, *_votes(standing, call)]), data=_data(standing))
+    lines = [confirmation, *_votes(standing, call)]
+    board = Message(
+        f"{_report(standing, call)}\n{confirmation}", choices=_buttons(standing.poll.number, standing.poll.options)
+    )
+    return FunctionResult.say("\n".join(lines), data=_data(standing), update=board)
 
 
 @tool_function(
@@ -192,7 +197,13 @@ async def poll_close(context: MessageContext, args: PollArguments, *, polls: Pol
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
     except NotYourPoll as error:
         return FunctionResult.fail(ErrorCode.REFUSED, call.say("poll.not_yours", author=error.poll.author_name))
-    return FunctionResult.say(_report(standing, call), data=_data(standing))
+    report = _report(standing, call)
+    return FunctionResult.say(report, data=_data(standing), update=Message(report))
+
+
+def _buttons(number: int, options: Sequence[str]) -> tuple[Choice, ...]:
+    """A button for each option of the poll `number`."""
+    return tuple(Choice(option, f"/vote {index} poll={number}") for index, option in enumerate(options, 1))
 
 
 def _report(standing: Standing, call: Call) -> str:

@@ -31,7 +31,6 @@ from function_calls.reminder_results import (
 from function_calls.spec import Choice, FunctionResult, Resumed
 from services.chats.members import KnownMember, KnownMembers, called
 from services.refs import ErrorCode, JsonObject, Role
-from services.timers.reminder_lines import ME, US, read_line
 from services.timers.reminders import (
     NotASingleTime,
     Plan,
@@ -45,6 +44,7 @@ from services.timers.reminders import (
 )
 from services.timers.timer import Timer
 from services.times.places import Places, UnknownPlace
+from services.times.reminder_lines import ME, US, read_line
 from services.times.requested_times import Repeat, RequestedTime, requested_time
 from services.times.time_formatting import amount, distance, moment
 

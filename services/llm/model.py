@@ -62,6 +62,8 @@ class OfferedFunction:
     system_prompt: str = ""
     """With `{schema}`, a placeholder for a sample: replaces the description for models without function calling.
     Without it: usage instructions for every model."""
+    is_built_in: bool = False
+    """Whether it is one of the functions of this project, for which the offline model knows more phrases."""
     is_set_up: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
     """Whether the services it needs are configured; otherwise members are not pointed to it."""
     encoded: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)

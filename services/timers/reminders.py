@@ -14,11 +14,11 @@ from services.chats.members import KnownMember, MemberZones
 from services.clock import Clock
 from services.patterns import lazy_pattern
 from services.refs import ChatRef, JsonObject, MemberRef, Role
-from services.timers.reminder_lines import read_line
 from services.timers.timer import Draft, Timer, TimerKind, TimerState
 from services.timers.timetable import Removed, Timetable
 from services.times import Kind, TimeProblem, Times
 from services.times.recurrence import BadRule, Occurrence, Once, RuleProblem, check
+from services.times.reminder_lines import read_line
 from services.times.requested_times import ParsedTime, RequestedTime, TimeNotUnderstood, is_once, to_rule
 from services.times.time_formatting import clock, distance, in_words, moment
 

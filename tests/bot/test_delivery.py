@@ -12,6 +12,7 @@ from bot.delivery.delivery import OutboundMessage
 from bot.platforms.base import Limits, LinkState, Outgoing, Receipt, SendFailed
 from bot.testing import FAMILY, Group, TestPlatform, a_group
 from config.texts import Texts
+from function_calls.context import Kind, Quoted
 from function_calls.spec import Choice, FunctionResult, Message
 from services.refs import ChatRef, MemberRef
 from services.store.chats.history import HISTORY
@@ -371,6 +372,69 @@ async def test_choices_are_buttons_or_words() -> None:
     async with a_group([function.spec]) as group:
         assert await group.say("Ann", "/offer") == ["Tea?"]
         assert len(group.platform.sent[0].choices) == 2
+
+
+class Changeable(TestPlatform):
+    """A network on which sent messages can be changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.edits: list[tuple[str, Outgoing]] = []
+        self.edit_failures: list[SendFailed] = []
+
+    async def edit(self, native_id: str, outgoing: Outgoing) -> None:
+        if self.edit_failures:
+            raise self.edit_failures.pop(0)
+        self.edits.append((native_id, outgoing))
+
+    async def delete(self, chat: ChatRef, native_id: str) -> None:
+        raise NotImplementedError
+
+
+async def a_vote(group: Group, platform: TestPlatform) -> None:
+    """Ann starts a poll, and Ben presses the button of its second option."""
+    await group.say("Ann", "/poll Where do we eat? pizza, sushi")
+    poll = platform.sent[-1]
+    pressed = Quoted(f"sent-{poll.key}", "Rollcall", poll.text, from_bot=True)
+    await group.say("Ben", poll.choices[1].value, kind=Kind.CHOICE, reply_to=pressed)
+
+
+async def test_a_vote_by_button_changes_the_message_of_the_poll() -> None:
+    platform = Changeable()
+    async with a_group(platform=platform) as group:
+        await a_vote(group, platform)
+        assert len(platform.sent) == 1
+        (native_id, board), *others = platform.edits
+        assert native_id == f"sent-{platform.sent[0].key}"
+        assert board.text.splitlines() == [
+            "📊 Poll 1: Where do we eat?",
+            "1. pizza: 0 (0%)",
+            "2. sushi: 1 (100%)",
+            "sushi is ahead.",
+            "Ben votes for sushi.",
+        ]
+        assert [choice.label for choice in board.choices] == ["pizza", "sushi"]
+        assert others == []
+
+
+@pytest.mark.parametrize("can_edit", [True, False])
+async def test_a_vote_is_a_message_where_the_poll_cannot_be_changed(can_edit: bool) -> None:
+    platform = Changeable() if can_edit else TestPlatform()
+    async with a_group(platform=platform) as group:
+        if isinstance(platform, Changeable):
+            platform.edit_failures = [a_failure(retryable=False)]
+        await a_vote(group, platform)
+        await group.settle()
+        assert "Ben votes for sushi." in platform.sent[1].text
+        assert ("Where do we eat?" in platform.sent[1].text) is can_edit
+
+
+async def test_a_vote_by_command_is_answered() -> None:
+    platform = Changeable()
+    async with a_group(platform=platform) as group:
+        await group.say("Ann", "/poll Where do we eat? pizza, sushi")
+        assert (await group.say("Ben", "/vote 2"))[0].startswith("Ben votes for sushi.")
+        assert platform.edits == []
 
 
 async def test_a_long_answer_is_sent_in_pieces_in_their_order() -> None:

@@ -445,16 +445,6 @@ async def test_a_message_older_than_the_limit_is_recorded_and_not_answered() -> 
         assert group.platform.sent[-1].text == "Here."
 
 
-async def test_a_time_in_the_future_is_taken_as_now() -> None:
-    async with a_group() as group:
-        group.model.says("Hello.")
-        ahead = replace(group.message("Ann", "@Rollcall hello"), sent_at=group.clock.now() + timedelta(days=400))
-        await group.daemon.intake.accept(ahead)
-        await group.settle()
-        times = await kept(group, HISTORY.c.at_ms)
-        assert {at for (at,) in times} == {group.clock.now_ms()}
-
-
 async def test_a_time_zone_that_the_network_knows_is_used_until_the_member_sets_one() -> None:
     async with a_group() as group:
         message = group.message("Ann", "/remind at 6pm take the pizza out")

@@ -137,6 +137,28 @@ async def test_buttons_of_a_question_that_is_closed_go_dead(tabs: Tabs, tmp_path
         await expect(ann.get_by_role("button", name="Allow", exact=True).nth(0)).to_be_disabled()
 
 
+async def test_a_message_of_the_bot_changes_in_place_and_can_be_deleted(tabs: Tabs, tmp_path: Path) -> None:
+    async with a_world(tmp_path) as world:
+        ann = await tabs.person(world, "Ann")
+        buttons = (Choice("Pizza", "/vote 1", stays=True), Choice("Undo", "/poll close 1", stays=True))
+        sent = await world.web.send(Outgoing(LOBBY, "one", "Pizza: 0", choices=buttons))
+        await world.web.send(Outgoing(LOBBY, "two", "Something else."))
+        await expect(ann.get_by_role("button", name="Undo", exact=True)).to_be_visible()
+        await world.web.edit(
+            sent.native_id, Outgoing(LOBBY, "three", "Pizza: **1**", choices=buttons[:1], markdown=True)
+        )
+        for _ in range(2):
+            await expect(ann.locator(".row strong", has_text="1")).to_be_visible()
+            await expect(ann.locator(".row .bubble")).to_have_text(["Pizza: 1", "Something else."])
+            await expect(ann.get_by_role("button", name="Undo", exact=True)).to_have_count(0)
+            await expect(ann.get_by_role("button", name="Pizza", exact=True)).to_be_enabled()
+            await ann.reload()
+        await world.web.delete(LOBBY, sent.native_id)
+        for _ in range(2):
+            await expect(ann.locator(".row .bubble")).to_have_text(["Something else."])
+            await ann.reload()
+
+
 async def test_a_suggestion_stays_when_another_was_chosen_and_choices_of_a_question_go(
     tabs: Tabs, tmp_path: Path
 ) -> None:

@@ -3,47 +3,55 @@ other networks are in tests/bot/platforms."""
 
 from __future__ import annotations
 
-import asyncio
 import io
+import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
 
 from bot.platforms.adapter import Host
-from bot.platforms.base import Outgoing
 from bot.platforms.console import Console
-from bot.platforms.contract import Daemon, Network, PlatformContract, Shown, a_host
+from bot.platforms.contract import BOT_NAMES, Network, PlatformContract, Shown, a_host
 from bot.platforms.irc.platform import IrcPlatform
 from bot.testing import TestPlatform
 from services.clock import SystemClock
-from services.refs import ChatRef
-from services.store.port import Statement
+from services.store.port import Statement, Store
 from services.store.turns.http_events import EVENTS
 from tests.bot.web_world import a_world
-from tests.harness.irc_client import a_person
+from tests.harness.irc_client import Person, a_person
 from tests.harness.irc_servers import an_irc_server, irc_settings
+
+NOT_ON_IRC = frozenset(
+    {
+        *("edit", "delete", "react", "press", "open_thread", "add_bot", "repeat", "send_garbage", "fail_next"),
+        *("promote", "disconnect"),  # tests/bot/platforms/irc has them, with services and a server that is killed
+        "exact text",
+    }
+)
 
 
 class Screen:
     """An other side that only shows what the bot sends."""
 
-    def __init__(self, shown: Callable[[], Awaitable[list[str]]]) -> None:
+    def __init__(self, shown: Callable[[], Awaitable[Sequence[str | Shown]]]) -> None:
         self._shown = shown
 
     async def shown(self, chat: str = "") -> list[Shown]:
-        return [Shown(text) for text in await self._shown()]
+        return [Shown(one) if isinstance(one, str) else one for one in await self._shown()]
 
     def __getattr__(self, name: str) -> Any:
         raise NotImplementedError(name)
 
 
-def a_screen(platform: Any, shown: Callable[[], Awaitable[list[str]]], **facts: Any) -> Network:
+def a_screen(platform: Any, shown: Callable[[], Awaitable[Sequence[str | Shown]]], **facts: Any) -> Network:
     """A network of which only sending is tested here."""
-    return Network(platform, Screen(shown), receives=False, lacks=frozenset({"fail_next", "promote"}), **facts)
+    lacks = frozenset({"fail_next", "promote", *facts.pop("lacks", ())})
+    return Network(platform, Screen(shown), receives=False, lacks=lacks, **facts)
 
 
 class TestTestKit(PlatformContract):
@@ -77,40 +85,90 @@ class TestWeb(PlatformContract):
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         async with a_world(home) as world, a_host(home) as host:
-            bodies = Statement("tests.events", select(EVENTS.c.body).order_by(EVENTS.c.id))
+            yield a_screen(world.http, partial(as_shown, world.store)), host
 
-            async def shown() -> list[str]:
-                return [str(row["body"]) for row in await world.store.read(bodies.query())]
 
-            yield a_screen(world.http, shown), host
+async def as_shown(store: Store) -> list[Shown]:
+    """The messages of the bot, after its edits and deletions."""
+    messages: dict[str, Any] = {}
+    for row in await store.read(Statement("tests.events", select(EVENTS.c.body).order_by(EVENTS.c.id)).query()):
+        event = json.loads(row["body"])
+        if event["type"] == "deleted":
+            del messages[event["id"]]
+        else:
+            messages[event["id"]] = messages.get(event["id"], {}) | event
+    return [Shown(one["text"], id_, tuple(each["label"] for each in one["choices"])) for id_, one in messages.items()]
+
+
+class Channel:
+    """Members of #family on an IRC server."""
+
+    def __init__(self, port: int, people: AsyncExitStack) -> None:
+        self._port = port
+        self._people = people
+        self._members: dict[str, Person] = {}
+
+    async def member(self, who: str) -> Person:
+        """A member by native id, `~` and the nick; joins the channel first."""
+        if who not in self._members:
+            caps = "message-tags echo-message labeled-response batch"
+            nick = who.removeprefix("~")
+            self._members[who] = await self._people.enter_async_context(
+                a_person(self._port, nick, "#family", caps=caps)
+            )
+        return self._members[who]
+
+    async def say(
+        self, who: str, text: str, *, chat: str = "", mention: bool = False, reply_to: str = "", file: object = None
+    ) -> str:
+        member = await self.member(who)
+        after = len(member.seen)
+        tags = f"+draft/reply={reply_to}" if reply_to else ""
+        target = "Rollcall" if chat.startswith("~") else "#family"
+        member.say(target, f"Rollcall: {text}" if mention else text, tags)
+        (echo, *_) = await member.until(lambda one: one.command == "PRIVMSG" and one.nick == member.nick, after=after)
+        return echo.tags.get("msgid", "")
+
+    async def enter(self, who: str) -> None:
+        await self.member(who)
+
+    async def leave(self, who: str) -> None:
+        (await self.member(who)).send("PART #family")
+
+    async def shown(self, chat: str = "") -> list[Shown]:
+        ann = await self.member("~ann")
+        await ann.settled()
+        messages: list[str] = []
+        longest = False
+        for line in ann.heard("Rollcall"):
+            # A line of the maximum length continues in the next.
+            messages.append(messages.pop() + line if longest else line)
+            longest = len(line) > 350
+        return [Shown(text) for text in messages]
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotImplementedError(name)
 
 
 class OnIrc(PlatformContract):
     kind = ""
+    lacks = NOT_ON_IRC
 
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
-        async with an_irc_server(self.kind, home) as server, a_host(home) as host:
-            platform = IrcPlatform(irc_settings(server), ["Rollcall"], SystemClock())
-            running = asyncio.create_task(platform.run(Daemon(host.store).deliver))
-            async with a_person(server.port, "ann", "#family") as ann:
-                await ann.sees("#family", "Rollcall")
-                family = ChatRef("irc", platform.account, "#family")
-                await platform.until_reachable(Outgoing(family, "1:0:0", "Tea."), SystemClock().now_ms())
+        async with an_irc_server(self.kind, home) as server, a_host(home) as host, AsyncExitStack() as people:
+            opened: list[IrcPlatform] = []
 
-                async def shown() -> list[str]:
-                    await ann.settled()
-                    messages: list[str] = []
-                    longest = False
-                    for line in ann.heard("Rollcall"):
-                        # A line of the maximum length continues in the next.
-                        messages.append(messages.pop() + line if longest else line)
-                        longest = len(line) > 350
-                    return messages
+            def reopen() -> IrcPlatform:
+                opened.append(IrcPlatform(irc_settings(server), BOT_NAMES, SystemClock()))
+                return opened[-1]
 
-                yield a_screen(platform, shown, group="#family", ann="~ann"), host
-                running.cancel()
-                await asyncio.wait([running])
+            channel = Channel(server.port, people)
+            await channel.member("~ann")
+            ids = {"group": "#family", "ann": "~ann", "ben": "~ben", "robot": "~robot"}
+            network = Network(reopen(), channel, **ids, receives=self.receives, reopen=reopen, lacks=NOT_ON_IRC)
+            yield network, host
+            for platform in opened:
                 await platform.close()
 
 
@@ -120,6 +178,7 @@ class TestInspircd(OnIrc):
 
 class TestNgircd(OnIrc):
     kind = "ngircd"
+    receives = False  # its messages have no ids
 
 
 del OnIrc

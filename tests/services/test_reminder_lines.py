@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.text_index import listed
-from services.timers.reminder_lines import Line, read_line
 from services.times import Times
+from services.times.reminder_lines import Line, read_line
 
 NOW = datetime(2026, 11, 20, 16, 0, tzinfo=ZoneInfo("Europe/Oslo"))
 TIMES = Times()

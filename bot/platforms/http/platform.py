@@ -8,7 +8,7 @@ import itertools
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 from weakref import WeakValueDictionary
@@ -24,6 +24,8 @@ from bot.platforms.http.wire import (
     PostedSender,
     RequestError,
     bot_id,
+    deleted_body,
+    edited_body,
     member_message_body,
     message_body,
 )
@@ -482,6 +484,18 @@ class StreamLimits:
     """A client that reads nothing for this long is disconnected; it reconnects with its cursor."""
 
 
+_ALL = Viewer("", sees_all=True)
+
+
+class MessageGone(SendFailed):
+    """The message to change was deleted, or is no longer stored."""
+
+
+def _deletion_id(native_id: str) -> str:
+    """Native id of the event that deletes the message `native_id`."""
+    return bot_id(f"delete:{native_id}")
+
+
 class HttpPlatform:
     """A ChatPlatform over HTTP."""
 
@@ -569,6 +583,26 @@ class HttpPlatform:
         except StoreError as error:
             raise SendFailed(f"the event of {native_id!r} was not stored: {error}", retryable=True) from error
         return Receipt(native_id)
+
+    async def edit(self, native_id: str, outgoing: Outgoing) -> None:
+        body = edited_body(native_id, outgoing, self._clock.now().isoformat(timespec="milliseconds"))
+        await self._change(outgoing.chat.native, native_id, bot_id(f"edit:{outgoing.key}"), body)
+
+    async def delete(self, chat: ChatRef, native_id: str) -> None:
+        with suppress(MessageGone):
+            await self._change(chat.native, native_id, _deletion_id(native_id), deleted_body(native_id))
+
+    async def _change(self, chat: str, changed: str, native_id: str, body: str) -> None:
+        """Store an event that changes the message `changed`, for those who saw it. Raises SendFailed."""
+        try:
+            original = await self.feed.find(chat, changed, _ALL)
+            if original is None or await self.feed.find(chat, _deletion_id(changed), _ALL) is not None:
+                raise MessageGone(f"there is no message {changed!r} to change", retryable=False)
+            private_to = orjson.loads(original.body).get("private_to")
+            with self.feed.taking(chat) as event_id:
+                await self._store.commit(self.feed.writes(chat, native_id, Event(event_id, body), private_to))
+        except StoreError as error:
+            raise SendFailed(f"the change of {changed!r} was not stored: {error}", retryable=True) from error
 
     async def typing(self, chat: ChatRef, status: str) -> None:
         self.feed.set_status(chat.native, status)

@@ -157,6 +157,19 @@ def message_body(outgoing: Outgoing, at: str) -> str:
     )
 
 
+def edited_body(native_id: str, outgoing: Outgoing, at: str) -> str:
+    """The event of a change of the bot's message `native_id`, as JSON: `type`, `id`, `at`, and the new `text`,
+    `choices` and `format`, which is absent for plain text."""
+    more: JsonObject = {"format": "markdown"} if outgoing.markdown else {}
+    choices = [_choice(one) for one in outgoing.choices]
+    return _compact({"type": "edited", "id": native_id, "at": at, "text": outgoing.text, "choices": choices, **more})
+
+
+def deleted_body(native_id: str) -> str:
+    """The event of the deletion of the bot's message `native_id`, as JSON."""
+    return _compact({"type": "deleted", "id": native_id})
+
+
 def _choice(choice: Choice) -> JsonObject:
     stays = {"stays": True} if choice.stays else {}
     return {"label": choice.label, "value": choice.value, **stays}

@@ -23,4 +23,4 @@ async def _probe(settings: IrcSettings, clock: Clock) -> str:
         raise CannotOpen(f"{problem}. Check host, port, tls, password and sasl") from problem
 
 
-ADAPTER = Adapter(IrcSettings, _open, _probe)
+ADAPTER = Adapter(IrcSettings, _open, _probe, asks=("account", "host", "port", "nick"))

@@ -278,6 +278,7 @@
     if (event.type === "status") { showStatus(event.text); return; }
     cursor = event.cursor;
     rememberSeen(room.id, cursor);
+    if (event.type === "edited" || event.type === "deleted") { change(event); return; }
     if (event.type === "message") showStatus("");
     if (event.type === "said") meet(event.sender);
     const known = rows.get(event.id);
@@ -368,6 +369,16 @@
     rows.set(event.id, { element: row, event, pending: Boolean(pending) });
     forgetOld();
     return row;
+  }
+
+  function change(event) {
+    const known = rows.get(event.id);
+    if (!known) return;
+    if (event.type === "deleted") { known.element.remove(); rows.delete(event.id); return; }
+    const shown = Object.assign(known.event, { text: event.text, choices: event.choices, format: event.format });
+    known.element.querySelector(".bubble").replaceWith(bubble(shown));
+    known.element.querySelector(".choices")?.remove();
+    if (shown.choices.length) known.element.querySelector(".meta").before(choiceButtons(shown));
   }
 
   function nameLine(event, author) {

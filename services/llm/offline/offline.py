@@ -3,33 +3,25 @@ otherwise."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import lru_cache
 
 from config.texts import Phrases, Texts
 from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, SameFunctions, ToolCall
-from services.llm.offline.matching import ExampleIndex, Match
+from services.llm.offline.matching import NAME_THRESHOLD, ExampleIndex, Match
 from services.llm.offline.templates import Slot, SlotKind, slots_of, with_values
+from services.llm.offline.utterance import SpokenTimes
 from services.patterns import lazy_pattern
 from services.refs import JsonValue
 from services.text_index import is_unspaced
-from services.times import Times
-from services.times.en.phrases import English
-from services.times.zh.reader import Chinese
 
-READ_THRESHOLD = 0.65
-"""Minimum score for calling a function without effects."""
-ASK_THRESHOLD = 0.75
-"""Minimum score for calling a function with effects, after confirmation."""
 SURE_THRESHOLD = 0.90
 """Minimum score for calling it without confirmation."""
-NAME_THRESHOLD = 0.45
-"""Minimum score for suggesting a function."""
 _MOST_GUESSES = 3
 _MOST_INDEXES = 64
 _CONTESTS_KEPT = 4
@@ -40,6 +32,7 @@ _STATEMENT = lazy_pattern(
       \s*(?:(?:the|all|my|your|these)\s+)?
       (?:
         (?:weather|forecasts?|reminders?|news|headlines|time|dates?|dice|polls?|todos?|search|help|summary|summaries)
+        (?!\s*(?:number\s+|\#)?\d)
         (?:\s+(?!(?:in|for|to|at|on|that|the|my|our|a|if|what|who|how|when|where)\b)[\w'’-]+){0,2}?
         \s+(?:is|are|was|were|has|have|had|does|did|(?:is|are|was|were|has|have|do|does|did)n['’]t|never|always)\b
       | (?:forecasts|reminders|polls|todos|summaries|(?:weather|news|dice|poll|todo|search|reminder)\s+[a-z]+s)
@@ -55,13 +48,19 @@ _STATEMENT = lazy_pattern(
 """A statement that starts with the subject of a function, such as `reminders annoy me`."""
 
 
+@lru_cache(maxsize=1)
+def spoken_times() -> SpokenTimes:
+    """The shared finder of times, by the system's clock."""
+    return SpokenTimes()
+
+
 class OfflineModel:
     """Picks the function whose examples are most similar to the message. Deterministic for a message and an offer."""
 
     def __init__(self, texts: Texts, name: str = "offline") -> None:
         self.name = name
         self._texts = texts
-        self._indexes: OrderedDict[int, tuple[Offer, ExampleIndex]] = OrderedDict()
+        self._indexes: OrderedDict[int, tuple[Offer, asyncio.Future[ExampleIndex]]] = OrderedDict()
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         """Answer with a call, with suggestions of functions, or with how to connect a model. After a function's result,
@@ -73,7 +72,7 @@ class OfflineModel:
         if offer is None or request.tool_choice == "none":
             return self._words(phrases.say("offline.no_model"))
         text = user_text(request.messages)
-        matches = self._index_of(offer).matches(text, _MOST_GUESSES)
+        matches = (await self._index_of(offer, text)).best(text, _MOST_GUESSES)
         call = call_for(matches, text)
         if call is not None:
             return ModelAnswer(calls=(call,), finish="tool_calls", model=self.name, final=True)
@@ -90,26 +89,25 @@ class OfflineModel:
     def _words(self, text: str) -> ModelAnswer:
         return ModelAnswer(text=text, finish="stop", model=self.name)
 
-    def _index_of(self, offer: Offer) -> ExampleIndex:
-        """Index of `offer`, built on first use. The most recent ones are cached together with their offers, so that ids
-        stay unique."""
+    async def _index_of(self, offer: Offer, text: str) -> ExampleIndex:
+        """Index of `offer`, built in a thread on first use, for the message `text`. The most recent ones are cached
+        together with their offers, so that ids stay unique."""
         known = self._indexes.get(id(offer))
         if known is None:
-            known = self._indexes[id(offer)] = (offer, ExampleIndex(offer.functions, found_times))
+            building = asyncio.ensure_future(asyncio.to_thread(_index_for, offer, text))
+            known = self._indexes[id(offer)] = (offer, building)
             if len(self._indexes) > _MOST_INDEXES:
                 self._indexes.popitem(last=False)
         else:
             self._indexes.move_to_end(id(offer))
-        return known[1]
+        return await asyncio.shield(known[1])
 
 
-_TIMES = Times((Chinese(), English()))
-_SOME_DAY = datetime(2024, 1, 1, 12, tzinfo=UTC)
-
-
-def found_times(text: str) -> list[tuple[int, int]]:
-    """Positions of the times in `text`, each with its exclusive end."""
-    return [(found.start, found.end) for found in _TIMES.find_all(text, _SOME_DAY)]
+def _index_for(offer: Offer, text: str) -> ExampleIndex:
+    """The index of `offer`. Matches `text` once, because the first match loads units, places and patterns."""
+    index = ExampleIndex(offer.functions, spoken_times())
+    index.best(text, _MOST_GUESSES)
+    return index
 
 
 def user_text(messages: Sequence[ModelMessage]) -> str:
@@ -124,12 +122,9 @@ def call_for(matches: Sequence[Match], text: str, shift: float = 0.0) -> ToolCal
     """Call justified by the best of `matches`; None if its score is below the threshold for its kind, or if `text` is a
     statement about a function's subject. A call of a function with effects is `uncertain` unless its score is near
     certain. `shift` is added to every threshold."""
-    if not matches or _STATEMENT.match(text):
+    if not matches or not matches[0].is_callable(shift) or _STATEMENT.match(text):
         return None
     best = matches[0]
-    writes = best.function.writes
-    if best.score < (ASK_THRESHOLD if writes else READ_THRESHOLD) + shift:
-        return None
     raw = json.dumps(best.arguments, ensure_ascii=False, sort_keys=True)
     digest = hashlib.sha256(f"{best.function.name}\n{raw}\n{text}".encode()).hexdigest()
     return ToolCall(
@@ -137,7 +132,7 @@ def call_for(matches: Sequence[Match], text: str, shift: float = 0.0) -> ToolCal
         name=best.function.name,
         arguments=best.arguments,
         raw=raw,
-        uncertain=writes and best.score < SURE_THRESHOLD + shift,
+        uncertain=best.function.writes and best.score < SURE_THRESHOLD + shift,
     )
 
 
@@ -162,7 +157,7 @@ def contested_examples(offer: Offer) -> Sequence[tuple[str, str, str, float]]:
 
 @lru_cache(maxsize=_CONTESTS_KEPT)
 def _contested(functions: SameFunctions) -> Sequence[tuple[str, str, str, float]]:
-    index = ExampleIndex(functions)
+    index = ExampleIndex(functions, spoken_times())
     contested: list[tuple[str, str, str, float]] = []
     for function in functions:
         samples = {name: _sample(slot) for name, slot in slots_of(function.parameters).items()}
@@ -188,8 +183,16 @@ def _sample(slot: Slot) -> str:
             return "2 + 3"
         case SlotKind.LIST:
             return "apples, pears"
+        case SlotKind.UNIT:
+            return "feet"
+        case SlotKind.PLACE:
+            return "Kyoto"
+        case SlotKind.DICE:
+            return "3d8"
+        case SlotKind.FUNCTION:
+            return "roll"
         case _:
-            return "zanzibar"
+            return "quokkas"
 
 
 def _in_words(matches: Sequence[Match], phrases: Phrases) -> str:

@@ -6,17 +6,32 @@ import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+from pathlib import Path
 
+import config
+from services.calc.calculator import BadExpression, Problem, calculate
+from services.calc.units import Units, UnknownUnit
+from services.clock import SystemClock
 from services.llm.model import OfferedFunction
-from services.llm.offline.utterance import Word, is_number, number_in, read, with_digits
-from services.llm.offline.vocabulary import DESTRUCTIVE, FILLERS, OPERATORS, PREPOSITIONS, concepts_of
+from services.llm.offline.utterance import Word, is_number, is_report, number_in, read, with_digits
+from services.llm.offline.vocabulary import (
+    DESTRUCTIVE,
+    FILLERS,
+    HAN_NUMBERS,
+    HAN_SCALES,
+    OPERATORS,
+    PREPOSITIONS,
+    STATES,
+    concepts_of,
+)
 from services.patterns import lazy_pattern
 from services.refs import JsonObject, JsonValue
 from services.text_index import is_unspaced, listed, scan, stem, terms
+from services.times.places import Places
 
 
 class SlotKind(StrEnum):
@@ -27,13 +42,25 @@ class SlotKind(StrEnum):
     TIME = "time"
     EXPRESSION = "expression"
     LIST = "list"
+    UNIT = "unit"  # of measurement
+    PLACE = "place"  # with a known time zone
+    WHO = "who"  # the group or names
+    DICE = "dice"
+    FUNCTION = "function"  # a command or the name of a function
     SHORT = "short"  # a few words: a name, a place, a unit
     LONG = "long"  # free text
 
 
 TYPED = frozenset({SlotKind.CHOICE, SlotKind.NUMBER, SlotKind.TIME, SlotKind.EXPRESSION})
+KNOWN = frozenset({SlotKind.UNIT, SlotKind.PLACE, SlotKind.DICE, SlotKind.FUNCTION, SlotKind.WHO})
+"""Kinds with a closed set of values: other words are no value."""
+SHORT_KINDS = KNOWN | {SlotKind.SHORT}
 _TIME_FORMATS = frozenset({"time", "date", "date-time", "duration"})
-_TIME_NAMES = frozenset(listed("time times when date day days due at until deadline moment weekday month"))
+_TIME_NAMES = frozenset(listed("time times when date day days due at until deadline moment weekday month period"))
+_NAMED_KINDS = {
+    "unit": SlotKind.UNIT, "units": SlotKind.UNIT, "place": SlotKind.PLACE, "dice": SlotKind.DICE,
+    "function": SlotKind.FUNCTION, "who": SlotKind.WHO,
+}  # fmt: skip
 _EXPRESSION_NAMES = frozenset(listed("expression formula calculation equation sum"))
 _LONG_NAMES = frozenset(
     listed("""
@@ -42,11 +69,19 @@ _LONG_NAMES = frozenset(
 )
 _LONG_LENGTH = 300
 """A string with a larger `maxLength` is free text, regardless of its name."""
-_WORDS_OF_ONE = 2
-"""A single part with more words than this is a sentence, not a list."""
+_FEWEST_PARTS = 2
+"""Fewer parts are no list."""
 _EDGES = " \t\n.,;:!?\"'`“”‘’。，；：！？、"
 _CURRENCY = lazy_pattern(r"[$€£¥]\s*(?=\d)")
-_PARTS = lazy_pattern(r"\s*(?:,|;|/|、|，|；|\n|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE)
+_PARTS = lazy_pattern(
+    r"\s*(?:(?:,|;|/|、|，|；|\n)\s*(?:or\b|and\b)?|\bor\b|\band\b|\bvs\b|\bversus\b|还是|或者|或|和)\s*", re.IGNORECASE
+)
+_LIST_ENDS = lazy_pattern(
+    r"^\s*(?:between|among|either|在|从)\s*|\s*(?:which one|这几个|里面?|之间|中)$", re.IGNORECASE
+)
+_KIND_FIRST = lazy_pattern(
+    r"^(?:an?|one|the)\s+[\w ]+?\s*[,:]\s+(?!(?:an?|the)\s)(?=.*\b(?:or|and)\b|.*,)", re.IGNORECASE
+)
 _NAME_PARTS = lazy_pattern(r"[^a-z]+")
 
 
@@ -61,6 +96,8 @@ class Slot:
     choices: tuple[tuple[str, JsonValue], ...] = ()
     """For CHOICE: written forms with their values, longest first."""
     choice_stems: frozenset[str] = frozenset()
+    is_after_break: bool = False
+    """Follows a colon in the example."""
 
 
 def slots_of(parameters: JsonObject) -> dict[str, Slot]:
@@ -100,6 +137,8 @@ def _choices(schema: JsonObject) -> Iterator[tuple[str, JsonValue]]:
 
 def _kind(name: str, schema: JsonObject, *, has_choices: bool) -> SlotKind:
     parts = set(_NAME_PARTS.split(name.lower()))
+    if parts & _NAMED_KINDS.keys() and schema.get("type") in ("string", "array"):
+        return next(kind for word, kind in _NAMED_KINDS.items() if word in parts)
     of_type = {"integer": SlotKind.NUMBER, "number": SlotKind.NUMBER, "array": SlotKind.LIST}.get(
         schema.get("type", "")
     )
@@ -129,10 +168,165 @@ def value_of(raw: str, slot: Slot) -> JsonValue | None:
         case SlotKind.LIST:
             return _list(text, slot.schema)
         case SlotKind.EXPRESSION:
-            return with_digits(_CURRENCY.sub("", text)) if _counts_something(text) else None
+            return _expression(text)
+        case SlotKind.UNIT:
+            return _unit(text)
+        case SlotKind.PLACE:
+            return _place(text)
+        case SlotKind.DICE:
+            return dice_in(text) or None
+        case SlotKind.WHO:
+            return _who(text)
         case _:
+            text = _in_digits(text)
             longest = slot.schema.get("maxLength")
             return None if longest is not None and len(text) > longest else text
+
+
+_MONEY = lazy_pattern(
+    r"(?<=\d)\s*(?:dollars?|bucks|euros?|块钱|块|元|块錢)|\b(?:an?|the)\s+(?=\d)|\b(?:tip|discount)\b\s*", re.IGNORECASE
+)
+_TIP_ON = lazy_pattern(r"(?<=[%t])\s+on\s+(?=\d)", re.IGNORECASE)
+
+
+def _expression(text: str) -> str | None:
+    """`text` for the calculator, in digits and without currencies; None if it cannot be calculated."""
+    if not _counts_something(text):
+        return None
+    written = _TIP_ON.sub(" of ", _MONEY.sub("", with_digits(_CURRENCY.sub("", text)))).strip(_EDGES)
+    try:
+        calculate(written)
+    except BadExpression as problem:
+        return written if problem.problem in (Problem.DIVISION_BY_ZERO, Problem.TOO_LARGE, Problem.UNDEFINED) else None
+    return written
+
+
+_NUMBERED = lazy_pattern(r"^第?([\d一二两三四五六七八九十]+)(?:号|条|项|个)?$")
+
+
+def _in_digits(text: str) -> str:
+    """A Chinese number as digits; other texts are returned unchanged."""
+    text = _NUMBERED.sub(r"\1", text)
+    is_number = all(character in HAN_NUMBERS or character in HAN_SCALES for character in text)
+    number = number_in(text) if is_number else None
+    return text if number is None else f"{number:.0f}"
+
+
+_EVERYBODY = lazy_pattern(
+    r"(?:all of )?(?:us|everyone|everybody|the (?:whole )?(?:group|team|chat)|all)(?: all| here)?"
+    r"|(?:群里|全体|我们|咱们)?(?:所有人|大家|全员|全体成员|我们|咱们)|群里(?:的人)?",
+    re.IGNORECASE,
+)
+_NAME_LIST = lazy_pattern(r"\s*(?:,|&|\+|、|，|\band\b|和|跟)\s*", re.IGNORECASE)
+_A_NAME = lazy_pattern(r"@?[^\W\d_][\w.-]*(?: [A-Z][\w.-]*)?|@[\w.-]+")
+
+
+_CHINESE_NICKNAME = lazy_pattern(r"[小老阿][\u4e00-\u9fff]|[\u4e00-\u9fff]{1,2}(?:哥|姐|叔|总|工|老师|经理)")
+_GROUP_WORDS = frozenset(
+    listed("""
+    us everyone everybody all of the whole group team chat here and
+    群里 群 所有人 大家 全员 全体 成员 我们 咱们 所 有 人 和 跟
+    """)
+)
+
+
+def is_group_word(word: str) -> bool:
+    """Whether the lower-case word can be part of words for everybody in the chat."""
+    return word in _GROUP_WORDS
+
+
+def _who(text: str) -> JsonValue | None:
+    """Names of people, or `everyone`; None for the asker and other words."""
+    if _EVERYBODY.fullmatch(text):
+        return ["大家" if is_unspaced(text) else "everyone"]
+    names = _NAME_LIST.split(text)
+    if any(not _A_NAME.fullmatch(name) or not _is_name(name) for name in names):
+        return None
+    return [name.removeprefix("@") for name in names]
+
+
+def _is_name(name: str) -> bool:
+    first = read(name).words
+    if name.startswith("@"):
+        return True
+    if name.lower().endswith(("self", "selves")):
+        return False
+    is_unusual = not any(word.meaning.is_filler or word.is_time or word.meaning.concepts for word in first)
+    if is_unspaced(name):
+        return is_unusual and _CHINESE_NICKNAME.fullmatch(name) is not None
+    return is_unusual and (name[0].isupper() or len(first) == 1)
+
+
+@lru_cache(maxsize=1)
+def _units() -> Units:
+    return Units()
+
+
+@lru_cache(maxsize=1)
+def _places() -> Places:
+    return Places(SystemClock())
+
+
+@lru_cache(maxsize=2048)
+def _unit(text: str) -> str | None:
+    name = _DEGREES.sub("", text)
+    for one in (text, name):
+        try:
+            _units().find(one)
+        except UnknownUnit:
+            continue
+        return one
+    return None
+
+
+_DEGREES = lazy_pattern(r"^(?:degrees?|an?|one)\s+|^(?:个|度)(?=.)", re.IGNORECASE)
+
+
+_HAS_DIGIT = lazy_pattern(r"\d")
+
+
+def _place(text: str) -> str | None:
+    """The longest part of `text` that is a known place; its first words take precedence."""
+    known = _places().known
+    if known(text) and not _HAS_DIGIT.search(text):
+        return text
+    tokens = scan(text)
+    for size in range(min(len(tokens), 6), 0, -1):
+        for first in range(len(tokens) - size + 1):
+            part = text[tokens[first].start : tokens[first + size - 1].end]
+            is_short = size == 1 and (len(part) < 3 or part.lower() in FILLERS) and not is_unspaced(part)
+            is_short = is_short or (is_unspaced(part) and len(part) < 2) or _HAS_DIGIT.search(part) is not None
+            if not is_short and known(part):
+                return part
+    return None
+
+
+_DICE = lazy_pattern(r"(?<![a-z\d])(\d{0,3})\s?d\s?(\d{1,4}|%)(?![a-z\d])", re.IGNORECASE)
+_DIE_COUNT = lazy_pattern(
+    r"(?P<count>\d+(?!\s*(?:-|面|sided))|an?|one|two|three|four|five|six|seven|eight|nine|ten|[一两二三四五六七八九十]+(?=[个颗枚粒只]))"
+    r"\s*(?:more\s+)?(?:个|颗|枚|粒|只)?\s*"
+    r"(?:(?P<sides>\d+|six|ten|twenty|[一二三四五六七八九十]+)\s*(?:-?\s*sided?|面)\s*(?:的)?\s*)?(?:dice|die|骰子|色子|筛子)",
+    re.IGNORECASE,
+)
+_SIDES = lazy_pattern(
+    r"(?P<sides>\d+|six|ten|twelve|twenty|[一二三四五六七八九十]+)\s*(?:-?\s*sided?|面)", re.IGNORECASE
+)
+_DICE_MORE = lazy_pattern(r"(?:(\+|plus|加上?)|(-|minus|减去?))\s*(\d{1,4})", re.IGNORECASE)
+
+
+def dice_in(text: str) -> str:
+    """Dice notation for the dice that `text` names: `d20 roll plus 4` is `d20+4`, `two dice` `2d6`. Empty if none."""
+    found = _DICE.search(text)
+    more = _DICE_MORE.search(text)
+    rest = "" if more is None else f"{'+' if more[1] else '-'}{more[3]}"
+    if found is not None:
+        return f"{found[1]}d{found[2]}{rest}"
+    counted, sided = _DIE_COUNT.search(text), _SIDES.search(text)
+    if counted is None and sided is None:
+        return ""
+    count = number_in(counted["count"]) if counted else None
+    sides = number_in(sided["sides"]) if sided else None
+    return f"{int(count or 1)}d{int(sides or 6)}{rest}"
 
 
 def _counts_something(text: str) -> bool:
@@ -175,16 +369,19 @@ def _number(text: str, schema: JsonObject) -> JsonValue | None:
 def _list(text: str, schema: JsonObject) -> JsonValue | None:
     items = schema.get("items", {})
     slot = _slot("item", items, required=True)
-    parts = [value_of(part, slot) for part in _PARTS.split(text) if part.strip(_EDGES)]
+    text = _KIND_FIRST.sub("", _LIST_ENDS.sub("", text))
+    texts = _PARTS.split(text)
+    if len(texts) == 1 and is_unspaced(text):
+        texts = text.split()
+    parts = [value_of(part, slot) for part in texts if part.strip(_EDGES)]
     known = [part for part in parts if part is not None]
-    if len(known) == 1 and len(text.split()) > _WORDS_OF_ONE:
-        return None
-    if not known or len(known) != len(parts) or len(known) < schema.get("minItems", 0):
+    if len(known) < _FEWEST_PARTS or len(known) != len(parts) or len(known) < schema.get("minItems", 0):
         return None
     return known
 
 
-_SLOT = re.compile(r"\{(\w+)\}")
+_SLOT = re.compile(r"\{(\w+)((?:!|:\w+)*)\}")
+"""`{when}`; in phrases also `{when!}`, which must have a value, and `{topic:function}`, a parameter of another kind."""
 _FILLER_WEIGHT = 0.12
 _TIME_WEIGHT = 0.25
 _LEAST_WEIGHT, _SPECIFIC_WEIGHT = 0.4, 0.8
@@ -203,7 +400,12 @@ class Literal:
     is_filler: bool
     is_question: bool
     is_action: bool
+    is_negation: bool
     is_preposition: bool
+    is_state: bool
+    is_key: bool
+    """Written with `!` in a phrase: without exactly this word, the message means something else."""
+    form: str
 
     @property
     def tells(self) -> bool:
@@ -223,7 +425,9 @@ class Template:
     content_weight: float
     content_words: int
     has_slots: bool
-    typed_slots: int
+    typed_slots: tuple[Slot, ...]
+    asks: bool
+    """Is a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,14 +438,51 @@ class FunctionFacts:
     writes: bool
     is_destructive: bool
     """Its name or examples contain a destructive word."""
+    reports: bool
+    """One of its examples is about the past."""
     own_stems: frozenset[str]
     """Words of its name and words that several examples share; never slot values."""
+
+
+_PHRASES = Path(config.__file__).resolve().parent / "phrases"
+
+
+@lru_cache(maxsize=1)
+def phrases() -> Mapping[str, tuple[str, ...]]:
+    """More ways to ask for the built-in functions, by function name, in all languages: `config/phrases/*.yaml`."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for file in sorted(_PHRASES.glob("*.yaml")):
+        name = ""
+        for line in file.read_text(encoding="utf-8").splitlines():  # faster than a YAML parser: 10 ms against 400
+            if line.startswith("  "):
+                found[name].append(line.strip())
+            elif line.endswith(": |"):
+                name = line.removesuffix(": |")
+    return {name: tuple(lines) for name, lines in found.items()}
+
+
+def _name_key(text: str) -> tuple[str, ...]:
+    return tuple(word.meaning.stem for word in read(text).words if not word.meaning.is_filler)
+
+
+Examples = Callable[[OfferedFunction], Sequence[str]]
+"""The example sentences of a function."""
+
+
+def own_examples(function: OfferedFunction) -> Sequence[str]:
+    """The examples that the function declares."""
+    return function.examples
+
+
+def all_examples(function: OfferedFunction) -> Sequence[str]:
+    """The examples that the function declares and, if it is built in, its phrases."""
+    return (*function.examples, *phrases().get(function.original, ())) if function.is_built_in else function.examples
 
 
 class Lexicon:
     """Word usage across all functions of an offer, for the weights of words, and the facts of each function."""
 
-    def __init__(self, functions: Sequence[OfferedFunction]) -> None:
+    def __init__(self, functions: Sequence[OfferedFunction], examples: Examples = own_examples) -> None:
         self._count = len(functions)
         literal_users: defaultdict[str, set[int]] = defaultdict(set)
         self._name_users: defaultdict[str, set[int]] = defaultdict(set)
@@ -249,17 +490,40 @@ class Lexicon:
         self.facts: list[FunctionFacts] = []
         for number, function in enumerate(functions):
             in_name = {term for term in terms(function.original.replace("_", " ")) if term.isalpha()}
-            by_example = [{word.meaning.stem for word in _literal_words(example)} for example in function.examples]
+            by_example = [{word.meaning.stem for word in _literal_words(example)} for example in examples(function)]
             times = Counter(word for words in by_example for word in words)
             in_examples = set(times)
+            in_name |= {
+                word.meaning.stem
+                for command in function.commands
+                for word in read(command).words
+                if is_unspaced(word.text) and len(word.text) > 1
+            }
             own = in_name | {word for word, count in times.items() if count > 1}
             for word in in_name:
                 self._name_users[word].add(number)
             for word in in_examples:
                 literal_users[word].add(number)
             self._users.update(in_examples | in_name | set(terms(function.description)))
-            self.facts.append(_facts(function, in_name | in_examples, own))
+            self.facts.append(_facts(function, examples(function), in_name | in_examples, own))
         self._literal_users = literal_users
+        self._functions = {
+            key: function.original
+            for function in reversed(functions)
+            for words in (function.original.replace("_", " "), *function.commands)
+            if (key := _name_key(words))
+        }
+
+    def function_in(self, text: str) -> tuple[str, str] | None:
+        """Registry name of the function that `text` names by its name or a command, and these words; None if none."""
+        words = [word for word in read(text).words if not word.meaning.is_filler]
+        stems = tuple(word.meaning.stem for word in words)
+        for size in range(len(words), 0, -1):
+            for first in range(len(words) - size + 1):
+                function = self._functions.get(stems[first : first + size])
+                if function is not None:
+                    return function, " ".join(word.text for word in words[first : first + size])
+        return None
 
     def weight(self, word_stem: str) -> float:
         """Weight of a content word: highest (1.2) if only one function uses it, towards 0.4 the more do."""
@@ -278,10 +542,12 @@ class Lexicon:
         return users is not None and len(users) == 1 and function not in users
 
 
-def templates_of(functions: Sequence[OfferedFunction], lexicon: Lexicon) -> Iterator[Template]:
+def templates_of(
+    functions: Sequence[OfferedFunction], lexicon: Lexicon, examples: Examples = own_examples
+) -> Iterator[Template]:
     """Parse the templates of all examples; an example without usable items is skipped."""
     for number, function in enumerate(functions):
-        for example in function.examples:
+        for example in examples(function):
             items = tuple(_items(example, lexicon, lexicon.facts[number].slots))
             literals = [item for item in items if isinstance(item, Literal)]
             slots = [item for item in items if isinstance(item, Slot)]
@@ -295,7 +561,8 @@ def templates_of(functions: Sequence[OfferedFunction], lexicon: Lexicon) -> Iter
                     content_weight=sum(literal.weight for literal in content),
                     content_words=len(content),
                     has_slots=bool(slots),
-                    typed_slots=sum(slot.kind in TYPED for slot in slots),
+                    typed_slots=tuple(slot for slot in slots if slot.kind in TYPED),
+                    asks=read(without_slots(example)).is_question,
                 )
 
 
@@ -312,18 +579,27 @@ def with_values(example: str, values: dict[str, str]) -> str:
 def _items(example: str, lexicon: Lexicon, slots: dict[str, Slot]) -> Iterator[Literal | Slot]:
     """Literals and slots in order; placeholders without a parameter are omitted."""
     parts = _SLOT.split(example)
-    literals = [_words_of(part) for part in parts[::2]]
+    literals = [_words_of(part) for part in parts[::3]]
     only_time = all(word.is_time or word.meaning.is_filler for words in literals for word in words)
-    for place, part in enumerate(parts):
-        if place % 2 == 0:
-            yield from (
-                _literal(word, lexicon, by_the_way=word.is_time and not only_time) for word in literals[place // 2]
-            )
-        elif part in slots:
-            yield slots[part]
+    for place, words in enumerate(literals):
+        text = unicodedata.normalize("NFKC", parts[place * 3]).strip()
+        for word in words:
+            is_key = text[word.end : word.end + 1] == "!"
+            yield _literal(word, lexicon, by_the_way=word.is_time and not only_time, is_key=is_key)
+        name, marks = parts[place * 3 + 1 : place * 3 + 3] or ("", "")
+        if name in slots:
+            yield replace(_marked(slots[name], marks), is_after_break=text.endswith((":", "：")))
 
 
-def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
+def _marked(slot: Slot, marks: str) -> Slot:
+    """The slot as a phrase restricts it."""
+    kind = marks.strip("!").removeprefix(":")
+    if "!" in marks or slot.kind is SlotKind.WHO:
+        slot = replace(slot, required=True)
+    return replace(slot, kind=SlotKind(kind)) if kind else slot
+
+
+def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool, is_key: bool) -> Literal:
     """Literal for `word` with its weight. `by_the_way`: the word is an incidental time, so it counts as a filler."""
     meaning = word.meaning
     weight = _FILLER_WEIGHT if meaning.is_filler else lexicon.weight(meaning.stem)
@@ -331,7 +607,7 @@ def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
         weight = min(weight, _TIME_WEIGHT)
     if meaning.is_question:
         weight *= _QUESTION_SHARE
-    if word.is_han:
+    if word.size < 1:
         weight *= _HAN_SHARE
     return Literal(
         stem=meaning.stem,
@@ -340,7 +616,11 @@ def _literal(word: Word, lexicon: Lexicon, *, by_the_way: bool) -> Literal:
         is_filler=meaning.is_filler or by_the_way,
         is_question=meaning.is_question,
         is_action=meaning.is_action,
+        is_negation=meaning.is_negation,
         is_preposition=word.text in PREPOSITIONS,
+        is_state=word.text in STATES,
+        is_key=is_key,
+        form=meaning.form,
     )
 
 
@@ -351,15 +631,16 @@ def _words_of(part: str) -> tuple[Word, ...]:
 
 
 def _literal_words(example: str) -> Iterable[Word]:
-    return (word for word in _words_of(without_slots(example)) if word.text not in FILLERS)
+    return (word for part in _SLOT.split(example)[::3] for word in _words_of(part) if word.text not in FILLERS)
 
 
-def _facts(function: OfferedFunction, stems: set[str], own: set[str]) -> FunctionFacts:
+def _facts(function: OfferedFunction, examples: Sequence[str], stems: set[str], own: set[str]) -> FunctionFacts:
     takes_away = {stem(word) for word in DESTRUCTIVE}
     concepts = {concept for word in stems for concept in concepts_of(word)}
     return FunctionFacts(
         slots=slots_of(function.parameters),
         writes=function.writes,
         is_destructive=bool(stems & takes_away) or "remove" in concepts,
+        reports=any(is_report(example) for example in examples),
         own_stems=frozenset(own),
     )

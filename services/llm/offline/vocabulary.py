@@ -6,36 +6,43 @@ from functools import lru_cache
 
 from services.text_index import is_unspaced, listed, stem
 
-FILLERS = frozenset(
+_HAN_FILLERS = """
+    一下 一下子 麻烦 帮我 帮忙 请帮 请问 可以 可不可以 能不能 能否 能帮 那个 这个 我们 咱们 给我 我想 我要 我想要 想要
+    想 需要 我需要 我想知道 想知道 知道 目前 一点 一些 会不会 是不是 有没有 现在 的话
+"""
+"""Chinese words without a topic."""
+FILLERS = frozenset(_HAN_FILLERS.split()) | frozenset(
     listed("""
+    啦 哈 嘛 呗
     a an the this that these those some any my our your his her its their me you i we he she it they them is are
     am was were be been being do does did have has had having will would shall should can could may might must s m d
     t ll re ve to of in on at near around for from by with about as into than and so then there here just please
     kindly like going gonna now really actually quickly also too well already yet still ever only um uh ah oh hey hi
-    hello ok okay yo 的 了 吗 呢 吧 啊 呀 么 请 帮 给 我 你 您 们 下 是 在 有 把 和 个 就 要 想 能 可 以 会 去 来 得
-    地 那 这 嗯 哦 好
+    quick hello ok okay yo 的 了 吗 呢 吧 啊 呀 么 请 帮 给 我 你 您 们 下 是 在 有 把 和 个 就 要 想 能 可 以 会 去
+    来 得 地 那 这 嗯 哦 好
     """)
 )
 PREPOSITIONS = frozenset(listed("in at on of for from to by with into about near around 在 从 到 给"))
 REQUESTS = frozenset(
     listed("""
-    can could would will you i me we please kindly tell know need want like love wanna gotta let lemme give have
+    can could would will you i me we please kindly tell know need want like wanna gotta let lemme give have
     see find ask help to d ll s m would just go ahead and do if what's hey hi hello ok okay so well um right try
-    able possible wondering 请 帮 我 给 你 您 能 可 以 想 要 知 道 告 诉 问 一 下 麻 烦
+    able possible wondering
+    麻烦 帮我 帮忙 请帮 请问 可以 可不可以 能不能 能否 给我 我想 我要 我想要 我想知道 想知道
+    请 帮 我 给 你 您 能 可 以 想 要 知 道 告 诉 问 一 下 麻 烦
     """)
 )
 """Words that introduce a request without its topic."""
-GREETINGS = frozenset(
-    listed("""
-    hey hi hello yo ok okay alexa siri cortana google bot robot please so well um
-    """)
-)
+ASSISTANTS = frozenset(listed("alexa siri cortana google bot robot"))
+GREETINGS = frozenset(listed("hey hi hello yo ok okay alexa siri cortana bot robot please so well um"))
 THANKS = frozenset(listed("thanks thank thx cheers 谢"))
 QUESTION_WORDS = frozenset(
     listed("""
     what when who whom whose where why which how whats hows whens wheres whos
     """)
 )
+STATES = frozenset(listed("is are was were isn't has had does did really"))
+"""Words that follow the subject of a statement."""
 INVERTED = frozenset(
     listed("did do does is are was were am has have had should shall may might must can could will would")
 )
@@ -43,7 +50,8 @@ INVERTED = frozenset(
 NEGATIONS = frozenset(listed("not never no dont doesnt didnt cannot cant wont without nothing 不 没 别 勿"))
 DESTRUCTIVE = frozenset(
     listed(
-        "delete remove erase cancel clear drop undo discard wipe reset trash scratch deactivate 删 除 取 消 清 移 撤"
+        "delete remove erase cancel clear drop undo discard wipe reset trash scratch deactivate"
+        " 删 除 清 移 撤 删除 清空"
     )
 )
 ACTIONS = DESTRUCTIVE | frozenset(
@@ -51,7 +59,7 @@ ACTIONS = DESTRUCTIVE | frozenset(
     add put append insert create make start begin open close end finish stop set change update edit move rename
     replace swap send post share play pause resume skip book order buy pay call text email schedule turn switch
     increase decrease lower raise roll flip toss throw convert translate calculate compute solve choose pick select
-    vote mark check save store record 加 建 放 播 发 设 改 订 买 打 掷 抛 扔 投 选 换 算 译 开 关 停
+    vote mark check save store record 加 建 放 查 搜 找 播 发 设 改 订 买 打 掷 抛 扔 投 选 换 算 译 开 关 停
     """)
 )
 
@@ -99,31 +107,37 @@ FRACTIONS = {"half": 0.5, "quarter": 0.25}
 OPERATORS = frozenset(
     listed("""
     + - * / × ÷ ^ % ( ) = $ plus minus times divided multiplied over percent power squared cubed root square sqrt
-    cube sum of by the to and modulo mod x 加 减 乘 除 以 的 平 方 根 次
+    cube sum of off by the to and modulo mod x 加 减 乘 除 以 的 平 方 根 次
     """)
 )
 
 
 GROUPS: dict[str, str] = {
-    "add": "add put append insert include place jot log enter",
-    "remove": "remove delete erase clear drop cancel strike scratch cross wipe discard",
+    "add": "add put append insert include place jot log enter stick",
+    "remove": "remove delete erase clear drop cancel strike scratch cross wipe discard scrap bin trash ditch dump",
     "show": "show display list read view see open print repeat recite",
-    "create": "create make start begin build set new",
+    "create": "create make start begin build set new open launch",
     "finish": "done finished complete completed finish tick accomplished",
     "close": "close end stop finish",
+    "move": "move shift reschedule postpone delay push bump",
+    "group": "group chat channel room conversation thread",
+    "result": "result results outcome standing standings score tally state status",
+    "ahead": "winning leading ahead lead",
+    "latest": "latest recent newest current new",
+    "left": "left open remaining pending outstanding unfinished",
     "choose": "choose pick select decide",
     "convert": "convert change turn translate conversion equals equal equivalent",
     "compute": "calculate compute solve evaluate figure math maths arithmetic calculation",
     "throw": "roll throw toss cast flip spin",
     "die": "die dice",
     "list": "list lists agenda",
-    "task": "todo task tasks chore chores errand errands item items thing things",
+    "task": "todo task tasks chore chores errand errands item items thing things entry entries",
     "poll": "poll vote survey ballot",
     "weather": "weather forecast climate conditions temperature rain raining rainy snow snowing snowy snowfall "
     "rainfall drizzle shower showers storm stormy thunderstorm wet dry hail blizzard precipitation sunny sun sunshine "
     "cloud clouds cloudy overcast fog foggy mist misty wind windy breezy humid humidity hurricane tornado hot cold "
     "warm cool chilly freezing hotter colder warmer cooler freeze frost icy heat",
-    "outfit": "umbrella raincoat jacket coat sweater boots sunscreen sunglasses",
+    "outfit": "umbrella raincoat jacket coat sweater boots gloves scarf hat sunscreen sunglasses",
     "carry": "need take bring wear carry pack",
     "which": "what which",
     "how much": "how much many",
@@ -144,13 +158,78 @@ GROUPS: dict[str, str] = {
     "place": "place city town country area location",
     "cost": "price cost value worth",
     "shop": "buy purchase order",
-    "talk": "chat conversation discussion talk",
+    "talk": "chat conversation discussion talk talked discuss discussed",
     "summary": "summary summarise summarize recap sum",
     "look": "search find look lookup",
     "size": "big large size tall high long",
     "travel": "trip travel flight journey",
     "food": "food meal dish recipe",
 }
+
+
+_HAN_SYNONYMS = """\
+提醒: 提个醒
+闹钟: 闹铃
+选择: 抉择
+他们: 她们 他俩 你们
+提醒事项: 提醒事项表
+删除: 删掉 删了 删去 去掉 拿掉 移除 移掉 取消 清除 清掉 撤掉 撤销 划去 去除 剔除 消除 抹掉
+清空: 全部删除 全删了 全删 都删了 全部取消 都取消
+查看: 看看 看一下 看下 看一看 显示 列出 列一下 查一下 查查 查一查 查询 瞧瞧 查 检查 打开 读一下 念一下 展示 浏览
+清单: 待办 待办事项 待办清单 任务 任务清单 任务列表 列表 购物清单 事项 单子 代办 代办事项 待办列表 备忘录
+天气: 天气预报 气温 温度 气候 天气情况 天气状况 天儿
+下雨: 下雪 下大雨 下大雪 有雨 有雪 刮风 起风 起雾 打雷 暴雨 暴雪 降雨 降雪 台风 出太阳 晴天 阴天 下雾 大雨
+带伞: 带把伞 雨伞 打伞 拿伞 带雨伞 带雨具 雨衣
+冷不冷: 热不热 冷吗 热吗 多少度 几度 凉不凉 暖和吗 潮湿吗 湿度
+新闻: 头条 资讯 时事 头条新闻 热点 要闻 快讯
+投票: 表决 票选 投个票
+骰子: 色子 筛子
+硬币: 钢镚 钢镚儿
+掷: 扔 抛 投掷 摇 丢 甩 翻
+几点: 几点钟 什么时间 几点几分 时间是多少
+星期几: 礼拜几 周几 星期数
+几号: 多少号 几月几号 几月几日 几日 什么日期 哪一天 哪天 日期 什么日子
+多少: 几多 是几 得几 得多少 是多少 等于多少 等于几
+搜索: 搜一下 搜搜 搜一搜 百度 谷歌 找找
+网上: 上网 在网上 网络上 互联网
+总结: 概括 归纳 小结 摘要 汇总 概述 总结一下 梳理
+聊: 聊了 聊的 聊天 说了 说的 讨论 讨论了 聊过 说过 聊聊 讲了 谈了
+完成: 做完 搞定 办完 弄完 办好 做好 搞完 已完成 做完了 完成了 搞定了 办完了
+改成: 改到 改为 换成 调到 挪到 推到 调成 调整到 延到 移到 提前到 换到 修改为 修改成 更改为 改 修改 更改
+添加: 加上 加入 加个 加一个 新增 增加 记上 记一下 记下 添上 加到 加进 放进 写上 写进 列入 加一条 加 添 放到 创建 新建 建
+群里: 群 这个群 大家 群聊
+命令: 指令 功能 用法 说明
+选: 挑 抽 选一个 挑一个 抽一个 选个 挑个 随机选 选出 任选
+关闭: 关了 关掉 结束 截止 停止 终止
+结果: 票数 几票 情况
+划掉: 勾掉 打勾 打个勾 勾选 勾上
+推迟: 延后 延迟 推后 延期 往后推
+回答: 回复 回我 理我 回应
+为什么: 为啥 为何 干嘛
+什么: 啥
+怎么样: 如何 咋样 怎样
+定时任务: 自动任务 计划任务
+暂停: 先停 停一下
+继续: 恢复 重新开始
+"""
+"""Chinese words with the same meaning, per line; the first one is their stem."""
+
+
+@lru_cache(maxsize=1)
+def _han_stems() -> dict[str, str]:
+    found: dict[str, str] = dict.fromkeys(_HAN_FILLERS.split(), "")
+    for line in _HAN_SYNONYMS.splitlines():
+        first, _, words = line.partition(": ")
+        found |= dict.fromkeys((first, *words.split()), first)
+    return found
+
+
+LONGEST_HAN_WORD = 5
+
+
+def han_stem(word: str) -> str | None:
+    """The stem of a known Chinese word, empty for a function word; None for an unknown word."""
+    return _han_stems().get(word)
 
 
 @lru_cache(maxsize=1)

@@ -139,7 +139,7 @@ async def test_what_is_not_set_up_is_neither_listed_nor_suggested() -> None:
         assert "/begin again" not in (await group.say("Ann", "/help this chat", role=Role.ADMIN))[0]
         assert (await group.say("Ann", "/help search"))[0].endswith(EN.say("help.not_set_up"))
         assert await group.say("Ann", "/headlinez") == []
-        assert "news" not in (await group.say("Ann", "@Rollcall hm, some news perhaps?"))[0]
+        assert "news" not in (await group.say("Ann", "@Rollcall was there some news at that paper perhaps"))[0]
     feeds = [{"name": "Paper", "url": "https://paper.example/feed"}]
     async with a_group(settings={"news": {"feeds": feeds}}) as group:
         assert "/news" in (await group.say("Ann", "/help find out"))[0]

@@ -112,5 +112,8 @@ async def test_what_is_plainly_a_reminder_needs_no_yes() -> None:
 
 async def test_what_is_for_several_is_not_set_for_the_asker_alone() -> None:
     async with a_group(model=OfflineModel(Texts()), settings=SETTINGS, clock=VirtualClock(START)) as group:
-        assert "/remind" in (await group.say("Ann", "@Rollcall remind us to vote at 5pm"))[0]
+        assert await group.say("Ann", "@Rollcall remind us to vote at 5pm") == [
+            "Set this reminder: vote, at 5pm, for everyone?"
+        ]
+        assert "for everybody here" in (await group.say("Ann", "yes"))[0]
         assert "for everybody here" in (await group.say("Ann", "/remind us to vote at 5pm"))[0]

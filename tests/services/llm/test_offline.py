@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -270,7 +271,7 @@ async def test_a_message_that_is_only_near_names_the_functions_by_their_commands
 
 
 async def test_commands_are_named_in_the_language_of_the_chat() -> None:
-    vague = "and the weather of that place Gondor was how"
+    vague = "and the weather of that place Gondor is how"
     english, chinese = await answer(vague), await answer(vague, language="zh")
 
     assert "/weather" in english.text
@@ -346,3 +347,15 @@ async def test_it_is_reachable_without_a_network() -> None:
 )
 def test_a_divider_in_what_was_said_divides_nothing(content: str, said: str) -> None:
     assert user_text([ModelMessage("user", content)]) == said
+
+
+async def test_other_work_goes_on_while_the_first_message_builds_the_index() -> None:
+    request = ModelRequest([ModelMessage("user", "will it rain in Oslo tomorrow")], Offer(FUNCTIONS))
+    answering = asyncio.ensure_future(OfflineModel(Texts()).complete(request))
+    turns = 0
+    while not answering.done():
+        await asyncio.sleep(0)
+        turns += 1
+
+    assert [call.name for call in answering.result().calls] == ["weather"]
+    assert turns > 2

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.offline import Case, built_in_offer, intent_cases, outcomes, overheard_cases, report
 from services.llm.model import Offer, OfferedFunction
 from services.llm.offline.matching import ExampleIndex
-from services.llm.offline.offline import contested_examples
+from services.llm.offline.offline import contested_examples, spoken_times
 
 
 def a_function(name: str, *examples: str, **properties: object) -> OfferedFunction:
@@ -70,3 +70,77 @@ def test_chat_among_people_is_left_alone(built_in: ExampleIndex, data: Callable[
 
     assert figures["irc"] == len(cases)
     assert figures["irc_false"] <= 0.006
+
+
+PASTA = ["pizza", "pasta"]
+
+
+@pytest.fixture(scope="module")
+def with_phrases() -> ExampleIndex:
+    """Examples and phrases of the built-in functions, with the reader of times."""
+    return ExampleIndex(built_in_offer().functions, spoken_times())
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "arguments"),
+    [
+        ("pick between A, B and C", "pick_one", {"options": ["A", "B", "C"]}),
+        ("roll d20", "roll_dice", {"dice": "d20"}),
+        ("扔两个骰子", "roll_dice", {"dice": "2d6"}),
+        ("weather in Oslo next 3 days", "weather", {"city": "Oslo", "days": 3}),
+        ("上海明天天气怎么样", "weather", {"city": "上海"}),
+        ("搜索上海好吃的火锅店", "search", {"query": "上海好吃的火锅店"}),
+        ("五分钟后提醒我", "reminder_create", {"when": "五分钟后"}),
+        ("下个月1号提醒我交物业费", "reminder_create", {"when": "下个月1号", "text": "交物业费"}),
+        ("remind us to vote at 5pm", "reminder_create", {"who": ["everyone"], "when": "at 5pm", "text": "vote"}),
+        ("help me with reminders", "help", {"topic": "reminders"}),
+        ("multiply 7 by 42", "calculate", {"expression": "7*42"}),
+        ("let's vote: where to eat, pizza or pasta", "poll_create", {"question": "where to eat", "options": PASTA}),
+        ("start a poll: lunch pizza, pasta", "poll_create", {"question": "lunch", "options": PASTA}),
+        ("will it rain tomorrow in Miami", "weather", {"city": "Miami"}),
+        ("设置一个明天下午5点买牛奶的提醒", "reminder_create", {"when": "明天下午5点", "text": "买牛奶", "count": 1}),
+    ],
+)
+def test_values_are_read_as_people_say_them(
+    with_phrases: ExampleIndex, text: str, name: str, arguments: dict[str, object]
+) -> None:
+    best = with_phrases.best(text)[0]
+
+    assert (best.function.name, best.arguments, best.is_callable()) == (name, arguments, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The weather was terrible yesterday",
+        "that reminds me of my grandma",
+        "Anna, can you remind Tom about the keys",
+        "thanks for the reminder",
+        "google is so useless these days",
+        "我妈提醒我多穿点",
+        "昨天北京的天气真好",
+    ],
+)
+def test_remarks_about_the_topic_of_a_function_do_nothing(with_phrases: ExampleIndex, text: str) -> None:
+    assert not any(match.is_callable() for match in with_phrases.best(text)[:1])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("i don't need the vet reminder any longer", "reminder_delete_all"),
+        ("i want news posted here tomorrow at 5pm", "news"),
+        ("when it's 6pm here, what time is it in Tokyo", "time_in"),
+        ("纽约早上9点，东京几点", "time_in"),
+        ("todo milk done", "todo_add"),
+        ("提醒过你多少次了", "reminder_create"),
+        ("it'll rain, i can feel it in my bones", "weather"),
+        ("clear the history of my vacuum cleaner in this chat", "clear_messages"),
+    ],
+)
+def test_a_function_that_would_ignore_a_part_of_the_message_is_not_called(
+    with_phrases: ExampleIndex, text: str, name: str
+) -> None:
+    called = [match.function.original for match in with_phrases.best(text)[:1] if match.is_callable()]
+
+    assert name not in called
