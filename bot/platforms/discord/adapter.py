@@ -52,4 +52,4 @@ async def _probe(settings: DiscordSettings, clock: Clock) -> str:
     return str(await _module().probe(settings.token.get_secret_value()))
 
 
-ADAPTER = Adapter(DiscordSettings, _open, _probe)
+ADAPTER = Adapter(DiscordSettings, _open, _probe, asks=("token",))
