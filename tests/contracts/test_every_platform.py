@@ -3,11 +3,13 @@ other networks are in tests/bot/platforms."""
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 from sqlalchemy import select
 
 from bot.platforms.adapter import Host
+from bot.platforms.base import LinkState
 from bot.platforms.console import Console
 from bot.platforms.contract import BOT_NAMES, Network, PlatformContract, Shown, a_host
 from bot.platforms.irc.platform import IrcPlatform
@@ -106,17 +109,19 @@ class Channel:
     def __init__(self, port: int, people: AsyncExitStack) -> None:
         self._port = port
         self._people = people
-        self._members: dict[str, Person] = {}
+        self._members: dict[str, asyncio.Task[Person]] = {}
 
-    async def member(self, who: str) -> Person:
-        """A member by native id, `~` and the nick; joins the channel first."""
+    def begin(self, who: str) -> asyncio.Task[Person]:
+        """Let a member, named by native id (`~` and the nick), join the channel, unless they have."""
         if who not in self._members:
             caps = "message-tags echo-message labeled-response batch"
-            nick = who.removeprefix("~")
-            self._members[who] = await self._people.enter_async_context(
-                a_person(self._port, nick, "#family", caps=caps)
-            )
+            person = a_person(self._port, who.removeprefix("~"), "#family", caps=caps)
+            self._members[who] = asyncio.create_task(self._people.enter_async_context(person))
         return self._members[who]
+
+    async def member(self, who: str) -> Person:
+        """A member who is in the channel."""
+        return await self.begin(who)
 
     async def say(
         self, who: str, text: str, *, chat: str = "", mention: bool = False, reply_to: str = "", file: object = None
@@ -150,6 +155,14 @@ class Channel:
         raise NotImplementedError(name)
 
 
+class JoinedIrc(IrcPlatform):
+    """Counts as connected when it is in its channel."""
+
+    def link(self) -> LinkState:
+        state = super().link()
+        return replace(state, is_up=state.is_up and "in 1 channels" in state.words)
+
+
 class OnIrc(PlatformContract):
     kind = ""
     lacks = NOT_ON_IRC
@@ -157,19 +170,21 @@ class OnIrc(PlatformContract):
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         async with an_irc_server(self.kind, home) as server, a_host(home) as host, AsyncExitStack() as people:
-            opened: list[IrcPlatform] = []
+            opened: list[JoinedIrc] = []
 
-            def reopen() -> IrcPlatform:
-                opened.append(IrcPlatform(irc_settings(server), BOT_NAMES, SystemClock()))
+            def reopen() -> JoinedIrc:
+                opened.append(JoinedIrc(irc_settings(server), BOT_NAMES, SystemClock()))
                 return opened[-1]
 
             channel = Channel(server.port, people)
-            await channel.member("~ann")
+            # A server registers a connection each second, so the bot does not wait for her.
+            channel.begin("~ann")
             ids = {"group": "#family", "ann": "~ann", "ben": "~ben", "robot": "~robot"}
             network = Network(reopen(), channel, **ids, receives=self.receives, reopen=reopen, lacks=NOT_ON_IRC)
             yield network, host
             for platform in opened:
                 await platform.close()
+            await channel.member("~ann")
 
 
 class TestInspircd(OnIrc):
