@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -13,6 +14,8 @@ from config.sections.irc import is_loopback
 from config.sections.networks import NetworkSettings
 from config.terms import WebUrl, settings_error
 from services.clock import Clock
+
+_PLATFORM = "bot.platforms.mattermost.platform"
 
 
 def _a_server(url: str) -> str:
@@ -38,15 +41,13 @@ class MattermostSettings(NetworkSettings):
 
 
 def _open(settings: MattermostSettings, host: Host) -> ChatPlatform:
-    from bot.platforms.mattermost.platform import MattermostPlatform
-
-    return MattermostPlatform(settings, host)
+    platform: ChatPlatform = import_module(_PLATFORM).MattermostPlatform(settings, host)
+    return platform
 
 
 async def _probe(settings: MattermostSettings, clock: Clock) -> str:
-    from bot.platforms.mattermost.platform import probe
-
-    return await probe(settings)
+    found: str = await import_module(_PLATFORM).probe(settings)
+    return found
 
 
 ADAPTER = Adapter(MattermostSettings, _open, _probe, asks=("url", "token"))
