@@ -30,8 +30,9 @@ def record_of(event: JsonObject) -> JsonObject:
 
 
 def usernames(text: str) -> list[str]:
-    """Names after `@` in a text, in lower case."""
-    return [found[1].rstrip("._-").lower() for found in _MENTION.finditer(text)]
+    """Names after `@` in a text, in lower case, without those of all members."""
+    names = (found[1].rstrip("._-").lower() for found in _MENTION.finditer(text))
+    return [one for one in names if one not in ("all", "channel", "here")]
 
 
 def adds(post: JsonObject, user: str) -> bool:

@@ -26,7 +26,7 @@ _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
 _PROFILE_SECONDS = 3600.0
 _FOR_FILES = aiohttp.ClientTimeout(300.0)
 _MOST_CACHED, _MOST_MENTIONS = 2000, 50
-_LONGEST_GAP_MS = 7 * 86_400_000
+_LONGEST_GAP_MS, _CLOCKS_DIFFER_MS = 7 * 86_400_000, 60_000
 _FILES, _PAGE, _POSTS_SINCE = 10, 200, 1000
 """Files of a post, items of a page, and posts of an answer to `since`."""
 _Value = TypeVar("_Value")
@@ -99,22 +99,26 @@ class _Web:
                 heartbeat=_ANSWER_SECONDS,
                 autoping=False,
                 timeout=limit,
-                max_msg_size=0,
             )
         except (aiohttp.ClientError, OSError) as error:
             raise CannotConnect(f"{type(error).__name__} at the WebSocket") from None
-        problem = "the WebSocket rejects the token"
+        problem, is_greeted = "the WebSocket rejects the token", False
         try:
             await socket.send_json({"seq": 1, "action": "authentication_challenge", "data": {"token": self._token}})
-            while (frame := _parsed(await socket.receive_str(timeout=_ANSWER_SECONDS))).get("status") != "FAIL":
-                if frame.get("event") == "hello" and frame.get("seq") == 0:
-                    return socket
+            frame: JsonObject = {}
+            while not is_greeted and frame.get("status") != "FAIL":
+                frame = _parsed(await socket.receive_str(timeout=_ANSWER_SECONDS))
+                is_greeted = frame.get("event") == "hello" and frame.get("seq") == 0
         except (aiohttp.ClientError, OSError) as error:
             problem = f"{type(error).__name__} at the WebSocket"
         except TypeError:  # it was closed instead
             pass
-        await socket.close()
-        raise CannotConnect(problem)
+        finally:
+            if not is_greeted:
+                await socket.close()
+        if not is_greeted:
+            raise CannotConnect(problem)
+        return socket
 
     async def close(self) -> None:
         """Close the session."""
@@ -188,7 +192,8 @@ class MattermostPlatform(ConnectedPlatform):
         at, now_ms = 0, self._clock.now_ms()
         with suppress(LookupError, TypeError, ValueError, AttributeError):
             record = record_of(event)
-            at = int(record["create_at"]) if event["event"] == "posted" else 0
+            # Imported posts may have any time; the cursor must not pass later ones.
+            at = min(int(record["create_at"]), now_ms + _CLOCKS_DIFFER_MS) if event["event"] == "posted" else 0
             await self._learn(event, record)
         cursor = self._cursor.at(str(at)) if at > self._latest else None
         raw = json.dumps(event, ensure_ascii=False)

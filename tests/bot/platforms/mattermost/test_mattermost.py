@@ -127,6 +127,18 @@ async def test_a_channel_that_cannot_be_read_holds_up_no_other_and_a_rate_limit_
             await server.connected(2)
 
 
+async def test_a_post_with_a_time_in_the_future_hides_no_later_gap(tmp_path: Path) -> None:
+    async with after_a_gap(tmp_path) as (server, _, again):
+        in_a_year = SystemClock().now_ms() + 366 * 86_400_000
+        async with again() as daemon:
+            await server.post(GROUP, ANN, "imported", create_at=in_a_year, update_at=in_a_year)
+            await daemon.gets(text="imported")
+        server._latest += 120_000
+        await server.say(ANN, "away")
+        async with again() as daemon:
+            await daemon.gets(text="away")
+
+
 async def test_events_that_the_server_left_out_are_read_after_a_reconnect(tmp_path: Path) -> None:
     async with a_setting(tmp_path) as here:
         here.server.skip_event()
