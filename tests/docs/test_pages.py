@@ -35,6 +35,7 @@ RUN_BY_TESTS = {
     "docs/on-request.md",
     "docs/operators.md",
     "docs/platforms/writing-one.md",
+    "docs/platforms/xmpp.md",
     "docs/postgresql.md",
     "docs/reminders.md",
     "docs/schedules.md",
