@@ -39,6 +39,7 @@ RUN_BY_TESTS = {
     "docs/platforms/onebot.md",
     "docs/platforms/slack.md",
     "docs/platforms/writing-one.md",
+    "docs/platforms/xmpp.md",
     "docs/postgresql.md",
     "docs/reminders.md",
     "docs/schedules.md",
