@@ -37,6 +37,7 @@ RUN_BY_TESTS = {
     "docs/platforms/matrix.md",
     "docs/platforms/onebot.md",
     "docs/platforms/slack.md",
+    "docs/platforms/telegram.md",
     "docs/platforms/writing-one.md",
     "docs/postgresql.md",
     "docs/reminders.md",
