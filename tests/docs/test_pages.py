@@ -35,6 +35,7 @@ RUN_BY_TESTS = {
     "docs/on-request.md",
     "docs/operators.md",
     "docs/platforms/matrix.md",
+    "docs/platforms/discord.md",
     "docs/platforms/onebot.md",
     "docs/platforms/slack.md",
     "docs/platforms/telegram.md",
