@@ -38,6 +38,7 @@ RUN_BY_TESTS = {
     "docs/platforms/discord.md",
     "docs/platforms/onebot.md",
     "docs/platforms/slack.md",
+    "docs/platforms/telegram.md",
     "docs/platforms/writing-one.md",
     "docs/platforms/xmpp.md",
     "docs/postgresql.md",
