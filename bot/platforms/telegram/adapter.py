@@ -70,4 +70,4 @@ async def _probe(settings: TelegramSettings, _clock: Clock) -> str:
     return line
 
 
-ADAPTER = Adapter(TelegramSettings, _open, _probe)
+ADAPTER = Adapter(TelegramSettings, _open, _probe, asks=("token",))

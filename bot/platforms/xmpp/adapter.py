@@ -26,4 +26,4 @@ async def _probe(settings: XmppSettings, _clock: Clock) -> str:
     return await probe(settings)
 
 
-ADAPTER = Adapter(XmppSettings, _open, _probe)
+ADAPTER = Adapter(XmppSettings, _open, _probe, asks=("jid", "password"))

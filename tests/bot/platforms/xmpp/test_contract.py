@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from bot.platforms.adapter import Host
-from bot.platforms.contract import Network, PlatformContract
+from bot.platforms.contract import Network
 from tests.bot.platforms.xmpp.family import a_family
+from tests.contracts.described import DescribedContract
 from tests.harness.xmpp_servers import XmppServer
 
 
-class TestXmpp(PlatformContract):
+class TestXmpp(DescribedContract):
     server: XmppServer
 
     @pytest.fixture(autouse=True)
