@@ -1,9 +1,10 @@
-"""Markdown as plain text, for networks without formatting."""
+"""Markdown as plain text, for networks without formatting, and as simple HTML."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import escape
 from urllib.parse import urlsplit
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
@@ -20,6 +21,18 @@ _MARKS = (
     re.compile(r"(?<!~)(~~)(?=\S)(.+?)(?<=\S)\1(?!~)"),
 )
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!~|>-])")
+_STYLED = re.compile(
+    r"(?<!`)(?P<ticks>`+)(?!`)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)"
+    r"|(?P<image>!\[[^\]\n]*\]\([^)\n]*\))"
+    r"|\[(?P<words>[^\]\n]+)\]\(\s*<?(?P<url>https?://[^\s)>]+)>?[^)\n]*\)"
+    r"|<(?P<bare>https?://[^\s<>|]+)>"
+    r"|(?<![A-Za-z0-9_*\\])(?P<star>\*{1,3})(?=[^\s*])(?P<starred>.+?)(?<=[^\s*\\])(?P=star)(?![A-Za-z0-9_*])"
+    r"|(?<![\w\\])(?P<bar>_{1,3})(?=[^\s_])(?P<barred>.+?)(?<=[^\s_\\])(?P=bar)(?!\w)"
+    r"|(?<!~)~~(?=\S)(?P<struck>.+?)(?<=\S)~~(?!~)"
+    r"|\\(?P<escaped>[\\`*_{}\[\]()#+.!~|>-])"
+)
+_TAGS = {1: ("<i>", "</i>"), 2: ("<b>", "</b>"), 3: ("<b><i>", "</i></b>")}
+"""By number of marks."""
 _TABLE_RULE = re.compile(r"\|?(\s*:?-+:?\s*\|)+(\s*:?-+:?)?")
 
 
@@ -65,3 +78,51 @@ def _image(words: str, address: str) -> str:
     except ValueError:
         host = None
     return f"{words or 'image'} (image at {host})" if host else f"{words or 'image'} (image)"
+
+
+def html_of(text: str) -> str:
+    """`text`, perhaps Markdown, as HTML with properly nested tags b, i, s, a, code and pre, and LF as line ends. Image
+    URLs are reduced to the host, as in `plain_lines`."""
+    lines: list[str] = []
+    block: int | None = None
+    # The last fence closes an open block.
+    for line in (*text.split("\n"), "```"):
+        if block is None and _FENCE.match(line) and "`" not in line.strip().lstrip("`"):
+            block = len(lines)
+        elif block is not None and _FENCE.match(line):
+            content = "\n".join(lines[block:])
+            lines[block:] = [f"<pre>{content}</pre>"] if content.strip() else []
+            block = None
+        elif block is not None:
+            lines.append(_escaped(line))
+        elif heading := _HEADING.match(line):
+            lines.append(f"<b>{_styled(_HEADING_END.sub('', line[heading.end() :].rstrip()).rstrip())}</b>")
+        elif not _TABLE_RULE.fullmatch(line.strip()):
+            lines.append(_styled(line))
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return escape(text, quote=False)
+
+
+def _styled(text: str) -> str:
+    pieces: list[str] = []
+    at = 0
+    for found in _STYLED.finditer(text):
+        pieces += [_escaped(text[at : found.start()]), _tagged(found)]
+        at = found.end()
+    return "".join([*pieces, _escaped(text[at:])])
+
+
+def _tagged(found: re.Match[str]) -> str:
+    if code := found["code"]:
+        return f"<code>{_escaped(code.strip() or code)}</code>"
+    if image := found["image"]:
+        return _escaped(_without_marks(image))
+    if url := found["url"] or found["bare"]:
+        return f'<a href="{escape(url)}">{_styled(found["words"] or "") or _escaped(url)}</a>'
+    if marks := found["star"] or found["bar"] or found["struck"]:
+        opening, closing = ("<s>", "</s>") if found["struck"] else _TAGS[len(marks)]
+        return f"{opening}{_styled(found['starred'] or found['barred'] or marks)}{closing}"
+    return _escaped(found["escaped"])

@@ -16,6 +16,7 @@ ENTRY_POINTS = "rollcall.platforms"
 """Group of entry points of installed packages that add networks. Each names an `Adapter`."""
 BUILT_IN: Mapping[str, str] = {
     "irc": "bot.platforms.irc.adapter:ADAPTER",
+    "satori": "bot.platforms.satori.adapter:ADAPTER",
 }
 """Adapters that come with Rollcall, in the form of entry points. Only those of configured networks are imported."""
 _ACCOUNT = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"

@@ -1,0 +1,1 @@
+"""The Satori platform: gateways of many networks."""
