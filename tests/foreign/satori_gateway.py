@@ -1,5 +1,5 @@
-"""A gateway of satori-python-server with networks in memory. Arguments: port and token. Reads commands as JSON lines, and
-answers each with a line."""
+"""A gateway of satori-python-server with networks in memory. Arguments: port and token. Answers commands, both as lines of
+JSON."""
 
 from __future__ import annotations
 
@@ -8,11 +8,24 @@ import base64
 import itertools
 import json
 import sys
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from launart import Launart
-from satori import Api, Channel, ChannelType, EmojiObject, Event, EventType, Guild, Login, Member, MessageObject, Role, User
+from satori import (
+    Api,
+    Channel,
+    ChannelType,
+    EmojiObject,
+    Event,
+    EventType,
+    Guild,
+    Login,
+    Member,
+    MessageObject,
+    Role,
+    User,
+)
 from satori.exception import BadRequestException, ForbiddenException, NotFoundException, ServerException
 from satori.model import ButtonInteraction, LoginStatus
 from satori.parser import Element, parse
@@ -164,7 +177,7 @@ class TestNetworks(Adapter):
         guild = None
         if channel is not None and channel.type is not ChannelType.DIRECT:
             guild = Guild(f"guild-{channel.id}", "Family")
-        return Event(kind, datetime.now(timezone.utc), network.login, channel=channel, guild=guild, **facts)
+        return Event(kind, datetime.now(UTC), network.login, channel=channel, guild=guild, **facts)
 
     async def do(self, command: dict[str, Any]) -> Any:
         kind, account = command.pop("do"), command.pop("account")
@@ -181,7 +194,15 @@ class TestNetworks(Adapter):
         del self.networks[network.login.id]
 
     async def do_say(
-        self, network: Network, who: str, text: str, chat: str, mention: bool, reply_to: str, file: list[str] | None, raw: str
+        self,
+        network: Network,
+        who: str,
+        text: str,
+        chat: str,
+        mention: bool,
+        reply_to: str,
+        file: list[str] | None,
+        raw: str,
     ) -> str:
         elements = [Element("quote", {"id": reply_to})] if reply_to else []
         if mention:
@@ -193,22 +214,18 @@ class TestNetworks(Adapter):
             elements.append(Element("img", {"src": source, "title": name}))
         user = User(who, name=who.title(), is_bot=who == "robot") if who else None
         content = raw or "".join(map(str, elements))
-        message = MessageObject(f"m{next(self.numbers)}", content, created_at=datetime.now(timezone.utc))
+        message = MessageObject(f"m{next(self.numbers)}", content, created_at=datetime.now(UTC))
         message.channel, message.user = place(chat or network.group), user
         network.messages[message.id] = message
         member = Member(user, roles=[Role(one) for one in network.roles.get(who, [])])
         facts = {"message": MessageObject(message.id, content, created_at=message.created_at), "user": user}
-        await self.server.post(
-            self.event(network, EventType.MESSAGE_CREATED, message.channel, member=member, **facts)
-        )
+        await self.server.post(self.event(network, EventType.MESSAGE_CREATED, message.channel, member=member, **facts))
         return message.id
 
     async def do_edit(self, network: Network, who: str, native_id: str, text: str) -> None:
-        message = MessageObject(native_id, str(Element("text", {"text": text})), updated_at=datetime.now(timezone.utc))
+        message = MessageObject(native_id, str(Element("text", {"text": text})), updated_at=datetime.now(UTC))
         channel = place(network.group)
-        await self.server.post(
-            self.event(network, EventType.MESSAGE_UPDATED, channel, message=message, user=User(who))
-        )
+        await self.server.post(self.event(network, EventType.MESSAGE_UPDATED, channel, message=message, user=User(who)))
 
     async def do_delete(self, network: Network, who: str, native_id: str) -> None:
         message, channel = MessageObject(native_id), place(network.group)
@@ -223,7 +240,11 @@ class TestNetworks(Adapter):
     async def do_press(self, network: Network, who: str, native_id: str, label: str) -> None:
         (pressed,) = [one for one in buttons(network.messages[native_id].content) if one.dumps(strip=True) == label]
         assert pressed.attrs["type"] == "action"
-        facts = {"message": MessageObject(native_id), "user": User(who), "button": ButtonInteraction(pressed.attrs["id"])}
+        facts = {
+            "message": MessageObject(native_id),
+            "user": User(who),
+            "button": ButtonInteraction(pressed.attrs["id"]),
+        }
         await self.server.post(self.event(network, EventType.INTERACTION_BUTTON, place(network.group), **facts))
 
     async def do_enter(self, network: Network, who: str) -> None:
@@ -245,7 +266,7 @@ class TestNetworks(Adapter):
         event = self.event(network, EventType.GUILD_ADDED, operator=User(who, name=who.title()))
         event.guild = Guild(f"guild-{group}")
         await self.server.post(event)
-        return group
+        return f"guild-{group}/{group}"
 
     async def do_promote(self, network: Network, who: str, roles: list[str]) -> None:
         network.roles[who] = roles
@@ -298,9 +319,10 @@ class TestNetworks(Adapter):
             while line := await reader.readline():
                 try:
                     answer = {"result": await self.do(json.loads(line))}
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 - the test reports it
                     answer = {"error": repr(error)}
-                print(json.dumps(answer), flush=True)
+                sys.stdout.write(json.dumps(answer) + "\n")
+                sys.stdout.flush()
 
 
 def place(channel: str) -> Channel:

@@ -75,7 +75,8 @@ class Family:
     def __init__(self, gateway: SatoriGateway, account: str) -> None:
         self.gateway = gateway
         self.account = account
-        self.group = f"family-{account}"
+        self.chat = f"guild-family-{account}/family-{account}"
+        """Native id of the group."""
 
     async def do(self, kind: str, **facts: Any) -> Any:
         """Execute a command on this network; returns its result."""
@@ -94,7 +95,7 @@ class Family:
     ) -> str:
         """`raw`: content in place of all else."""
         encoded = None if file is None else [file[0], b64encode(file[1]).decode()]
-        facts = {"chat": chat, "mention": mention, "reply_to": reply_to, "file": encoded, "raw": raw}
+        facts = {"chat": chat.rpartition("/")[2], "mention": mention, "reply_to": reply_to, "file": encoded, "raw": raw}
         return str(await self.do("say", who=who, text=text, **facts))
 
     async def edit(self, who: str, native_id: str, text: str) -> None:
@@ -126,7 +127,11 @@ class Family:
 
     async def send_garbage(self) -> None:
         login = {"platform": PLATFORM, "user": {"id": self.account}}
-        for frame in ("no JSON", [1], {"op": 0, "body": {"type": "message-created", "login": login, "user": {"id": "ann"}}}):
+        for frame in (
+            "no JSON",
+            [1],
+            {"op": 0, "body": {"type": "message-created", "login": login, "user": {"id": "ann"}}},
+        ):
             await self.do("frame", frame=frame)
 
     async def disconnect(self) -> None:
@@ -147,7 +152,7 @@ class Family:
                 one["reply_to"],
                 tuple(b64decode(content) for content in one["files"]),
             )
-            for one in await self.do("shown", chat=chat)
+            for one in await self.do("shown", chat=chat.rpartition("/")[2])
         ]
 
     async def reactions(self, native_id: str) -> list[str]:

@@ -11,10 +11,8 @@ from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import ChatPlatform
 from config.sections.irc import is_loopback
 from config.sections.networks import NetworkSettings
-from config.terms import WebUrl, Word, described_matching, settings_error
+from config.terms import WebUrl, Word, settings_error
 from services.clock import Clock
-
-_Id = Annotated[str, *described_matching(r"[^\s]{0,128}", "has to be one word")]
 
 
 def _a_gateway(url: str) -> str:
@@ -25,27 +23,21 @@ def _a_gateway(url: str) -> str:
     return url.rstrip("/").removesuffix("/v1")
 
 
-def _a_token(token: SecretStr) -> SecretStr:
-    if not token.get_secret_value().isascii() or not token.get_secret_value().isprintable():
-        raise settings_error("must hold only visible ASCII characters")
-    return token
-
-
 class SatoriSettings(NetworkSettings):
     """One account of the bot at a Satori gateway."""
 
     url: Annotated[WebUrl, AfterValidator(_a_gateway)]
     """URL of the gateway, without `/v1`, such as `http://127.0.0.1:5140/satori`."""
-    token: Annotated[SecretStr, AfterValidator(_a_token)] = SecretStr("")
+    token: SecretStr = SecretStr("")
     """Token that is also set in the gateway; preferably a reference to the environment."""
-    platform: _Id = ""
+    platform: str = ""
     """Network of the account as named by the gateway, such as `qq`; needed if the gateway has several accounts."""
-    user_id: _Id = ""
+    user_id: str = ""
     """Id of the account on its network; needed if the gateway has several accounts on it."""
     buttons: bool = False
     """Whether the network shows buttons, as Discord, KOOK and Telegram do. False: choices become text."""
     admin_roles: tuple[Word, ...] = Field(default=(), max_length=50)
-    """Ids of roles whose members are admins, in addition to `admin` and `administrator`. Discord and KOOK have numbers."""
+    """Ids of more roles whose members are admins. On Discord and KOOK, ids are numbers."""
     file_hosts: tuple[Word, ...] = Field(default=(), max_length=50)
     """Hosts, with their subdomains, from which files in messages are downloaded, in addition to the gateway."""
 
@@ -63,4 +55,4 @@ async def _probe(settings: SatoriSettings, _clock: Clock) -> str:
     return await probe(settings)
 
 
-ADAPTER = Adapter(SatoriSettings, _open, _probe, asks=("url", "token", "platform", "user_id"))
+ADAPTER = Adapter(SatoriSettings, _open, _probe, asks=("account", "url", "token", "platform", "user_id"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections import OrderedDict
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -18,8 +18,8 @@ from bot.platforms.adapter import Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed
 from bot.platforms.connection import ConnectedPlatform, Cursor
 from bot.platforms.satori.adapter import SatoriSettings
-from bot.platforms.satori.elements import buttons, element, parse, without_buttons, written
-from bot.platforms.satori.gateway import CallFailed, Gateway, Json
+from bot.platforms.satori.elements import element, file_element, parse, written
+from bot.platforms.satori.gateway import CallFailed, Gateway, Json, number_of
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
 from function_calls.spec import Choice
 from services.refs import ChatRef, MemberRef, Role
@@ -37,24 +37,25 @@ _KINDS = {
     "guild-member-added": Kind.JOIN,
     "guild-member-removed": Kind.LEAVE,
 }
-_ROLES = {"owner": Role.OWNER, "creator": Role.OWNER, "moderator": Role.MODERATOR}
-_ADMINS = ("admin", "administrator")
-_DIRECT = 1
+_ROLES = {"owner": Role.OWNER, "creator": Role.OWNER, "admin": Role.ADMIN, "administrator": Role.ADMIN}
+_DIRECT = "direct"
+"""Stands for the guild in the native id of a private chat."""
+_DIRECT_TYPE = 1
 _PING_SECONDS = 9.0
 _SILENCE_SECONDS = 30.0
 _STORE_SECONDS = 1.0
 _LOOKUP_SECONDS = 5.0
 _BUTTON_BYTES = 60
 """Telegram, which a gateway may connect to, has 64."""
+_BUTTONS = re.compile(r"<button\s[^<>]*>[^<>]*</button>")
 _MOST_REMEMBERED = 10_000
-_MOST_PAGES = 50
 _QUOTED_CHARS = 500
 _FIRST_EMOJI = 1000
-_ELEMENTS = {"image": "img", "audio": "audio", "video": "video"}
 
 
 class SatoriPlatform(ConnectedPlatform):
-    """One account at a gateway."""
+    """One account at a gateway. Native ids of chats: `guild/channel`, or only `channel` if the guild has the same id, and
+    `direct/channel` for private chats."""
 
     name = "satori"
 
@@ -71,20 +72,18 @@ class SatoriPlatform(ConnectedPlatform):
             catches_up=True,
             file_bytes=10 * 1024 * 1024,
         )
-        self._settings = settings
         self._host = host
         self._gateway = Gateway(settings)
-        self._guilds: OrderedDict[str, str] = OrderedDict()
-        """Guilds by channel; empty for private channels."""
-        self._sent: OrderedDict[str, str] = OrderedDict()
-        """Texts of the bot's messages by id."""
-        self._reacted: OrderedDict[str, str] = OrderedDict()
+        self._has_cursor = False
+        self._roles = _ROLES | dict.fromkeys(settings.admin_roles, Role.ADMIN)
+        self._done: OrderedDict[str, str] = OrderedDict()
+        """Ids of the bot's messages, and its reactions by message."""
 
     # Receiving
 
     async def _connected(self, deliver: Deliver) -> None:
         stored = await self._cursor.read()
-        after = None if stored is None else int(stored)
+        after, self._has_cursor = None if stored is None else int(stored), stored is not None
         socket = await self._gateway.open(after)
         pinging = asyncio.create_task(self._ping(socket))
         try:
@@ -104,14 +103,15 @@ class SatoriPlatform(ConnectedPlatform):
                 await self._host.clock.sleep(_PING_SECONDS)
 
     async def _take(self, deliver: Deliver, event: str | Json) -> None:
-        """Accept an event. While the store fails, it is offered again: not all gateways repeat events."""
+        """Accept an event; while the store fails, offer it again, because not all gateways repeat events."""
         raw = event if isinstance(event, str) else orjson.dumps(event).decode()
-        number = None if isinstance(event, str) else event.get("sn", event.get("id"))
-        cursor = self._cursor.at(str(number)) if isinstance(number, int) else None
+        number = None if isinstance(event, str) else number_of(event)
+        cursor = None if number is None else self._cursor.at(str(number))
         while True:
             try:
-                if isinstance(number, int) and await self._cursor.read() is None:
+                if number is not None and not self._has_cursor:
                     await self._cursor.keep(str(number - 1))
+                    self._has_cursor = True
                 if isinstance(event, dict):
                     await self._complete(event)
                 await self._acceptance.take(deliver, lambda: self._contexts(event), raw, cursor)
@@ -123,95 +123,81 @@ class SatoriPlatform(ConnectedPlatform):
                 return
 
     async def _complete(self, event: Json) -> None:
-        """Look up what the event does not contain, as far as possible. Raises StoreError, and CannotConnect if the
-        account is offline."""
+        """Look up what the event lacks. Raises StoreError, and CannotConnect if the account is offline."""
         # The acceptance reports events that cannot be read.
-        with suppress(SendFailed, LookupError, TypeError, AttributeError, ValueError):
-            if not self._gateway.is_for_account(event):
-                event["type"] = "of another account"
-            kind, channel, guild = event["type"], event.get("channel"), event.get("guild")
+        with suppress(SendFailed, TimeoutError, LookupError, TypeError, AttributeError, ValueError):
+            kind = event["type"] = event["type"] if self._gateway.is_for_account(event) else ""
             if kind in ("login-updated", "login-removed"):
                 self._gateway.check_online({"status": 0} if kind == "login-removed" else event["login"])
-            if kind in _KINDS and guild and not channel:
-                event["channel"] = {"id": await self._first_channel(str(guild["id"]))}
-            elif kind in _KINDS and channel:
-                is_direct = channel.get("type") == _DIRECT
-                _remember(self._guilds, str(channel["id"]), "" if is_direct else str((guild or channel)["id"]))
-            if kind == "interaction/button" and str(event["button"]["id"]).startswith("#"):
-                event["button"]["id"] = await self._stored(event["button"]["id"]).read()
-            if kind in ("message-created", "message-updated") and "quote" not in event["message"]:
-                content = parse(event["message"].get("content") or "", self._gateway.user_id)
-                if content.quote and content.quote not in self._sent and not content.quoted_author[0]:
-                    found = {"channel_id": str(event["channel"]["id"]), "message_id": content.quote}
-                    event["message"]["quote"] = await self._gateway.call(
-                        "message.get", seconds=_LOOKUP_SECONDS, **found
-                    )
+            elif kind == "interaction/button" and str(event["button"]["id"]).startswith("#"):
+                event["button"]["id"] = await self._stored(event["button"]["id"]).read() or event["button"]["id"]
+            elif kind in ("message-created", "message-updated") and "quote" not in event["message"]:
+                content = parse(event["message"].get("content") or "", self._gateway.who[1])
+                if content.quote and content.quote not in self._done and not content.author:
+                    place = {"channel_id": event["channel"]["id"], "message_id": content.quote}
+                    event["message"]["quote"] = await self._looked_up("message.get", **place)
+            elif kind in _KINDS and not event.get("channel"):
+                # The first text channel; some networks have only guilds.
+                event["channel"] = {"id": event["guild"]["id"]}
+                found = await self._looked_up("channel.list", guild_id=event["guild"]["id"])
+                event["channel"] = next(one for one in found["data"] if one.get("type", 0) == 0)
+
+    async def _looked_up(self, method: str, **given: str) -> Any:
+        async with asyncio.timeout(_LOOKUP_SECONDS):
+            return await self._gateway.call(method, **given)
 
     def _contexts(self, event: str | Json) -> list[MessageContext]:
-        """The event, unless it concerns nobody. Raises ValueError, LookupError, TypeError or AttributeError if it is
+        """The event, unless it concerns nobody. Raises LookupError, ValueError, TypeError or AttributeError if it is
         malformed."""
         if isinstance(event, str):
-            raise ValueError("no Satori message")
-        kind = _KINDS.get(event["type"])
-        message, member, channel = event.get("message") or {}, event.get("member") or {}, event.get("channel") or {}
+            raise TypeError("no Satori message")
+        kind, bot = _KINDS.get(event["type"]), self._gateway.who[1]
+        message, member, channel = (event.get(name) or {} for name in ("message", "member", "channel"))
         user = event.get("user") or message.get("user") or member.get("user") or {}
-        who, bot = str(user.get("id") or ""), self._gateway.user_id
-        if kind is Kind.JOIN and who == bot:
+        if kind is Kind.JOIN and user.get("id") == bot:
             kind = Kind.ADDED
         if kind in (Kind.ADDED, Kind.DELETE):
-            user = event.get("operator") or (user if who != bot else {})
-            who = str(user.get("id") or "unknown")
-        # Channels may post without a user.
+            user = event.get("operator") or (user if kind is Kind.DELETE else {}) or {"id": "unknown"}
+        who = str(user.get("id") or "")
+        # Posts of channels have no user.
         if kind is None or who in ("", bot):
             return []
-        chat = ChatRef(self.name, self.account, str(channel["id"]))
-        at = int(event.get("timestamp") or message["created_at"])
-        native, text, facts = str(message.get("id") or who), "", {}
-        match kind:
-            case Kind.MESSAGE | Kind.EDIT:
-                native, revision = str(message["id"]), str(message.get("updated_at") or at) if kind is Kind.EDIT else ""
-                text, facts = self._content(message)
-            case Kind.DELETE:
-                native, revision = str(message["id"]), ""
-            case Kind.REACTION:
-                native, text = str(message["id"]), _emoji(event.get("emoji") or {})
-                revision = f"{who} {text} {at}"
-            case Kind.CHOICE:
-                text = str(event["button"]["id"])
-                facts = {"mentions_bot": True, "reply_to": Quoted(native, from_bot=True)}
-                revision = f"{who} {hashlib.sha256(text.encode()).hexdigest()[:16]} {at}"
-            case _:
-                revision = f"{who} {at}"
-        is_group = channel.get("type") != _DIRECT
-        role = (
-            self._role(member) if is_group and who not in (chat.native, self._guilds.get(chat.native)) else Role.MEMBER
-        )
+        guild, at = event.get("guild") or {}, int(event["timestamp"])
+        is_direct = channel.get("type") == _DIRECT_TYPE
+        native = str(channel["id"])
+        if is_direct or str(guild.get("id") or native) != native:
+            native = f"{_DIRECT if is_direct else guild['id']}/{native}"
+        chat = ChatRef(self.name, self.account, native)
+        id_, text, facts = str(message.get("id") or who), "", dict[str, Any]()
+        if kind in (Kind.MESSAGE, Kind.EDIT, Kind.DELETE, Kind.REACTION):
+            id_ = str(message["id"])
+        if kind in (Kind.MESSAGE, Kind.EDIT):
+            text, facts = self._content(message)
+        elif kind is Kind.REACTION:
+            text = _emoji(event.get("emoji") or {})
+        elif kind is Kind.CHOICE:
+            text, facts = str(event["button"]["id"]), {"mentions_bot": True, "reply_to": Quoted(id_, from_bot=True)}
+        changes = {Kind.MESSAGE: "", Kind.DELETE: "", Kind.EDIT: str(message.get("updated_at") or at)}
+        revision = changes.get(kind, f"{who} {hashlib.sha256(text.encode()).hexdigest()[:16]} {at}")
+        role = self._role(member) if not is_direct and who not in native.split("/") else None
         name = " ".join(str(member.get("nick") or user.get("nick") or user.get("name") or who).split())
-        return [
-            MessageContext(
-                key=MessageKey(chat, native, kind, revision),
-                kind=kind,
-                chat=chat,
-                is_group=is_group,
-                sender=Sender(MemberRef(self.name, self.account, who), name, role, is_bot=bool(user.get("is_bot"))),
-                text=text,
-                sent_at=datetime.fromtimestamp(int(message.get("created_at") or at) / 1000, UTC),
-                chat_title=str(channel.get("name") or (event.get("guild") or {}).get("name") or ""),
-                **facts,
-            )
-        ]
+        sender = Sender(MemberRef(self.name, self.account, who), name, role or Role.MEMBER, bool(user.get("is_bot")))
+        sent_at = datetime.fromtimestamp(int(message.get("created_at") or at) / 1000, UTC)
+        title = str(channel.get("name") or guild.get("name") or "")
+        key = MessageKey(chat, id_, kind, revision)
+        return [MessageContext(key, kind, chat, not is_direct, sender, text, sent_at, chat_title=title, **facts)]
 
     def _content(self, message: Json) -> tuple[str, Json]:
-        """Text of a message, and other facts for its context."""
-        bot = self._gateway.user_id
+        """Text of a message, and its other facts."""
+        bot, found = self._gateway.who[1], message.get("quote") or {}
         content, reply = parse(message.get("content") or "", bot), None
-        heard, found = self._hear(content.text), message.get("quote") or {}
-        if quote := str(found.get("id") or content.quote or ""):
+        heard = self._hear(content.text)
+        if quote := str(found.get("id") or content.quote):
             author = found.get("user") or {}
-            who = str(author.get("id") or content.quoted_author[0])
-            before = parse(found.get("content") or "", bot).text or content.quoted or self._sent.get(quote, "")
-            name = str(author.get("name") or content.quoted_author[1])
-            reply = Quoted(quote, name, before[:_QUOTED_CHARS], who == bot if who else quote in self._sent)
+            who = str(author.get("id") or content.author)
+            before = content.quoted or parse(found.get("content") or "", bot).text
+            from_bot = who == bot or quote in self._done
+            reply = Quoted(quote, str(author.get("name") or ""), before[:_QUOTED_CHARS], from_bot)
         return heard.text, {
             "mentions_bot": heard.mentions_bot or content.mentions_bot,
             "mentions": tuple(MemberRef(self.name, self.account, one) for one in content.mentions),
@@ -222,87 +208,54 @@ class SatoriPlatform(ConnectedPlatform):
     # Members
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        guild, _, channel = chat.native.partition("/")
+        if guild == _DIRECT and channel:
+            return Role.MEMBER
         with suppress(SendFailed, LookupError, TypeError, AttributeError):
-            guild = await self._guild_of(chat.native)
-            if not guild:
-                return Role.MEMBER
-            if member.native not in (chat.native, guild):
-                found = await self._gateway.call("guild.member.get", guild_id=guild, user_id=member.native)
-                is_same = str((found.get("user") or {}).get("id") or member.native) == member.native
-                return self._role(found) if is_same else None
+            found = await self._gateway.call("guild.member.get", guild_id=guild, user_id=member.native)
+            if (found.get("user") or {}).get("id", member.native) == member.native not in (guild, channel):
+                return self._role(found)
         return None
 
     def _role(self, member: Json) -> Role:
-        """The highest role of a guild member. Ids count, because members of some networks name roles."""
-        ids = {str(one["id"] if isinstance(one, dict) else one) for one in member.get("roles") or ()}
-        roles = [_ROLES[one] for one in ids & _ROLES.keys()]
-        roles += [Role.ADMIN] if ids & {*_ADMINS, *self._settings.admin_roles} else []
+        """The highest role of a guild member, by the ids of roles: members choose names on some networks."""
+        ids = [str(one["id"] if isinstance(one, dict) else one) for one in member.get("roles") or ()]
+        roles = [self._roles[one] for one in ids if one in self._roles]
         return max(roles, key=lambda role: role.rank, default=Role.MEMBER)
-
-    async def _guild_of(self, channel: str) -> str:
-        """Guild of a channel; empty for a private one. Raises LookupError if there is none, and SendFailed."""
-        if channel not in self._guilds:
-            found = await self._gateway.call("channel.get", channel_id=channel)
-            if found.get("type") == _DIRECT:
-                _remember(self._guilds, channel, "")
-                return ""
-            async for guild in self._pages("guild.list"):
-                async for one in self._pages("channel.list", guild_id=guild["id"]):
-                    _remember(self._guilds, str(one["id"]), str(guild["id"]))
-        return self._guilds[channel]
-
-    async def _first_channel(self, guild: str) -> str:
-        """Channel for events of a guild; the guild itself if it has no others."""
-        with suppress(SendFailed):
-            async for one in self._pages("channel.list", guild_id=guild):
-                if one.get("type", 0) == 0:
-                    return str(one["id"])
-        return guild
-
-    async def _pages(self, method: str, **given: str) -> AsyncIterator[Json]:
-        for _ in range(_MOST_PAGES):
-            page = await self._gateway.call(method, seconds=_LOOKUP_SECONDS, **given)
-            for one in page["data"]:
-                yield one
-            if not page.get("next"):
-                return
-            given["next"] = page["next"]
 
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        sent = await self._written("message.create", outgoing)
+        sent = await self._write("message.create", outgoing)
         for closed in outgoing.closes:
             with suppress(SendFailed, LookupError, TypeError):
-                message = {"channel_id": outgoing.chat.native, "message_id": closed}
-                content = without_buttons((await self._gateway.call("message.get", **message))["content"])
-                await self._gateway.call("message.update", **message, content=content)
-        try:
-            native = str(sent[0]["id"])
-        except (LookupError, TypeError):
-            # Some networks name no message.
-            native = f"sent-{outgoing.key}"
-        _remember(self._sent, native, outgoing.text[:_QUOTED_CHARS])
+                place = {"channel_id": _channel(outgoing.chat), "message_id": closed}
+                content = (await self._gateway.call("message.get", **place))["content"]
+                await self._gateway.call("message.update", **place, content=_BUTTONS.sub("", content))
+        # Some networks do not name the message.
+        native = str(sent[0]["id"]) if sent else f"sent-{outgoing.key}"
+        self._remember(native)
         return Receipt(native)
 
     async def edit(self, native_id: str, outgoing: Outgoing) -> None:
-        await self._written("message.update", outgoing, message_id=native_id)
+        await self._write("message.update", outgoing, message_id=native_id)
 
     async def delete(self, chat: ChatRef, native_id: str) -> None:
         try:
-            await self._gateway.call("message.delete", channel_id=chat.native, message_id=native_id)
+            await self._gateway.call("message.delete", channel_id=_channel(chat), message_id=native_id)
         except CallFailed as problem:
             if problem.status != 404:
                 raise
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
-        key, about = f"{chat.native} {native_id}", {"channel_id": chat.native, "message_id": native_id}
+        place = {"channel_id": _channel(chat), "message_id": native_id}
+        key = f"{chat.native} {native_id}"
         if emoji:
-            await self._gateway.call("reaction.create", **about, emoji=emoji, emoji_id=emoji)
-            _remember(self._reacted, key, emoji)
-        elif before := self._reacted.pop(key, ""):
-            given = {"emoji": before, "emoji_id": before, "user_id": self._gateway.user_id}
-            await self._gateway.call("reaction.delete", **about, **given)
+            await self._gateway.call("reaction.create", **place, emoji=emoji, emoji_id=emoji)
+            self._remember(key, emoji)
+        elif before := self._done.pop(key, ""):
+            user = self._gateway.who[1]
+            await self._gateway.call("reaction.delete", **place, emoji=before, emoji_id=before, user_id=user)
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
         if not attachment.url.startswith("data:"):
@@ -315,58 +268,67 @@ class SatoriPlatform(ConnectedPlatform):
     async def close(self) -> None:
         await self._gateway.close()
 
-    async def _written(self, method: str, outgoing: Outgoing, **given: str) -> Any:
+    async def _write(self, method: str, outgoing: Outgoing, **given: str) -> Any:
         """Send or change a message, again without details that the network rejects. Raises SendFailed."""
-        channel = outgoing.chat.native
+        given["channel_id"], is_private = _channel(outgoing.chat), outgoing.private_to is not None
         if outgoing.private_to is not None:
             found = await self._gateway.call("user.channel.create", user_id=outgoing.private_to.native)
-            channel = str(found["id"])
-        is_public = outgoing.private_to is None and self._guilds.get(channel) != ""
-        reply = element("quote", id=outgoing.reply_to) if outgoing.reply_to and outgoing.private_to is None else ""
-        before = "".join(f"{element('at', id=one.native)} " for one in outgoing.mentions if is_public)
-        after = [await self._file(one) for one in outgoing.attachments]
-        after.append(buttons(outgoing.choices, [await self._button_id(one) for one in outgoing.choices]))
-        text, plain = (written(outgoing.text, markdown=outgoing.markdown, is_plain=one) for one in (False, True))
-        for quote, words in dict.fromkeys([(reply, text), ("", text), ("", plain)]):
-            content = f"{quote if method == 'message.create' else ''}{before}{words}{''.join(after)}"
+            given["channel_id"] = str(found["id"])
+        has_quote = outgoing.reply_to and not is_private and method == "message.create"
+        reply = element("quote", id=outgoing.reply_to) if has_quote and outgoing.reply_to else ""
+        is_group = not is_private and not outgoing.chat.native.startswith(f"{_DIRECT}/")
+        before = "".join(f"{element('at', id=one.native)} " for one in outgoing.mentions if is_group)
+        after = "".join([await self._file(one) for one in outgoing.attachments])
+        after += "".join([await self._button(one) for one in outgoing.choices])
+        text, plain = (written(outgoing.text, is_markdown=outgoing.markdown, is_plain=one) for one in (False, True))
+        attempts = list(
+            dict.fromkeys(
+                f"{start}{words}{after}" for start, words in ((reply + before, text), (before, text), (before, plain))
+            )
+        )
+        while True:
             try:
-                return await self._gateway.call(method, channel_id=channel, content=content, **given)
+                return await self._gateway.call(method, content=attempts.pop(0), **given)
             except CallFailed as problem:
-                if problem.status != 400 or (quote, words) == ("", plain):
+                if problem.status != 400 or not attempts:
                     raise
 
     async def _file(self, file: Attachment) -> str:
         """An element with a file, or with a link to it."""
         if not file.url.startswith("data:"):
             return f"<br/>{element('a', file.name or file.url, href=file.url)}"
-        form = aiohttp.FormData()
+        form, source = aiohttp.FormData(), file.url
         form.add_field("file", data_in(file.url) or b"", filename=file.name, content_type=file.media_type)
-        source = file.url
+        # A gateway without uploads takes the content itself.
         with suppress(CallFailed, LookupError):
             source = str((await self._gateway.call("upload.create", form))["file"])
-        return element(_ELEMENTS.get(file.media_type.partition("/")[0], "file"), src=source, title=file.name)
+        return file_element(file, source)
 
-    async def _button_id(self, choice: Choice) -> str:
-        """Id of a button, which gives its value: the value itself, or a key of a stored one."""
-        if len(choice.value.encode()) <= _BUTTON_BYTES and not choice.value.startswith("#"):
-            return choice.value
-        key = f"#{hashlib.sha256(choice.value.encode()).hexdigest()[:40]}"
-        await self._stored(key).keep(choice.value)
-        return key
+    async def _button(self, choice: Choice) -> str:
+        """A button. Its id is the value, or a key of the stored value."""
+        key = choice.value
+        if len(key.encode()) > _BUTTON_BYTES or key.startswith("#"):
+            key = f"#{hashlib.sha256(key.encode()).hexdigest()[:40]}"
+            await self._stored(key).keep(choice.value)
+        return element("button", choice.label, id=key, type="action")
 
     def _stored(self, key: str) -> Cursor:
         return Cursor(f"{self.name}:{self.account}:{key}", self._host.store, self._host.clock)
 
+    def _remember(self, key: str, value: str = "") -> None:
+        self._done[key] = value
+        if len(self._done) > _MOST_REMEMBERED:
+            self._done.popitem(last=False)
+
+
+def _channel(chat: ChatRef) -> str:
+    """Id of the channel."""
+    return chat.native.partition("/")[2] or chat.native
+
 
 def _emoji(emoji: Json) -> str:
-    """A reaction; some gateways name the code point of an emoji."""
+    """A reaction. Some gateways have code points of emoji."""
     native, name = str(emoji.get("id") or ""), str(emoji.get("name") or "")
-    if native.isascii() and native.isdecimal() and _FIRST_EMOJI <= int(native[:8]) <= 0x10FFFF:
+    if re.fullmatch(r"[0-9]{4,6}", native) and int(native) >= _FIRST_EMOJI:
         return chr(int(native))
     return native if not native.isascii() else name or native
-
-
-def _remember(known: OrderedDict[str, str], key: str, value: str) -> None:
-    known[key] = value
-    if len(known) > _MOST_REMEMBERED:
-        known.popitem(last=False)

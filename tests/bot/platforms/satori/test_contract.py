@@ -31,8 +31,8 @@ async def a_network(home: Path, gateway: SatoriGateway, **facts: Any) -> AsyncIt
         network = Network(
             platform,
             family,
-            group=family.group,
-            private="private:ann",
+            group=family.chat,
+            private="direct/private:ann",
             reopen=lambda: SatoriPlatform(settings, host),
             lacks=LACKS,
         )
