@@ -1,5 +1,4 @@
-"""A gateway of satori-python-server with networks in memory. Arguments: port and token. Answers commands, both as lines of
-JSON."""
+"""A gateway of satori-python-server. Arguments: port and token. Answers commands; both are lines of JSON."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from bot.platforms.satori.adapter import SatoriSettings
 Json = dict[str, Any]
 _EVENT, _IDENTIFY, _READY, _META = 0, 3, 4, 5
 _OPEN_SECONDS = 15.0
+_CALL_SECONDS = 30.0
 _FILE_SECONDS = 300.0
 _REPLAY_SECONDS = 0.5
 _MOST_HELD = 100
@@ -45,6 +46,7 @@ class Gateway:
 
     def __init__(self, settings: SatoriSettings) -> None:
         self._settings = settings
+        self._url = f"{settings.url}/v1"
         token = settings.token.get_secret_value()
         self._credentials: Json = {"token": token} if token else {}
         self._bearer = {"Authorization": f"Bearer {token}"} if token else {}
@@ -62,7 +64,7 @@ class Gateway:
         closing = aiohttp.ClientWSTimeout(ws_close=2.0)
         try:
             async with asyncio.timeout(_OPEN_SECONDS):
-                socket = await self._http.ws_connect(f"{url}/v1/events", max_msg_size=_FRAME_BYTES, timeout=closing)
+                socket = await self._http.ws_connect(f"{self._url}/events", max_msg_size=_FRAME_BYTES, timeout=closing)
                 try:
                     await socket.send_str(orjson.dumps(identify).decode())
                     while (message := await socket.receive_json(loads=orjson.loads))["op"] != _READY:
@@ -88,7 +90,7 @@ class Gateway:
             raise CannotConnect(f"platform and user_id fit {len(found)} accounts of the gateway, which has: {names}")
         self.who = found[0]
         self._login = logins[self.who]
-        self._proxied = list(ready.get("proxy_urls") or [])
+        self._proxied = _urls(ready)
         self.check_online(self._login)
 
     def check_online(self, login: Json) -> None:
@@ -119,7 +121,7 @@ class Gateway:
             except (ValueError, TypeError, LookupError, AttributeError):
                 yield frame.data
             else:
-                self._proxied = list(body.get("proxy_urls") or []) if op == _META else self._proxied
+                self._proxied = _urls(body) if op == _META else self._proxied
                 if op != _EVENT or after is None or number is None:
                     yield body if op == _EVENT else {}
                 else:
@@ -129,18 +131,23 @@ class Gateway:
                 after = None if after is None else number
                 yield body
 
-    async def call(self, method: str, form: aiohttp.FormData | None = None, **given: str) -> Any:
+    async def call(self, method: str, **given: str) -> Any:
         """The result of an API method. Raises SendFailed."""
-        url, (platform, user) = f"{self._settings.url}/v1/{method}", self.who
+        return await self._post(method, _CALL_SECONDS, json=given)
+
+    async def upload(self, name: str, media_type: str, content: bytes) -> str:
+        """URL of a new file for messages. Raises SendFailed."""
+        form = aiohttp.FormData()
+        form.add_field("file", content, filename=name, content_type=media_type)
+        return str((await self._post("upload.create", _FILE_SECONDS, data=form))["file"])
+
+    async def _post(self, method: str, seconds: float, **body: Any) -> Any:
+        platform, user = self.who
         names = {"Satori-Platform": platform, "Satori-User-ID": user, "X-Platform": platform, "X-Self-ID": user}
-        body: Json = {"data": form} if form else {"json": given}
-        timeout = aiohttp.ClientTimeout(_FILE_SECONDS if form else 30.0, sock_connect=10.0)
-        headers = self._bearer | names
+        body |= {"headers": self._bearer | names, "timeout": aiohttp.ClientTimeout(seconds, sock_connect=10.0)}
         # Errors of aiohttp are not chained: they may contain the token.
         try:
-            async with self._http.post(
-                url, headers=headers, timeout=timeout, allow_redirects=False, **body
-            ) as response:
+            async with self._http.post(f"{self._url}/{method}", allow_redirects=False, **body) as response:
                 if response.status >= 300:
                     raise CallFailed(method, response.status, response.headers.get("Retry-After", ""))
                 return orjson.loads(await response.read() or b"null")
@@ -151,13 +158,13 @@ class Gateway:
 
     async def download(self, url: str, max_bytes: int) -> bytes:
         """A file of a message, by the gateway or from a host in `file_hosts`. Raises FileUnavailable."""
-        host, headers = urlsplit(url).hostname or "", {}
-        if url.startswith("internal:") or any(url.startswith(one) for one in self._proxied if one):
-            url, headers = f"{self._settings.url}/v1/proxy/{quote(url, safe=':/')}", self._bearer
-        elif not any(f".{host}".endswith(f".{one}") for one in self._settings.file_hosts):
-            raise FileUnavailable(f"{host or 'its server'} is not in file_hosts")
-        content, timeout = bytearray(), aiohttp.ClientTimeout(_FILE_SECONDS)
+        content, timeout, headers = bytearray(), aiohttp.ClientTimeout(_FILE_SECONDS), {}
         try:
+            host = urlsplit(url).hostname or ""
+            if url.startswith(("internal:", *self._proxied)):
+                url, headers = f"{self._url}/proxy/{quote(url, safe=':/')}", self._bearer
+            elif not any(f".{host}".endswith(f".{one}") for one in self._settings.file_hosts):
+                raise FileUnavailable(f"{host or 'its server'} is not in file_hosts")
             source = URL(url, encoded=True)
             async with self._http.get(source, headers=headers, timeout=timeout, allow_redirects=False) as response:
                 if response.status != 200:
@@ -204,4 +211,9 @@ def number_of(event: Json) -> int | None:
 
 def _who(login: Json) -> tuple[str, str]:
     """Network and user id of a login; empty if they are missing."""
-    return str(login.get("platform") or ""), str((login.get("user") or {}).get("id") or login.get("self_id") or "")
+    return str(login.get("platform") or ""), str(login.get("self_id") or (login.get("user") or {}).get("id") or "")
+
+
+def _urls(body: Json) -> list[str]:
+    """Beginnings of the URLs that the gateway fetches."""
+    return [one for one in body.get("proxy_urls") or () if one]

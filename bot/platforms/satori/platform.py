@@ -54,8 +54,8 @@ _FIRST_EMOJI = 1000
 
 
 class SatoriPlatform(ConnectedPlatform):
-    """One account at a gateway. Native ids of chats: `guild/channel`, or only `channel` if the guild has the same id, and
-    `direct/channel` for private chats."""
+    """One account at a gateway. Native ids of chats: `guild/channel`, `direct/channel` for private chats, and `channel`
+    if its guild has the same id."""
 
     name = "satori"
 
@@ -297,11 +297,10 @@ class SatoriPlatform(ConnectedPlatform):
         """An element with a file, or with a link to it."""
         if not file.url.startswith("data:"):
             return f"<br/>{element('a', file.name or file.url, href=file.url)}"
-        form, source = aiohttp.FormData(), file.url
-        form.add_field("file", data_in(file.url) or b"", filename=file.name, content_type=file.media_type)
+        source = file.url
         # A gateway without uploads takes the content itself.
-        with suppress(CallFailed, LookupError):
-            source = str((await self._gateway.call("upload.create", form))["file"])
+        with suppress(CallFailed):
+            source = await self._gateway.upload(file.name, file.media_type, data_in(file.url) or b"")
         return file_element(file, source)
 
     async def _button(self, choice: Choice) -> str:

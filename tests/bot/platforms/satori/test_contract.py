@@ -36,9 +36,11 @@ async def a_network(home: Path, gateway: SatoriGateway, **facts: Any) -> AsyncIt
             reopen=lambda: SatoriPlatform(settings, host),
             lacks=LACKS,
         )
-        yield network, host, family
-        await platform.close()
-    await family.do("drop")
+        try:
+            yield network, host, family
+        finally:
+            await platform.close()
+            await family.do("drop")
 
 
 class TestSatori(DescribedContract):
