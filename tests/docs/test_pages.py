@@ -34,6 +34,7 @@ RUN_BY_TESTS = {
     "docs/news-and-search.md",
     "docs/on-request.md",
     "docs/operators.md",
+    "docs/platforms/satori.md",
     "docs/platforms/writing-one.md",
     "docs/postgresql.md",
     "docs/reminders.md",

@@ -1,1 +1,1 @@
-"""The Satori platform: gateways of many networks."""
+"""The Satori platform, for networks behind a gateway."""
