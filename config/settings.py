@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -384,11 +386,14 @@ _MOST_ACCOUNTS = 50
 
 def settings_with(networks: Mapping[str, type[NetworkSettings]]) -> type[Settings]:
     """`Settings` with a list of accounts in `platforms` for each of `networks`, given by its section."""
-    if not networks:
-        return Settings
+    return _settings_with(tuple(sorted(networks.items(), key=itemgetter(0)))) if networks else Settings
+
+
+@cache  # settings that are read again must be equal to those before
+def _settings_with(networks: tuple[tuple[str, type[NetworkSettings]], ...]) -> type[Settings]:
     lists: dict[str, Any] = {
         name: (tuple[section, ...], Field(default=(), max_length=_MOST_ACCOUNTS))  # type: ignore[valid-type]
-        for name, section in networks.items()
+        for name, section in networks
     }
     platforms = create_model("PlatformsSettings", __base__=PlatformsSettings, **lists)
     return create_model("Settings", __base__=Settings, platforms=(platforms, platforms()))

@@ -28,7 +28,12 @@ def rooms() -> Iterator[tuple[str, str]]:
 
 def page() -> str:
     """The page with the current map."""
-    named = [(room, text.partition(". ")[0].removesuffix(".")) for room, text in rooms()]
+    named = [
+        (room, text.partition(". ")[0].removesuffix("."))
+        for room, text in rooms()
+        # One package for each network, which docs/platforms/README.md lists.
+        if not room.startswith("bot/platforms/")
+    ]
     width = max(len(room) for room, _ in named)
     rows = "".join(f"{room:<{width}}  {subject}\n" for room, subject in named)
     return _MAP.sub(lambda _: rows, PAGE.read_text(encoding="utf-8"))

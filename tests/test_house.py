@@ -67,11 +67,16 @@ def _blind_handlers() -> Counter[str]:
 
 
 BLIND_HANDLERS = {
+    "bot/platforms/discord/gateway.py::Received.deliver": "an unexpected event must not hold up the later ones",
     "bot/delivery/delivery.py::Delivery._work_off": (
         "an adapter that breaks its contract must not stop delivery to the chat"
     ),
     "bot/engine/embedded.py::EmbeddedEngine._guarded": (
         "what a turn could not convert ends the process with a critical log entry"
+    ),
+    "bot/platforms/matrix/platform.py::MatrixPlatform._reader": "the event becomes an unreadable one",
+    "bot/platforms/matrix/platform.py::MatrixPlatform._follow": (
+        "the SDK may raise anything on events of other servers, which must not end the reception"
     ),
     "bot/timers/timer_dispatch.py::Timers._run": "a timer that cannot be dispatched must not block the others",
     "bot/turns/turns.py::Turns._answer_or_explain": "converts the failure of a turn into an answer",

@@ -247,7 +247,7 @@ def _network(name: str, account: NetworkSettings) -> Diagnostic | str:
     try:
         return f"{account.account}: {asyncio.run(adapter.probe(account, SystemClock()))}"
     except CannotOpen as problem:
-        return Diagnostic(f"platforms.{name}.{account.account}", 1, 1, "network.unreachable", str(problem))
+        return Diagnostic(f"platforms.{name}.{account.account}", 1, 1, f"{name}.unreachable", str(problem))
 
 
 def _model(model: ChatModel) -> Diagnostic | str:

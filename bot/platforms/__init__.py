@@ -1,5 +1,5 @@
 """Networks.
 
-`base` is the port that each adapter implements; an adapter is a module or package and imports no other. Used by wiring
-alone.
+`base` is the port that each platform implements, `connection` and `adapter` are the parts that all need, and `contract`
+the tests that all pass. Each network is a package, which imports no other. Used by wiring alone.
 """

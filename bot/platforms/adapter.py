@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from bot.platforms.base import ChatPlatform
+from config.chat_settings import is_allowed
 from config.sections.networks import NetworkSettings, import_adapter
 from config.settings import Settings
 from services.clock import Clock
+from services.refs import ChatRef
 from services.store.ids import Ids
 from services.store.port import Store
 
@@ -29,6 +31,8 @@ class Host:
     """For files of the account, such as encryption keys; not created yet."""
     public_url: str = ""
     """URL of the web server from outside, without a slash at the end; empty if it has none."""
+    allows: Callable[[ChatRef], bool] = lambda chat: True
+    """Whether `chats.allow` included a chat at the start."""
 
 
 class CannotOpen(Exception):
@@ -70,4 +74,5 @@ def host_of(name: str, account: NetworkSettings, settings: Settings, store: Stor
         names=[name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)],
         folder=Path(settings.home) / "platforms" / name / account.account,
         public_url=next(iter(settings.platforms.web.public_url), "").rstrip("/"),
+        allows=lambda chat: is_allowed(settings, chat.key) is not None,
     )

@@ -15,7 +15,11 @@ from config.terms import Section, described_matching
 ENTRY_POINTS = "rollcall.platforms"
 """Group of entry points of installed packages that add networks. Each names an `Adapter`."""
 BUILT_IN: Mapping[str, str] = {
+    "discord": "bot.platforms.discord.adapter:ADAPTER",
     "irc": "bot.platforms.irc.adapter:ADAPTER",
+    "matrix": "bot.platforms.matrix.adapter:ADAPTER",
+    "onebot": "bot.platforms.onebot.adapter:ADAPTER",
+    "slack": "bot.platforms.slack.adapter:ADAPTER",
     "satori": "bot.platforms.satori.adapter:ADAPTER",
 }
 """Adapters that come with Rollcall, in the form of entry points. Only those of configured networks are imported."""

@@ -8,7 +8,8 @@ import io
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,25 @@ from typing import Any
 from sqlalchemy import select
 
 from bot.platforms.adapter import Host
-from bot.platforms.base import Outgoing
+from bot.platforms.base import LinkState
 from bot.platforms.console import Console
-from bot.platforms.contract import Daemon, Network, PlatformContract, Shown, a_host
+from bot.platforms.contract import BOT_NAMES, Network, PlatformContract, Shown, a_host
 from bot.platforms.irc.platform import IrcPlatform
 from bot.testing import TestPlatform
 from services.clock import SystemClock
-from services.refs import ChatRef
 from services.store.port import Statement, Store
 from services.store.turns.http_events import EVENTS
 from tests.bot.web_world import a_world
-from tests.harness.irc_client import a_person
+from tests.harness.irc_client import Person, a_person
 from tests.harness.irc_servers import an_irc_server, irc_settings
+
+NOT_ON_IRC = frozenset(
+    {
+        *("edit", "delete", "react", "press", "open_thread", "add_bot", "repeat", "send_garbage", "fail_next"),
+        *("promote", "disconnect"),  # tests/bot/platforms/irc has them, with services and a server that is killed
+        "exact text",
+    }
+)
 
 
 class Screen:
@@ -95,33 +103,88 @@ async def as_shown(store: Store) -> list[Shown]:
     return [Shown(one["text"], id_, tuple(each["label"] for each in one["choices"])) for id_, one in messages.items()]
 
 
+class Channel:
+    """Members of #family on an IRC server."""
+
+    def __init__(self, port: int, people: AsyncExitStack) -> None:
+        self._port = port
+        self._people = people
+        self._members: dict[str, asyncio.Task[Person]] = {}
+
+    def begin(self, who: str) -> asyncio.Task[Person]:
+        """Let a member, named by native id (`~` and the nick), join the channel, unless they have."""
+        if who not in self._members:
+            caps = "message-tags echo-message labeled-response batch"
+            person = a_person(self._port, who.removeprefix("~"), "#family", caps=caps)
+            self._members[who] = asyncio.create_task(self._people.enter_async_context(person))
+        return self._members[who]
+
+    async def member(self, who: str) -> Person:
+        """A member who is in the channel."""
+        return await self.begin(who)
+
+    async def say(
+        self, who: str, text: str, *, chat: str = "", mention: bool = False, reply_to: str = "", file: object = None
+    ) -> str:
+        member = await self.member(who)
+        after = len(member.seen)
+        tags = f"+draft/reply={reply_to}" if reply_to else ""
+        target = "Rollcall" if chat.startswith("~") else "#family"
+        member.say(target, f"Rollcall: {text}" if mention else text, tags)
+        (echo, *_) = await member.until(lambda one: one.command == "PRIVMSG" and one.nick == member.nick, after=after)
+        return echo.tags.get("msgid", "")
+
+    async def enter(self, who: str) -> None:
+        await self.member(who)
+
+    async def leave(self, who: str) -> None:
+        (await self.member(who)).send("PART #family")
+
+    async def shown(self, chat: str = "") -> list[Shown]:
+        ann = await self.member("~ann")
+        await ann.settled()
+        messages: list[str] = []
+        longest = False
+        for line in ann.heard("Rollcall"):
+            # A line of the maximum length continues in the next.
+            messages.append(messages.pop() + line if longest else line)
+            longest = len(line) > 350
+        return [Shown(text) for text in messages]
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotImplementedError(name)
+
+
+class JoinedIrc(IrcPlatform):
+    """Counts as connected when it is in its channel."""
+
+    def link(self) -> LinkState:
+        state = super().link()
+        return replace(state, is_up=state.is_up and "in 1 channels" in state.words)
+
+
 class OnIrc(PlatformContract):
     kind = ""
+    lacks = NOT_ON_IRC
 
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
-        async with an_irc_server(self.kind, home) as server, a_host(home) as host:
-            platform = IrcPlatform(irc_settings(server), ["Rollcall"], SystemClock())
-            running = asyncio.create_task(platform.run(Daemon(host.store).deliver))
-            async with a_person(server.port, "ann", "#family") as ann:
-                await ann.sees("#family", "Rollcall")
-                family = ChatRef("irc", platform.account, "#family")
-                await platform.until_reachable(Outgoing(family, "1:0:0", "Tea."), SystemClock().now_ms())
+        async with an_irc_server(self.kind, home) as server, a_host(home) as host, AsyncExitStack() as people:
+            opened: list[JoinedIrc] = []
 
-                async def shown() -> list[str]:
-                    await ann.settled()
-                    messages: list[str] = []
-                    longest = False
-                    for line in ann.heard("Rollcall"):
-                        # A line of the maximum length continues in the next.
-                        messages.append(messages.pop() + line if longest else line)
-                        longest = len(line) > 350
-                    return messages
+            def reopen() -> JoinedIrc:
+                opened.append(JoinedIrc(irc_settings(server), BOT_NAMES, SystemClock()))
+                return opened[-1]
 
-                yield a_screen(platform, shown, group="#family", ann="~ann", lacks={"exact text"}), host
-                running.cancel()
-                await asyncio.wait([running])
+            channel = Channel(server.port, people)
+            # A server registers a connection each second, so the bot does not wait for her.
+            channel.begin("~ann")
+            ids = {"group": "#family", "ann": "~ann", "ben": "~ben", "robot": "~robot"}
+            network = Network(reopen(), channel, **ids, receives=self.receives, reopen=reopen, lacks=NOT_ON_IRC)
+            yield network, host
+            for platform in opened:
                 await platform.close()
+            await channel.member("~ann")
 
 
 class TestInspircd(OnIrc):
@@ -130,6 +193,7 @@ class TestInspircd(OnIrc):
 
 class TestNgircd(OnIrc):
     kind = "ngircd"
+    receives = False  # its messages have no ids
 
 
 del OnIrc

@@ -88,6 +88,7 @@ def test_the_settings_of_the_page_are_read_and_wrong_ones_explained(tmp_path: Pa
     assert settings is not None
     assert [(name, account.account) for name, account in settings.platforms.networks] == [("acme", "main")]
     assert not found.errors
+    assert check_settings(file, {})[0] == settings
     file.write_text(block.text.replace("url:", "urll:"))
     settings, found = check_settings(file, {})
     assert settings is None

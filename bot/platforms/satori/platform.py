@@ -137,10 +137,11 @@ class SatoriPlatform(ConnectedPlatform):
                     place = {"channel_id": event["channel"]["id"], "message_id": content.quote}
                     event["message"]["quote"] = await self._looked_up("message.get", **place)
             elif kind in _KINDS and not event.get("channel"):
-                # The first text channel; some networks have only guilds.
-                event["channel"] = {"id": event["guild"]["id"]}
-                found = await self._looked_up("channel.list", guild_id=event["guild"]["id"])
-                event["channel"] = next(one for one in found["data"] if one.get("type", 0) == 0)
+                # A guild's own events belong to its first text channel, preferably one that the settings allow.
+                guild = event["channel"] = {"id": event["guild"]["id"]}
+                found = (await self._looked_up("channel.list", guild_id=guild["id"]))["data"]
+                texts = [one for one in found if one.get("type", 0) == 0]
+                event["channel"] = min(texts, key=lambda one: not self._host.allows(self._chat(guild, one)))
 
     async def _looked_up(self, method: str, **given: str) -> Any:
         async with asyncio.timeout(_LOOKUP_SECONDS):
@@ -164,10 +165,7 @@ class SatoriPlatform(ConnectedPlatform):
             return []
         guild, at = event.get("guild") or {}, int(event["timestamp"])
         is_direct = channel.get("type") == _DIRECT_TYPE
-        native = str(channel["id"])
-        if is_direct or str(guild.get("id") or native) != native:
-            native = f"{_DIRECT if is_direct else guild['id']}/{native}"
-        chat = ChatRef(self.name, self.account, native)
+        chat = self._chat(guild, channel)
         id_, text, facts = str(message.get("id") or who), "", dict[str, Any]()
         if kind in (Kind.MESSAGE, Kind.EDIT, Kind.DELETE, Kind.REACTION):
             id_ = str(message["id"])
@@ -179,13 +177,18 @@ class SatoriPlatform(ConnectedPlatform):
             text, facts = str(event["button"]["id"]), {"mentions_bot": True, "reply_to": Quoted(id_, from_bot=True)}
         changes = {Kind.MESSAGE: "", Kind.DELETE: "", Kind.EDIT: str(message.get("updated_at") or at)}
         revision = changes.get(kind, f"{who} {hashlib.sha256(text.encode()).hexdigest()[:16]} {at}")
-        role = self._role(member) if not is_direct and who not in native.split("/") else None
+        role = self._role(member) if not is_direct and who not in chat.native.split("/") else None
         name = " ".join(str(member.get("nick") or user.get("nick") or user.get("name") or who).split())
         sender = Sender(MemberRef(self.name, self.account, who), name, role or Role.MEMBER, bool(user.get("is_bot")))
         sent_at = datetime.fromtimestamp(int(message.get("created_at") or at) / 1000, UTC)
         title = str(channel.get("name") or guild.get("name") or "")
         key = MessageKey(chat, id_, kind, revision)
         return [MessageContext(key, kind, chat, not is_direct, sender, text, sent_at, chat_title=title, **facts)]
+
+    def _chat(self, guild: Json, channel: Json) -> ChatRef:
+        place, native = str(guild.get("id") or channel["id"]), str(channel["id"])
+        place = _DIRECT if channel.get("type") == _DIRECT_TYPE else place
+        return ChatRef(self.name, self.account, native if place == native else f"{place}/{native}")
 
     def _content(self, message: Json) -> tuple[str, Json]:
         """Text of a message, and its other facts."""

@@ -75,6 +75,7 @@ _KEYS = Statement(
     "outbox.keys",
     select(OUTBOX.c.key).where(OUTBOX.c.key >= bindparam("first_key"), OUTBOX.c.key < bindparam("after_keys")),
 )
+_BODY = Statement("outbox.body", select(OUTBOX.c.body).where(OUTBOX.c.key == bindparam("key")))
 _UNSENT = Statement(
     "outbox.unsent", select(OUTBOX).where(_OPEN, OUTBOX.c.epoch != _RETRIED_EPOCH).order_by(OUTBOX.c.id)
 )
@@ -143,6 +144,11 @@ def retried() -> Query:
 def keys(turn_id: int) -> Query:
     """The `key` of each message that the turn put into the outbox."""
     return _KEYS.query(first_key=f"{turn_id}:", after_keys=f"{turn_id};")
+
+
+def body(key: str) -> Query:
+    """The `body` of the message with that idempotency key; no row if it is unknown or deleted."""
+    return _BODY.query(key=key)
 
 
 def unsent() -> Query:

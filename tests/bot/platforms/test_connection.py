@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -191,3 +192,16 @@ async def test_events_wait_while_the_disk_is_full(world: World) -> None:
     await world.clock.advance(10)
     await taking
     assert world.accepted == ["kept"]
+
+
+async def test_one_bad_event_of_a_batch_is_set_aside_and_the_others_are_accepted(world: World) -> None:
+    def read(number: int) -> list[MessageContext]:
+        if number == 37:
+            raise ValueError("not an event")
+        return [a_message(f"m{number}", str(number))]
+
+    for number in range(100):
+        await world.acceptance.take(world.deliver, partial(read, number), f"#{number}", world.cursor.at(str(number)))
+    assert world.accepted == [f"m{number}" for number in range(100) if number != 37]
+    assert await world.cursor.read() == "99"
+    assert [row["detail"] for row in await world.store.read(audit.last(200))] == ["#37"]

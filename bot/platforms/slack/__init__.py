@@ -1,0 +1,4 @@
+"""The Slack platform.
+
+One instance per workspace, over Socket Mode. Built by `rollcall run`.
+"""

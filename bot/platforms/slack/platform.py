@@ -1,0 +1,537 @@
+"""Slack as a network: events over Socket Mode, everything else over the Web API.
+
+The SDK's socket client, and Bolt on it, handle events concurrently, acknowledge them before they are durable, and hide
+lost connections. Here the events of a socket are accepted one after the other and acknowledged afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from base64 import b64decode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import structlog
+from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from bot.platforms.adapter import CannotOpen, Host
+from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Cursor
+from bot.platforms.markdown import plain_lines
+from bot.platforms.slack.adapter import SlackSettings
+from bot.platforms.slack.inbound import PLATFORM, Profile, Reader, profile_of
+from bot.platforms.slack.text import emoji_name, linked, mrkdwn, urls
+from config.sections.irc import is_loopback
+from function_calls.context import Attachment
+from services.refs import ChatRef, JsonObject, MemberRef, Role
+
+SCOPES = re.findall(
+    r"\S+",
+    "app_mentions:read channels:history channels:read chat:write files:read files:write groups:history groups:read "
+    "im:history im:read im:write mpim:history mpim:read reactions:read reactions:write users:read",
+)
+"""Scopes that the bot token needs; leaving channels also needs `channels:manage` and `groups:write`."""
+_log = structlog.get_logger("platforms")
+_sdk_log = logging.getLogger("rollcall.slack_sdk")
+_sdk_log.setLevel(logging.WARNING)  # below, the SDK logs messages, and URLs that hold tickets
+
+_ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
+_NAME_SECONDS, _ROLE_SECONDS = 3600.0, 60.0
+"""Time for which a profile is cached, for names in texts and for the role of a sender."""
+_MOST_USERS, _MOST_MENTIONS = 2000, 50
+_DAY_SECONDS = 86_400.0
+_LONGEST_GAP_DAYS = 7
+_VALUE_CHARS, _LABEL_CHARS, _BUTTONS = 2000, 75, 25
+_BAD_MARKUP = ("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long")
+_TRANSIENT = ("internal_error", "fatal_error", "service_unavailable", "request_timeout")
+_CHANGES = ("message_changed", "message_deleted")
+_SECRETS = ("token", "trigger_id", "response_url", "response_urls")
+_SENDER = re.compile(r'"(?:user|inviter|id)": "([UW][A-Z0-9]+)"')
+_MENTIONED = re.compile(r"<@([UW][A-Z0-9]+)")
+
+
+class SlackError(SendFailed):
+    """Slack answered a call with an error. `code`: its name, or the HTTP status."""
+
+    def __init__(self, answer: Any) -> None:
+        """`answer`: of the SDK, or of aiohttp if it is no JSON."""
+        data = getattr(answer, "data", None)
+        data = data if isinstance(data, dict) else {}
+        status = getattr(answer, "status_code", 0) or getattr(answer, "status", 0)
+        self.code, needed = str(data.get("error")), str(data.get("needed"))
+        if data.get("error") is None or re.fullmatch(r"[a-z_]{1,60}", self.code) is None:
+            self.code = f"HTTP {status}"
+        words = f"Slack answered {self.code}"
+        if re.fullmatch(r"[a-z_:,.]{1,99}", needed) and "needed" in data:
+            words += f", needs {needed}"
+        is_limited, is_transient = status == 429 or self.code == "ratelimited", self.code in _TRANSIENT
+        seconds = str(answer.headers.get("Retry-After", ""))
+        super().__init__(
+            words,
+            retryable=is_limited or is_transient or status >= 500,
+            retry_after_seconds=(float(seconds) if seconds.isdecimal() else _ANSWER_SECONDS) if is_limited else None,
+            unknown_outcome=is_transient,
+        )
+
+
+class _Web:
+    """The Web API with the tokens of one account. Opens its session with the first call."""
+
+    def __init__(self, settings: SlackSettings) -> None:
+        self._app_token, self._host = settings.app_token.get_secret_value(), urlsplit(settings.api_url).hostname or ""
+        token = settings.bot_token.get_secret_value()
+        # Without retry handlers: one of them repeats requests that may have had their effect.
+        self._api = AsyncWebClient(token, settings.api_url, retry_handlers=[], logger=_sdk_log)
+        if is_loopback(self._host):
+            self._api.proxy = None
+        self.granted = ""
+        """Scopes of the token of the latest call."""
+
+    async def call(self, method: str, **arguments: Any) -> JsonObject:
+        """Call a method of the API with the arguments that are not None. Raises SendFailed, mostly SlackError."""
+        if self._api.session is None:
+            self._api.session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS))
+        given, writes = {name: value for name, value in arguments.items() if value is not None}, "chat." in method
+        try:
+            answer = await self._api.api_call(method, json=given if writes else None, params=None if writes else given)
+        except SlackApiError as error:
+            raise SlackError(error.response) from None
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+            raise SendFailed("Slack is unreachable", retryable=True) from None
+        except (aiohttp.ClientError, SlackClientError, OSError):
+            raise SendFailed("Slack did not answer", retryable=True, unknown_outcome=True) from None
+        self.granted = answer.headers.get("x-oauth-scopes", "")
+        return dict(answer.data)  # type: ignore[arg-type]  # bytes only for other methods
+
+    async def unless(self, harmless: str, method: str, **arguments: Any) -> None:
+        """Like `call`, ignoring errors whose code is in `harmless`."""
+        try:
+            await self.call(method, **arguments)
+        except SlackError as problem:
+            if problem.code not in harmless.split():
+                raise
+
+    async def pages(self, field: str, method: str, wait: Any = None, **arguments: Any) -> AsyncIterator[Any]:
+        """The items in `field` of all pages. `wait` is awaited with the seconds of a rate limit. Raises SendFailed."""
+        more: Any = True
+        while more:
+            try:
+                page = await self.call(method, **arguments)
+            except SendFailed as problem:
+                if wait is None or problem.retry_after_seconds is None:
+                    raise
+                await wait(problem.retry_after_seconds)
+                continue
+            for item in page[field]:
+                yield item
+            arguments["cursor"] = more = (page.get("response_metadata") or {}).get("next_cursor")
+
+    def request(self, verb: str, url: str, **options: Any) -> Any:
+        """A request that is no call. Only Slack's file server gets the token. Raises FileUnavailable."""
+        address, headers = urlsplit(url), {}
+        if verb == "GET":
+            is_safe = address.scheme == "https" or is_loopback(self._host)
+            if not is_safe or address.hostname not in (self._host, f"files.{self._host}"):
+                raise FileUnavailable("the file is not on Slack's file server")
+            headers = {"Authorization": f"Bearer {self._api.token}"}
+        assert self._api.session is not None
+        return self._api.session.request(
+            verb, url, headers=headers, allow_redirects=False, proxy=self._api.proxy, **options
+        )
+
+    async def socket(self) -> aiohttp.ClientWebSocketResponse:
+        """A new connection in Socket Mode, after Slack's greeting. Raises CannotConnect and SendFailed."""
+        url = (await self.call("apps.connections.open", token=self._app_token))["url"]
+        if not url.startswith("wss://") and not is_loopback(self._host):
+            raise CannotConnect("Slack named an address without TLS")
+        assert self._api.session is not None
+        socket = None
+        try:
+            socket = await self._api.session.ws_connect(
+                url,
+                heartbeat=10.0,
+                autoping=False,
+                proxy=self._api.proxy,
+                timeout=aiohttp.ClientWSTimeout(ws_close=2.0),
+            )
+            greeting = await socket.receive_json(timeout=_ANSWER_SECONDS)
+            if greeting["type"] == "hello":
+                return socket
+            problem = f"Slack closes new connections: {greeting.get('reason')}"
+        except (aiohttp.ClientError, OSError, LookupError, TypeError, ValueError) as error:
+            # The text of the error may hold the URL, which holds a ticket.
+            problem = f"{type(error).__name__} in Socket Mode"
+        if socket is not None:
+            await socket.close()
+        raise CannotConnect(problem)
+
+    async def close(self) -> None:
+        """Close the session."""
+        if self._api.session is not None:
+            await self._api.session.close()
+
+
+class SlackPlatform(ConnectedPlatform):
+    """One account of the bot in a workspace."""
+
+    name = PLATFORM
+    limits = Limits(
+        text_chars=3900,
+        sends_are_idempotent=False,
+        sends_per_minute=60,
+        choices=True,
+        attachments=True,
+        clients_keep_slashes=True,
+        markdown=True,
+        catches_up=True,
+        file_bytes=50_000_000,
+    )
+
+    def __init__(self, settings: SlackSettings, host: Host) -> None:
+        super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
+        self._store, self._clock, self._web = host.store, host.clock, _Web(settings)
+        self._reader = Reader(settings.account, self._hear, host.names[0])
+        self._users: dict[str, tuple[Profile, float]] = {}
+        """Profiles, each with the time of reading, oldest first."""
+        self._behind: dict[str, asyncio.Lock] = {}
+        """Channels with a gap that is filled before their next event."""
+        self._latest: dict[str, str] = {}
+        """The `ts` of the latest accepted message of each channel, as in its cursor."""
+
+    async def _connected(self, deliver: Deliver) -> None:
+        """Accept events of one connection, and of those that replace it when Slack asks for it. Raises what ends it."""
+        try:
+            self._reader.me = await self._web.call("auth.test")
+            await self._find_gaps()
+            socket = await self._web.socket()
+        except SendFailed as problem:
+            raise CannotConnect(str(problem)) from None
+        self._connection.up()
+        filling = asyncio.create_task(self._fill_gaps(deliver))
+        try:
+            while True:
+                frame = await socket.receive()
+                self._connection.heard()
+                if filling.done():
+                    filling.result()
+                if frame.type is aiohttp.WSMsgType.PING:
+                    await socket.pong(frame.data)
+                elif frame.type is aiohttp.WSMsgType.TEXT:
+                    envelope = _parsed(frame.data)
+                    if envelope.get("type") == "disconnect" and envelope.get("reason") != "link_disabled":
+                        # Slack repeats events that arrive only on the old connection.
+                        old, socket = socket, await self._web.socket()
+                        await old.close()
+                        continue
+                    await self._accept(deliver, envelope)
+                    if envelope.get("envelope_id"):
+                        await socket.send_str(json.dumps({"envelope_id": envelope["envelope_id"]}))
+                elif frame.type is not aiohttp.WSMsgType.PONG:
+                    raise CannotConnect("Slack closed the connection; is Socket Mode on?")
+        except SendFailed as problem:
+            raise CannotConnect(str(problem)) from None
+        finally:
+            filling.cancel()
+            await asyncio.gather(filling, return_exceptions=True)
+            await socket.close()
+
+    async def _accept(self, deliver: Deliver, envelope: JsonObject) -> None:
+        """Accept the event of an envelope. Raises StoreError if it was not accepted."""
+        payload = envelope.get("payload")
+        if envelope.get("type") not in ("events_api", "interactive"):
+            return
+        event = payload.get("event", payload) if isinstance(payload, dict) else payload
+        event = event if isinstance(event, dict) else {"unreadable": event}
+        if self._position(event) and event["channel"] in self._behind:
+            await self._fill_gap(deliver, event["channel"])
+        await self._take(deliver, {key: value for key, value in event.items() if key not in _SECRETS})
+
+    async def _take(self, deliver: Deliver, event: JsonObject) -> None:
+        """Accept one event, with the cursor of its channel."""
+        raw, ts = json.dumps(event, ensure_ascii=False), self._position(event)
+        is_next = bool(ts) and ts > self._latest.get(event["channel"], "")
+        cursor = self._cursor_of(event["channel"]).at(ts) if is_next else None
+        me = self._reader.me["user_id"]
+        if event.get("type") == "reaction_added" and event.get("item_user", me) == me:
+            # Slack does not name the thread of the message.
+            with suppress(SendFailed, LookupError, TypeError):
+                item = event["item"]
+                found = await self._web.call("conversations.replies", channel=item["channel"], ts=item["ts"], limit=1)
+                event = {**event, "item": {**item, "thread_ts": found["messages"][0].get("thread_ts")}}
+        users = await self._profiles(raw)
+        await self._acceptance.take(deliver, lambda: filter(None, [self._reader.read(event, users)]), raw, cursor)
+        if cursor is not None:
+            self._latest[event["channel"]] = ts
+
+    def _position(self, event: JsonObject) -> str:
+        """The `ts` up to which the channel of `event` is read after it; empty if that does not change."""
+        is_message = event.get("type") in ("message", "app_mention") and event.get("subtype") not in _CHANGES
+        is_entry = event.get("type") == "member_joined_channel" and event.get("user") == self._reader.me["user_id"]
+        ts = event.get("ts") if is_message else event.get("event_ts") if is_entry else ""
+        return ts if isinstance(ts, str) and isinstance(event.get("channel"), str) else ""
+
+    # Gaps
+
+    def _cursor_of(self, channel: str) -> Cursor:
+        return Cursor(f"{self.name}:{self.account}:{channel}", self._store, self._clock)
+
+    async def _find_gaps(self) -> None:
+        """Set `_behind` to the channels that have a cursor, and give the others one. A private chat without a cursor
+        was opened after the last connection, and has a gap since then."""
+        now, last = f"{self._clock.now_ms() / 1000:.6f}", await self._cursor.read()
+        writes = [self._cursor.at(now)]
+        self._behind, self._latest = {}, {}
+        kinds = "public_channel,private_channel,mpim,im"
+        listed = {"wait": self._wait, "types": kinds, "exclude_archived": True, "limit": 200}
+        async for channel in self._web.pages("channels", "users.conversations", **listed):
+            cursor = self._cursor_of(channel["id"])
+            known = await cursor.read()
+            latest = known or (last if channel["id"].startswith("D") else None)
+            if known is None:
+                writes.append(cursor.at(latest or now))
+            if latest is not None:
+                self._behind[channel["id"]], self._latest[channel["id"]] = asyncio.Lock(), latest
+        await self._store.commit(writes)
+
+    async def _fill_gaps(self, deliver: Deliver) -> None:
+        for channel in list(self._behind):
+            await self._fill_gap(deliver, channel)
+
+    async def _fill_gap(self, deliver: Deliver, channel: str) -> None:
+        """Accept the messages of the gap, oldest first, unless another task has."""
+        async with self._behind.get(channel) or asyncio.Lock():
+            try:
+                missed = await self._missed(channel) if channel in self._behind else []
+            except SlackError as problem:
+                if problem.retryable:
+                    raise
+                _log.error("gap_not_filled", network=PLATFORM, channel=channel, problem=str(problem))
+                missed = []
+            for message in missed:
+                await self._take(deliver, {**message, "channel": channel})
+            self._behind.pop(channel, None)
+
+    async def _missed(self, channel: str) -> list[JsonObject]:
+        """Messages after the cursor, at most a week old, oldest first, with replies in threads that began up to a day
+        before. Raises SendFailed."""
+        week_ago = self._clock.now_ms() / 1000 - _LONGEST_GAP_DAYS * _DAY_SECONDS
+        since, found = max(self._latest[channel], f"{week_ago:.6f}"), dict[str, JsonObject]()
+        place: dict[str, Any] = {"wait": self._wait, "channel": channel, "limit": 200}
+        oldest = f"{float(since) - _DAY_SECONDS:.6f}"
+        for top in [one async for one in self._web.pages("messages", "conversations.history", oldest=oldest, **place)]:
+            found.setdefault(top["ts"], top)
+            if top.get("latest_reply", "") > since:
+                thread = {"ts": top["ts"], "oldest": since, **place}
+                async for reply in self._web.pages("messages", "conversations.replies", **thread):
+                    found[reply["ts"]] = reply
+        return [found[ts] for ts in sorted(found) if ts > since]
+
+    async def _wait(self, seconds: float) -> None:
+        self._connection.heard()
+        await self._clock.sleep(min(seconds, _SILENCE_SECONDS / 2))
+
+    # Users
+
+    async def _profiles(self, raw: str) -> Mapping[str, Profile]:
+        """Profiles of the users that an event names, as far as Slack provides them."""
+        found = dict.fromkeys(_MENTIONED.findall(raw)[:_MOST_MENTIONS], _NAME_SECONDS)
+        found |= dict.fromkeys(_SENDER.findall(raw)[:_MOST_MENTIONS], _ROLE_SECONDS)
+        profiles = {user: await self._profile(user, seconds) for user, seconds in found.items()}
+        return {user: profile for user, profile in profiles.items() if profile is not None}
+
+    async def _profile(self, user: str, seconds: float) -> Profile | None:
+        """The profile, read at most `seconds` ago; an older one without its role, or None, if Slack has no answer."""
+        known, at = self._users.get(user, (None, 0.0))
+        if known is not None and self._clock.monotonic() - at < seconds:
+            return known
+        try:
+            profile = await self._current(user)
+        except (SendFailed, LookupError, TypeError):
+            return known and replace(known, role=None)
+        self._users.pop(user, None)
+        if len(self._users) >= _MOST_USERS:
+            del self._users[next(iter(self._users))]
+        self._users[user] = (profile, self._clock.monotonic())
+        return profile
+
+    async def _current(self, user: str) -> Profile:
+        self._reader.me = self._reader.me or await self._web.call("auth.test")
+        return profile_of((await self._web.call("users.info", user=user))["user"], self._reader.me["team_id"])
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        """See ChatPlatform. None for users who are not in the channel."""
+        with suppress(SendFailed, LookupError, TypeError):
+            profile = await self._current(member.native)
+            return profile.role if member in await self.members(chat) else None
+        return None
+
+    async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
+        self._reader.me = self._reader.me or await self._web.call("auth.test")
+        listed = {"channel": thread_of(chat.native)[0], "limit": 1000}
+        users = [one async for one in self._web.pages("members", "conversations.members", **listed)]
+        return [MemberRef(PLATFORM, self.account, one) for one in users if one != self._reader.me["user_id"]]
+
+    async def leave(self, chat: ChatRef) -> None:
+        channel, _ = thread_of(chat.native)
+        await self._web.unless("not_in_channel channel_not_found", "conversations.leave", channel=channel)
+
+    # Sending
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        """See ChatPlatform. Slack has no replies, so `reply_to` has no effect."""
+        channel, thread = await self._place(outgoing)
+        files = [await self._uploaded(one) for one in outgoing.attachments if one.url.startswith("data:")]
+        options = {"channel": channel, "thread_ts": thread or None, "unfurl_links": False, "unfurl_media": False}
+        sent = await self._write("chat.postMessage", outgoing, **options)
+        if files:
+            shared = {"files": json.dumps(files), "channel_id": channel, "thread_ts": thread or None}
+            try:
+                await self._web.call("files.completeUploadExternal", **shared)
+            except SendFailed as problem:
+                # Another attempt would show the text twice.
+                raise SendFailed(f"the text is shown without its files: {problem}", retryable=False) from None
+        for native_id in outgoing.closes:
+            with suppress(SendFailed):
+                await self._close_choices(channel, thread, native_id)
+        return Receipt(sent["ts"])
+
+    async def edit(self, native_id: str, outgoing: Outgoing) -> None:
+        channel, _ = await self._place(outgoing)
+        await self._write("chat.update", outgoing, channel=channel, ts=native_id)
+
+    async def delete(self, chat: ChatRef, native_id: str) -> None:
+        await self._web.unless("message_not_found", "chat.delete", channel=thread_of(chat.native)[0], ts=native_id)
+
+    async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
+        """See Reacting. Only common emoji, and `:name:`, have a name at Slack."""
+        place, name = {"channel": thread_of(chat.native)[0], "timestamp": native_id}, emoji_name(emoji)
+        if name:
+            await self._web.unless("already_reacted", "reactions.add", name=name, **place)
+        elif emoji:
+            raise SendFailed("Slack has no name for this emoji", retryable=False)
+        else:
+            me = self._reader.me or await self._web.call("auth.test")
+            found = await self._web.call("reactions.get", full=True, **place)
+            for reaction in found["message"].get("reactions", ()):
+                if me["user_id"] in reaction["users"]:
+                    await self._web.unless("no_reaction", "reactions.remove", name=reaction["name"], **place)
+
+    async def close(self) -> None:
+        await self._web.close()
+
+    async def _place(self, outgoing: Outgoing) -> tuple[str, str]:
+        """Ids of the channel and thread for a message. Raises SendFailed."""
+        if outgoing.private_to is None:
+            return thread_of(outgoing.chat.native)
+        return (await self._web.call("conversations.open", users=outgoing.private_to.native))["channel"]["id"], ""
+
+    async def _write(self, method: str, outgoing: Outgoing, **place: Any) -> JsonObject:
+        """Post or update a message, as plain text if its formatting is rejected. Raises SendFailed."""
+        try:
+            return await self._web.call(method, **place, **_content(outgoing, is_edit="ts" in place))
+        except SlackError as problem:
+            if problem.code not in _BAD_MARKUP or not outgoing.markdown:
+                raise
+        outgoing = replace(outgoing, text="\n".join(plain_lines(outgoing.text)), markdown=False)
+        return await self._web.call(method, **place, **_content(outgoing, is_edit="ts" in place))
+
+    async def _close_choices(self, channel: str, thread: str, ts: str) -> None:
+        """Remove the buttons of a message. Raises SendFailed."""
+        place = {"channel": channel, "oldest": ts, "latest": ts, "inclusive": True, "ts": thread or None}
+        found = await self._web.call("conversations.replies" if thread else "conversations.history", **place)
+        for message in found["messages"]:
+            if message["ts"] == ts:
+                blocks = [block for block in message.get("blocks", ()) if block["type"] != "actions"]
+                facts = {"text": message["text"], "blocks": blocks, "parse": "none", "link_names": False}
+                await self._web.call("chat.update", channel=channel, ts=ts, **facts)
+
+    # Files
+
+    async def _uploaded(self, attachment: Attachment) -> Mapping[str, str]:
+        """A file at Slack that is not shown yet. Raises SendFailed."""
+        content, name = b64decode(attachment.url.partition(",")[2]), attachment.name
+        place = await self._web.call("files.getUploadURLExternal", filename=name, length=len(content))
+        try:
+            async with self._web.request("POST", place["upload_url"], data=content) as answer:
+                if answer.status != 200:
+                    raise SlackError(answer)
+        except (aiohttp.ClientError, OSError):
+            raise SendFailed("Slack did not take the file", retryable=True) from None
+        return {"id": place["file_id"], "title": name}
+
+    async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
+        content = bytearray()
+        try:
+            file = (await self._web.call("files.info", file=attachment.url.partition(":")[2]))["file"]
+            if (file.get("size") or 0) > max_bytes:
+                raise FileUnavailable(f"the file has {file['size']} bytes, more than {max_bytes}")
+            async with self._web.request("GET", file.get("url_private_download") or "") as answer:
+                if answer.status != 200:
+                    raise FileUnavailable(f"Slack answered HTTP {answer.status}; is the scope files:read missing?")
+                async for chunk in answer.content.iter_chunked(65_536):
+                    content += chunk
+                    if len(content) > max_bytes:
+                        raise FileUnavailable(f"the file has more than {max_bytes} bytes")
+        except (SendFailed, aiohttp.ClientError, OSError) as error:
+            words = str(error) if isinstance(error, SendFailed) else type(error).__name__
+            raise FileUnavailable(f"the file cannot be read: {words}") from None
+        return bytes(content)
+
+
+def _parsed(frame: str) -> JsonObject:
+    """A frame as an object; one that is none becomes an event that cannot be read."""
+    with suppress(ValueError):
+        if isinstance(envelope := json.loads(frame), dict):
+            return envelope
+    return {"type": "events_api", "payload": frame}
+
+
+def _content(outgoing: Outgoing, *, is_edit: bool) -> JsonObject:
+    """Text and blocks of a message. Where Slack would format a text that is not Markdown, it is a block of its own."""
+    links = [f"{one.name}: {one.url}" for one in outgoing.attachments if one.url.startswith("https:")]
+    text = "\n".join(filter(None, [outgoing.text, *links])) or ", ".join(one.name for one in outgoing.attachments)
+    mentioned = [] if outgoing.private_to else [one.native for one in outgoing.mentions]
+    shown = "".join(f"<@{user}> " for user in mentioned) + (mrkdwn(text) if outgoing.markdown else linked(text))
+    choices = [one for one in outgoing.choices if len(one.value) <= _VALUE_CHARS]
+    blocks: list[JsonObject] = []
+    if outgoing.markdown and choices:
+        # Slack rejects more than 3,000 characters, and the message is sent as plain text.
+        blocks = [{"type": "section", "text": {"type": "mrkdwn", "text": shown}, "expand": True}]
+    elif choices or (is_edit and not outgoing.markdown):
+        parts = [{"type": "user", "user_id": user} for user in mentioned]
+        parts += [
+            {"type": "link", "url": one} if is_url else {"type": "text", "text": one} for one, is_url in urls(text)
+        ]
+        blocks = [{"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": parts}]}]
+    buttons = [
+        {"type": "button", "action_id": f"choice-{number}", "value": one.value, "text": label}
+        for number, one in enumerate(choices)
+        if (label := {"type": "plain_text", "text": one.label[:_LABEL_CHARS]})
+    ]
+    for first in range(0, len(buttons), _BUTTONS):
+        blocks.append({"type": "actions", "elements": buttons[first : first + _BUTTONS]})
+    # `chat.update` has no option against formatting.
+    form = {"blocks": blocks} if is_edit else {"blocks": blocks or None, "mrkdwn": outgoing.markdown}
+    return {"text": shown, "parse": "none", "link_names": False, **form}
+
+
+async def probe(settings: SlackSettings) -> str:
+    """See `Adapter.probe`."""
+    web = _Web(settings)
+    try:
+        me = await web.call("auth.test")
+        missing = ", ".join(sorted(set(SCOPES) - set(web.granted.replace(" ", "").split(","))))
+        await (await web.socket()).close()
+    except (SendFailed, CannotConnect) as problem:
+        raise CannotOpen(f"{problem}. Check bot_token and app_token, and that Socket Mode is on") from None
+    finally:
+        await web.close()
+    return f"connected as @{me['user']} in {me['team']}" + (f"; scopes are missing: {missing}" if missing else "")
