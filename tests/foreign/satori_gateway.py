@@ -60,7 +60,7 @@ class TestNetworks(Adapter):
         self.numbers = itertools.count(1)
         for api in (Api.MESSAGE_CREATE, Api.MESSAGE_GET, Api.MESSAGE_UPDATE, Api.MESSAGE_DELETE, Api.REACTION_CREATE):
             self.route(api)(getattr(self, api.name.lower()))
-        for api in (Api.REACTION_DELETE, Api.CHANNEL_GET, Api.CHANNEL_LIST, Api.GUILD_LIST, Api.GUILD_MEMBER_GET):
+        for api in (Api.REACTION_DELETE, Api.CHANNEL_LIST, Api.GUILD_MEMBER_GET):
             self.route(api)(getattr(self, api.name.lower()))
         self.route(Api.USER_CHANNEL_CREATE)(self.user_channel_create)
 
@@ -82,8 +82,12 @@ class TestNetworks(Adapter):
         return [one.login for one in self.networks.values()]
 
     async def handle_internal(self, request: Request, path: str) -> Response:
-        if path.startswith("big/"):
+        if path == "big":
             return Response(b"x" * 100_000)
+        if path == "unsized":
+            return StreamingResponse(b"x" * 1000 for _ in range(100))
+        if path == "moved":
+            return Response(status_code=302, headers={"Location": "big"})
         return Response(base64.b64decode(path.rpartition("/")[2]))
 
     # API
@@ -143,20 +147,9 @@ class TestNetworks(Adapter):
         self.networks[request.self_id].reactions.remove(given)
         return {}
 
-    async def channel_get(self, request: Request) -> Any:
-        channel = request.params["channel_id"]
-        if channel not in self.networks[request.self_id].groups and not channel.startswith("private:"):
-            raise NotFoundException(channel)
-        return place(channel)
-
     async def channel_list(self, request: Request) -> Any:
-        return {"data": [place(request.params["guild_id"].removeprefix("guild-")).dump()]}
-
-    async def guild_list(self, request: Request) -> Any:
-        groups = sorted(self.networks[request.self_id].groups)
-        start = int(request.params.get("next", 0))
-        more = {"next": str(start + 1)} if start + 1 < len(groups) else {}
-        return {"data": [{"id": f"guild-{one}"} for one in groups[start : start + 1]], **more}
+        group = request.params["guild_id"].removeprefix("guild-")
+        return {"data": [{"id": "rooms", "type": 2}, place(group).dump(), place(f"news-{group}").dump()]}
 
     async def guild_member_get(self, request: Request) -> Any:
         roles = self.networks[request.self_id].roles

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from bot.platforms.adapter import CannotOpen
 from bot.platforms.base import FileUnavailable, SendFailed
 from bot.platforms.contract import PNG, receiving, until
 from bot.platforms.satori.adapter import ADAPTER, SatoriSettings
+from bot.platforms.satori.platform import SatoriPlatform
 from function_calls.context import Attachment, Kind
 from function_calls.spec import Choice
 from services.clock import SystemClock
@@ -150,23 +152,35 @@ async def test_a_long_button_survives_a_restart(gateway: SatoriGateway, tmp_path
 
 
 async def test_roles_count_by_id_only(gateway: SatoriGateway, tmp_path: Path) -> None:
-    async with a_network(tmp_path, gateway, admin_roles=("7",)) as (network, host, family):
-        async with receiving(network.platform, host.store) as daemon:
-            for roles, expected in (
-                ([], Role.MEMBER),
-                (["Owner"], Role.MEMBER),
-                (["owner", "admin"], Role.OWNER),
-                (["7"], Role.ADMIN),
-            ):
-                await family.do("promote", who="ann", roles=roles)
-                assert await network.platform.role(network.chat, network.member("ann")) is expected
-                await family.say("ann", f"as {expected} {roles}")
-                assert (await daemon.gets(text=f"as {expected} {roles}")).sender.role is expected
-            private = ChatRef("satori", "main", "direct/private:ann")
-            assert await network.platform.role(private, network.member("ann")) is Role.MEMBER
-            await family.do("promote", who=family.chat.rpartition("/")[2], roles=["owner"])
-            group = network.member(family.chat.rpartition("/")[2])
-            assert await network.platform.role(network.chat, group) is None
+    async with (
+        a_network(tmp_path, gateway, admin_roles=("7",)) as (network, host, family),
+        receiving(network.platform, host.store) as daemon,
+    ):
+        for roles, expected in (
+            ([], Role.MEMBER),
+            (["Owner"], Role.MEMBER),
+            (["owner", "admin"], Role.OWNER),
+            (["7"], Role.ADMIN),
+        ):
+            await family.do("promote", who="ann", roles=roles)
+            assert await network.platform.role(network.chat, network.member("ann")) is expected
+            await family.say("ann", f"as {expected} {roles}")
+            assert (await daemon.gets(text=f"as {expected} {roles}")).sender.role is expected
+        private = ChatRef("satori", "main", "direct/private:ann")
+        assert await network.platform.role(private, network.member("ann")) is Role.MEMBER
+        await family.do("promote", who=family.chat.rpartition("/")[2], roles=["owner"])
+        group = network.member(family.chat.rpartition("/")[2])
+        assert await network.platform.role(network.chat, group) is None
+
+
+async def test_members_come_into_a_channel_that_is_allowed(gateway: SatoriGateway, tmp_path: Path) -> None:
+    async with a_network(tmp_path, gateway) as (_, host, family):
+        settings = SatoriSettings(url=gateway.url, token=SecretStr(TOKEN), user_id=family.account)
+        platform = SatoriPlatform(settings, replace(host, allows=lambda chat: "news" in chat.native))
+        async with receiving(platform, host.store) as daemon:
+            await family.enter("carl")
+            assert (await daemon.gets(Kind.JOIN)).chat.native == family.chat.replace("/", "/news-")
+        await platform.close()
 
 
 async def test_names_give_no_rights(gateway: SatoriGateway, tmp_path: Path) -> None:
@@ -217,10 +231,11 @@ async def test_files_come_only_from_the_gateway_and_named_hosts(gateway: SatoriG
         async def read(url: str, most: int = 1000) -> bytes:
             return bytes(await platform.read_file(Attachment("f", "image/png", url), most))
 
-        source = f"network:internal:{PLATFORM}/{family.account}/big/1"
-        with pytest.raises(FileUnavailable, match="larger than 1,000"):
-            await read(source)
-        assert await read(source, 100_000) == b"x" * 100_000
+        source = f"network:internal:{PLATFORM}/{family.account}"
+        assert await read(f"{source}/big", 100_000) == b"x" * 100_000
+        for path, words in (("big", "larger than 1,000"), ("unsized", "larger than 1,000"), ("moved", "answers 302")):
+            with pytest.raises(FileUnavailable, match=words):
+                await read(f"{source}/{path}")
         for url in (
             "http://127.0.0.1:9/a",
             "https://a.example/b.png",
@@ -236,11 +251,13 @@ async def test_files_come_only_from_the_gateway_and_named_hosts(gateway: SatoriG
 
 
 async def test_a_store_that_fails_loses_no_event(gateway: SatoriGateway, tmp_path: Path) -> None:
-    async with a_network(tmp_path, gateway) as (network, host, family):
-        async with receiving(network.platform, host.store, StoreError("away")) as daemon:
-            # The frame has no number, so the gateway cannot repeat it.
-            await family.do("frame", frame=an_event(family.account))
-            await daemon.gets(text="hello")
+    async with (
+        a_network(tmp_path, gateway) as (network, host, family),
+        receiving(network.platform, host.store, StoreError("away")) as daemon,
+    ):
+        # The frame has no number, so the gateway cannot repeat it.
+        await family.do("frame", frame=an_event(family.account))
+        await daemon.gets(text="hello")
 
 
 async def test_a_picture_is_uploaded_as_a_picture(gateway: SatoriGateway, tmp_path: Path) -> None:
