@@ -25,7 +25,6 @@ _FILE_SECONDS = 300.0
 _REPLAY_SECONDS = 0.5
 _MOST_HELD = 100
 _FRAME_BYTES = 16 * 1024 * 1024
-_CHUNK_BYTES = 65_536
 
 
 class CallFailed(SendFailed):
@@ -91,11 +90,13 @@ class Gateway:
         self.who = found[0]
         self._login = logins[self.who]
         self._proxied = _urls(ready)
-        self.check_online(self._login)
+        self.check_online({"type": "login-updated", "login": self._login})
 
-    def check_online(self, login: Json) -> None:
-        """Raises CannotConnect if the account is not connected to its network."""
-        if login.get("status", 1) != 1:
+    def check_online(self, event: Json) -> None:
+        """Raises CannotConnect if the event tells that the account has left its network."""
+        updated = (event.get("login") or {}).get("status", 1)
+        status = {"login-updated": updated, "login-removed": 0}.get(str(event.get("type")), 1)
+        if status != 1 and self.is_for_account(event):
             raise CannotConnect(f"the gateway is not logged in as {self.who[1]} on {self.who[0]}")
 
     def is_for_account(self, event: Json) -> bool:
@@ -104,9 +105,10 @@ class Gateway:
         who = _who(login)
         return who == self.who if who[1] else "sn" in self._login and login.get("sn") == self._login["sn"]
 
-    async def events(self, socket: aiohttp.ClientWebSocketResponse, after: int | None) -> AsyncIterator[str | Json]:
-        """Events, other messages as an empty event, and unreadable frames, until the connection ends. Gateways may send
-        new events among those that they repeat after `after`, so events are put in order at first."""
+    async def events(self, socket: aiohttp.ClientWebSocketResponse, after: int | None) -> AsyncIterator[Json]:
+        """Events until the connection ends, other messages as an empty event, and unreadable frames as an event without
+        its fields. Gateways may send new events among those that they repeat after `after`, so events are put in order
+        at first."""
         held: list[tuple[int, int, Json]] = []
         while True:
             try:
@@ -119,7 +121,7 @@ class Gateway:
             except TimeoutError:
                 after = None
             except (ValueError, TypeError, LookupError, AttributeError):
-                yield frame.data
+                yield {"frame": frame.data}
             else:
                 self._proxied = _urls(body) if op == _META else self._proxied
                 if op != _EVENT or after is None or number is None:
@@ -169,13 +171,10 @@ class Gateway:
             async with self._http.get(source, headers=headers, timeout=timeout, allow_redirects=False) as response:
                 if response.status != 200:
                     raise FileUnavailable(f"its server answers {response.status}")
-                if (response.content_length or 0) <= max_bytes:
-                    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-                        content += chunk
-                        if len(content) > max_bytes:
-                            break
-                    else:
+                while (response.content_length or 0) <= max_bytes and len(content) <= max_bytes:
+                    if not (chunk := await response.content.readany()):
                         return bytes(content)
+                    content += chunk
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise FileUnavailable(f"no answer of its server: {type(error).__name__}") from None
         raise FileUnavailable(f"the file is larger than {max_bytes:,} bytes")

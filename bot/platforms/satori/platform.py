@@ -92,6 +92,7 @@ class SatoriPlatform(ConnectedPlatform):
                 self._connection.heard()
                 if event:
                     await self._take(deliver, event)
+                    self._gateway.check_online(event)
         finally:
             pinging.cancel()
             await socket.close()
@@ -102,18 +103,19 @@ class SatoriPlatform(ConnectedPlatform):
                 await socket.send_str('{"op":1}')
                 await self._host.clock.sleep(_PING_SECONDS)
 
-    async def _take(self, deliver: Deliver, event: str | Json) -> None:
+    async def _take(self, deliver: Deliver, event: Json) -> None:
         """Accept an event; while the store fails, offer it again, because not all gateways repeat events."""
-        raw = event if isinstance(event, str) else orjson.dumps(event).decode()
-        number = None if isinstance(event, str) else number_of(event)
+        number, raw = number_of(event), orjson.dumps(event).decode()
         cursor = None if number is None else self._cursor.at(str(number))
         while True:
             try:
                 if number is not None and not self._has_cursor:
                     await self._cursor.keep(str(number - 1))
                     self._has_cursor = True
-                if isinstance(event, dict):
-                    await self._complete(event)
+                # Without an answer, the event is taken as it is; the acceptance reports those that cannot be read.
+                with suppress(SendFailed, TimeoutError, LookupError, TypeError, AttributeError, ValueError):
+                    async with asyncio.timeout(_LOOKUP_SECONDS):
+                        await self._complete(event)
                 await self._acceptance.take(deliver, lambda: self._contexts(event), raw, cursor)
             except StoreError as problem:
                 _log.error("event_not_accepted", network=self.name, problem=str(problem))
@@ -123,36 +125,28 @@ class SatoriPlatform(ConnectedPlatform):
                 return
 
     async def _complete(self, event: Json) -> None:
-        """Look up what the event lacks. Raises StoreError, and CannotConnect if the account is offline."""
-        # The acceptance reports events that cannot be read.
-        with suppress(SendFailed, TimeoutError, LookupError, TypeError, AttributeError, ValueError):
-            kind = event["type"] = event["type"] if self._gateway.is_for_account(event) else ""
-            if kind in ("login-updated", "login-removed"):
-                self._gateway.check_online({"status": 0} if kind == "login-removed" else event["login"])
-            elif kind == "interaction/button" and str(event["button"]["id"]).startswith("#"):
-                event["button"]["id"] = await self._stored(event["button"]["id"]).read() or event["button"]["id"]
-            elif kind in ("message-created", "message-updated") and "quote" not in event["message"]:
-                content = parse(event["message"].get("content") or "", self._gateway.who[1])
-                if content.quote and content.quote not in self._done and not content.author:
-                    place = {"channel_id": event["channel"]["id"], "message_id": content.quote}
-                    event["message"]["quote"] = await self._looked_up("message.get", **place)
-            elif kind in _KINDS and not event.get("channel"):
-                # A guild's own events belong to its first text channel, preferably one that the settings allow.
-                guild = event["channel"] = {"id": event["guild"]["id"]}
-                found = (await self._looked_up("channel.list", guild_id=guild["id"]))["data"]
-                texts = [one for one in found if one.get("type", 0) == 0]
-                event["channel"] = min(texts, key=lambda one: not self._host.allows(self._chat(guild, one)))
+        """Look up what the event lacks. Raises StoreError."""
+        kind = event["type"] if self._gateway.is_for_account(event) else ""
+        if kind == "interaction/button" and str(event["button"]["id"]).startswith("#"):
+            event["button"]["id"] = await self._stored(event["button"]["id"]).read() or event["button"]["id"]
+        elif kind in ("message-created", "message-updated") and "quote" not in event["message"]:
+            content = parse(event["message"].get("content") or "", self._gateway.who[1])
+            if content.quote and content.quote not in self._done and not content.author:
+                place = {"channel_id": event["channel"]["id"], "message_id": content.quote}
+                event["message"]["quote"] = await self._gateway.call("message.get", **place)
+        elif kind in _KINDS and not event.get("channel"):
+            # A guild's own events belong to its first text channel, preferably one that the settings allow.
+            guild = event["channel"] = {"id": event["guild"]["id"]}
+            found = (await self._gateway.call("channel.list", guild_id=guild["id"]))["data"]
+            texts = [one for one in found if one.get("type", 0) == 0]
+            event["channel"] = min(texts, key=lambda one: not self._host.allows(self._chat(guild, one)))
 
-    async def _looked_up(self, method: str, **given: str) -> Any:
-        async with asyncio.timeout(_LOOKUP_SECONDS):
-            return await self._gateway.call(method, **given)
-
-    def _contexts(self, event: str | Json) -> list[MessageContext]:
+    def _contexts(self, event: Json) -> list[MessageContext]:
         """The event, unless it concerns nobody. Raises LookupError, ValueError, TypeError or AttributeError if it is
         malformed."""
-        if isinstance(event, str):
-            raise TypeError("no Satori message")
         kind, bot = _KINDS.get(event["type"]), self._gateway.who[1]
+        if kind is None or not self._gateway.is_for_account(event):
+            return []
         message, member, channel = (event.get(name) or {} for name in ("message", "member", "channel"))
         user = event.get("user") or message.get("user") or member.get("user") or {}
         if kind is Kind.JOIN and user.get("id") == bot:
@@ -161,7 +155,7 @@ class SatoriPlatform(ConnectedPlatform):
             user = event.get("operator") or (user if kind is Kind.DELETE else {}) or {"id": "unknown"}
         who = str(user.get("id") or "")
         # Posts of channels have no user.
-        if kind is None or who in ("", bot):
+        if who in ("", bot):
             return []
         guild, at = event.get("guild") or {}, int(event["timestamp"])
         is_direct = channel.get("type") == _DIRECT_TYPE

@@ -183,6 +183,18 @@ async def test_members_come_into_a_channel_that_is_allowed(gateway: SatoriGatewa
         await platform.close()
 
 
+async def test_frames_that_are_no_messages_are_reported(gateway: SatoriGateway, tmp_path: Path) -> None:
+    async with (
+        a_network(tmp_path, gateway) as (network, host, family),
+        receiving(network.platform, host.store) as daemon,
+    ):
+        await family.send_garbage()
+        await family.say("ann", "end")
+        await daemon.gets(text="end")
+        platform: Any = network.platform
+        assert "3 events could not be read" in platform.link().words
+
+
 async def test_names_give_no_rights(gateway: SatoriGateway, tmp_path: Path) -> None:
     async with (
         a_network(tmp_path, gateway) as (network, host, family),
