@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -13,6 +14,9 @@ from config.sections.irc import is_loopback
 from config.sections.networks import NetworkSettings
 from config.terms import WebUrl, Word, settings_error
 from services.clock import Clock
+
+_PACKAGE = "bot.platforms.satori"
+"""Its modules are imported when an account is opened."""
 
 
 def _a_gateway(url: str) -> str:
@@ -43,16 +47,13 @@ class SatoriSettings(NetworkSettings):
 
 
 def _open(settings: SatoriSettings, host: Host) -> ChatPlatform:
-    # Imported here: few daemons use Satori.
-    from bot.platforms.satori.platform import SatoriPlatform
-
-    return SatoriPlatform(settings, host)
+    platform: ChatPlatform = import_module(f"{_PACKAGE}.platform").SatoriPlatform(settings, host)
+    return platform
 
 
 async def _probe(settings: SatoriSettings, _clock: Clock) -> str:
-    from bot.platforms.satori.gateway import probe
-
-    return await probe(settings)
+    line: str = await import_module(f"{_PACKAGE}.gateway").probe(settings)
+    return line
 
 
 ADAPTER = Adapter(SatoriSettings, _open, _probe, asks=("account", "url", "token", "platform", "user_id"))

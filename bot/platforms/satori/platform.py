@@ -37,6 +37,7 @@ _KINDS = {
     "guild-member-added": Kind.JOIN,
     "guild-member-removed": Kind.LEAVE,
 }
+_ABOUT_MESSAGES = (Kind.MESSAGE, Kind.EDIT, Kind.DELETE, Kind.REACTION)
 _ROLES = {"owner": Role.OWNER, "creator": Role.OWNER, "admin": Role.ADMIN, "administrator": Role.ADMIN}
 _DIRECT = "direct"
 """Stands for the guild in the native id of a private chat."""
@@ -160,15 +161,18 @@ class SatoriPlatform(ConnectedPlatform):
         guild, at = event.get("guild") or {}, int(event["timestamp"])
         is_direct = channel.get("type") == _DIRECT_TYPE
         chat = self._chat(guild, channel)
-        id_, text, facts = str(message.get("id") or who), "", dict[str, Any]()
-        if kind in (Kind.MESSAGE, Kind.EDIT, Kind.DELETE, Kind.REACTION):
-            id_ = str(message["id"])
+        id_, text, facts = (
+            str(message["id"] if kind in _ABOUT_MESSAGES else message.get("id") or who),
+            "",
+            dict[str, Any](),
+        )
         if kind in (Kind.MESSAGE, Kind.EDIT):
             text, facts = self._content(message)
         elif kind is Kind.REACTION:
             text = _emoji(event.get("emoji") or {})
         elif kind is Kind.CHOICE:
-            text, facts = str(event["button"]["id"]), {"mentions_bot": True, "reply_to": Quoted(id_, from_bot=True)}
+            text, facts = str(event["button"]["id"]), {"mentions_bot": True}
+            facts["reply_to"] = Quoted(id_, from_bot=True) if message else None
         changes = {Kind.MESSAGE: "", Kind.DELETE: "", Kind.EDIT: str(message.get("updated_at") or at)}
         revision = changes.get(kind, f"{who} {hashlib.sha256(text.encode()).hexdigest()[:16]} {at}")
         role = self._role(member) if not is_direct and who not in chat.native.split("/") else None

@@ -151,6 +151,19 @@ async def test_a_long_button_survives_a_restart(gateway: SatoriGateway, tmp_path
         await again.close()
 
 
+async def test_a_button_of_an_unnamed_message_gives_its_value(gateway: SatoriGateway, tmp_path: Path) -> None:
+    async with (
+        a_network(tmp_path, gateway) as (network, host, family),
+        receiving(network.platform, host.store) as daemon,
+    ):
+        for at in (1, 1, 2):
+            facts = {"button": {"id": "yes"}, "message": None, "timestamp": at}
+            await family.do("frame", frame=an_event(family.account, "interaction/button", **facts))
+        await family.say("ann", "end")
+        await daemon.gets(text="end")
+        assert [(one.text, one.reply_to) for one in daemon.received] == [("yes", None), ("yes", None), ("end", None)]
+
+
 async def test_roles_count_by_id_only(gateway: SatoriGateway, tmp_path: Path) -> None:
     async with (
         a_network(tmp_path, gateway, admin_roles=("7",)) as (network, host, family),
