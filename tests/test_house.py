@@ -94,6 +94,7 @@ BLIND_HANDLERS = {
     ),
     "bot/platforms/connection.py::Acceptance.take": "an event that no parser expects is set aside for the operator",
     "bot/platforms/connection.py::Connection.keep": "errors of an SDK end the connection, which is made again",
+    "bot/platforms/xmpp/stream.py::Stream._incoming": "an exception would end the stream",
     "function_calls/declaration.py::error_text": "the message of an author's exception may itself fail",
     "function_calls/invocation.py::Invoker._once": "converts the failure of a handler into a result",
     "function_calls/invocation.py::Invoker._log_end.log": "logs the failure of a run that nobody awaits any more",

@@ -6,7 +6,9 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
-PLUGINS = [f"-p{name}" for name in ("tests.no_skips", "no:cacheprovider", "no:asyncio", "no:hypothesispytest")]
+PLUGINS = [
+    f"-p{name}" for name in ("tests.no_skips", "no:cacheprovider", "no:asyncio", "no:hypothesispytest", "no:simcord")
+]
 SKIPS_IN_THE_TEST = "import pytest\ndef test_page():\n    pytest.skip('no browser')\n"
 SKIPS_BY_MARK = "import pytest\n@pytest.mark.skip(reason='no browser')\ndef test_page(): pass\n"
 SKIPS_THE_MODULE = "import pytest\npytest.skip('no browser', allow_module_level=True)\n"

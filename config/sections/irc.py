@@ -22,7 +22,8 @@ _WORD = r"[^\x00-\x20\x7f:@][^\x00-\x20\x7f@]{0,63}"
 
 def _no_nick(key: str) -> str:
     platform, _, rest = key.partition(":")
-    if platform == "irc" and rest.partition(":")[2].startswith(BY_NICK):
+    native = rest.partition(":")[2]
+    if (platform == "irc" and native.startswith(BY_NICK)) or (platform == "xmpp" and f"/{BY_NICK}" in native):
         raise settings_error(
             "is a nick, and a nick is no identity: anybody can take it. Name the account that services know, without ~"
         )

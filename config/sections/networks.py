@@ -21,6 +21,8 @@ BUILT_IN: Mapping[str, str] = {
     "onebot": "bot.platforms.onebot.adapter:ADAPTER",
     "slack": "bot.platforms.slack.adapter:ADAPTER",
     "satori": "bot.platforms.satori.adapter:ADAPTER",
+    "xmpp": "bot.platforms.xmpp.adapter:ADAPTER",
+    "telegram": "bot.platforms.telegram.adapter:ADAPTER",
 }
 """Adapters that come with Rollcall, in the form of entry points. Only those of configured networks are imported."""
 _ACCOUNT = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"

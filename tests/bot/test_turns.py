@@ -61,7 +61,7 @@ async def test_a_model_that_is_down_leaves_commands_working_and_is_named_in_one_
 async def test_without_any_model_commands_work_and_the_rest_says_how_to_connect_one() -> None:
     async with a_group(model=OfflineModel(Texts())) as group:
         assert len(await group.say("Ann", "/id")) == 1
-        (answer,) = await group.say("Ann", "@Rollcall what is the meaning of it all?")
+        (answer,) = await group.say("Ann", "@Rollcall tell me a story about pirates")
         assert "OPENAI_API_KEY" in answer
 
 

@@ -1,6 +1,6 @@
 """The contract of platforms, with the table of docs/platforms/README.md that is generated from it.
 
-ROLLCALL_WRITE_PLATFORMS=1 python -m pytest tests/bot/platforms -k page_of_platforms    write the table
+ROLLCALL_WRITE_PLATFORMS=1 python -m pytest tests/bot/platforms tests/contracts -k page_of_platforms
 """
 
 from __future__ import annotations

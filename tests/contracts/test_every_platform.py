@@ -26,6 +26,7 @@ from services.clock import SystemClock
 from services.store.port import Statement, Store
 from services.store.turns.http_events import EVENTS
 from tests.bot.web_world import a_world
+from tests.contracts.described import DescribedContract
 from tests.harness.irc_client import Person, a_person
 from tests.harness.irc_servers import an_irc_server, irc_settings
 
@@ -163,7 +164,7 @@ class JoinedIrc(IrcPlatform):
         return replace(state, is_up=state.is_up and "in 1 channels" in state.words)
 
 
-class OnIrc(PlatformContract):
+class OnIrc(DescribedContract):
     kind = ""
     lacks = NOT_ON_IRC
 

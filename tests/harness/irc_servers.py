@@ -185,14 +185,15 @@ def _program(kind: str) -> str | None:
 
 
 def a_certificate(folder: Path, name: str) -> Path:
-    """Create a self-signed certificate for 127.0.0.1, as NAME.pem and NAME.key. Returns the path of the former."""
+    """Create a self-signed certificate for 127.0.0.1 and localhost, as NAME.pem and NAME.key. Returns the path of the
+    former."""
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl")
     subprocess.run(
         [
             *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
             *("-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.pem", "-days", "2"),
-            *("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
         ],
         check=True,
         capture_output=True,

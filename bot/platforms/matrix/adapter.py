@@ -69,4 +69,4 @@ async def _probe(settings: MatrixSettings, clock: Clock) -> str:
     return str(await _module("client").probe(settings))
 
 
-ADAPTER = Adapter(MatrixSettings, _open, _probe)
+ADAPTER = Adapter(MatrixSettings, _open, _probe, asks=("homeserver", "user", "password"))

@@ -331,11 +331,13 @@ class Player:
         reply: dict[str, Any] = {"text": text.split("\n") if "\n" in text else text}
         if chat != "family":
             reply["chat"] = chat
-        if event["private_to"]:
+        if event["type"] == "edited":
+            reply["edits"] = self._aliases.text(event["id"])
+        if event.get("private_to"):
             reply["to"] = event["private_to"]
-        if event["reply_to"]:
+        if event.get("reply_to"):
             reply["reply_to"] = self._aliases.text(event["reply_to"])
-        if event["mentions"]:
+        if event.get("mentions"):
             reply["mentions"] = event["mentions"]
         if event["choices"]:
             reply["choices"] = [

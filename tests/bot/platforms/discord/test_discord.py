@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from bot.delivery.outgoing import outgoing_to_json
 from bot.platforms.adapter import CannotOpen, Host
 from bot.platforms.base import CommandHint, FileUnavailable, Outgoing, SendFailed
-from bot.platforms.contract import PNG, Daemon, Network, PlatformContract, a_host, receiving, until
+from bot.platforms.contract import PNG, Daemon, Network, a_host, receiving, until
 from bot.platforms.discord.adapter import ADAPTER, DiscordSettings
 from bot.platforms.discord.platform import DiscordPlatform, probe
 from config.loader import check_settings
@@ -27,6 +27,7 @@ from function_calls.spec import Choice
 from services.clock import SystemClock
 from services.refs import ChatRef, MemberRef, Role
 from services.store.turns import outbox
+from tests.contracts.described import DescribedContract
 from tests.docs.documents import Page
 from tests.fakes.discord_server import TOKEN, DiscordServer, a_discord_server, rate_limited
 
@@ -62,7 +63,7 @@ async def opened(home: Path) -> AsyncIterator[tuple[Network, Host, DiscordServer
                 await platform.close()
 
 
-class TestContract(PlatformContract):
+class TestContract(DescribedContract):
     """Discord passes the contract of all networks."""
 
     @asynccontextmanager

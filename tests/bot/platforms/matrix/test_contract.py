@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from bot.platforms.adapter import Host
-from bot.platforms.contract import Network, PlatformContract
+from bot.platforms.contract import Network
 from tests.bot.platforms.matrix.other_side import World, a_network
+from tests.contracts.described import DescribedContract
 
 
-class TestMatrix(PlatformContract):
+class TestMatrix(DescribedContract):
     @pytest.fixture(autouse=True)
     def _on_the_server(self, world: World) -> None:
         self._world = world

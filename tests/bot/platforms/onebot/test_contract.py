@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.platforms.adapter import Host
-from bot.platforms.contract import Failure, Network, PlatformContract, a_host
+from bot.platforms.contract import Failure, Network, a_host
 from bot.platforms.onebot.adapter import OneBotSettings
 from bot.platforms.onebot.platform import OneBotPlatform
 from tests.contracts.described import DescribedContract
@@ -61,7 +61,7 @@ class TestForward(DescribedContract):
             yield opened
 
 
-class TestReverse(PlatformContract):
+class TestReverse(DescribedContract):
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         port = a_free_port()

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bot.platforms.adapter import Host
-from bot.platforms.contract import Network, PlatformContract, a_host
+from bot.platforms.contract import Network, a_host
 from bot.platforms.slack.adapter import ADAPTER, SlackSettings
+from tests.contracts.described import DescribedContract
 from tests.fakes.slack_server import ANN, APP_TOKEN, BEN, BOT_TOKEN, GROUP, PRIVATE, ROBOT, FakeSlack
 
 
@@ -40,7 +41,7 @@ async def a_network(home: Path) -> AsyncIterator[tuple[Network, Host]]:
             await platform.close()
 
 
-class TestSlack(PlatformContract):
+class TestSlack(DescribedContract):
     """Slack."""
 
     open = staticmethod(a_network)  # type: ignore[assignment]

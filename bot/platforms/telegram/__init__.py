@@ -1,0 +1,4 @@
+"""Telegram.
+
+One instance per account of the bot. Built by `rollcall run`.
+"""

@@ -1,0 +1,398 @@
+"""The ChatPlatform on Telegram."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from bot.platforms.adapter import Host
+from bot.platforms.base import CommandHint, Deliver, FileUnavailable, Limits, Outgoing, Receipt, thread_of
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Cursor
+from bot.platforms.markdown import html_of, plain_lines
+from bot.platforms.telegram.api import ApiError, BotApi
+from bot.platforms.telegram.messages import FILE_URL, Json, Updates, migration, name_of, role_of
+from config.sections.networks import NetworkSettings
+from function_calls.context import Attachment
+from function_calls.spec import Choice
+from services.refs import ChatRef, MemberRef, Role
+from services.store.port import StoreError, Write
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+_POLL_SECONDS = 50
+_LATE_SECONDS = 20.0
+"""Time after which a poll counts as lost."""
+_UPDATES = ("message", "edited_message", "callback_query", "message_reaction", "my_chat_member", "chat_member")
+_UPDATE_BYTES = 1_000_000
+_CAPTION_UNITS = 1024
+_DATA_BYTES = 64
+_LONG_DATA = re.compile(r"#[0-9a-f]{40}")
+_NAME_CHARS = 32
+_MENTION_UNITS = 250
+_PHOTO_CHARS = 13_000_000
+_PHOTOS = frozenset({"image/jpeg", "image/png", "image/webp"})
+_SECONDS_PER_SEND = 1 / 30
+_TYPING_SECONDS = 4.0
+"""Minimum interval of typing indicators in a chat; clients remove one after five seconds."""
+_ROLES_SECONDS = 60.0
+_COMMAND = re.compile(r"[a-z0-9_]{1,32}")
+
+
+class TelegramPlatform(ConnectedPlatform):
+    """One account of the bot on Telegram."""
+
+    name = "telegram"
+    limits = Limits(
+        # Telegram counts 4096 UTF-16 units, two for some characters, and mentions need room.
+        text_chars=1900,
+        sends_are_idempotent=False,
+        sends_per_minute=20,
+        choices=True,
+        attachments=True,
+        markdown=True,
+        catches_up=True,
+        file_bytes=50_000_000,
+    )
+
+    def __init__(self, settings: NetworkSettings, host: Host, api: BotApi, *, by_webhook: bool) -> None:
+        super().__init__(settings, host, silence_seconds=_POLL_SECONDS + 2 * _LATE_SECONDS)
+        self._host = host
+        self._url = f"{host.public_url}/platforms/{self.name}/{self.account}/update" if by_webhook else ""
+        self._api = api
+        self._moved = self._stored("moved")
+        self._updates = Updates(settings.account, host.names, host.clock)
+        self._deliver: Deliver | None = None
+        self._admins_until: dict[str, float] = {}
+        self._next_send_at = 0.0
+        self._typing_at: dict[str, float] = {}
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Close the HTTP connections. A webhook stays, so that Telegram keeps events for the next start."""
+        for task in self._answering:
+            task.cancel()
+        await asyncio.gather(*self._answering, return_exceptions=True)
+        await self._api.close()
+
+    # Receiving
+
+    async def _connected(self, deliver: Deliver) -> None:
+        try:
+            self._updates.connected(await self._api.call("getMe"))
+            self._updates.old_ids = orjson.loads(await self._moved.read() or "{}")
+            position = await self._cursor.read()
+            method, facts = "deleteWebhook", Json()
+            if self._url:
+                method = "setWebhook"
+                facts = {"url": self._url, "secret_token": self._api.webhook_secret, "allowed_updates": _UPDATES}
+            # At the first start, earlier events are dropped.
+            await self._api.call(method, drop_pending_updates=position is None, **facts)
+            if position is None:
+                await self._host.store.commit([self._cursor.at("0")])
+            self._deliver = deliver
+            self._connection.up()
+            await (self._watch_webhook() if self._url else self._poll(deliver, int(position or 0)))
+        except ApiError as error:
+            raise CannotConnect(str(error)) from None
+        finally:
+            self._deliver = None
+
+    async def _poll(self, deliver: Deliver, offset: int) -> None:
+        facts: Json = {"timeout": _POLL_SECONDS, "allowed_updates": _UPDATES}
+        while True:
+            updates = await self._api.call("getUpdates", seconds=_POLL_SECONDS + _LATE_SECONDS, offset=offset, **facts)
+            self._connection.heard()
+            # A chat that has moved is known under its old id before any other event of the supergroup.
+            for update in updates:
+                await self._follow(migration(update))
+            for update in updates:
+                offset = int(update["update_id"]) + 1
+                await self._take(deliver, update, self._cursor.at(str(offset)))
+
+    async def _watch_webhook(self) -> None:
+        while (await self._api.call("getWebhookInfo"))["url"] == self._url:
+            self._connection.heard()
+            await self._host.clock.sleep(_POLL_SECONDS)
+        raise CannotConnect("another program has changed the webhook of the bot")
+
+    def routes(self) -> Sequence[BaseRoute]:
+        from starlette.routing import Route
+
+        return [Route("/update", self._receive, methods=["POST"])] if self._url else []
+
+    async def _receive(self, request: Request) -> Response:
+        from starlette.responses import Response
+
+        offered = request.headers.get("x-telegram-bot-api-secret-token", "")
+        if not hmac.compare_digest(offered.encode(), self._api.webhook_secret.encode()):
+            return Response(status_code=401)
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _UPDATE_BYTES:
+                return Response(status_code=413)
+        if self._deliver is None:
+            return Response(status_code=503)
+        try:
+            update = orjson.loads(body)
+            await self._follow(migration(update))
+            await self._take(self._deliver, update)
+        except orjson.JSONDecodeError:
+            return Response(status_code=400)
+        except StoreError:
+            # Telegram sends it again.
+            return Response(status_code=503)
+        return Response()
+
+    async def _take(self, deliver: Deliver, update: Json, cursor: Write | None = None) -> None:
+        query: Json | None = None
+        # The acceptance reports updates that cannot be read.
+        with suppress(LookupError, TypeError, AttributeError, ValueError):
+            query = update.get("callback_query")
+            if query is not None and _LONG_DATA.fullmatch(query["data"]):
+                query["data"] = await self._stored(query["data"]).read() or ""
+            await self._learn_roles(update)
+        raw = orjson.dumps(update).decode()
+        await self._acceptance.take(deliver, lambda: self._updates.contexts(update), raw, cursor)
+        if query is not None:
+            task = asyncio.create_task(self._answer(query))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, query: Json) -> None:
+        """End the progress indicator of a pressed button."""
+        with suppress(ApiError, LookupError, TypeError):
+            await self._api.call("answerCallbackQuery", callback_query_id=query["id"])
+
+    async def _follow(self, moved: tuple[str, str] | None) -> None:
+        """Note the old and new id of a group that has become a supergroup, durably. Raises StoreError."""
+        if moved is not None and moved[1] not in self._updates.old_ids:
+            old_ids = {**self._updates.old_ids, moved[1]: moved[0]}
+            await self._host.store.commit([self._moved.at(orjson.dumps(old_ids).decode())])
+            self._updates.old_ids = old_ids
+
+    # Members
+
+    async def _learn_roles(self, update: Json) -> None:
+        """Fetch the administrators of the group if the update is addressed to the bot; messages do not name roles."""
+        for context in self._updates.contexts(update):
+            chat, now = thread_of(context.chat.native)[0], self._host.clock.monotonic()
+            is_relevant = context.is_group and (context.calls_bot or context.text.startswith("/"))
+            if is_relevant and self._admins_until.get(chat, now) <= now:
+                self._admins_until[chat] = now + _ROLES_SECONDS
+                self._updates.admins[chat] = {}
+                with suppress(ApiError):
+                    admins = await self._call("getChatAdministrators", chat, seconds=5)
+                    self._updates.admins[chat] = {str(one["user"]["id"]): role_of(one) for one in admins}
+
+    async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
+        if not member.native.isdecimal():
+            # Groups and channels that send messages.
+            return None
+        if member.native == thread_of(chat.native)[0]:
+            return Role.MEMBER
+        with suppress(ApiError, LookupError):
+            return role_of(await self._call("getChatMember", chat.native, user_id=int(member.native)))
+        return None
+
+    async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
+        """The administrators: Telegram lists nobody else."""
+        native = thread_of(chat.native)[0]
+        admins = await self._call("getChatAdministrators", native) if native.startswith("-") else []
+        users = [str(one["user"]["id"]) for one in admins] or [native]
+        return [MemberRef(self.name, self.account, one) for one in users if one != self._updates.bot]
+
+    async def leave(self, chat: ChatRef) -> None:
+        with _unless("chat not found", "not a member"):
+            await self._call("leaveChat", chat.native)
+
+    # Sending
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        chat = (outgoing.private_to or outgoing.chat).native
+        text = await self._text(outgoing, chat)
+        uploads = [one for one in outgoing.attachments if one.url.startswith("data:")]
+        first = uploads.pop(0) if uploads and _units(text["plain"]) <= _CAPTION_UNITS else None
+        number = 0 if outgoing.private_to else self._number(chat, outgoing.reply_to or "")
+        reply = {"message_id": number, "allow_sending_without_reply": True} if number else None
+        keyboard = await self._keyboard(outgoing.choices)
+        native_id = await self._send_part(chat, first, **text, reply_parameters=reply, reply_markup=keyboard)
+        try:
+            for file in uploads:
+                await self._send_part(chat, file)
+        except ApiError as error:
+            error.unknown_outcome = True
+            raise
+        for closed in outgoing.closes:
+            with suppress(ApiError):
+                number = self._number(outgoing.chat.native, closed)
+                await self._call("editMessageReplyMarkup", outgoing.chat.native, message_id=number)
+        return Receipt(native_id)
+
+    async def edit(self, native_id: str, outgoing: Outgoing) -> None:
+        chat = (outgoing.private_to or outgoing.chat).native
+        facts = {**await self._text(outgoing, chat), "reply_markup": await self._keyboard(outgoing.choices)}
+        with _unless("message is not modified"):
+            await self._adapted("editMessageText", chat, message_id=self._number(chat, native_id), **facts)
+
+    async def delete(self, chat: ChatRef, native_id: str) -> None:
+        with _unless("message to delete not found"):
+            await self._call("deleteMessage", chat.native, message_id=self._number(chat.native, native_id))
+
+    async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
+        # Telegram's emoji have no variation selector.
+        reaction = [{"type": "emoji", "emoji": emoji.replace("\ufe0f", "")}] if emoji else []
+        number = self._number(chat.native, native_id)
+        await self._call("setMessageReaction", chat.native, message_id=number, reaction=reaction)
+
+    async def typing(self, chat: ChatRef, status: str) -> None:
+        now = self._host.clock.monotonic()
+        if status and now - self._typing_at.get(chat.native, float("-inf")) >= _TYPING_SECONDS:
+            self._typing_at[chat.native] = now
+            with suppress(ApiError):
+                await self._call("sendChatAction", chat.native, action="typing")
+
+    async def show_commands(self, menus: Mapping[str, Sequence[CommandHint]]) -> None:
+        for number, (language, hints) in enumerate(menus.items()):
+            words = {hint.word.removeprefix("/"): hint.about for hint in hints}
+            valid = [(word, about) for word, about in words.items() if _COMMAND.fullmatch(word)][:100]
+            commands = [{"command": word, "description": about[:256] or word} for word, about in valid]
+            await self._api.call("setMyCommands", commands=commands, language_code=language if number else None)
+
+    async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
+        try:
+            file = await self._api.call("getFile", file_id=attachment.url.removeprefix(FILE_URL))
+        except ApiError as error:
+            raise FileUnavailable(str(error)) from None
+        path = str(file.get("file_path") or "/")
+        if max(file.get("file_size") or 0, attachment.size_bytes or 0) > max_bytes:
+            raise FileUnavailable(f"the file is larger than {max_bytes:,} bytes")
+        if path.startswith("/") or ".." in path:
+            raise FileUnavailable("Telegram offers no download")
+        return await self._api.download(path, max_bytes)
+
+    async def _text(self, outgoing: Outgoing, chat: str) -> Json:
+        """Parameters for the text, behind the mentioned members and before the URLs of files that are not uploaded;
+        `plain` is the text without markup."""
+        names: list[str] = []
+        links: list[str] = []
+        for member in outgoing.mentions if chat.startswith("-") else ():
+            name = await self._name(chat, member)
+            if name and _units(", ".join([*names, name])) < _MENTION_UNITS:
+                names.append(name)
+                links.append(f'<a href="tg://user?id={member.native}">{escape(name)}</a>')
+        before = (f"{', '.join(names)}: ", f"{', '.join(links)}: ") if names else ("", "")
+        after = "".join(f"\n{one.url}" for one in outgoing.attachments if not one.url.startswith("data:"))
+        plain = "\n".join(plain_lines(outgoing.text)) if outgoing.markdown else outgoing.text
+        plain = f"{before[0]}{plain}{after}"
+        facts: Json = {"text": plain, "plain": plain, "link_preview_options": {"is_disabled": True}}
+        if names or outgoing.markdown:
+            html = html_of(outgoing.text) if outgoing.markdown else escape(outgoing.text, quote=False)
+            facts |= {"text": f"{before[1]}{html}{escape(after, quote=False)}", "parse_mode": "HTML"}
+        return facts
+
+    async def _name(self, chat: str, member: MemberRef) -> str:
+        """The member's display name, shortened; empty if they are not in the chat."""
+        name = self._updates.names.get(member.native, "")
+        with suppress(ApiError, ValueError, LookupError):
+            name = name or name_of((await self._call("getChatMember", chat, user_id=int(member.native)))["user"])
+        return " ".join(name.split())[:_NAME_CHARS]
+
+    async def _keyboard(self, choices: Sequence[Choice]) -> Json | None:
+        """Inline keyboard; stores values that are too long for a button, so that they survive a restart."""
+        buttons, writes = [], []
+        for choice in choices:
+            data = choice.value
+            if len(data.encode()) > _DATA_BYTES or data.startswith("#"):
+                data = f"#{hashlib.sha256(data.encode()).hexdigest()[:40]}"
+                writes.append(self._stored(data).at(choice.value))
+            buttons.append([{"text": choice.label, "callback_data": data}])
+        if writes:
+            await self._host.store.commit(writes)
+        return {"inline_keyboard": buttons} if buttons else None
+
+    def _stored(self, name: str) -> Cursor:
+        """A value of the account that survives restarts."""
+        return Cursor(f"{self.name}:{self.account}:{name}", self._host.store, self._host.clock)
+
+    async def _send_part(self, chat: str, file: Attachment | None, **facts: Any) -> str:
+        """Send a text, or a file with the text as its caption; returns the native id. Raises ApiError."""
+        # The rate limit of the account.
+        now = self._host.clock.monotonic()
+        at, self._next_send_at = self._next_send_at, max(now, self._next_send_at) + _SECONDS_PER_SEND
+        await self._host.clock.sleep(max(at - now, 0))
+        if file is None:
+            message = await self._adapted("sendMessage", chat, **facts)
+        else:
+            is_photo = file.media_type in _PHOTOS and len(file.url) < _PHOTO_CHARS
+            method, field = ("sendPhoto", "photo") if is_photo else ("sendDocument", "document")
+            facts["caption"] = facts.pop("text", None)
+            message = await self._adapted(method, chat, upload=(field, file), **facts)
+        native_id = self._updates.message_id(message)
+        if thread := thread_of(chat)[1]:
+            self._updates.threads.learn(f"{message['chat']['id']} {native_id}", thread)
+        return native_id
+
+    async def _adapted(self, method: str, chat: str, plain: str = "", **facts: Any) -> Any:
+        """Call `method` in a chat, again without details that Telegram rejects; `plain` replaces a text with markup.
+        Raises ApiError."""
+        while True:
+            try:
+                return await self._call(method, chat, **facts)
+            except ApiError as error:
+                if error.says("can't parse entities") and facts.pop("parse_mode", None):
+                    facts["text" if "text" in facts else "caption"] = plain
+                elif error.says("no text in the message") and "text" in facts:
+                    method, facts["caption"] = "editMessageCaption", facts.pop("text")
+                elif error.says("PHOTO_", "IMAGE_PROCESS") and method == "sendPhoto":
+                    method, facts["upload"] = "sendDocument", ("document", facts["upload"][1])
+                elif not (error.says("repl") and facts.pop("reply_parameters", None)):
+                    raise
+
+    def _number(self, chat: str, native_id: str) -> int:
+        """Telegram's number of a message; 0, which no message has, if it was lost when the group became a
+        supergroup."""
+        digits, is_new = native_id.removesuffix("s"), native_id.endswith("s")
+        has_moved = thread_of(chat)[0] in self._updates.old_ids.values()
+        return int(digits) if digits.isdecimal() and is_new == has_moved else 0
+
+    async def _call(self, method: str, chat: str, **facts: Any) -> Any:
+        """Call `method` in a chat, or in the supergroup that it has become. Raises ApiError."""
+        native, thread = thread_of(chat)
+        if thread.isdecimal():
+            facts["message_thread_id"] = int(thread)
+        new_ids = {old: new for new, old in self._updates.old_ids.items()}
+        try:
+            return await self._api.call(method, chat_id=new_ids.get(native, native), **facts)
+        except ApiError as error:
+            if not error.moved_to or native in new_ids:
+                raise
+            await self._follow((native, error.moved_to))
+            facts.pop("reply_parameters", None)
+            return await self._api.call(method, chat_id=error.moved_to, **facts)
+
+
+@contextmanager
+def _unless(*words: str) -> Iterator[None]:
+    """Ignore ApiError if it says one of `words`."""
+    try:
+        yield
+    except ApiError as error:
+        if not error.says(*words):
+            raise
+
+
+def _units(text: str) -> int:
+    """Length as counted by Telegram, in UTF-16 units."""
+    return len(text.encode("utf-16-le", "replace")) // 2
