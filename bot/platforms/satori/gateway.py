@@ -186,7 +186,8 @@ class Gateway:
 
     @property
     def _http(self) -> aiohttp.ClientSession:
-        self._session = self._session or aiohttp.ClientSession(trust_env=True)
+        # A proxy would see the token of a gateway without TLS.
+        self._session = self._session or aiohttp.ClientSession(trust_env=self._url.startswith("https://"))
         return self._session
 
 

@@ -42,6 +42,8 @@ _ROLES = {"owner": Role.OWNER, "creator": Role.OWNER, "admin": Role.ADMIN, "admi
 _DIRECT = "direct"
 """Stands for the guild in the native id of a private chat."""
 _DIRECT_TYPE = 1
+_UNNAMED = "event-"
+"""Begins the native id of an event that has no message."""
 _PING_SECONDS = 9.0
 _SILENCE_SECONDS = 30.0
 _STORE_SECONDS = 1.0
@@ -161,11 +163,8 @@ class SatoriPlatform(ConnectedPlatform):
         guild, at = event.get("guild") or {}, int(event["timestamp"])
         is_direct = channel.get("type") == _DIRECT_TYPE
         chat = self._chat(guild, channel)
-        id_, text, facts = (
-            str(message["id"] if kind in _ABOUT_MESSAGES else message.get("id") or who),
-            "",
-            dict[str, Any](),
-        )
+        id_ = str(message["id"] if kind in _ABOUT_MESSAGES else message.get("id") or f"{_UNNAMED}{who}")
+        text, facts = "", dict[str, Any]()
         if kind in (Kind.MESSAGE, Kind.EDIT):
             text, facts = self._content(message)
         elif kind is Kind.REACTION:
@@ -275,8 +274,8 @@ class SatoriPlatform(ConnectedPlatform):
         if outgoing.private_to is not None:
             found = await self._gateway.call("user.channel.create", user_id=outgoing.private_to.native)
             given["channel_id"] = str(found["id"])
-        has_quote = outgoing.reply_to and not is_private and method == "message.create"
-        reply = element("quote", id=outgoing.reply_to) if has_quote and outgoing.reply_to else ""
+        quote = outgoing.reply_to if method == "message.create" and not is_private else None
+        reply = element("quote", id=quote) if quote and not quote.startswith(_UNNAMED) else ""
         is_group = not is_private and not outgoing.chat.native.startswith(f"{_DIRECT}/")
         before = "".join(f"{element('at', id=one.native)} " for one in outgoing.mentions if is_group)
         after = "".join([await self._file(one) for one in outgoing.attachments])

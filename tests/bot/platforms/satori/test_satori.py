@@ -162,6 +162,8 @@ async def test_a_button_of_an_unnamed_message_gives_its_value(gateway: SatoriGat
         await family.say("ann", "end")
         await daemon.gets(text="end")
         assert [(one.text, one.reply_to) for one in daemon.received] == [("yes", None), ("yes", None), ("end", None)]
+        await network.platform.send(network.outgoing("Done.", reply_to=daemon.received[0].key.native_id))
+        assert (await family.shown())[0].reply_to == ""
 
 
 async def test_roles_count_by_id_only(gateway: SatoriGateway, tmp_path: Path) -> None:
