@@ -21,6 +21,7 @@ BUILT_IN: Mapping[str, str] = {
     "matrix": "bot.platforms.matrix.adapter:ADAPTER",
     "onebot": "bot.platforms.onebot.adapter:ADAPTER",
     "slack": "bot.platforms.slack.adapter:ADAPTER",
+    "satori": "bot.platforms.satori.adapter:ADAPTER",
     "xmpp": "bot.platforms.xmpp.adapter:ADAPTER",
     "telegram": "bot.platforms.telegram.adapter:ADAPTER",
 }

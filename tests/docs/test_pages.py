@@ -38,6 +38,7 @@ RUN_BY_TESTS = {
     "docs/platforms/matrix.md",
     "docs/platforms/discord.md",
     "docs/platforms/onebot.md",
+    "docs/platforms/satori.md",
     "docs/platforms/slack.md",
     "docs/platforms/telegram.md",
     "docs/platforms/writing-one.md",

@@ -1,0 +1,1 @@
+"""The Satori platform, for networks behind a gateway."""
