@@ -17,13 +17,13 @@ ENTRY_POINTS = "rollcall.platforms"
 BUILT_IN: Mapping[str, str] = {
     "discord": "bot.platforms.discord.adapter:ADAPTER",
     "irc": "bot.platforms.irc.adapter:ADAPTER",
-    "mattermost": "bot.platforms.mattermost.adapter:ADAPTER",
     "matrix": "bot.platforms.matrix.adapter:ADAPTER",
+    "mattermost": "bot.platforms.mattermost.adapter:ADAPTER",
     "onebot": "bot.platforms.onebot.adapter:ADAPTER",
-    "slack": "bot.platforms.slack.adapter:ADAPTER",
     "satori": "bot.platforms.satori.adapter:ADAPTER",
-    "xmpp": "bot.platforms.xmpp.adapter:ADAPTER",
+    "slack": "bot.platforms.slack.adapter:ADAPTER",
     "telegram": "bot.platforms.telegram.adapter:ADAPTER",
+    "xmpp": "bot.platforms.xmpp.adapter:ADAPTER",
 }
 """Adapters that come with Rollcall, in the form of entry points. Only those of configured networks are imported."""
 _ACCOUNT = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
