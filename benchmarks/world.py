@@ -42,7 +42,7 @@ from services.store.unit_queue import switch_threads_often
 
 NETWORK, ACCOUNT = "memory", "bot"
 _SENDER = Sender(MemberRef(NETWORK, ACCOUNT, "ann"), "Ann")
-_SENT_AT = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+_SENT_AT = datetime.now(UTC)
 _LATER = 1e12
 _NO_PAST = FixedHistory()
 _SECRETS = ("a secret that is nowhere",)
