@@ -58,11 +58,11 @@ def test_chance_is_the_runs_own(rows: dict[str, str]) -> None:
     assert 0 <= float(first[0]) < 1
 
 
-def test_twenty_thousand_texts_by_chance_break_nothing() -> None:
-    found = fuzz(20_000)
+def test_thousands_of_texts_by_chance_break_nothing() -> None:
+    found = fuzz(5_000)  # tests/nightly runs a million
     assert not found.wrong, "\n".join(found.wrong)
-    assert found.inputs == 20_000
-    assert found.ran > 4000
+    assert found.inputs == 5_000
+    assert found.ran > 1000
     assert found.slowest_seconds < 3
-    assert found.kinds["ended"] > 1000
+    assert found.kinds["ended"] > 250
     assert len(found.kinds) > 15
