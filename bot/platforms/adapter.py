@@ -19,7 +19,7 @@ from services.store.port import Store
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What the daemon provides to a platform."""
+    """Services and facts of the daemon for a platform."""
 
     store: Store
     """For cursors; events go through `Deliver`."""

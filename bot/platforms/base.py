@@ -177,7 +177,7 @@ class CommandHint:
     word: str
     """With its slash; in the language of the menu if the command has a word in it."""
     about: str
-    """What it does, in one line."""
+    """Description of its effect, on one line."""
     usage: str = ""
     """The command with its parameters."""
 

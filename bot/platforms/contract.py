@@ -340,8 +340,12 @@ class PlatformContract:
                 return
             picture = Attachment("dot.png", "image/png", _data_url(PNG, "image/png"), len(PNG))
             await network.platform.send(network.outgoing("A dot.", attachments=(picture,)))
+            note = Attachment("note.txt", "text/plain", "data:text/plain,5%20%3C%206")
+            await network.platform.send(network.outgoing("A note.", "2:0:0", attachments=(note,)))
             shown = await network.side.shown()
-            assert PNG in [content for one in shown for content in one.files]
+            files = [content for one in shown for content in one.files]
+            assert PNG in files
+            assert b"5 < 6" in files
             assert "A dot." in "".join(one.text for one in shown)
 
     async def test_a_sent_message_can_be_changed_and_deleted_where_that_is_promised(self, tmp_path: Path) -> None:
@@ -758,7 +762,7 @@ def host_now() -> datetime:
 
 
 def capabilities(network: Network) -> dict[str, str]:
-    """What the network can do, by capability, as the contract has tested it: `yes`, empty, or a number."""
+    """Capabilities of the network, by name, as the contract tests them: `yes`, empty, or a number."""
     platform, limits, has = network.platform, network.platform.limits, network.lacks.isdisjoint
     able = {
         "messages of the time away arrive": limits.catches_up,

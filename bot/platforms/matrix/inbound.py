@@ -28,7 +28,7 @@ _PILL = re.compile(r'<a href="https://matrix\.to/#/((?:@|%40)[^"/?]+)[^"]*">(.{0
 
 @dataclass(frozen=True, slots=True)
 class RoomView:
-    """What is known of a room."""
+    """A room as far as its events are read: identity, title, and names of members."""
 
     id: str
     title: str

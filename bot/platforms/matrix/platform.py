@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -27,6 +26,7 @@ from bot.platforms.matrix.client import MatrixClient, Refused
 from bot.platforms.matrix.inbound import NETWORK, Inbound, RoomView, membership_change, relation_of
 from function_calls.context import Attachment, MessageContext
 from services.refs import ChatRef, JsonObject, MemberRef, Role
+from services.web.content import data_in
 
 _RoomEvent = tuple[str, JsonObject, bool]
 """Room, event, and whether it is from before the bot joined."""
@@ -121,7 +121,7 @@ class MatrixPlatform(ConnectedPlatform):
             raise CannotConnect(str(problem)) from problem
 
     async def _sync(self, since: str | None, wait_seconds: int) -> JsonObject:
-        """What is new after `since`; the first one after the start contains the whole state of all rooms."""
+        """Answer to a sync request from `since` on. The first one after the start has the full state of all rooms."""
         timeline = {"limit": _TIMELINE if since else 1} | _MEMBERS
         room = {"state": _MEMBERS, "timeline": timeline, "ephemeral": {"types": []}}
         query: JsonObject = {"filter": orjson.dumps({"presence": {"types": []}, "room": room}).decode()}
@@ -329,11 +329,7 @@ class MatrixPlatform(ConnectedPlatform):
         return content
 
     async def _uploaded(self, attachment: Attachment, is_encrypted: bool) -> JsonObject:
-        head, _, encoded = attachment.url.partition(",")
-        try:
-            content = b64decode(encoded, validate=True) if head.endswith(";base64") else None
-        except ValueError:
-            content = None
+        content = data_in(attachment.url)
         if content is None:
             raise SendFailed("the file has no valid data URL", retryable=False)
         kind = attachment.media_type.partition("/")[0]

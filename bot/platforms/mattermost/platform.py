@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -20,6 +19,7 @@ from bot.platforms.mattermost.inbound import PLATFORM, Reader, adds, record_of, 
 from bot.platforms.mattermost.text import emoji_name, message_of
 from function_calls.context import Attachment
 from services.refs import ChatRef, JsonObject, MemberRef, Role
+from services.web.content import data_in
 
 _log = structlog.get_logger("platforms")
 _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
@@ -200,7 +200,7 @@ class MattermostPlatform(ConnectedPlatform):
         await self._acceptance.take(deliver, lambda: filter(None, [self._reader.read(event, now_ms)]), raw, cursor)
         self._latest = max(self._latest, at)
 
-    # What events name
+    # Users, channels and posts that events refer to
 
     async def _learn(self, event: JsonObject, record: JsonObject) -> None:
         """Fill the caches of the reader with what an event names. Raises SendFailed."""
@@ -401,7 +401,7 @@ class MattermostPlatform(ConnectedPlatform):
     async def _uploaded(self, channel: str, attachment: Attachment) -> str:
         """The id of a file on the server. Raises SendFailed."""
         form = aiohttp.FormData({"channel_id": channel})
-        content = b64decode(attachment.url.partition(",")[2])
+        content = data_in(attachment.url) or b""
         form.add_field("files", content, filename=attachment.name, content_type=attachment.media_type or None)
         return str((await self._web.call("POST", "files", data=form, timeout=_FOR_FILES))["file_infos"][0]["id"])
 

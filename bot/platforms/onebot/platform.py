@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +25,7 @@ from bot.platforms.onebot.session import CALL_SECONDS, CallFailed, Dialling, Lis
 from function_calls.context import Attachment, Quoted
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.store.port import StoreError
+from services.web.content import data_in
 
 _log = structlog.get_logger("onebot")
 _SILENCE_SECONDS = 90.0
@@ -416,12 +417,12 @@ def _messages(outgoing: Outgoing) -> list[list[JsonObject]]:
     files: list[list[JsonObject]] = []
     images: list[JsonObject] = []
     for attachment in outgoing.attachments:
-        header, _, encoded = attachment.url.partition(",")
-        if not header.startswith("data:"):
+        if not attachment.url.startswith("data:"):
             text = f"{text}\n{attachment.name}: {attachment.url}".strip()
             continue
         is_image = attachment.media_type.startswith("image/")
-        data = {"file": f"base64://{encoded}", "name": attachment.name}
+        content = b64encode(data_in(attachment.url) or b"").decode()
+        data = {"file": f"base64://{content}", "name": attachment.name}
         if is_image:
             images.append({"type": "image", "data": data})
         else:

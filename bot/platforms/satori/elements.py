@@ -45,7 +45,7 @@ def parse(content: str, self_id: str) -> Content:
     """The content of a message. `self_id`: id of the bot."""
     content = _PLAIN_LINK.sub(r"\2", _EMOJI_PICTURE.sub(r"<\1\2/>", content))
     texts: tuple[list[str], list[str]] = ([], [])
-    """Of the message, and of the quoted one."""
+    """Parts of the message's text, and parts of the quoted message's text."""
     mentions, files, quote, author = dict[str, None](), list[Attachment](), "", ""
     depth = at = 0
     for tag in _TAG.finditer(content):

@@ -10,7 +10,6 @@ import asyncio
 import json
 import logging
 import re
-from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -32,6 +31,7 @@ from bot.platforms.slack.text import emoji_name, linked, mrkdwn, urls
 from config.sections.irc import is_loopback
 from function_calls.context import Attachment
 from services.refs import ChatRef, JsonObject, MemberRef, Role
+from services.web.content import data_in
 
 SCOPES = re.findall(
     r"\S+",
@@ -457,7 +457,7 @@ class SlackPlatform(ConnectedPlatform):
 
     async def _uploaded(self, attachment: Attachment) -> Mapping[str, str]:
         """A file at Slack that is not shown yet. Raises SendFailed."""
-        content, name = b64decode(attachment.url.partition(",")[2]), attachment.name
+        content, name = data_in(attachment.url) or b"", attachment.name
         place = await self._web.call("files.getUploadURLExternal", filename=name, length=len(content))
         try:
             async with self._web.request("POST", place["upload_url"], data=content) as answer:

@@ -166,7 +166,7 @@ class Known(NamedTuple):
     """A recent message that others may refer to."""
 
     native_id: str
-    """Of the original message, for a correction."""
+    """Native id; that of the original message if this one is a correction."""
     ident: str
     """The sender's id of the message."""
     member: str

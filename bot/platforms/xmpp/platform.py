@@ -7,7 +7,6 @@ import binascii
 import json
 import re
 import uuid
-from base64 import b64decode
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -45,6 +44,7 @@ from bot.platforms.xmpp.stream import CLIENT, MAM, NO_ANSWER, PING, Refused, Str
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Sender
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import Write
+from services.web.content import data_in
 from services.web.http import WebClient, WebError, WebLimits
 
 _log = structlog.get_logger("platforms")
@@ -396,7 +396,7 @@ class XmppPlatform(ConnectedPlatform):
         room, to = await self._recipient(outgoing)
         try:
             files = [
-                await self._stream.upload(one.name, one.media_type, b64decode(one.url.partition(";base64,")[2]))
+                await self._stream.upload(one.name, one.media_type, data_in(one.url) or b"")
                 for one in outgoing.attachments
                 if one.url.startswith("data:")
             ]
