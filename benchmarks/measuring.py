@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import resource
 import statistics
 import subprocess
@@ -81,6 +82,14 @@ def cpu_seconds() -> float:
 def peak_megabytes() -> float:
     """Peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def resident_megabytes(pid: int) -> float:
+    """Resident memory of a process."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) / 1024
 
 
 def pin(core: int) -> None:

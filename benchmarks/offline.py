@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import importlib
 import json
 import os
-import pkgutil
 import random
 import sys
 import time
@@ -25,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import function_calls.handlers
+from bot.registration.functions import built_in_modules
 from function_calls.loading.python_functions import specs_of
 from function_calls.registry import BotFunctions
 from function_calls.spec import OfferedTo
@@ -117,10 +115,7 @@ class _EveryService(Mapping[type, object]):
 
 def built_in_offer() -> Offer:
     """The functions of `function_calls/handlers` that are offered to models."""
-    package = function_calls.handlers
-    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
-    described = [spec for module in modules for spec in specs_of(module, _EveryService())]
+    described = [spec for module in built_in_modules() for spec in specs_of(module, _EveryService())]
     specs = [spec for spec in described if OfferedTo.MODEL in spec.access.offered_to]
     return BotFunctions(specs).offer(specs)
 

@@ -11,9 +11,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from pathlib import Path
 
-from benchmarks.measuring import REPOSITORY, Driver, Effort, Figure, Sample, median
+from benchmarks.measuring import REPOSITORY, Driver, Effort, Figure, Sample, median, resident_megabytes
 
 _ADDRESS = re.compile(rb"http://127\.0\.0\.1:\d+")
 _IDLE_SECONDS = 3.0
@@ -41,7 +40,7 @@ def started(idle_seconds: float) -> Sample:
                 _wait_until_ready(f"{address[0].decode()}/readyz", began)
                 seconds = time.perf_counter() - began
                 time.sleep(idle_seconds)
-                return {"seconds": seconds, "megabytes": _resident_megabytes(process.pid)}
+                return {"seconds": seconds, "megabytes": resident_megabytes(process.pid)}
             finally:
                 process.terminate()
                 process.wait(timeout=30)
@@ -58,17 +57,11 @@ def _wait_until_ready(url: str, began: float) -> None:
     raise RuntimeError(f"the daemon was not ready after {_PATIENCE_SECONDS:.0f} s")
 
 
-def _resident_megabytes(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    found = re.search(r"VmRSS:\s+(\d+) kB", status)
-    assert found is not None
-    return int(found[1]) / 1024
-
-
 def process_figures(effort: Effort) -> list[Figure]:
-    """Start times and idle memory, after one start to warm the file cache."""
+    """Start times and idle memory; if there are several rounds, after one start to warm the file cache."""
     idle_seconds = _IDLE_SECONDS * min(1.0, effort.scale)
-    started(0.0)
+    if effort.rounds > 1:
+        started(0.0)
     samples = [started(idle_seconds) for _ in range(effort.rounds)]
     return [
         Figure("process", "ready after start", "seconds", median(samples, "seconds"), 1.5),

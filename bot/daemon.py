@@ -11,8 +11,10 @@ import structlog
 
 from bot.chats.chat_notes import ScriptNotes, ScriptSchedules, StartScripts
 from bot.chats.chats import Chats
+from bot.chats.digests import Digests
 from bot.chats.open_questions import OpenQuestions
 from bot.chats.summaries import Summaries
+from bot.delivery.collected import Collected
 from bot.delivery.delivery import Delivery
 from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
@@ -32,6 +34,7 @@ from function_calls.registry import FunctionRegistry
 from function_calls.router import FunctionCallRouter
 from services.call_log import JsonLines
 from services.chats.grants import Grants
+from services.chats.member_links import MemberLinks
 from services.fault_points import FaultPoints
 from services.llm.failover import ModelState
 from services.llm.model import ChatModel
@@ -51,8 +54,10 @@ _QUESTIONS_SECONDS = 30.0
 _CHANGES_SECONDS = 0.5
 """Changes by other processes take effect within a second; each check is one small read."""
 _SCHEDULES_SECONDS = 5.0
+_DIGESTS_SECONDS = 300.0
 _STORE_SECONDS = 5.0
 _TIMERS_SECONDS = 1.0
+_COLLECTED_SECONDS = 10.0
 
 
 class Closable(Protocol):
@@ -86,12 +91,15 @@ class Daemon:
     start_scripts: StartScripts
     questions: OpenQuestions
     grants: Grants
+    links: MemberLinks
     schedules: SettingsSchedules
     script_schedules: ScriptSchedules
     script_notes: ScriptNotes
     engine: EmbeddedEngine
     delivery: Delivery
     summaries: Summaries
+    digests: Digests
+    collected: Collected
     intake: Intake
     timetable: Timetable
     timers: Timers
@@ -116,6 +124,7 @@ class Daemon:
         await self.start_scripts.load()
         await self.questions.load(self.store)
         await self.grants.load()
+        await self.links.load()
         await self.schedules.sync()
         self.unknown_names.begin()
         unsent = await self.delivery.recover()
@@ -146,6 +155,7 @@ class Daemon:
         """Wait up to 20 seconds for running turns and close everything; the rest resumes at the next start. `at_once`:
         wait for nothing, since the store is broken."""
         await self.timers.close()
+        await self.intake.gathering.close()
         await self.engine.drain(0.0 if at_once else DRAIN_SECONDS)
         await self.unknown_names.close()
         await self.functions.close()
@@ -172,15 +182,18 @@ class Daemon:
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
         ticker.every(_STORE_SECONDS, "check the store", self.store.check)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
+        ticker.every(_COLLECTED_SECONDS, "send what was collected", self.collected.send)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
         ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.schedules.sync)
         ticker.every(_SCHEDULES_SECONDS, "keep schedules of scripts in step", self.script_schedules.sync)
         ticker.every(_SCHEDULES_SECONDS, "keep notes of scripts in step", self.script_notes.sync)
+        ticker.every(_DIGESTS_SECONDS, "make digests", self.digests.make_due)
         return ticker
 
     async def settle(self) -> None:
         """Return when every accepted message is answered and every reply sent. Timers that wait for the pace of their
         chat are not included."""
+        self.intake.gathering.end_all()
         await self.timers.idle()
         await self.engine.idle()
         await self.delivery.idle()

@@ -23,7 +23,7 @@ from function_calls.questions.approval_questions import not_in_time
 from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.refs import ReasonCode
-from services.store.chats import history, script_data, summaries
+from services.store.chats import history, member_links, memory, script_data, summaries
 from services.store.ids import first_id_at
 from services.store.port import Conflict, Store, StoreError, Write
 from services.store.schema import BATCH_ROWS
@@ -154,8 +154,10 @@ class Housekeeping:
             pending.forget(before_id),
             turn_state.forget_member_state(self._clock.now_ms()),
             script_data.forget(self._clock.now_ms()),
+            member_links.forget_codes(self._clock.now_ms() - _DAY_MS),
             budgets.forget(self._oldest_day()),
             summaries.forget_old(before_ms),
+            memory.forget_ended(before_ms),
             audit.forget(before_id, before_ms),
             occurrences.forget(before_id, before_ms),
             *timers.forget(before_ms),
@@ -187,8 +189,8 @@ class Housekeeping:
                 await asyncio.to_thread(checkpoint, self._database)
 
     def _oldest_day(self) -> str:
-        """First day to keep, with one more day as a margin for time zones."""
-        return (self._clock.now() - timedelta(days=self._days + 1)).date().isoformat()
+        """First day of budgets to keep, at least a month, with one more day as a margin for time zones."""
+        return (self._clock.now() - timedelta(days=max(self._days, 31) + 1)).date().isoformat()
 
     async def _oldest_id(self) -> int:
         """The id before which rows are old enough. Ids contain their time. If the clock was ahead once, later ids are

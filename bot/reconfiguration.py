@@ -24,6 +24,7 @@ from function_calls.filters import Filters
 from function_calls.invocation import Invoker
 from function_calls.rounds.model_requests import Outages
 from function_calls.router import FunctionCallRouter
+from services.chats.memory import Memory
 from services.llm.model import ChatModel
 from services.sandbox.sandbox import Sandbox
 from services.sandbox.shell import Shell
@@ -40,7 +41,9 @@ def chats_live(live: LiveSettings, chats: Chats) -> None:
 
     def depends_on(settings: Settings) -> object:
         # The entries of mcp.serve determine the bots of their chats.
-        return [getattr(settings, name) for name in sections], settings.router.enabled, settings.mcp.serve.clients
+        router = settings.router
+        others = (router.enabled, router.thinking, router.shadow.model, settings.models, settings.mcp.serve.clients)
+        return [getattr(settings, name) for name in sections], others
 
     live.register(*sections, "router.enabled", prepare=lambda fresh: partial(chats.use, fresh), depends_on=depends_on)
 
@@ -109,9 +112,10 @@ def turns_live(
     functions: FunctionSources,
     turns: Turns,
     summaries: Summaries,
+    memory: Memory,
 ) -> None:
-    """Register the live settings of the router, filters and summaries. Filters around runs apply to running turns too;
-    everything else to new turns."""
+    """Register the live settings of the router, filters, summaries and notes. Filters around runs apply to running
+    turns too; everything else to new turns."""
 
     def prepare(fresh: Settings) -> Use:
         filters = filters_of(fresh)
@@ -122,6 +126,7 @@ def turns_live(
             functions.recheck()
             turns.use(router, fresh.router, fresh.limits.attempts_per_turn)
             summaries.use(fresh.router, fresh.memory)
+            memory.settings = fresh.memory
 
         return use
 

@@ -279,6 +279,7 @@ async def a_group(
     filters: Sequence[CallFilter] = (),
     home: Path | None = None,
     platform: TestPlatform | None = None,
+    other_platforms: Sequence[TestPlatform] = (),
     faults: FaultPoints | None = None,
     clock: VirtualClock | None = None,
     around_store: Callable[[Store], Store] = lambda store: store,
@@ -290,10 +291,10 @@ async def a_group(
     guard: Write | None = None,
 ) -> AsyncIterator[Group]:
     """A group chat with the bot: a real daemon with the built-in functions and `functions`. The store is in a temporary
-    folder, or in `home`, which is kept. `settings` are as in YAML; None removes one of the group's. `web` replaces the
-    web client; the default never connects to this machine. `sources` are additional sources, after all others;
-    `changes` notifies the sources of changed files, by default never. `lead` and `guard` belong to a lease, for a
-    database server that several daemons share."""
+    folder, or in `home`, which is kept. `other_platforms` are additional networks of the same daemon. `settings` are
+    as in YAML; None removes one of the group's. `web` replaces the web client; the default never connects to this
+    machine. `sources` are additional sources, after all others; `changes` notifies the sources of changed files, by
+    default never. `lead` and `guard` belong to a lease, for a database server that several daemons share."""
     with _short_tracebacks(), tempfile.TemporaryDirectory() as folder:
         at = home or Path(folder)
         test_settings = {
@@ -333,7 +334,7 @@ async def a_group(
             lead=lead or SoleLeader(),
         )
         try:
-            daemon = build_daemon(loaded, store, [network], Ids(clock), _TEXTS, overrides)
+            daemon = build_daemon(loaded, store, [network, *other_platforms], Ids(clock), _TEXTS, overrides)
         except BaseException:
             await store.close()
             raise

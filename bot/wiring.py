@@ -14,12 +14,15 @@ from typing import cast
 from bot.chats.chat_changes import StoredActivations, StoredOwnSettings
 from bot.chats.chat_notes import ScriptNotes, ScriptSchedules, StartScripts, StoredChatNotes
 from bot.chats.chats import Chats
+from bot.chats.digests import Digests
 from bot.chats.open_questions import OpenQuestions
 from bot.chats.summaries import ModelWriter, PaidRequests, Summaries
 from bot.daemon import Daemon
 from bot.database.opening import database_of
+from bot.delivery.collected import Collected
 from bot.delivery.delivery import Delivery
 from bot.delivery.outgoing import Due
+from bot.delivery.status_messages import StatusMessages
 from bot.direct_calls import DirectCalls
 from bot.engine.embedded import EmbeddedEngine
 from bot.housekeeping import Backups, Expiry, Housekeeping
@@ -73,6 +76,7 @@ from function_calls.ports import (
     ChatWriter,
     Explanations,
     Members,
+    Mutes,
     OwnSettings,
     StartFunctions,
     TextModel,
@@ -85,7 +89,10 @@ from function_calls.router import FunctionCallRouter
 from function_calls.schedule_check import ScheduleCheck
 from services.call_log import JsonLines
 from services.chats.grants import Grants
+from services.chats.member_links import MemberLinks
 from services.chats.members import MemberZones
+from services.chats.memory import Memory
+from services.chats.message_history import MessageHistory
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
 from services.mcp.opening import SandboxedStart
@@ -216,6 +223,7 @@ class Base:
     deadlines: Deadlines
     faults: FaultPoints
     chats: Chats
+    links: MemberLinks
     registry: FunctionRegistry
     """Empty until the function sources are loaded."""
     redact: Redactor
@@ -238,6 +246,7 @@ def base_of(settings: Settings, store: Store, ids: Ids, texts: Texts, overrides:
         deadlines=overrides.deadlines or Deadlines(overrides.clock),
         faults=overrides.faults,
         chats=Chats(settings, texts),
+        links=MemberLinks(store, overrides.clock),
         registry=FunctionRegistry(),
         redact=Redactor([*secrets_of(settings), *environment_secrets()]),
         metrics=Metrics(),
@@ -297,7 +306,7 @@ def models_of(base: Base) -> Models:
     found."""
     settings, clock, deadlines = base.settings, base.clock, base.deadlines
     current = CurrentModel(base.overrides.model or model_of(settings, base.texts, clock, deadlines), base.redact.known)
-    requests = RequestBudgets(settings.budgets, base.store, clock)
+    requests = RequestBudgets(settings.budgets, base.store, clock, base.links.person_of)
     # The offline model writes no text.
     paid = PaidRequests(current, requests, can_write=lambda: current.can_write)
     return Models(
@@ -347,6 +356,7 @@ class FunctionServices:
     start_scripts: StartScripts
     scripts: BasicTools
     sandbox: Sandbox
+    memory: Memory
 
     @property
     def closable(self) -> Sequence[WebClient | News | WebSearch]:
@@ -361,11 +371,13 @@ def function_services_of(base: Base, consent: Consent, models: Models, planning:
     actions, members = EngineActions(store, consent.questions), PlatformMembers(store, chats, deadlines, clock)
     notes, start_scripts = StoredChatNotes(chats, store, clock), StartScripts(store, clock, base.registry.of)
     scripts = BasicTools(store, clock)
+    own_settings = StoredOwnSettings(chats, store, ids, clock)
     ports: dict[type, object] = {
         Explanations: StoredExplanations(store),
         Members: members,
         ChatActions: actions,
-        OwnSettings: StoredOwnSettings(chats, store, ids, clock),
+        OwnSettings: own_settings,
+        Mutes: own_settings,
         ActiveFunctions: StoredActivations(chats, store, ids, clock),
         ChatNotes: notes,
         StartFunctions: start_scripts,
@@ -374,6 +386,8 @@ def function_services_of(base: Base, consent: Consent, models: Models, planning:
     }
     shared: dict[type, object] = {
         Grants: consent.grants,
+        MemberLinks: base.links,
+        Texts: base.texts,
         Schedules: planning.schedules,
         ScheduleCheck: planning.schedule_check,
     }
@@ -390,6 +404,7 @@ def function_services_of(base: Base, consent: Consent, models: Models, planning:
         start_scripts=start_scripts,
         scripts=scripts,
         sandbox=cast(Sandbox, own[Sandbox]),
+        memory=cast(Memory, own[Memory]),
     )
 
 
@@ -415,7 +430,7 @@ def calling_of(base: Base, consent: Consent) -> Calling:
         named = {**filters.named, **overrides.named_filters}
         return replace(filters, call=[*overrides.filters, *filters.call], named=named)
 
-    filters, units = filters_of(settings), FunctionBudgets(settings.budgets, base.store, clock)
+    filters, units = filters_of(settings), FunctionBudgets(settings.budgets, base.store, clock, base.links.person_of)
     invoker = Invoker(
         Policies(budget=units, approval=Vouching(consent.approvals, found_here)),
         base.deadlines,
@@ -494,6 +509,7 @@ def sending_of(base: Base, platforms: Sequence[ChatPlatform]) -> Sending:
         late=late,
         dropped=lambda chat, lines: chats.profile(chat).texts.say("delivery.dropped", count=f"{lines:,}"),
         lead=base.overrides.lead,
+        statuses=StatusMessages(base.store, base.ids, clock, base.epoch, base.faults),
         hide=base.redact.known,
     )
     return Sending(delivery, Notices(base.store, delivery, chats, clock, base.ids, base.epoch))
@@ -567,6 +583,7 @@ def running_of(
     """Build the turns and their engine from the settings at the start; nothing runs yet."""
     settings = base.settings
     summaries = Summaries(base.store, models.paid, settings.router, settings.memory, base.clock)
+    collected = Collected(base.store, sending.delivery, base.chats, base.clock)
     closing = Closing(
         chats=base.chats,
         questions=consent.questions,
@@ -578,6 +595,7 @@ def running_of(
         ids=base.ids,
         epoch=base.epoch,
         faults=base.faults,
+        collected=collected,
         after=routing.shadow.turn_ended if routing.shadow else None,
     )
     turns = Turns(
@@ -590,9 +608,9 @@ def running_of(
         start_scripts=function_services.start_scripts,
         closing=closing,
         store=base.store,
-        show=sending.delivery.typing,
-        shows=sending.delivery.shows,
+        delivery=sending.delivery,
         zones=MemberZones(base.store, base.clock),
+        memory=function_services.memory,
         summaries=summaries,
         deadlines=base.deadlines,
         settings=settings.router,
@@ -627,7 +645,9 @@ class Receiving:
     timers: Timers
 
 
-def receiving_of(base: Base, consent: Consent, planning: Planning, sending: Sending, running: Running) -> Receiving:
+def receiving_of(
+    base: Base, consent: Consent, models: Models, planning: Planning, sending: Sending, running: Running
+) -> Receiving:
     """Build the intake and the timers; nothing is received yet."""
     settings, delivery = base.settings, sending.delivery
     intake = Intake(
@@ -641,6 +661,7 @@ def receiving_of(base: Base, consent: Consent, planning: Planning, sending: Send
         notices=sending.notices,
         senders_retry=delivery.senders_retry,
         is_only_bot=delivery.is_only_bot,
+        has_model=lambda: models.current.can_write,
         limits=settings.limits,
         history_per_chat=settings.store.history_per_chat,
         clock=base.clock,
@@ -705,12 +726,14 @@ class PeriodicTasks:
     script_schedules: ScriptSchedules
     script_notes: ScriptNotes
     housekeeping: Housekeeping
+    digests: Digests
     dead_letters: DeadLetters
 
 
 def periodic_tasks_of(
     base: Base,
     consent: Consent,
+    models: Models,
     planning: Planning,
     function_services: FunctionServices,
     loading: FunctionLoading,
@@ -722,6 +745,7 @@ def periodic_tasks_of(
     chats, clock, functions, scripts = base.chats, base.clock, base.registry.of, function_services.scripts
     plans = SchedulePlans(chats, planning.schedule_check, planning.reader, clock, base.texts.of("en"))
     delivery, intake = sending.delivery, receiving.intake
+    past = cast(MessageHistory, function_services.services[MessageHistory])
     dead = DeadLetters(base.store, intake, delivery, planning.timetable, reloading.operator_notices, clock)
     return PeriodicTasks(
         schedules=SettingsSchedules(chats, plans, planning.schedules),
@@ -737,6 +761,9 @@ def periodic_tasks_of(
             clock,
             {PINS: loading.pins.load, SCRIPTS: scripts.reload_if_changed, DEAD: dead.look},
             None if base.settings.store.is_on_a_server else database_of(base.settings),
+        ),
+        digests=Digests(
+            base.store, chats, models.paid, function_services.memory, past, lambda: reloading.live.now.memory, clock
         ),
         dead_letters=dead,
     )
@@ -762,9 +789,11 @@ def build_daemon(
     sending = sending_of(base, platforms)
     routing = routing_of(base, models, planning, calling, sending)
     running = running_of(base, consent, models, planning, function_services, calling, sending, routing)
-    receiving = receiving_of(base, consent, planning, sending, running)
+    receiving = receiving_of(base, consent, models, planning, sending, running)
     reloading = reloading_of(base, loading, sending)
-    periodic = periodic_tasks_of(base, consent, planning, function_services, loading, sending, receiving, reloading)
+    periodic = periodic_tasks_of(
+        base, consent, models, planning, function_services, loading, sending, receiving, reloading
+    )
 
     _bind(base, consent, planning, function_services, calling, loading, sending, running, reloading)
     menus = ShownMenus(platforms, partial(_menus, base, texts), base.clock)
@@ -793,12 +822,15 @@ def build_daemon(
         start_scripts=function_services.start_scripts,
         questions=consent.questions,
         grants=consent.grants,
+        links=base.links,
         schedules=periodic.schedules,
         script_schedules=periodic.script_schedules,
         script_notes=periodic.script_notes,
         engine=running.engine,
         delivery=sending.delivery,
         summaries=running.summaries,
+        digests=periodic.digests,
+        collected=running.closing.collected,
         intake=receiving.intake,
         timetable=planning.timetable,
         timers=receiving.timers,
@@ -906,6 +938,7 @@ def _register_live_settings(
         functions,
         running.turns,
         running.summaries,
+        function_services.memory,
     )
     if base.overrides.model is None:
         texts, clock, deadlines = base.texts, base.clock, base.deadlines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
@@ -10,7 +11,7 @@ from config.sections.bots import BotSettings, ChatSettingName, ChatSettings, Fun
 from config.sections.mcp import PLATFORM
 from config.sections.models import ContextScope
 from config.settings import DEFAULT_BOT, Settings
-from config.terms import RoleName, is_language, is_timezone
+from config.terms import CHIME_IN, QUIET_HOURS, RoleName, is_language, is_timezone
 
 THREAD = ","
 """Separates a thread or topic from its chat in a key. No network permits a comma in the ids of its chats."""
@@ -62,6 +63,16 @@ class ResolvedChat:
     """False: the model calls no functions in the chat."""
     context_scope: ContextScope
     """Which of a group's messages a model is shown."""
+    memory_digest: bool
+    """True: each night, the model makes notes of the day's messages."""
+    chime_in: str
+    quiet_hours: str
+    models: tuple[str, ...]
+    """Names of the models that answer in the chat, in order; may include unusable ones."""
+    selectable_models: tuple[str, ...]
+    """Names of the models that the chat's admins may choose."""
+    thinking_models: tuple[str, ...]
+    """The same as `models` for messages that ask to think harder; empty if that changes nothing."""
     functions: Mapping[str, ResolvedFunction]
     """Functions with settings that apply to the chat; all others are enabled."""
     layers: Mapping[str, str]
@@ -97,16 +108,17 @@ def _matches(pattern: str, chat_key: str) -> bool:
     return position <= end
 
 
-def why_ignored(settings: Settings, name: str, text: str) -> IgnoredReason | None:
-    """Reason why a chat cannot set `name` to `text`; None if it can. Check this before storing."""
+def why_ignored(settings: Settings, name: str, text: str, selectable: Sequence[str] = ()) -> IgnoredReason | None:
+    """Reason why a chat with the `selectable` models cannot set `name` to `text`; None if it can. Check this before
+    storing."""
     if name not in get_args(ChatSettingName):
         return "unknown"
-    if name not in settings.chats.changeable:
+    if name not in settings.chats.changeable or (name == "model" and not selectable):
         return "not_changeable"
-    return None if _is_good(name, text) else "bad_value"
+    return None if _is_good(name, text, selectable) else "bad_value"
 
 
-def _is_good(name: str, text: str) -> bool:
+def _is_good(name: str, text: str, selectable: Sequence[str]) -> bool:
     match name:
         case "language":
             return is_language(text)
@@ -114,6 +126,10 @@ def _is_good(name: str, text: str) -> bool:
             return is_timezone(text)
         case "persona":
             return len(text) <= LONGEST_PERSONA
+        case "chime_in" | "quiet_hours":
+            return re.fullmatch(CHIME_IN if name == "chime_in" else QUIET_HOURS, text) is not None
+        case "model":
+            return text in selectable
         case _:
             return text.lower() in _FLAGS
 
@@ -122,23 +138,24 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
     """Effective settings of the chat `chat_key`, with the layer of each value. Invalid stored settings are ignored and
     listed; raises nothing for them. `stored`: its own settings by name, as text (`on` or `off` for `functions_on`). The
     time grows with the settings: call it once per turn."""
-    ignored = {name: why for name, text in stored.items() if (why := why_ignored(settings, name, text))}
-    own = {name: text for name, text in stored.items() if name not in ignored}
     entries = _entries(settings, chat_key)
     layers: dict[str, str] = {}
     bots = [(f"{at}.bot", entry.bot) for at, entry in entries]
     bot_key = _pick(layers, "bot", DEFAULT_BOT, [*bots, *_bots_of_programs(settings, chat_key)])
     bot = settings.bots[bot_key]
+    models = _models(layers, settings, bot_key, entries)
+    selectable = tuple(name for name in settings.chats.selectable_models if name in models)
+    ignored = {name: why for name, text in stored.items() if (why := why_ignored(settings, name, text, selectable))}
+    own = {name: text for name, text in stored.items() if name not in ignored}
+    if "model" in own:
+        layers["model"] = CHAT_LAYER
+        models = tuple(dict.fromkeys((own["model"], *models)))
 
-    def text(name: Literal["language", "timezone", "persona"], default: str) -> str:
+    def text(name: str, default: str) -> str:
+        """A setting of chats and bots that is text, with a default of the whole file."""
         top = default if name in settings.model_fields_set else None
-        candidates: list[tuple[str, str | None]] = [
-            (CHAT_LAYER, own.get(name)),
-            *((f"{at}.{name}", getattr(entry, name)) for at, entry in entries),
-            (f"bots.{bot_key}.{name}", getattr(bot, name) or None),
-            (name, top),
-        ]
-        return _pick(layers, name, default, candidates)
+        of_bot: tuple[str, str | None] = (f"bots.{bot_key}.{name}", getattr(bot, name) or None)
+        return _pick(layers, name, default, [*_of_chat(name, own, entries), of_bot, (name, top)])
 
     return ResolvedChat(
         key=chat_key,
@@ -151,10 +168,21 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
         persona=text("persona", ""),
         functions_on=_functions_on(layers, settings, own, entries, chat_key),
         context_scope=_context_scope(layers, bot_key, bot, entries),
+        memory_digest=_pick(layers, "memory_digest", False, _flag("memory_digest", own, entries)),
+        chime_in=_pick(layers, "chime_in", "off", _of_chat("chime_in", own, entries)),
+        quiet_hours=_pick(layers, "quiet_hours", "off", _of_chat("quiet_hours", own, entries)),
+        models=models,
+        selectable_models=selectable,
+        thinking_models=_thinking_models(settings, models),
         functions=_functions(settings, bot_key, entries),
         layers=layers,
         ignored=ignored,
     )
+
+
+def _of_chat(name: str, own: Mapping[str, str], entries: _Entries) -> list[tuple[str, str | None]]:
+    """Values of a setting that is text, by layer: the chat's own, then those of `chats.settings`."""
+    return [(CHAT_LAYER, own.get(name)), *((f"{at}.{name}", getattr(entry, name)) for at, entry in entries)]
 
 
 def _bots_of_programs(settings: Settings, chat_key: str) -> list[tuple[str, str | None]]:
@@ -176,19 +204,35 @@ def _context_scope(layers: dict[str, str], bot_key: str, bot: BotSettings, entri
     return _pick(layers, "context_scope", "chat", candidates)
 
 
+def _flag(name: str, own: Mapping[str, str], entries: _Entries) -> list[tuple[str, bool | None]]:
+    """Values of a setting that is on or off, by layer."""
+    value = own.get(name)
+    of_chat = (CHAT_LAYER, None if value is None else _FLAGS[value.lower()])
+    return [of_chat, *((f"{at}.{name}", getattr(entry, name)) for at, entry in entries)]
+
+
+def _models(layers: dict[str, str], settings: Settings, bot_key: str, entries: _Entries) -> tuple[str, ...]:
+    candidates = [(f"{at}.models", entry.models) for at, entry in entries]
+    candidates.append((f"bots.{bot_key}.models", settings.bots[bot_key].models))
+    return _pick(layers, "model", tuple(one.name for one in settings.answering_models), candidates)
+
+
+def _thinking_models(settings: Settings, models: tuple[str, ...]) -> tuple[str, ...]:
+    usable = {one.name: one for one in settings.models if one.usable and one.name in models}
+    thinking = settings.router.thinking.model
+    if thinking in usable:
+        return tuple(dict.fromkeys((thinking, *models)))
+    return models if any(one.thinking_effort for one in usable.values()) else ()
+
+
 def _functions_on(
     layers: dict[str, str], settings: Settings, own: Mapping[str, str], entries: _Entries, chat_key: str
 ) -> bool:
     if not settings.router.enabled:
         layers["functions_on"] = "router.enabled"
         return False
-    value = own.get("functions_on")
-    candidates = [
-        (CHAT_LAYER, None if value is None else _FLAGS[value.lower()]),
-        *((f"{at}.functions_on", entry.functions_on) for at, entry in entries),
-        ("rollout.percent", None if settings.rollout.includes(chat_key) else False),
-    ]
-    return _pick(layers, "functions_on", True, candidates)
+    by_share = ("rollout.percent", None if settings.rollout.includes(chat_key) else False)
+    return _pick(layers, "functions_on", True, [*_flag("functions_on", own, entries), by_share])
 
 
 def _functions(settings: Settings, bot_key: str, entries: _Entries) -> dict[str, ResolvedFunction]:

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from config.chat_settings import is_allowed, matches
 from config.diagnostics import Code, Diagnostic, Diagnostics, Position, did_you_mean
-from config.sections.irc import is_loopback
 from config.sections.networks import NetworkSettings, NetworkUnavailable, network_sections
 from config.settings import DEFAULT_BOT, PlatformsSettings, Settings, settings_with
+from config.terms import is_loopback
 from config.texts import FALLBACK, Texts
 from config.wording import diagnostic_of, dotted
 from config.yaml_document import Location, Plain, YamlDocument, fill_references, read_yaml_file
@@ -39,6 +39,7 @@ def check_consistency(document: YamlDocument) -> None:
     _duplicate_names(document)
     _unknown_bots(document)
     _unknown_shadow(document)
+    _unknown_models(document)
     _prices_of_unknown_models(document)
     _models_without_their_function(document)
     _unserved_operators_chat(document)
@@ -239,6 +240,23 @@ def _unknown_shadow(document: YamlDocument) -> None:
     elif all(known == name for known in models):
         message = f"{dotted(location)} names the only model; a shadow model does not answer chats, so add another model"
         document.add_diagnostic(document.value_at(location), Code.UNKNOWN_MODEL, message)
+
+
+def _unknown_models(document: YamlDocument) -> None:
+    """Names of models for bots, chats and thinking that are no answering entry of `models`."""
+    value = document.value
+    models = [one.get("name") for one in _list_at(value, ("models",)) if isinstance(one, dict)]
+    names = [one for one in models if isinstance(one, str) and one != _at(value, ("router", "shadow", "model"))]
+    lists: list[Location] = [("chats", "selectable_models")]
+    lists += [("bots", key, "models") for key in _mapping_at(value, ("bots",))]
+    lists += [("chats", "settings", key, "models") for key in _mapping_at(value, ("chats", "settings"))]
+    thinking: Location = ("router", "thinking", "model")
+    named = [((*at, index), name) for at in lists for index, name in enumerate(_list_at(value, at))]
+    for location, name in (*named, (thinking, _at(value, thinking))):
+        if isinstance(name, str) and name and name not in names and not document.is_unknown(location):
+            message = f"{dotted(location)} names {name!r}, which is no model that answers chats"
+            at = document.value_at(location)
+            document.add_diagnostic(at, Code.UNKNOWN_MODEL, f"{message}{did_you_mean(name, names)}")
 
 
 def _prices_of_unknown_models(document: YamlDocument) -> None:

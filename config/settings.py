@@ -27,7 +27,14 @@ from config.sections.filters import FiltersSettings
 from config.sections.irc import IrcSettings
 from config.sections.mail import MailSettings
 from config.sections.mcp import McpSettings
-from config.sections.models import FailoverSettings, MemorySettings, ModelSettings, RolloutSettings, ShadowSettings
+from config.sections.models import (
+    FailoverSettings,
+    MemorySettings,
+    ModelSettings,
+    RolloutSettings,
+    ShadowSettings,
+    ThinkingSettings,
+)
 from config.sections.networks import NetworkSettings
 from config.sections.news_and_search import NewsSettings, SearchSettings, SummarySettings
 from config.sections.processes import FilesSettings, SandboxSettings, ShellSettings
@@ -136,10 +143,15 @@ class RouterSettings(Section):
     """Maximum number of calls of one function with the same arguments per turn."""
     turn_timeout_seconds: Seconds = 120
     """Timeout of a turn."""
+    status_after_seconds: Number = Field(default=10, ge=0, le=3600)
+    """On networks where the bot can edit its messages, a turn that takes longer posts a status message, which its
+    answer replaces. 0: never."""
     history_messages: Count = Field(default=30, ge=0, le=1000)
     """Maximum number of earlier messages of the chat in a request to the model."""
     history_tokens: Count = Field(default=2500, ge=0, le=1_000_000)
     """Maximum length of these earlier messages, in estimated tokens."""
+    note_tokens: Count = Field(default=600, ge=0, le=1_000_000)
+    """Maximum size of the notes on members and the chat in a request to the model, in estimated tokens. 0: none."""
     result_chars: Count = Field(default=8000, ge=100, le=1_000_000)
     """Maximum length, in characters, of a function's result in a request to the model."""
     function_tokens: Count = Field(default=6000, ge=0, le=1_000_000)
@@ -156,6 +168,7 @@ class RouterSettings(Section):
     pinned: tuple[Word, ...] = Field(default=("help",), max_length=100)
     """Functions that are always offered."""
     shadow: ShadowSettings = ShadowSettings()
+    thinking: ThinkingSettings = ThinkingSettings()
 
 
 class QuestionsSettings(Section):
@@ -181,6 +194,9 @@ class LimitsSettings(Section):
     answer_within_minutes: Count = Field(default=60, ge=1, le=10_080)
     """Maximum age of a message, in minutes, when it arrives; an older one, as after a long outage, is recorded and not
     answered."""
+    gather_seconds: Number = Field(default=0.0, ge=0, le=60)
+    """Time to wait for further messages of the sender before a language model is asked; they are answered together.
+    Commands and answers to questions do not wait. 0: each message is answered by itself, without delay."""
     attempts_per_turn: Count = Field(default=3, ge=1, le=100)
     """Maximum number of attempts for a message that crashes the process or fails inside the daemon."""
     bot_alternations: Count = Field(default=8, ge=0, le=1000)
@@ -320,7 +336,8 @@ class Settings(Section):
     home: ProcessPath = Path("var")
     """Folder of all stored data: database, backups, keys. Relative to the working directory."""
     language: Language = "en"
-    """Default language of the bot's texts."""
+    """Default language of the bot's texts. If it is not set, a private chat uses the language of the member's client,
+    where the network reports it."""
     timezone: Timezone = "UTC"
     """Default IANA time zone of chats. If it is not set, members are asked for theirs with their first reminder."""
     logging: LoggingSettings = LoggingSettings()

@@ -7,10 +7,12 @@ import inspect
 import ipaddress
 import re
 import textwrap
+from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
@@ -20,6 +22,7 @@ from pydantic import (
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
+    SecretStr,
     StringConstraints,
     ValidationInfo,
     WithJsonSchema,
@@ -140,9 +143,33 @@ def host_and_port(text: str) -> tuple[str, int | None] | None:
     return host, port
 
 
+def is_loopback(host: str) -> bool:
+    """Whether `host` is this machine: `localhost` or a loopback address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def roles_from(least: RoleName) -> tuple[RoleName, ...]:
     """`least` and all higher roles, weakest first."""
     return ROLE_NAMES[ROLE_NAMES.index(least) :]
+
+
+_HEADER = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
+_CONNECTION = "accept accept-encoding connection content-length content-type host mcp-session-id transfer-encoding"
+
+
+def _a_header(name: str) -> str:
+    if re.fullmatch(_HEADER, name) is None or name.lower() in _CONNECTION.split():
+        raise settings_error("has to be the name of a header, and none that the connection itself needs")
+    return name
+
+
+def _in_one_line(secret: SecretStr) -> SecretStr:
+    if re.search(r"[\x00\r\n]", secret.get_secret_value()):
+        raise settings_error("must not hold line ends")
+    return secret
 
 
 def _not_a_flag(value: object) -> object:
@@ -166,13 +193,13 @@ def _zone_like(text: str) -> str:
 
 
 def matching(pattern: str, message: str) -> AfterValidator:
-    """Validator that the whole text matches `pattern`; `message` is the error."""
+    """Validator that the whole text, perhaps a secret, matches `pattern`; `message` is the error."""
     compiled = re.compile(pattern)
 
-    def check(text: str) -> str:
-        if compiled.fullmatch(text) is None:
+    def check(value: Any) -> Any:
+        if compiled.fullmatch(value.get_secret_value() if isinstance(value, SecretStr) else value) is None:
             raise settings_error(message)
-        return text
+        return value
 
     return AfterValidator(check)
 
@@ -219,6 +246,13 @@ def _origin(url: str) -> str:
     return f"{scheme}://{host}" if port in (None, _DEFAULT_PORTS[scheme]) else f"{scheme}://{host}:{port}"
 
 
+def _secure_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise settings_error("has to begin with https://, because requests contain secrets; http only for this machine")
+    return url.rstrip("/")
+
+
 def _as_list(value: object) -> object:
     if isinstance(value, str):
         return [value] if value else []
@@ -250,6 +284,14 @@ ClockTime = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^{_CLOCK_TIME}$"}),
 ]
 """A time of day, `HH:MM`."""
+CHIME_IN = r"off|chance( ([01]?\d|2[0-4])(\.\d+)?%| 25%)?|judge( [1-9]| [1-5]\d| 60)?"
+ChimeIn = Annotated[
+    str, *described_matching(CHIME_IN, "has to be off, chance, chance 2% (at most 25%), judge, or judge 6 (at most 60)")
+]
+"""`off`, `chance` with a share of messages, or `judge` with a number per hour."""
+QUIET_HOURS = rf"off|{_CLOCK_TIME}-{_CLOCK_TIME}"
+QuietHours = Annotated[str, *described_matching(QUIET_HOURS, "has to be off or two times of day such as 22:00-07:00")]
+"""A period of each day, `HH:MM-HH:MM`, which may pass midnight; or `off`."""
 Roles = Annotated[frozenset[RoleName], BeforeValidator(_roles, json_schema_input_type=RoleName | list[RoleName])]
 """Permitted roles: in YAML a list, or the lowest permitted role."""
 BotName = Annotated[
@@ -293,12 +335,24 @@ BaseUrl = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^({_URL})?$"}),
 ]
 """URL of an API; empty: the default of its protocol."""
+Headers = Mapping[
+    Annotated[str, AfterValidator(_a_header), WithJsonSchema({"type": "string", "pattern": f"^{_HEADER}$"})],
+    Annotated[SecretStr, AfterValidator(_in_one_line)],
+]
+"""Additional headers of HTTP requests. The values are secret: they are not logged."""
 WebUrl = Annotated[
     str,
     matching(_WEB_URL, "has to be http(s)://host/path without user or fragment"),
     WithJsonSchema({"type": "string", "pattern": f"^{_WEB_URL}$"}),
 ]
 """URL on the web."""
+SecureUrl = Annotated[
+    str,
+    matching(_URL, "has to be http(s)://host/path without user, query or fragment"),
+    AfterValidator(_secure_url),
+    WithJsonSchema({"type": "string", "pattern": f"^{_URL}$"}),
+]
+"""URL of a server that receives secrets, without a slash at the end: https, or http on this machine."""
 PublicUrl = Annotated[
     str, Field(max_length=300), AfterValidator(_origin), WithJsonSchema({"type": "string", "pattern": f"^{_ORIGIN}$"})
 ]

@@ -125,6 +125,12 @@ class Call:
         return self._runs.now().astimezone(self.profile.timezone)
 
     @property
+    def askers_texts(self) -> Sequence[str] | None:
+        """If a model wrote the call: the asker's message and the messages and answers before it that belong to the
+        request, oldest first. None if the asker wrote the call."""
+        return self._turn.memory.words if self._request.by_model else None
+
+    @property
     def asked_at(self) -> datetime | None:
         """Time of the request that a question interrupted; relative times such as `in 10 minutes` count from it, not
         from the answer. None if the run was not interrupted."""

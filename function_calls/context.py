@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -25,6 +26,8 @@ class Kind(StrEnum):
     EXPIRY = "expiry"  # a question expired without an answer; the function that asked is notified
 
 
+_TO_SOMEBODY = re.compile(r"\s*<?[@＠](?!(?:all|everyone|here|channel|room)\b)[^\W\d]", re.IGNORECASE)
+"""The beginning of a text that mentions a member."""
 _FOR_THE_BOT = frozenset({Kind.CHOICE, Kind.TIMER, Kind.EXPIRY})
 
 
@@ -58,6 +61,8 @@ class Sender:
     is_bot: bool = False
     zone: str = ""
     """IANA name of the member's time zone if the network knows it; not stored with the message."""
+    language: str = ""
+    """Language tag of the member's client, such as `zh-CN`, if the network knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,20 @@ class MessageContext:
     """Functions and groups that the message activates with `@name`, which is stripped from the text."""
     timer: TimerCall | None = None
     """Set for a scheduled call, which has no message; `sender` is then the owner of the timer."""
+    parts: tuple[tuple[str, str], ...] = ()
+    """Native id and text of each message of the turn, in order, if `text` joins several messages of the sender."""
+    unasked: str = ""
+    """`chance` or `judge` if the bot answers although it was not addressed."""
+
+    @property
+    def addresses_another(self) -> bool:
+        """Whether a message of a group is for another member: it replies to a member or mentions one. A reply to the
+        bot is for another member only if it begins with the mention."""
+        if not self.is_group or self.mentions_bot or self.kind is not Kind.MESSAGE:
+            return False
+        if self.reply_to is not None and not self.reply_to.from_bot:
+            return True
+        return _TO_SOMEBODY.match(self.text) is not None or (self.reply_to is None and bool(self.mentions))
 
     @property
     def calls_bot(self) -> bool:
@@ -136,13 +155,25 @@ class MessageContext:
             not self.is_group
             or self.mentions_bot
             or self.kind in _FOR_THE_BOT
-            or (self.reply_to is not None and self.reply_to.from_bot)
+            or (self.reply_to is not None and self.reply_to.from_bot and not self.addresses_another)
         )
+
+
+def with_part(context: MessageContext, native_id: str, text: str | None) -> MessageContext:
+    """`context` in whose joined text the message `native_id` has the text `text`; added if it is new, removed if
+    None."""
+    parts = dict(context.parts or ((context.key.native_id, context.text),))
+    if text is None:
+        parts.pop(native_id, None)
+    else:
+        parts[native_id] = text
+    joined = "\n".join(one for one in parts.values() if one)
+    return replace(context, text=joined, parts=tuple(parts.items()) if len(parts) > 1 else ())
 
 
 def without_words(context: MessageContext) -> MessageContext:
     """`context` without its content; sender and chat remain."""
-    return replace(context, text="", mentions=(), reply_to=None, attachments=(), takes=(), timer=None)
+    return replace(context, text="", mentions=(), reply_to=None, attachments=(), takes=(), timer=None, parts=())
 
 
 def context_to_json(context: MessageContext) -> JsonObject:
@@ -184,7 +215,7 @@ def context_from_json(data: JsonObject) -> MessageContext:
         kind=Kind(data.get("kind", Kind.MESSAGE)),
         chat=chat,
         is_group=data["group"],
-        sender=Sender(MemberRef(platform, account, native), name, Role(role)),
+        sender=Sender(MemberRef(platform, account, native), name, Role(role), language=data.get("language", "")),
         text=data["text"],
         sent_at=datetime.fromtimestamp(data["at"], UTC),
         mentions=tuple(MemberRef(*one) for one in data.get("mentions", ())),
@@ -196,16 +227,27 @@ def context_from_json(data: JsonObject) -> MessageContext:
         bot=data["bot"],
         takes=tuple(data.get("takes", ())),
         timer=_timer_from_json(data["timer"]) if "timer" in data else None,
+        parts=tuple((native_id, text) for native_id, text in data.get("parts", ())),
+        unasked=data.get("unasked", ""),
     )
 
 
 def _has_rare(context: MessageContext) -> bool:
-    return context.private or bool(context.chat_title or context.takes) or context.timer is not None
+    has_words = context.chat_title or context.takes or context.parts or context.unasked or context.sender.language
+    return context.private or bool(has_words) or context.timer is not None
 
 
 def _rare(context: MessageContext) -> JsonObject:
     timer = None if context.timer is None else _timer_to_json(context.timer)
-    rare = {"private": context.private, "title": context.chat_title, "takes": list(context.takes), "timer": timer}
+    rare = {
+        "private": context.private,
+        "title": context.chat_title,
+        "takes": list(context.takes),
+        "timer": timer,
+        "parts": context.parts,
+        "unasked": context.unasked,
+        "language": context.sender.language,
+    }
     return {key: value for key, value in rare.items() if value}
 
 

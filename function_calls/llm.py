@@ -12,6 +12,7 @@ import structlog
 
 from config.settings import RouterSettings
 from function_calls.call import CallRequest, Path
+from function_calls.checks.askers_words import own_text
 from function_calls.checks.budgets import OverBudget, RequestBudgets
 from function_calls.checks.permissions import taint_of
 from function_calls.context import MessageContext
@@ -24,7 +25,7 @@ from function_calls.questions.waiting_runs import end, end_key
 from function_calls.registry import BotFunctions
 from function_calls.result import plain
 from function_calls.rounds.claims import Claim, earlier_reports, false_claims, true_words
-from function_calls.rounds.conversation import last_round_message, opened, paired
+from function_calls.rounds.conversation import join_in_question, last_round_message, opened, paired
 from function_calls.rounds.model_requests import ModelRequests, Outages, RecordAnswer, not_recorded
 from function_calls.rounds.progress import Progress, Signature, signature_of
 from function_calls.rounds.shortlist import ChatLists, Shortlist
@@ -38,6 +39,8 @@ from services.llm.model import (
     ModelError,
     ModelMessage,
     ModelRequest,
+    Offer,
+    OfferedFunction,
     ToolCall,
     call_from_json,
     message_from_json,
@@ -50,6 +53,10 @@ _log = structlog.get_logger("llm")
 _WORDS = re.compile(r"[\w-]+")
 NO_FUNCTION = "none"
 _REPAIRS = 1
+_SPEAK_SCHEMA = {"type": "object", "properties": {"now": {"type": "boolean"}}, "required": ["now"]}
+_SPEAK = Offer([OfferedFunction("speak", "speak", "Whether you say something now", _SPEAK_SCHEMA)])
+_SPEAK_SECONDS = 10.0
+_THINK_COMMANDS = ("/think…", "/想想…")
 
 _FAULT_WORDS = {
     ErrorCode.INVALID_JSON: "the arguments are not valid JSON",
@@ -87,6 +94,7 @@ class FunctionCallLLM:
         self._shortlist = Shortlist(settings, lists=lists)
         self._tool_choice = tool_choice
         self._invoker = invoker
+        self._budgets = budgets
         self._settings = settings
         self._clock = clock
 
@@ -101,13 +109,18 @@ class FunctionCallLLM:
         tool_choice = "none" if last else "auto" if progress.round_number else self._tool_choice
         sent, everything = self._shortlist.offer(context, turn, wanted=tool_choice) if offered else (None, None)
         messages = [*progress.messages, last_round_message()] if last and progress.round_number else progress.messages
+        profile, thinks = turn.input.profile(), _asks_to_think(turn, self._settings.thinking.words)
+        if thinks and not profile.thinking_models and self._budgets is not None and not progress.round_number:
+            await self._budgets.notify_once_a_day(context, turn, "thinking.not_configured")
         request = ModelRequest(
             messages=paired(messages),
             offer=sent,
             everything=everything,
             tool_choice=tool_choice,
             timeout_seconds=max(1.0, turn.deadline - self._clock.monotonic()),
-            language=turn.input.profile().texts.language,
+            language=profile.texts.language,
+            models=profile.thinking_models if thinks and profile.thinking_models else profile.models,
+            thinks=thinks,
         )
         round_ = Round(context, turn, progress.round_number, request)
         answer = _without_leaks(_with_own_names(await self._ask(round_), turn), turn)
@@ -129,6 +142,21 @@ class FunctionCallLLM:
         progress = Progress(messages, turn.output.said, earlier_reports=earlier_reports(context.text, messages))
         return await self._rounds(context, turn, progress)
 
+    async def would_join_in(self, context: MessageContext, turn: Turn) -> bool:
+        """Whether the model would answer a message that is not addressed to the bot. False if it does not say so, or
+        cannot be asked."""
+        answer = turn.input.log.stored_answer(0)
+        if answer is None:
+            messages = join_in_question(context, turn.input.profile(), await turn.input.history.lines())
+            request = ModelRequest(messages, _SPEAK, tool_choice="speak", timeout_seconds=_SPEAK_SECONDS)
+            round_ = Round(context, turn, 0, request)
+            try:
+                answer = await self._ask(round_)
+            except (ModelError, OverBudget):
+                return False
+            turn.input.log.answer(0, answer, round_.writes)
+        return any(call.name == "speak" and (call.arguments or {}).get("now") is True for call in answer.calls)
+
     async def chat(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in text only; no functions are offered."""
         messages = await opened(context, turn, self._settings)
@@ -137,6 +165,9 @@ class FunctionCallLLM:
         try:
             answer = await self.select_function(context, turn, progress, last=True, offered=False)
         except ModelError as error:
+            if context.unasked:
+                # The message was not a request, so the chat gets no notice of the outage.
+                return sent(ReasonCode.MODEL_FAILED, [])
             return self._failed(context, turn, progress, error)
         except OverBudget as over:
             return progress.over_budget(turn, over.text, over.setting)
@@ -250,7 +281,7 @@ class FunctionCallLLM:
     ) -> TurnOutcome | None:
         """Run the calls of an answer, in order unless `_run_reads` runs them. Returns an outcome if the turn ends
         here."""
-        faults = 0
+        faults, turn.memory.place = 0, (1, 1)
         if len(calls) > self._settings.max_calls:
             progress.refuse_all(calls, turn, self._settings)
             calls = ()
@@ -258,6 +289,7 @@ class FunctionCallLLM:
         ran = await self._run_reads(context, turn, progress, calls, request_id)
         calls = [call for call, _, _ in ran] or calls
         for index, call in enumerate(calls):
+            turn.memory.place = (index + 1, len(calls))
             if turn.input.functions.find(call.name) is None and call.name in (NO_FUNCTION, INSUFFICIENT.name):
                 return self._without_function(turn, progress, call, tuple(calls[index + 1 :]), final=final)
             _, spec, result = (
@@ -440,6 +472,17 @@ def _without_leaks(answer: ModelAnswer, turn: Turn) -> ModelAnswer:
             text = "the text holds a call of a function"
             raise ModelError(ErrorCode.LEAKED_MARKUP, text, request_id=answer.request_id)
     return answer
+
+
+def _asks_to_think(turn: Turn, words: Sequence[str]) -> bool:
+    """Whether the asker's own words of this request contain one of `words`, or a command to think."""
+    texts = [own_text(text).casefold() for text in turn.memory.words]
+    for word in (*_THINK_COMMANDS, *(one.casefold() for one in words)):
+        start, at_start, _ = word.partition("…")
+        pattern = rf"\A{re.escape(start)}" if at_start else rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])"
+        if any(re.search(pattern, text) for text in texts):
+            return True
+    return False
 
 
 def _assistant_message(answer: ModelAnswer) -> ModelMessage:

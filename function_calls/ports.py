@@ -75,6 +75,8 @@ class OwnSetting:
     """Source of the value: `default`, a settings key, or `chat`."""
     changeable: bool
     """False: the operator's settings do not allow a change."""
+    choices: Sequence[str] = ()
+    """The permitted values, if the operator lists them."""
 
 
 class OwnSettings(Protocol):
@@ -89,6 +91,16 @@ class OwnSettings(Protocol):
     async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> IgnoredReason | None:
         """Reset `name` to the value of the operator's settings. Returns None, or the reason if the chat may not change
         it."""
+
+
+class Mutes(Protocol):
+    """Mutes of the bot. Changes take effect before the method returns."""
+
+    async def mute(self, chat: ChatRef, until: datetime, by: MemberRef) -> None:
+        """Mute the bot in `chat` until that time, instead of a mute before."""
+
+    async def unmute(self, chat: ChatRef, by: MemberRef) -> bool:
+        """End the mute of `chat`; returns False if the bot was not muted."""
 
 
 class ActiveFunctions(Protocol):

@@ -54,6 +54,10 @@ class ChatProfile:
     """Names of the functions and groups that the chat has activated. Some may no longer exist."""
     context_scope: ContextScope = "chat"
     """Which part of a group's messages a model is shown."""
+    models: tuple[str, ...] | None = None
+    """Names of the models that answer, in order; None: all."""
+    thinking_models: tuple[str, ...] = ()
+    """The same for messages that ask to think harder; empty if that changes nothing."""
     notes: tuple[ChatNote, ...] = ()
     """Notes of this bot's scripts for models in this chat, oldest first."""
 

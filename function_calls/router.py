@@ -34,6 +34,7 @@ from services.llm.offline.offline import sure_match
 from services.refs import Effect, ErrorCode, JsonObject, ReasonCode
 
 _USE = "use_tools"
+_THINK = "think"
 _MOST_SUGGESTED = 3
 _SHOWN_CHARS = 60
 _LONGEST_VALUE_WORDS = 2
@@ -103,14 +104,23 @@ class FunctionCallRouter:
             return await self._timer(context, turn, context.timer)
         if turn.input.answering is not None:
             return _with_notices(await self._questions.resume(context, turn, *turn.input.answering), turn)
+        if context.unasked:
+            joins = context.unasked == "chance" or await self._llm.would_join_in(context, turn)
+            return await self._llm.chat(context, turn) if joins else sent(ReasonCode.NOT_CHIMED_IN, [])
         if context.takes:
             ended = await self._activate(context, turn)
             if ended is not None:
                 return ended
+        return await self._command_or_model(context, turn)
+
+    async def _command_or_model(self, context: MessageContext, turn: Turn) -> TurnOutcome:
+        """Run the command of the message, or let the model answer it."""
         line = turn.input.functions.command_line(context.text, bare=turn.input.addressed)
-        if line is not None:
+        if line is not None and not (line.is_bare and line.spec.name == _THINK):
             outcome = await self._command(context, turn, line)
-            if not _was_speech(line, outcome, turn):
+            if line.spec.name == _THINK and outcome.kind is OutcomeKind.FALLBACK:
+                context = replace(context, text=line.rest)
+            elif not _was_speech(line, outcome, turn):
                 return outcome
         word = unknown_command(context.text)
         if word:
@@ -154,7 +164,7 @@ class FunctionCallRouter:
 
     async def run_chat_fallback(self, context: MessageContext, turn: Turn) -> TurnOutcome:
         """Answer in text only, without functions."""
-        return await self._llm.chat(context, turn)
+        return _with_notices(await self._llm.chat(context, turn), turn)
 
     async def _command(self, context: MessageContext, turn: Turn, line: CommandLine) -> TurnOutcome:
         try:

@@ -28,6 +28,7 @@ from function_calls.spec import (
 )
 from services.llm.model import CallersModel, ModelAnswer
 from services.refs import Effect, JsonObject, MemberRef, Role
+from services.store.chats.memory import Note
 from services.store.port import Write
 
 FOUND_URLS = "found_urls"
@@ -241,6 +242,10 @@ async def _no_zone() -> str | None:
     return None
 
 
+async def _no_notes(members: Sequence[str], text: str) -> Sequence[Note]:
+    return ()
+
+
 _NO_LOG, _NO_PAST, _NO_APPROVAL = NoTurnLog(), FixedHistory(), NoApproval()
 
 
@@ -271,6 +276,9 @@ class TurnInput:
     """The caller's language model, if functions may use it."""
     own_zone: Callable[[], Awaitable[str | None]] = _no_zone
     """Returns the IANA name of the time zone that the asker has set; None if they have set none."""
+    recall: Callable[[Sequence[str], str], Awaitable[Sequence[Note]]] = _no_notes
+    """Returns the notes on the members with these keys (the asker's first) and on the chat that may be shown here,
+    those that fit the text best first."""
     network: str = ""
     """Sentence for models about the texts that the network can show, or empty."""
 
@@ -306,6 +314,10 @@ class TurnMemory:
     """Functions by run key: running `once` effects, and cancelled effects whose thread is still running."""
     still_running: frozenset[str] = frozenset()
     """Names of the functions whose thread is still running after the cancellation."""
+    running: FunctionSpec | None = None
+    """The function that started last, if it is running and not nested; shown as the status of a long turn."""
+    place: tuple[int, int] = (1, 1)
+    """Number of the running call in the model's answer, and the number of calls in it."""
     asked_at: datetime | None = None
     """Time of the request. For an answer, it is the time of the message that led to the question."""
     answered: str = ""
@@ -342,6 +354,8 @@ class TurnMemory:
     def begin(self, run: Run) -> None:
         """Record the start of `run`."""
         spec = run.spec
+        if run.path is not Path.NESTED:
+            self.running = spec
         if not spec.execution.touches.isdisjoint(TAINTING):
             self.reads = True
         if spec.execution.effect is Effect.READ:
@@ -364,7 +378,9 @@ class TurnMemory:
                 for key, name in self.unfinished.items()
                 if key != run.key and not key.startswith(f"{run.key}.")
             }
-        if run.path is Path.NESTED:
+        if run.path is not Path.NESTED:
+            self.running = None
+        else:
             holds = spec.execution.effect is Effect.ONCE or (spec.execution.effect is Effect.IDEMPOTENT and result.ok)
             self.nested[run.key] = StoredRun(spec.name, result if holds else None)
         if spec.execution.touches:

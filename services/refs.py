@@ -134,7 +134,12 @@ class ReasonCode(StrEnum):
     TIMER = "timer"  # a timer was due
     EXPIRED = "expired"  # a function's question expired unanswered
     SILENT = "silent"  # handled without a reply
+    CHIMED_IN = "chimed_in"  # the bot joined in without being addressed
+    GATHERED = "gathered"  # answered together with the sender's message before it
+    COLLECTED = "collected"  # what a timer says is sent after the quiet hours
     # not for the bot
+    NOT_CHIMED_IN = "not_chimed_in"  # the bot could have joined in, and did not
+    MUTED = "muted"  # the chat has muted the bot
     NOT_ADDRESSED = "not_addressed"
     OWN_MESSAGE = "own_message"
     FROM_BOT = "from_bot"

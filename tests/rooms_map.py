@@ -31,8 +31,8 @@ def page() -> str:
     named = [
         (room, text.partition(". ")[0].removesuffix("."))
         for room, text in rooms()
-        # One package for each network, which docs/platforms/README.md lists.
-        if not room.startswith("bot/platforms/")
+        # One package for each network, which docs/platforms/README.md lists, and for each subject of handlers.
+        if not room.startswith(("bot/platforms/", "function_calls/handlers/"))
     ]
     width = max(len(room) for room, _ in named)
     rows = "".join(f"{room:<{width}}  {subject}\n" for room, subject in named)

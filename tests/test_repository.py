@@ -14,7 +14,7 @@ from bot import VERSION
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ("run", "test", ".ci/run")
-LOCKS = ("requirements.txt", "requirements-dev.txt", "deploy/requirements-uv.txt")
+LOCKS = ("requirements.txt", "requirements-networks.txt", "requirements-dev.txt", "deploy/requirements-uv.txt")
 MADE_HERE = {".venv", "var", "logs", "build", "node_modules", "__pycache__"}
 
 # The package index is part of the machine's configuration.
@@ -139,8 +139,9 @@ def test_a_lock_pins_every_package_with_hashes_and_sets_no_option(lock: str) -> 
     assert [entry for entry in entries if not re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry)] == []
 
 
-def test_the_developers_lock_holds_the_daemons_lock() -> None:
-    assert pins("requirements.txt").items() <= pins("requirements-dev.txt").items()
+def test_each_lock_holds_the_smaller_one() -> None:
+    daemon, networks, developers = (pins(f"requirements{name}.txt").items() for name in ("", "-networks", "-dev"))
+    assert daemon <= networks <= developers
 
 
 @pytest.mark.parametrize(

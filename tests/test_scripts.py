@@ -171,6 +171,14 @@ def test_a_changed_lock_is_installed(lived_in: House) -> None:
     assert lived_in.start()[2] == ""
 
 
+def test_packages_of_networks_stay_once_installed(lived_in: House) -> None:
+    (lived_in.root / "requirements-networks.txt").write_text("# more\n", encoding="utf-8")
+    with_networks = ("env", "ROLLCALL_LOCK=requirements-networks.txt", "./run")
+    assert "installing requirements-networks.txt" in lived_in.start(*with_networks)[2]
+    assert lived_in.start()[2] == ""
+    assert lived_in.start(*with_networks)[2] == ""
+
+
 def test_what_the_tests_need_covers_the_daemon_but_not_the_other_way_round(lived_in: House) -> None:
     assert "installing requirements-dev.txt" in lived_in.bootstrap("requirements-dev.txt", "requirements.txt")[2]
     assert lived_in.start()[2] == ""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import get_args
 
-from bot.chats.chats import Chats
+from bot.chats.chats import MUTED_UNTIL, Chats
 from config.chat_settings import IgnoredReason
 from config.sections.bots import ChatSettingName
 from function_calls.ports import OwnSetting
@@ -35,16 +36,21 @@ class StoredOwnSettings:
             "timezone": resolved.timezone,
             "persona": resolved.persona,
             "functions_on": "on" if resolved.functions_on else "off",
+            "memory_digest": "on" if resolved.memory_digest else "off",
+            "chime_in": resolved.chime_in,
+            "quiet_hours": resolved.quiet_hours,
+            "model": ", ".join(resolved.models),
         }
-        changeable = self._chats.changeable
+        choices = {"model": resolved.selectable_models}
+        changeable = {name for name in self._chats.changeable if choices.get(name, True)}
         return [
-            OwnSetting(name, values[name], resolved.layers[name], name in changeable)
+            OwnSetting(name, values[name], resolved.layers[name], name in changeable, choices.get(name, ()))
             for name in get_args(ChatSettingName)
         ]
 
     async def put(self, chat: ChatRef, name: str, value: str, by: MemberRef) -> IgnoredReason | None:
         """Set `name` to `value` in `chat`. Returns the reason if that is not possible, else None."""
-        why_not = self._chats.why_ignored(name, value)
+        why_not = self._chats.why_ignored(chat, name, value)
         if why_not is not None:
             return why_not
         now_ms = self._clock.now_ms()
@@ -57,6 +63,18 @@ class StoredOwnSettings:
             return "not_changeable"
         await self._change(chat, name, None, by, chat_settings.clear(chat.key, name))
         return None
+
+    async def mute(self, chat: ChatRef, until: datetime, by: MemberRef) -> None:
+        """Mute the bot in `chat` until that time, instead of a mute before. Raises StoreError."""
+        value = until.isoformat()
+        write = chat_settings.put(chat.key, MUTED_UNTIL, value, by.key, self._clock.now_ms())
+        await self._change(chat, MUTED_UNTIL, value, by, write)
+
+    async def unmute(self, chat: ChatRef, by: MemberRef) -> bool:
+        """End the mute of `chat`; returns False if the bot was not muted. Raises StoreError."""
+        was_muted = self._chats.muted_until(chat, self._clock.now()) is not None
+        await self._change(chat, MUTED_UNTIL, None, by, chat_settings.clear(chat.key, MUTED_UNTIL))
+        return was_muted
 
     async def _change(self, chat: ChatRef, name: str, value: str | None, by: MemberRef, write: Write) -> None:
         """Commit the change with an audit entry. An unchanged value adds none, so that a run can be repeated. Raises

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from config.chat_settings import IgnoredReason, ResolvedChat, chat_settings, is_allowed, why_ignored
+from config.chat_settings import DEFAULT_LAYER, IgnoredReason, ResolvedChat, chat_settings, is_allowed, why_ignored
 from config.sections.timers import SchedulesSettings
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.context import MessageContext
 from function_calls.profile import ChatNote, ChatProfile
 from services.refs import ChatRef, Role
 from services.store.chats import chat_notes
@@ -18,6 +21,8 @@ from services.store.chats import chat_settings as rows
 from services.store.port import Store
 
 _MOST_CHATS = 10_000
+MUTED_UNTIL = "muted_until"
+"""Name of the stored time until which a chat has muted the bot, in ISO format; no setting of the chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,9 @@ class Chats:
         self._notes: dict[str, tuple[ChatNote, ...]] = {}
         self._resolved: dict[ChatRef, ServedChat] = {}
         self._latest: dict[ChatRef, int] = {}
+        self._supported = frozenset(texts.languages)
+        self._languages: dict[ChatRef, str] = {}
+        """Languages of the members' clients, by private chat."""
 
     @property
     def bots(self) -> Sequence[str]:
@@ -97,13 +105,19 @@ class Chats:
         return self.of(chat).profile
 
     @property
+    def has_digests(self) -> bool:
+        """Whether the setting `memory_digest` may be on in a chat."""
+        of_file = (entry.memory_digest for entry in self._settings.chats.settings.values())
+        return any(of_file) or any("memory_digest" in own for own in self._stored.values())
+
+    @property
     def changeable(self) -> Collection[str]:
         """The settings that chats may change for themselves."""
         return self._settings.chats.changeable
 
-    def why_ignored(self, name: str, value: str) -> IgnoredReason | None:
-        """Why a chat cannot set `name` to `value` for itself; None if it can."""
-        return why_ignored(self._settings, name, value)
+    def why_ignored(self, chat: ChatRef, name: str, value: str) -> IgnoredReason | None:
+        """Why `chat` cannot set `name` to `value` for itself; None if it can."""
+        return why_ignored(self._settings, name, value, self.of(chat).settings.selectable_models)
 
     def own(self, chat: ChatRef) -> Mapping[str, str]:
         """The settings that `chat` has set for itself, by name, valid or not; empty if it has set none."""
@@ -114,6 +128,19 @@ class Chats:
         own = {key: text for key, text in self.own(chat).items() if key != name}
         self._stored[chat.key] = own if value is None else {**own, name: value}
         self._resolved.pop(chat, None)
+
+    def muted_until(self, chat: ChatRef, now: datetime) -> datetime | None:
+        """The time until which `chat` has muted the bot; None if it has not, or if that time is over."""
+        stored = self.own(chat).get(MUTED_UNTIL)
+        until = None if stored is None else datetime.fromisoformat(stored)
+        return until if until is not None and until > now else None
+
+    def quiet_until(self, chat: ChatRef, now: datetime) -> datetime | None:
+        """The time, in UTC, until which the bot does not speak unasked in `chat`: the end of its quiet hours or of a
+        mute, whichever is later; None if it may speak now."""
+        settings = self.of(chat).settings
+        hours = end_of_period(settings.quiet_hours, ZoneInfo(settings.timezone), now)
+        return max((at for at in (hours, self.muted_until(chat, now)) if at is not None), default=None)
 
     def active_functions(self, chat: ChatRef) -> Sequence[str]:
         """The names of functions and groups that are active in `chat`, oldest first."""
@@ -144,6 +171,19 @@ class Chats:
             self._latest.clear()
         self._latest[chat] = inbox_id
 
+    def note_language(self, context: MessageContext) -> None:
+        """Use the language of the sender's client in their private chat from now on, unless a language is configured
+        there or the bot has no texts in it. Kept in memory."""
+        if context.is_group or not context.sender.language:
+            return
+        chat, language = context.chat, re.split("[-_]", context.sender.language.lower(), maxsplit=1)[0]
+        if language not in self._supported or self._languages.get(chat) == language:
+            return
+        if len(self._languages) >= _MOST_CHATS:
+            self._languages.clear()
+        self._languages[chat] = language
+        self._resolved.pop(chat, None)
+
     def is_latest(self, chat: ChatRef, inbox_id: int) -> bool:
         """Whether that message is the latest one in `chat`."""
         return self._latest.get(chat) == inbox_id
@@ -157,8 +197,10 @@ class Chats:
         return max(Role(named), platform_role, key=lambda role: role.rank)
 
     def _resolve(self, chat: ChatRef) -> ServedChat:
-        own: Mapping[str, str] = self._stored.get(chat.key, {})
+        own = {name: value for name, value in self._stored.get(chat.key, {}).items() if name != MUTED_UNTIL}
         resolved = chat_settings(self._settings, chat.key, own)
+        if chat in self._languages and resolved.layers["language"] == DEFAULT_LAYER:
+            resolved = replace(resolved, language=self._languages[chat])
         profile = ChatProfile(
             bot=resolved.bot,
             bot_name=resolved.bot_name,
@@ -170,6 +212,24 @@ class Chats:
             layers=resolved.layers,
             active=frozenset(self._active.get(chat.key, ())),
             context_scope=resolved.context_scope,
+            models=resolved.models,
+            thinking_models=resolved.thinking_models,
             notes=tuple(note for note in self._notes.get(chat.key, ()) if note.bot == resolved.bot),
         )
         return ServedChat(is_allowed(self._settings, chat.key), resolved, profile)
+
+
+def end_of_period(period: str, zone: ZoneInfo, now: datetime) -> datetime | None:
+    """The end, in UTC, of the daily period `HH:MM-HH:MM` in `zone` that contains `now`; None outside of it, and for
+    `off`. A wall time that the zone skips is as much later as the clock is moved; of one that it repeats, the first
+    counts."""
+    if period == "off":
+        return None
+    start, end = (time.fromisoformat(one) for one in period.split("-"))
+    today = now.astimezone(zone).date()
+    for day in (today - timedelta(days=1), today):
+        begins = datetime.combine(day, start, zone).astimezone(UTC)
+        ends = datetime.combine(day + timedelta(days=end <= start), end, zone).astimezone(UTC)
+        if begins <= now < ends:
+            return ends
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import structlog
@@ -49,7 +50,8 @@ class PaidRequests:
         """The answer, and the writes that settle its cost, to be committed with the result. The member with key
         `member` is charged as well. Raises OverBudget before the request, and ModelError, after a refund, if it
         fails."""
-        if self._budgets is None or not self._budgets.is_limited:
+        request = replace(request, models=profile.models)
+        if self._budgets is None:
             return await self._model.complete(request), []
         reservation = await self._budgets.reserve_for_chat(chat, profile, request, member=member)
         try:

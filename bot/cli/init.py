@@ -25,6 +25,8 @@ from services.clock import SystemClock
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
 _NAME = "Rollcall"
 _FILE = Path("bot.yaml")
+Value = str | int | bool
+"""A setting of a network."""
 
 
 class Aborted(Exception):
@@ -36,7 +38,7 @@ class Account:
     """One network to write: its name, settings as entered, and the chats to serve."""
 
     network: str
-    values: Mapping[str, str]
+    values: Mapping[str, Value]
     allow: Sequence[str]
     docs: Mapping[str, str]
 
@@ -110,29 +112,28 @@ def _account(network: str, given: Mapping[str, str], allow: Sequence[str], *, as
         raise Aborted(
             f"--set: {network} has no setting {unknown[0]!r}; it has {', '.join(adapter.settings.model_fields)}"
         )
+    asked = [key for key in adapter.asks if key not in given] if asks else []
     values = dict(given)
     while True:
-        for key in adapter.asks if asks else ():
-            if key not in values:
-                values[key] = _value(key, adapter.settings.model_fields[key], docs.get(key, ""))
+        for key in asked:
+            values[key] = _value(key, adapter.settings.model_fields[key], docs.get(key, ""), values.get(key, ""))
         why_not = _problem(adapter, values)
         if not why_not:
             break
-        if not asks or given:
+        if not asked:
             raise Aborted(f"{network}: {why_not}")
         print(f"  That does not work: {why_not}")
-        values = {}
     if not allow and asks:
         print("Chats to serve, as ids with spaces between; * for every chat that the bot is added to.")
         allow = _ask("Chats (empty: decide later)", "").split()
-    return Account(network, {key: value for key, value in values.items() if value}, allow, docs)
+    return Account(network, _typed(values, adapter), allow, docs)
 
 
 def _problem(adapter: Adapter, values: Mapping[str, str]) -> str:
     """Why the account cannot be used; empty after the server has accepted it, which is printed."""
     filled = {key: _REFERENCE.sub(lambda found: os.environ.get(found[1], ""), value) for key, value in values.items()}
     try:
-        settings = adapter.settings.model_validate({key: _typed(value) for key, value in filled.items() if value})
+        settings = adapter.settings.model_validate(_typed(filled, adapter))
         print("  Checking …", flush=True)
         print(f"  {asyncio.run(adapter.probe(settings, SystemClock()))}")
     except ValidationError as error:
@@ -143,13 +144,14 @@ def _problem(adapter: Adapter, values: Mapping[str, str]) -> str:
     return ""
 
 
-def _value(key: str, field: FieldInfo, doc: str) -> str:
-    """The entered value of a setting; secrets are not shown. `${NAME}` stands for an environment variable."""
+def _value(key: str, field: FieldInfo, doc: str, last: str) -> str:
+    """The entered value of a setting; `last`, the one entered before, is its default. Secrets are not shown and have no
+    default. `${NAME}` stands for an environment variable."""
     print(f"  {' '.join(doc.split())}")
     if field.annotation is SecretStr:
         return getpass(f"  {key} (not shown; or ${{NAME}} of an environment variable): ").strip()
     default = "" if field.is_required() or field.default is None else str(field.default)
-    return _ask(f"  {key}", default)
+    return _ask(f"  {key}", last or default)
 
 
 def _ask(question: str, default: str) -> str:
@@ -182,14 +184,21 @@ def _settings(name: str, language: str, accounts: Sequence[Account]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _typed(text: str) -> str | int | bool:
-    """`text` as YAML would read it without quotes, if it is a number or a boolean."""
-    return {"true": True, "false": False}.get(text, int(text) if text.isdecimal() and text.isascii() else text)
+def _typed(values: Mapping[str, str], adapter: Adapter) -> dict[str, Value]:
+    """The values that are not empty, with the types of their settings: numbers and booleans as YAML reads them."""
+    typed: dict[str, Value] = {key: value for key, value in values.items() if value}
+    for key, value in values.items():
+        kind = adapter.settings.model_fields[key].annotation
+        if kind is bool and value in ("true", "false"):
+            typed[key] = value == "true"
+        elif kind in (int, float) and value.isdecimal() and value.isascii():
+            typed[key] = int(value)
+    return typed
 
 
-def _quoted(text: str) -> str:
-    """`text` in YAML: as a string, unless it is a number or a boolean."""
-    return text if not isinstance(_typed(text), str) else json.dumps(text, ensure_ascii=False)
+def _quoted(value: Value) -> str:
+    """`value` in YAML."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _write(file: Path, text: str) -> None:

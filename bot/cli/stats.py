@@ -154,7 +154,9 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
         with reader_of(settings) as reader:
             found = reader.call_statistics(since_ms)
             # Days begin at different times in different chats, so the latest day of some is yesterday here.
-            shares = reader.used_shares((datetime.now(UTC) - timedelta(days=1)).date().isoformat())
+            yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+            first_day = datetime.fromtimestamp(max(since_ms, 0) / 1000, UTC).date().isoformat()
+            shares = reader.used_shares(min(yesterday, first_day))
     except ReaderError as error:
         print(error, file=sys.stderr)
         return 1
@@ -213,8 +215,8 @@ def _table(found: list[CallStatistics]) -> str:
 
 
 def _shares_table(shares: list[UsedShare]) -> str:
-    lines = [f"{'DAY':<12}{'USED BY':<44}{'OF':<10}{'USED':>14}"]
+    lines = [f"{'DAY':<12}{'USED BY':<64}{'OF':<10}{'USED':>14}"]
     for one in shares:
         used = f"{one.used / MICROS:.4f}" if one.kind == "money" else str(one.used)
-        lines.append(f"{one.day:<12}{one.holder:<44}{one.kind:<10}{used:>14}")
+        lines.append(f"{one.day:<12}{' '.join(one.holder.splitlines()):<64}{one.kind:<10}{used:>14}")
     return "\n".join(lines)

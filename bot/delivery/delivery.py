@@ -16,6 +16,7 @@ from bot.database.leadership import Lead
 from bot.delivery.outgoing import (
     ROOM_FOR_LATENESS,
     Due,
+    StatusPart,
     due_from_json,
     first_lines,
     line_count,
@@ -23,6 +24,7 @@ from bot.delivery.outgoing import (
     outgoing_to_json,
     pieces,
 )
+from bot.delivery.status_messages import StatusMessages
 from bot.platforms.base import ChatPlatform, Editing, Limits, Linked, Membership, Outgoing, Receipt, SendFailed
 from config.settings import DeliverySettings
 from config.texts import Phrases
@@ -39,6 +41,8 @@ from services.store.turns import inbox, outbox
 _log = structlog.get_logger("delivery")
 _WINDOW_SECONDS = 60.0
 _CHATS_PACED = 10_000
+_STATUS_SHARE = 4
+"""A status is posted or changed while at most this fraction, 1/4, of a chat's rate is used."""
 Lane = ChatRef | tuple[ChatRef, MemberRef]
 """A sequence of messages in order: those of a chat, or, on linked networks, where a member may be offline, those that
 are private to one member."""
@@ -61,6 +65,15 @@ class OutboundMessage(NamedTuple):
     """The turn that sends the message; 0 for notices."""
     asked_by: str = ""
     """On a paced network, the key of the answered member. Empty: none, and the message is never dropped."""
+    status: StatusPart | None = None
+    """Part in the status message of its turn; None: none."""
+    may_be_sent: bool = False
+    """An earlier process may have sent it."""
+
+    @property
+    def only_ends_status(self) -> bool:
+        """Whether it only deletes the status of its turn."""
+        return self.status is StatusPart.END and not self.outgoing.text
 
 
 @dataclass(slots=True, eq=False)
@@ -118,6 +131,7 @@ class Delivery:
         late: Callable[[ChatRef, Due], str],
         dropped: Callable[[ChatRef, int], str],
         lead: Lead,
+        statuses: StatusMessages,
         hide: Callable[[str], str] = str,
     ) -> None:
         """`resent(chat)` is the note that a message may be a duplicate; `late(chat, due)` the note that it is late, or
@@ -126,7 +140,9 @@ class Delivery:
         self._platforms = platforms
         # Checked once: isinstance with a runtime protocol is slower than a send.
         self._linked = {place: one for place, one in platforms.items() if isinstance(one, Linked)}
+        self._editing = {place for place, one in platforms.items() if isinstance(one, Editing)}
         self._store = store
+        self.statuses = statuses
         self._resent = resent
         self._late = late
         self._dropped = dropped
@@ -264,10 +280,10 @@ class Delivery:
         """Queue the outbox rows that an earlier process left; returns their number. Raises StoreError."""
         messages: list[OutboundMessage] = []
         for row in await self._store.read(outbox.unsent()):
-            message = _message_of_row(row)
-            if row["state"] == "sending":
-                message = message._replace(outgoing=self._marked(message.outgoing))
-            messages.append(message)
+            message = message_of_row(row)
+            # The end of its turn replaces or deletes a status.
+            if message.status is not StatusPart.SHOW:
+                messages.append(message._replace(may_be_sent=row["state"] == "sending"))
         self.hand_over(messages)
         return len(messages)
 
@@ -275,18 +291,15 @@ class Delivery:
         """Send the given-up messages that an operator has released for a retry. Raises StoreError."""
         for row in await self._store.read(outbox.retried()):
             if (await self._store.commit([outbox.claim(row["id"], self._epoch)]))[0]:
-                self.hand_over([_message_of_row(row)._replace(claimed=True)])
+                self.hand_over([message_of_row(row)._replace(claimed=True)])
 
     def _marked(self, outgoing: Outgoing) -> Outgoing:
-        """`outgoing` with a note that it may be a duplicate, unless the network deduplicates sends or it has the note.
-        `pieces` has reserved the room."""
+        """`outgoing` with a note that it may be a duplicate, unless the network deduplicates sends. `pieces` has
+        reserved the room."""
         platform = self.platform(outgoing.chat)
         if platform is None or platform.limits.sends_are_idempotent:
             return outgoing
-        note = self._resent(outgoing.chat)
-        if outgoing.text.endswith(f"\n{note}"):
-            return outgoing
-        text = f"{outgoing.text}\n{note}"
+        text = f"{outgoing.text}\n{self._resent(outgoing.chat)}"
         return replace(outgoing, text=text) if len(text) <= platform.limits.text_chars else outgoing
 
     def _with_late_note(self, outgoing: Outgoing, due: Due | None) -> Outgoing:
@@ -299,6 +312,35 @@ class Delivery:
             return outgoing
         text = f"{note}\n{outgoing.text}"
         return replace(outgoing, text=text) if len(text) <= platform.limits.text_chars else outgoing
+
+    def has_status_messages(self, chat: ChatRef) -> bool:
+        """Whether long turns in `chat` post a status message: the network can edit it, and does not show the status
+        elsewhere."""
+        platform = self.platform(chat)
+        if platform is None or (chat.platform, chat.account) not in self._editing:
+            return False
+        return not platform.limits.shows_status and not platform.limits.is_paced
+
+    def show_status(self, turn_id: int, outgoing: Outgoing) -> bool:
+        """Post or change the status message of a running turn, unless that might delay other messages: something is
+        being sent in the chat, more than a quarter of its rate is used, or the network is unreachable or limits the
+        rate. Returns whether it is queued."""
+        chat = outgoing.chat
+        platform, linked = self.platform(chat), self._linked.get((chat.platform, chat.account))
+        if (
+            platform is None
+            or chat in self._tasks
+            or (linked is not None and not linked.link().is_up)
+            or self._paused_until.get(chat[:2], 0.0) > self._clock.monotonic()
+            or not self.statuses.may_show(turn_id)
+            or not self._takes_place(chat, max(platform.limits.sends_per_minute // _STATUS_SHARE, 1))
+        ):
+            return False
+        message = OutboundMessage(
+            0, outgoing, None, claimed=True, created_ms=0, turn_id=turn_id, status=StatusPart.SHOW
+        )
+        self.hand_over([message])
+        return True
 
     async def typing(self, chat: ChatRef, status: str) -> None:
         """Show a progress status in `chat`; best effort."""
@@ -371,8 +413,11 @@ class Delivery:
         if platform is None:
             self._give_up(message, f"there is no platform {chat.platform}:{chat.account}")
             return
+        if message.status is StatusPart.SHOW:
+            await self._show_status(platform, message)
+            return
         linked = self._linked.get((chat.platform, chat.account))
-        is_claimed, outgoing = message.claimed, message.outgoing
+        is_claimed, outgoing, may_be_sent = message.claimed, message.outgoing, message.may_be_sent
         attempt = 1
         while True:
             if linked is not None or not is_claimed:
@@ -381,30 +426,53 @@ class Delivery:
             if attempt == 1:
                 self._reach("reply.after_outbox_before_send")
             await self._account_pause(chat)
-            if not self._takes_place(chat, platform.limits.sends_per_minute):
+            if not message.only_ends_status and not self._takes_place(chat, platform.limits.sends_per_minute):
                 await self._waits_for_place(chat, platform.limits.sends_per_minute)
             try:
                 self._reach("reply.during_send")
                 # Checked here, after the wait for rate and connection.
-                receipt = await _sent_or_edited(
-                    platform, self._without_secrets(self._with_late_note(outgoing, message.due))
-                )
+                shown = self._without_secrets(self._with_late_note(outgoing, message.due))
+                receipt = await self._sent_or_edited(platform, message, shown, may_be_sent=may_be_sent)
             except SendFailed as failure:
                 if not await self._may_retry(message, failure, attempt):
                     return
-                if failure.unknown_outcome and outgoing is message.outgoing:
-                    # A duplicate is better than a loss, if the second copy says that it may be one.
-                    outgoing = self._marked(outgoing)
+                may_be_sent |= failure.unknown_outcome
                 attempt += failure.retry_after_seconds is None
                 continue
             self._reach("reply.after_send_before_mark")
-            writes = _sent(message, receipt.native_id)
+            writes = _sent(message, receipt)
             if platform.limits.sends_are_idempotent:
                 self._store.post(writes)
             else:
                 await self._mark_sent(message, writes)
             self._reach("reply.after_mark")
             return
+
+    async def _show_status(self, platform: ChatPlatform, message: OutboundMessage) -> None:
+        chat = message.outgoing.chat
+        failure = await self.statuses.show(platform, message.turn_id, self._without_secrets(message.outgoing))
+        if failure is not None and failure.for_account and failure.retry_after_seconds is not None:
+            self._paused_until[chat[:2]] = self._clock.monotonic() + failure.retry_after_seconds
+
+    async def _sent_or_edited(
+        self, platform: ChatPlatform, message: OutboundMessage, outgoing: Outgoing, *, may_be_sent: bool
+    ) -> Receipt | None:
+        """Replace the status of the turn or the earlier message that `outgoing` names, where the network can; send a
+        new message if it is gone or too old. Returns None if a status is deleted only. Raises SendFailed."""
+        if message.status is StatusPart.END:
+            receipt = await self.statuses.end_with(platform, message.turn_id, outgoing)
+            if receipt is not None or message.only_ends_status:
+                return receipt
+        if outgoing.replaces is not None and isinstance(platform, Editing):
+            try:
+                await platform.edit(outgoing.replaces, outgoing)
+            except SendFailed as failure:
+                if failure.retryable:
+                    raise
+            else:
+                return Receipt(outgoing.replaces)
+        # A duplicate is better than a loss, if the second copy says that it may be one.
+        return await platform.send(self._marked(outgoing) if may_be_sent else outgoing)
 
     async def _may_retry(self, message: OutboundMessage, failure: SendFailed, attempt: int) -> bool:
         """Wait before the next attempt; False after giving the message up. A wait that the network requests is not
@@ -477,6 +545,10 @@ class Delivery:
             await self._lead.sure()
 
     def _give_up(self, message: OutboundMessage, problem: str) -> None:
+        if message.status is StatusPart.SHOW or message.only_ends_status:
+            _log.warning("status_not_ended", chat=message.outgoing.chat.key, problem=problem)
+            self._store.post([outbox.drop_unsent(message.row_id, problem)])
+            return
         self.failed += 1
         _log.error("message_not_delivered", chat=message.outgoing.chat.key, outbox=message.row_id, problem=problem)
         self._store.post([outbox.failed(message.row_id, problem, self._clock.now_ms())])
@@ -484,21 +556,7 @@ class Delivery:
             call(message, problem)
 
 
-async def _sent_or_edited(platform: ChatPlatform, outgoing: Outgoing) -> Receipt:
-    """Replace the earlier message that `outgoing` names, where the network can; send a new one if it is gone or too
-    old. Raises SendFailed."""
-    if outgoing.replaces is not None and isinstance(platform, Editing):
-        try:
-            await platform.edit(outgoing.replaces, outgoing)
-        except SendFailed as failure:
-            if failure.retryable:
-                raise
-        else:
-            return Receipt(outgoing.replaces)
-    return await platform.send(outgoing)
-
-
-def _message_of_row(row: Row) -> OutboundMessage:
+def message_of_row(row: Row) -> OutboundMessage:
     """The message of an outbox row that an earlier process left, or that is retried."""
     body = orjson.loads(row["body"])
     outgoing, due = outgoing_from_json(row["key"], body), due_from_json(body)
@@ -513,14 +571,20 @@ def _message_of_row(row: Row) -> OutboundMessage:
         due=due,
         turn_id=row["turn_id"],
         asked_by=body.get("asked_by", ""),
+        status=StatusPart(body["status"]) if "status" in body else None,
     )
 
 
-def _sent(message: OutboundMessage, native_id: str) -> list[Write]:
-    """Writes that mark the message as sent."""
-    writes = [outbox.sent(message.row_id, native_id)]
-    if message.history_id is not None:
-        writes.append(history.sent(message.history_id, native_id))
+def _sent(message: OutboundMessage, receipt: Receipt | None) -> list[Write]:
+    """Writes that mark the message as sent, or as dropped without a receipt."""
+    if receipt is None:
+        writes = [outbox.drop_unsent(message.row_id, "")]
+    else:
+        writes = [outbox.sent(message.row_id, receipt.native_id)]
+        if message.history_id is not None:
+            writes.append(history.sent(message.history_id, receipt.native_id))
+    if message.status is StatusPart.END:
+        writes.append(outbox.end_status(message.turn_id))
     return writes
 
 
@@ -555,8 +619,12 @@ class Origin:
     """Set for messages of timers."""
     closes: tuple[str, ...] = ()
     """Native ids of earlier messages whose choices become invalid."""
+    is_held: bool = False
+    """The messages are stored to be sent after the quiet hours of the chat."""
     pressed: str | None = None
     """Native id of the bot's message whose button was pressed. None: no button started the turn."""
+    ends_status: bool = False
+    """The message replaces the status of the turn, if it is one plain message."""
 
 
 class OutboxRows:
@@ -597,23 +665,39 @@ class OutboxRows:
         claimed = limits.sends_are_idempotent
         key, room = f"{origin.turn_id}:{origin.number}", ROOM_FOR_LATENESS if due is not None else 0
         closes, asked_by = origin.closes, origin.asked_by.key if limits.is_paced and due is None else ""
-        for piece in pieces(message, chat, to.private_to, key, limits, origin.texts, origin.bot_name, room):
+        parts = pieces(message, chat, to.private_to, key, limits, origin.texts, origin.bot_name, room)
+        is_plain = len(parts) == 1 and to.private_to is None and not (closes or replaces or parts[0].attachments)
+        status = StatusPart.END if origin.ends_status and is_plain else None
+        for piece in parts:
             if closes or replaces is not None:
                 piece, closes, replaces = replace(piece, closes=closes, replaces=replaces), (), None
-            row_id = self._ids.next()
-            writes.append(
-                outbox.put(
-                    id=row_id,
-                    key=piece.key,
-                    turn_id=origin.turn_id,
-                    history_id=history_id,
-                    chat=chat.key,
-                    body=orjson.dumps(outgoing_to_json(piece, due, asked_by)).decode(),
-                    state="sending" if claimed else "pending",
-                    epoch=self._epoch,
-                    at_ms=now_ms,
-                )
+            sent = OutboundMessage(
+                self._ids.next(), piece, history_id, claimed, now_ms, due, origin.turn_id, asked_by, status
             )
-            outbound.append(OutboundMessage(row_id, piece, history_id, claimed, now_ms, due, origin.turn_id, asked_by))
+            writes.append(self._row(sent, "held" if origin.is_held else "sending" if claimed else "pending"))
+            if not origin.is_held:
+                outbound.append(sent)
             history_id = due = None
         return writes, outbound
+
+    def end_of_status(self, turn_id: int, number: int, chat: ChatRef, now_ms: int) -> tuple[Write, OutboundMessage]:
+        """The write and the outbound message that delete the status of the turn; `number` as in Origin."""
+        outgoing = Outgoing(chat, f"{turn_id}:{number}:0", "")
+        message = OutboundMessage(
+            self._ids.next(), outgoing, None, claimed=True, created_ms=now_ms, turn_id=turn_id, status=StatusPart.END
+        )
+        return self._row(message, "sending"), message
+
+    def _row(self, message: OutboundMessage, state: str) -> Write:
+        body = outgoing_to_json(message.outgoing, message.due, message.asked_by, message.status)
+        return outbox.put(
+            id=message.row_id,
+            key=message.outgoing.key,
+            turn_id=message.turn_id,
+            history_id=message.history_id,
+            chat=message.outgoing.chat.key,
+            body=orjson.dumps(body).decode(),
+            state=state,
+            epoch=self._epoch,
+            at_ms=message.created_ms,
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from bot.platforms.base import Limits, Outgoing
@@ -66,6 +67,15 @@ class Due(NamedTuple):
     """When the message was due."""
     was_away: bool
     """The bot was not running then."""
+
+
+class StatusPart(StrEnum):
+    """Part of an outbound message in the status message of its turn."""
+
+    SHOW = "show"
+    """It is the status."""
+    END = "end"
+    """It replaces the status if there is one. Without text it only deletes the status."""
 
 
 def addressed_to(message: Message, here: ChatRef) -> tuple[ChatRef, MemberRef | None]:
@@ -217,9 +227,11 @@ def _open_fence(piece: str, longest: int) -> str:
     return f"{line if len(line) < longest // 3 else _FENCE}\n"
 
 
-def outgoing_to_json(outgoing: Outgoing, due: Due | None = None, asked_by: str = "") -> JsonObject:
-    """`outgoing` as JSON for the outbox, with its due time and the key of the member who asked for it. Default values
-    are omitted."""
+def outgoing_to_json(
+    outgoing: Outgoing, due: Due | None = None, asked_by: str = "", status: StatusPart | None = None
+) -> JsonObject:
+    """`outgoing` as JSON for the outbox, with its due time, the key of the member who asked for it, and its part in the
+    turn's status message. Default values are omitted."""
     optional: JsonObject = {
         "asked_by": asked_by,
         "reply_to": outgoing.reply_to,
@@ -231,6 +243,7 @@ def outgoing_to_json(outgoing: Outgoing, due: Due | None = None, asked_by: str =
         "markdown": outgoing.markdown,
         "replaces": outgoing.replaces,
         "due": None if due is None else [due.at_ms, due.was_away],
+        "status": None if status is None else status.value,
     }
     used = {name: value for name, value in optional.items() if value}
     return {"chat": outgoing.chat.key, "text": outgoing.text, **used}

@@ -59,12 +59,18 @@ class Job:
         terms = self.question.terms if self.question is not None else None
         return self.context if terms is None else terms.asker
 
+    def answers(self, native_id: str) -> bool:
+        """Whether it answers the platform message with that id. Ids of timers and expired questions are assigned by the
+        bot, and no platform event refers to them."""
+        context = self.context
+        is_own = context.kind in (Kind.TIMER, Kind.EXPIRY)
+        return not is_own and (context.key.native_id == native_id or any(id_ == native_id for id_, _ in context.parts))
+
 
 RunTurn = Callable[[Job], Awaitable[None]]
 
 
 _log = structlog.get_logger("engine")
-_OWN = frozenset({Kind.TIMER, Kind.EXPIRY})
 
 
 class EmbeddedEngine:
@@ -151,14 +157,19 @@ class EmbeddedEngine:
             self._ready.append(chat)
         self._start()
 
+    def is_busy(self, chat: ChatRef) -> bool:
+        """Whether a turn of `chat` is accepted, waits or runs."""
+        begun = any(chat in one for one in (self._running, self._slots, self._immediate_slots))
+        return begun or bool(self._queues.get(chat))
+
     def waiting_job(self, chat: ChatRef, native_id: str) -> Job | None:
         """The queued job of the message with that id; None if it is unknown or has started."""
-        return next((job for job in self._queues.get(chat, ()) if _is_message(job, native_id)), None)
+        return next((job for job in self._queues.get(chat, ()) if job.answers(native_id)), None)
 
     def running_job(self, chat: ChatRef, native_id: str) -> Job | None:
         """The job of the message with that id if it is running, else None."""
         job = self._running[chat][0] if chat in self._running else None
-        return job if job is not None and _is_message(job, native_id) else None
+        return job if job is not None and job.answers(native_id) else None
 
     def remove(self, job: Job) -> bool:
         """Remove a waiting job; False if it is not waiting any more."""
@@ -261,12 +272,6 @@ class EmbeddedEngine:
             self._suspects -= job.suspect
             if not job.immediate:
                 self._turn_ended(job.context.chat)
-
-
-def _is_message(job: Job, native_id: str) -> bool:
-    """Whether the job is for the platform message with that id. Ids of timers and expired questions are assigned by the
-    bot, and no platform event refers to them."""
-    return job.context.kind not in _OWN and job.context.key.native_id == native_id
 
 
 def _release(slots: dict[ChatRef, int], chat: ChatRef) -> None:

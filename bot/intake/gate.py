@@ -49,6 +49,8 @@ class GateDecision:
     immediate: bool = False
     """Whether the message is a command that controls the queue and therefore bypasses it."""
     is_command: bool = False
+    unasked: str = ""
+    """Mode of the chime-in if the bot answers without being addressed."""
 
     @property
     def starts_turn(self) -> bool:
@@ -64,10 +66,12 @@ def judge(
     closed: str = "",
     *,
     only_bot: bool = False,
+    is_muted: bool = False,
 ) -> GateDecision:
     """The decision on one message. `question`: the open question to the sender, or the approval question that the
     message is about. `closed`: text key of the notice to send if the message answers no open question. `only_bot`:
-    there are no other bots in the chat, so that a mistyped command starts a turn, which suggests the right one."""
+    there are no other bots in the chat, so that a mistyped command starts a turn, which suggests the right one.
+    `is_muted`: only commands and answers to questions start a turn."""
     # A waiting run is resumed with its expiry even if its chat is no longer served, so that it can clean up.
     refused = None if context.kind is Kind.EXPIRY else _not_served(context, chat)
     if refused is not None or context.timer is not None or context.kind is Kind.EXPIRY:
@@ -89,7 +93,7 @@ def judge(
         # A button of a question that is closed or belongs to another member.
         return GateDecision(ReasonCode.NOT_ADDRESSED, context.kind.value)
     if is_called:
-        return GateDecision(addressed=True)
+        return GateDecision(ReasonCode.MUTED, "/unmute") if is_muted else GateDecision(addressed=True)
     word = unknown_command(context.text)
     if word and only_bot and functions.one_edit_from(word):
         return GateDecision()

@@ -18,14 +18,16 @@ import structlog
 from bot.chats.chats import Chats, ServedChat
 from bot.chats.open_questions import OpenQuestions, QuotedQuestion
 from bot.engine.embedded import EmbeddedEngine, Job
+from bot.intake.chime_in import ChimeIn, Conversation
 from bot.intake.gate import ApprovalOutcomes, GateDecision, judge, named_or_quoted, quoted_id, unambiguous_approval
+from bot.intake.gathering import Gathering, extended
 from bot.intake.notices import BotLoopLimit, Notices
 from bot.platforms.base import Accepted, QueueFull
 from bot.platforms.mentions import Found, name_finder
 from config.settings import LimitsSettings
 from config.terms import is_timezone
 from config.texts import Phrases
-from function_calls.context import Kind, MessageContext, MessageKey, context_from_json, context_to_json
+from function_calls.context import Kind, MessageContext, MessageKey, context_from_json, context_to_json, with_part
 from function_calls.questions.approval_questions import is_about_a_code
 from function_calls.questions.open_questions import Answered
 from function_calls.questions.resume import is_decision, read_answer
@@ -37,7 +39,7 @@ from services.refs import ChatRef, MemberRef, ReasonCode
 from services.store.chats import history, members, summaries
 from services.store.ids import Ids
 from services.store.port import Row, Store, StoreError, Write
-from services.store.turns import inbox, pending
+from services.store.turns import inbox, outbox, pending
 
 _WITH_TEXT = frozenset({Kind.MESSAGE, Kind.EDIT})
 _HANDLE = re.compile(r"[@＠]([^\s@＠,，:：;；!！?？()（）]+)")
@@ -283,6 +285,7 @@ class Intake:
         notices: Notices,
         senders_retry: Callable[[ChatRef], bool],
         is_only_bot: Callable[[ChatRef], bool],
+        has_model: Callable[[], bool],
         limits: LimitsSettings,
         history_per_chat: int,
         clock: Clock,
@@ -301,6 +304,8 @@ class Intake:
         self._notices = notices
         self._senders_retry = senders_retry
         self._is_only_bot = is_only_bot
+        self._chime_in = ChimeIn(chats, store, clock, has_model)
+        self.gathering = Gathering(engine, clock, limits, has_model)
         self._limits = limits
         self._oldest = timedelta(minutes=limits.answer_within_minutes)
         self._history_per_chat = history_per_chat
@@ -319,9 +324,11 @@ class Intake:
         self._limits = limits
         self._oldest = timedelta(minutes=limits.answer_within_minutes)
         self._bot_loop_limit.use(limits.bot_alternations)
+        self.gathering.limits = limits
 
     async def accept(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
         """Accept one event durably, together with `also`. Raises StoreError or QueueFull if nothing was stored."""
+        self._chats.note_language(context)
         served = self._chats.of(context.chat)
         context = self._prepared(context, served)
         if context.kind in _CHANGES and served.allowed_by is not None:
@@ -394,6 +401,7 @@ class Intake:
         if row["question_id"] is not None:
             question = await self._questions.find(self._store, row["question_id"])
         context = context_from_json(orjson.loads(row["body"]))
+        self._chats.note_language(context)
         return Job(row["id"], context, True, question, recovered=True)
 
     def _prepared(self, context: MessageContext, served: ServedChat) -> MessageContext:
@@ -403,6 +411,7 @@ class Intake:
         return self._function_mentions.extract(context, self._functions(context.bot))
 
     async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
+        context = await self._with_known_quote(context)
         message, quoted = (context.chat.key, context.key.native_id), quoted_id(context)
         pointed = await self._pointed(context, quoted) if quoted else None
         if self._pending_changes.any_changing:
@@ -410,7 +419,18 @@ class Intake:
         edited = self._pending_changes.edited(message)
         if edited is not None:
             context = replace(context, text=edited)
-        decision = self._decide(context, pointed)
+        is_busy = self._engine.is_busy(context.chat) or self.gathering.waiting_job(context.chat) is not None
+        conversation = None if is_busy else await self._chime_in.conversation(context)
+        if self.gathering.may_join(context) and await self._store.read(inbox.known(context.key.text)):
+            await self._store.commit(also)
+            return Accepted.DUPLICATE
+        decision = self._decide(context, pointed, conversation)
+        waiting = self.gathering.joined(context, decision)
+        if waiting is not None:
+            if decision.starts_turn:
+                self._engine.release_slot(context.chat, decision.immediate)
+            return await self._joined(waiting, context, also)
+        context = replace(context, unasked=decision.unasked) if decision.unasked else context
         if decision.reason is ReasonCode.QUEUE_FULL and self._senders_retry(context.chat):
             return await self._refused(context, decision, also)
         if decision.notice_key:
@@ -418,6 +438,30 @@ class Intake:
         job = Job(self._ids.next(), context, decision.addressed, decision.question, immediate=decision.immediate)
         # No await between the decision and the first write: claiming the question and the queue slot is atomic.
         return await self._queued(job, decision, also)
+
+    async def _with_known_quote(self, context: MessageContext) -> MessageContext:
+        """`context`; if it replies to a message that its network does not describe, with whether that is a message of
+        the bot. Raises StoreError."""
+        quoted = context.reply_to
+        if quoted is None or quoted.from_bot or quoted.text:
+            return context
+        is_own = bool(await self._store.read(outbox.turn_of(context.chat.key, quoted.native_id)))
+        return replace(context, reply_to=replace(quoted, from_bot=True)) if is_own else context
+
+    async def _joined(self, job: Job, context: MessageContext, also: Sequence[Write]) -> Accepted:
+        """Accept a message that is answered with the waiting turn `job`, and commit it with the turn's new text. Raises
+        StoreError if nothing was stored, also if the turn is not."""
+        job.context = extended(job.context, context)
+        writes = self._writes(context, GateDecision(ReasonCode.GATHERED), self._ids.next())
+        try:
+            await self._store.commit(
+                [*writes, inbox.replace(job.turn_id, _body(job.context))._replace(expect=1), *also]
+            )
+        except StoreError:
+            job.context = with_part(job.context, context.key.native_id, None)
+            raise
+        self._pending_changes.forget_early((context.chat.key, context.key.native_id))
+        return Accepted.NEW
 
     async def _refused(self, context: MessageContext, decision: GateDecision, also: Sequence[Write]) -> Accepted:
         """Raise QueueFull, unless the message was accepted before."""
@@ -434,6 +478,8 @@ class Intake:
         message = (context.chat.key, context.key.native_id)
         if decision.starts_turn:
             self._pending_changes.accepting.setdefault(message, job)
+            self.gathering.begin(job, decision)
+        is_new = False
         try:
             is_new = await self._keep(job, decision, also)
             await self._pending_changes.wait_unchanged(message)
@@ -442,6 +488,8 @@ class Intake:
                 del self._pending_changes.accepting[message]
             if decision.starts_turn:
                 self._engine.release_slot(context.chat, decision.immediate)
+            if not is_new:
+                self.gathering.drop(job)
         if not is_new:
             return Accepted.DUPLICATE
         self._reach("dedupe.after_insert")
@@ -449,7 +497,7 @@ class Intake:
         if not decision.starts_turn:
             self._notices.note(context, decision)
         elif not job.withdrawn:
-            self._engine.submit(job)
+            self.gathering.submit(job)
         if _is_history(context, decision):
             self._prune(context.chat.key)
         return Accepted.NEW
@@ -491,7 +539,9 @@ class Intake:
             return None
         return await self._questions.asked_by(self._store, chat, quoted)
 
-    def _decide(self, context: MessageContext, pointed: QuotedQuestion | None) -> GateDecision:
+    def _decide(
+        self, context: MessageContext, pointed: QuotedQuestion | None, conversation: Conversation | None = None
+    ) -> GateDecision:
         """The decision of the gate; DELETED for a message deleted before. A message that starts a turn reserves a queue
         slot, or is dropped as QUEUE_FULL."""
         chat = context.chat
@@ -500,13 +550,19 @@ class Intake:
         question = self._question_lookup.question(context, pointed)
         closed = self._question_lookup.closed(context, pointed, question)
         functions, only_bot = self._functions(context.bot), self._is_only_bot(chat)
-        decision = judge(context, self._chats.of(chat), functions, question, closed, only_bot=only_bot)
+        is_muted = self._chats.muted_until(chat, self._clock.now()) is not None
+        served = self._chats.of(chat)
+        decision = judge(context, served, functions, question, closed, only_bot=only_bot, is_muted=is_muted)
+        if conversation is not None and decision.reason is ReasonCode.NOT_ADDRESSED:
+            decision = self._chime_in.judge(context, conversation)
         decision = self._bot_loop_limit.judge(context, decision) or decision
         if not decision.starts_turn:
             return decision
         if context.kind not in _OWN and self._clock.now() - context.sent_at > self._oldest:
             return GateDecision(ReasonCode.BACKFILLED, "limits.answer_within_minutes")
         limit = self._engine.reserve_slot(chat, decision.immediate)
+        if not limit:
+            self._chime_in.note_turn(chat)
         return GateDecision(ReasonCode.QUEUE_FULL, limit) if limit else decision
 
     def _writes(self, context: MessageContext, decision: GateDecision, turn_id: int) -> list[Write]:
@@ -515,7 +571,7 @@ class Intake:
             accept_write = inbox.accept(
                 turn_id,
                 _event(context),
-                body=orjson.dumps(context_to_json(context)).decode(),
+                body=_body(context),
                 received_ms=now_ms,
                 epoch=self._epoch,
                 question_id=decision.question.id if decision.question else None,
@@ -531,7 +587,7 @@ class Intake:
             if len(self._zones) >= _MOST_ZONES:
                 self._zones.clear()
             self._zones[context.sender.ref] = zone
-            writes.append(members.suggest_zone(context.sender.ref.key, zone, now_ms))
+            writes.append(members.suggest_zone(context.sender.ref.key, zone))
         if _is_history(context, decision):
             quoted = context.reply_to
             writes.append(
@@ -555,19 +611,13 @@ class Intake:
             await self._store.commit(also)
             return Accepted.DUPLICATE
         arriving = self._pending_changes.accepting.get((chat, native_id))
+        arriving = arriving or self.gathering.waiting_job(context.chat, native_id)
         job = arriving or self._engine.waiting_job(context.chat, native_id)
         writes: list[Write] = []
         reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TOO_LATE
         if job is not None:
             reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TAKEN
-            if deletes:
-                job.withdrawn = True
-                self._engine.remove(job)
-                writes.append(inbox.end(job.turn_id, reason.value, "", now_ms))
-            else:
-                calls_bot = job.context.mentions_bot or context.mentions_bot
-                job.context = replace(job.context, text=context.text, mentions_bot=calls_bot, takes=context.takes)
-                writes.append(inbox.replace(job.turn_id, orjson.dumps(context_to_json(job.context)).decode()))
+            writes.append(self._change_job(job, context, now_ms))
         # Open approval questions are withdrawn with the message that requested them.
         withdrawn = self._questions.asked_for_by(chat, native_id) if deletes else []
         writes += self._questions.withdraw_writes(chat, withdrawn)
@@ -581,7 +631,7 @@ class Intake:
             touched = await self._store.commit([noted, *writes, *also])
         except StoreError:
             # Nothing was stored: the message is still to be answered until the platform redelivers the change.
-            if job is not None and deletes:
+            if job is not None and job.withdrawn:
                 job.withdrawn = False
                 if job is not arriving:
                     self._engine.submit(job)
@@ -594,6 +644,20 @@ class Intake:
             self._pending_changes.remember_early((chat, native_id), None if deletes else context.text)
         return Accepted.NEW if touched[0] else Accepted.DUPLICATE
 
+    def _change_job(self, job: Job, context: MessageContext, now_ms: int) -> Write:
+        """Apply an edit or deletion to a waiting job, which is withdrawn with its first message. Returns the write."""
+        native_id, deletes = context.key.native_id, context.kind is Kind.DELETE
+        if deletes and native_id == job.context.key.native_id:
+            job.withdrawn = True
+            self._engine.remove(job)
+            return inbox.end(job.turn_id, ReasonCode.DELETED.value, "", now_ms)
+        changed = with_part(job.context, native_id, None if deletes else context.text)
+        if native_id == job.context.key.native_id:
+            calls_bot = changed.mentions_bot or context.mentions_bot
+            changed = replace(changed, mentions_bot=calls_bot, takes=context.takes)
+        job.context = changed
+        return inbox.replace(job.turn_id, _body(changed))
+
     def _prune(self, chat: str) -> None:
         """Prune the history of `chat` every 100 messages, and on its first message since the start."""
         count = self._counts.get(chat, _PRUNE_EVERY)
@@ -603,6 +667,10 @@ class Intake:
             if len(self._counts) >= _CHATS_COUNTED:
                 self._counts.clear()
         self._counts[chat] = count + 1
+
+
+def _body(context: MessageContext) -> str:
+    return orjson.dumps(context_to_json(context)).decode()
 
 
 def _event(context: MessageContext) -> inbox.Event:

@@ -25,7 +25,16 @@ _log = structlog.get_logger("gate")
 _QUIET_SECONDS = 60.0
 _MOST_CHATS = 10_000
 # Normal in a group, so not worth a warning.
-_USUAL = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.NOT_A_MESSAGE, ReasonCode.EMPTY, ReasonCode.QUESTION_CLOSED})
+_USUAL = frozenset(
+    {
+        ReasonCode.NOT_ADDRESSED,
+        ReasonCode.NOT_CHIMED_IN,
+        ReasonCode.MUTED,
+        ReasonCode.NOT_A_MESSAGE,
+        ReasonCode.EMPTY,
+        ReasonCode.QUESTION_CLOSED,
+    }
+)
 
 
 class Notices:

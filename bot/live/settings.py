@@ -279,7 +279,7 @@ _SECRET_CHARS = 12
 
 def secrets_of(settings: Settings) -> list[str]:
     """All secret values of the settings, for redaction in logs."""
-    keys = [model.api_key.get_secret_value() for model in settings.models]
+    keys = [secret for model in settings.models for secret in model.secrets]
     keys.append(settings.search.api_key.get_secret_value())
     networks = [secret for _, network in settings.platforms.networks for secret in network.secrets]
     programs = [client.token.get_secret_value() for client in settings.mcp.serve.clients]

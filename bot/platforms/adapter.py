@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,18 @@ class Adapter:
     """Connect to the network and disconnect; returns a line for operators about the account. Raises CannotOpen."""
     asks: Sequence[str] = ()
     """Settings that `rollcall init` asks for."""
+
+
+@contextmanager
+def needs_extra(name: str) -> Iterator[None]:
+    """For imports of packages in Rollcall's extra `name`. Raises CannotOpen if one is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise CannotOpen(
+            f"{error.name} is missing: pip install 'rollcall[{name}]', or with ./run start the bot once as "
+            "ROLLCALL_LOCK=requirements-networks.txt ./run"
+        ) from error
 
 
 def open_platforms(settings: Settings, store: Store, ids: Ids, clock: Clock) -> list[ChatPlatform]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from bot.platforms.markdown import plain_lines
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, MessageContext
 from function_calls.spec import Choice
@@ -85,6 +86,8 @@ class Limits:
     """Age, in seconds, up to which the network lets the bot edit its messages. None: any age."""
     file_bytes: int = 0
     """Maximum size of a file that the bot can send. 0: none."""
+    shows_status: bool = False
+    """The network shows the text of `typing`, so long turns post no status message."""
 
     @property
     def for_models(self) -> str:
@@ -113,6 +116,21 @@ class Outgoing:
     """The text is Markdown. A network without formatting shows `plain_lines` of it."""
     replaces: str | None = None
     """Native id of an earlier message of the bot that this one replaces, where the network can edit."""
+
+    @property
+    def plain(self) -> str:
+        """The text without formatting."""
+        return "\n".join(plain_lines(self.text)) if self.markdown else self.text
+
+    @property
+    def uploads(self) -> list[Attachment]:
+        """Files to upload, whose content is in their `data:` URLs."""
+        return [one for one in self.attachments if one.url.startswith("data:")]
+
+    @property
+    def links(self) -> str:
+        """The other files as lines of text, each after a line end; empty if there are none."""
+        return "".join(f"\n{one.name}: {one.url}" for one in self.attachments if one.url.startswith("https:"))
 
 
 @dataclass(frozen=True, slots=True)

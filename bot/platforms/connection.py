@@ -4,33 +4,58 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
 
+import orjson
 import structlog
 
-from bot.platforms.adapter import Host
-from bot.platforms.base import Deliver, Limits, LinkState, Outgoing
+from bot.platforms.adapter import CannotOpen, Host
+from bot.platforms.base import Deliver, Limits, LinkState, Outgoing, SendFailed
 from bot.platforms.mentions import mention_parser
 from config.sections.networks import NetworkSettings
 from function_calls.context import MessageContext
 from services.clock import Clock
-from services.refs import ChatRef
+from services.refs import ChatRef, MemberRef
 from services.retry import RetryPolicy
 from services.store.ids import Ids
 from services.store.port import BadUnit, Store, StoreError, StoreFull, Write
-from services.store.turns import audit
+from services.store.turns import audit, outbox
 
 _log = structlog.get_logger("platforms")
 _STABLE_SECONDS = 60.0
 """After a connection of this length, the reconnect delay starts over."""
 _FULL_DISK_SECONDS = 5.0
+_STORE_SECONDS = 1.0
 _EVENT_CHARS = 10_000
 _ATTEMPTS = 32
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class Recent(OrderedDict[_Key, _Value]):
+    """A mapping that drops its oldest entries."""
+
+    def __init__(self, most: int = 5000) -> None:
+        """`most`: maximum number of entries."""
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: _Key, value: _Value) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)
 
 
 class CannotConnect(Exception):
     """The network rejects the bot, or does not answer. The message says why, in words for operators."""
+
+
+class Rejected(CannotConnect):
+    """The network rejects the settings of the account, so the next attempt follows after the longest delay."""
 
 
 class Connection:
@@ -43,14 +68,16 @@ class Connection:
         clock: Clock,
         *,
         silence_seconds: float,
+        first_delay_seconds: float = 1.0,
         longest_delay_seconds: float = 60.0,
         jitter: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        """`network`: `name:account`, for logs. `silence_seconds`: call `heard` at least this often while connected."""
+        """`network`: `name:account`, for logs. `silence_seconds`: call `heard` at least this often while connected.
+        `jitter(low, high)` draws the part of each delay that is waited."""
         self._network = network
         self._clock = clock
         self._silence_seconds = silence_seconds
-        self._delays = RetryPolicy(_ATTEMPTS, 1.0, longest_delay_seconds)
+        self._delays = RetryPolicy(_ATTEMPTS, first_delay_seconds, longest_delay_seconds)
         self._jitter = jitter
         self._heard_at = 0.0
         self._is_up = asyncio.Event()
@@ -64,11 +91,12 @@ class Connection:
         failures = 0
         while True:
             began = self._clock.monotonic()
+            is_rejected = False
             try:
                 await self._supervised(connect)
                 problem = "the connection ended"
             except CannotConnect as error:
-                problem = str(error)
+                problem, is_rejected = str(error), isinstance(error, Rejected)
             except Exception as error:  # noqa: BLE001 - errors of an SDK must not end the daemon
                 _log.warning("connection_failed", network=self._network, exc_info=error)
                 problem = f"{type(error).__name__} in the connection"
@@ -77,7 +105,7 @@ class Connection:
             self._losses += 1
             is_stable = was_up and self._clock.monotonic() - began >= _STABLE_SECONDS
             failures = 1 if is_stable else min(failures + 1, _ATTEMPTS)
-            delay = self._jitter(0.5, 1.0) * self._delays.wait_after(failures)
+            delay = self._jitter(0.5, 1.0) * self._delays.wait_after(_ATTEMPTS if is_rejected else failures)
             self._words = f"disconnected: {problem}; connecting again in {delay:.0f} s"
             _log.warning("disconnected", network=self._network, because=problem, seconds=round(delay, 1))
             await self._clock.sleep(delay)
@@ -193,6 +221,16 @@ class Acceptance:
                 _log.error("event_unreadable", network=self._network, exc_info=problem)
                 await self._set_aside(raw, cursor if writes else None)
 
+    async def until_stored(self, accept: Callable[[], Awaitable[None]]) -> None:
+        """Run `accept`, which takes an event, again while the store fails: for networks that do not repeat events."""
+        while True:
+            try:
+                return await accept()
+            except StoreError as problem:
+                _log.error("event_not_accepted", network=self._network, problem=str(problem))
+                self._connection.heard()
+                await self._clock.sleep(_STORE_SECONDS)
+
     async def _deliver(self, deliver: Deliver, context: MessageContext, writes: list[Write]) -> None:
         while True:
             try:
@@ -219,6 +257,18 @@ class Acceptance:
             await self._store.commit([note, *([cursor] if cursor is not None else [])])
 
 
+@asynccontextmanager
+async def probing(close: Callable[[], Awaitable[None]], remedy: str = "") -> AsyncIterator[None]:
+    """For requests of a probe, with `close` at the end. Raises CannotOpen if they fail, with `remedy` if the failure
+    itself does not name one."""
+    try:
+        yield
+    except (SendFailed, CannotConnect) as problem:
+        raise CannotOpen(f"{problem}. {remedy}" if remedy else str(problem)) from None
+    finally:
+        await close()
+
+
 class ConnectedPlatform:
     """Base class of platforms with a supervised connection, which implements `Linked`. A subclass sets `name` and
     `limits` and defines `_connected`, `send`, `role` and `close`."""
@@ -226,14 +276,40 @@ class ConnectedPlatform:
     name: str
     limits: Limits
 
-    def __init__(self, settings: NetworkSettings, host: Host, *, silence_seconds: float) -> None:
-        """`silence_seconds`: see `Connection`."""
-        self.account = settings.account
+    def __init__(self, settings: NetworkSettings, host: Host, *, silence_seconds: float, **delays: Any) -> None:
+        """`silence_seconds`, `delays`: see `Connection`."""
+        self.account, self._host, self._clock = settings.account, host, host.clock
         network = f"{self.name}:{self.account}"
-        self._connection = Connection(network, host.clock, silence_seconds=silence_seconds)
-        self._cursor = Cursor(network, host.store, host.clock)
+        self._connection = Connection(network, host.clock, silence_seconds=silence_seconds, **delays)
+        self._cursor = self._stored()
         self._acceptance = Acceptance(network, host.store, host.ids, host.clock, self._connection)
         self._hear = mention_parser(host.names)
+
+    def _stored(self, name: str = "") -> Cursor:
+        """A position or other value of the account that survives restarts. `name`: empty for the main cursor."""
+        suffix = f":{name}" if name else ""
+        return Cursor(f"{self.name}:{self.account}{suffix}", self._host.store, self._clock)
+
+    def _member(self, native: str) -> MemberRef:
+        return MemberRef(self.name, self.account, native)
+
+    def _button(self, outgoing: Outgoing, number: int, most_bytes: int) -> str:
+        """Data for the button of a choice: its value, or a reference to the outbox if the value is too long."""
+        value = outgoing.choices[number].value
+        fits = len(value.encode()) <= most_bytes and not value.startswith("#")
+        return value if fits else f"#{number} {outgoing.key}"
+
+    async def _pressed(self, event: MessageContext) -> str:
+        """The value of the button whose data is the text of `event`. Empty if it refers to a message that is no longer
+        in the outbox, or was not sent to this chat or member: members can send any data. Raises StoreError."""
+        number, _, key = event.text.removeprefix("#").partition(" ")
+        if not (event.text.startswith("#") and number.isdecimal()):
+            return event.text
+        rows = await self._host.store.read(outbox.body(key))
+        sent = orjson.loads(rows[0]["body"]) if rows else {}
+        recipient, choices = sent.get("private_to", sent.get("chat")), sent.get("choices", ())
+        is_here = recipient == (event.sender.ref if "private_to" in sent else event.chat).key
+        return str(choices[int(number)][1]) if is_here and int(number) < len(choices) else ""
 
     async def run(self, deliver: Deliver) -> None:
         """Receive until cancelled, reconnecting as needed."""

@@ -20,6 +20,10 @@ _MARKS = (
     re.compile(r"(?<![\w\\])(___|__|_)(?=[^\s_])(.+?)(?<=[^\s_\\])\1(?!\w)"),
     re.compile(r"(?<!~)(~~)(?=\S)(.+?)(?<=\S)\1(?!~)"),
 )
+_URL = re.compile(r"https?://[!-~]*[A-Za-z0-9/&=#%+$-]")
+# In URLs, replaced by noncharacters while the marks of emphasis are removed.
+_HIDDEN = str.maketrans("*_~", "\ufdd0\ufdd1\ufdd2")
+_SHOWN = str.maketrans("\ufdd0\ufdd1\ufdd2", "*_~")
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!~|>-])")
 _STYLED = re.compile(
     r"(?<!`)(?P<ticks>`+)(?!`)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)"
@@ -66,10 +70,14 @@ def _plain(line: str) -> str:
 def _without_marks(text: str) -> str:
     text = _IMAGE.sub(lambda found: _image(found[1], found[2]), text)
     text = _LINK.sub(lambda found: found[1] if found[1] == found[2] else f"{found[1]} ({found[2]})", text)
-    text = _BARE_LINK.sub(r"\1", text)
+    text = _with_hidden_marks(_BARE_LINK.sub(r"\1", text))
     for marks in _MARKS:
         text = marks.sub(r"\2", text)
-    return _ESCAPED.sub(r"\1", text)
+    return _ESCAPED.sub(r"\1", text).translate(_SHOWN)
+
+
+def _with_hidden_marks(text: str) -> str:
+    return _URL.sub(lambda found: found[0].translate(_HIDDEN), text)
 
 
 def _image(words: str, address: str) -> str:
@@ -99,7 +107,7 @@ def html_of(text: str) -> str:
             lines.append(f"<b>{_styled(_HEADING_END.sub('', line[heading.end() :].rstrip()).rstrip())}</b>")
         elif not _TABLE_RULE.fullmatch(line.strip()):
             lines.append(_styled(line))
-    return "\n".join(lines)
+    return "\n".join(lines).translate(_SHOWN)
 
 
 def _escaped(text: str) -> str:
@@ -107,6 +115,7 @@ def _escaped(text: str) -> str:
 
 
 def _styled(text: str) -> str:
+    text = _with_hidden_marks(text)
     pieces: list[str] = []
     at = 0
     for found in _STYLED.finditer(text):

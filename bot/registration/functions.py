@@ -158,10 +158,11 @@ def _named(name: str, setting: str, bot: str | None, built_in: Mapping[str, str]
 
 
 def built_in_modules() -> list[ModuleType]:
-    """Every module of function_calls.handlers, sorted by name."""
+    """Every module of the packages of function_calls.handlers, sorted by its own name."""
     package = function_calls.handlers
-    names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
-    return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    names = sorted((each.name for each in found if not each.ispkg), key=lambda name: name.rpartition(".")[2])
+    return [importlib.import_module(name) for name in names]
 
 
 SECTIONS = ("sources", "plugins", "basic", "mcp.servers")

@@ -27,6 +27,7 @@ from services.retry import Retry, RetryPolicy
 
 _USUAL_URL = "https://api.openai.com/v1"
 _ANTHROPIC_URL = "https://api.anthropic.com/v1"
+_EFFORT = "reasoning_effort"
 _PATIENCE_SECONDS = 20.0
 _PATIENCE_WITH_FAILOVER_SECONDS = 5.0
 
@@ -84,9 +85,9 @@ def _own_provider(settings: ModelSettings) -> OwnProvider:
 
 def _profile(settings: ModelSettings) -> ModelProfile:
     is_anthropic = settings.protocol == "anthropic"
-    extra: dict[str, JsonValue] = {}
-    if settings.temperature is not None:
-        extra["temperature"] = settings.temperature
+    extra: dict[str, JsonValue] = dict(settings.extra_body)
+    own = (("temperature", settings.temperature), ("top_p", settings.top_p), (_EFFORT, settings.reasoning_effort))
+    extra |= {name: value for name, value in own if value is not None}
     if settings.max_output_tokens is not None:
         extra["max_tokens" if is_anthropic else "max_completion_tokens"] = settings.max_output_tokens
     can = settings.profile
@@ -101,6 +102,9 @@ def _profile(settings: ModelSettings) -> ModelProfile:
         echo_reasoning=can.reasoning_echo,
         dialect=can.dialect,
         extra=MappingProxyType(extra),
+        thinking=MappingProxyType({_EFFORT: settings.thinking_effort} if settings.thinking_effort else {}),
+        headers={name.lower(): value.get_secret_value() for name, value in settings.headers.items()},
+        api_version=settings.api_version,
     )
 
 

@@ -21,9 +21,11 @@ from function_calls.ports import ChatWriter, Speaker
 from services.calc.dice import Dice
 from services.calc.units import Units
 from services.chats.members import KnownMembers, MemberZones
+from services.chats.memory import Memory
 from services.chats.message_history import MessageHistory
 from services.chats.polls import Polls
 from services.chats.todo import TodoLists
+from services.chats.usage import UsageCounts
 from services.clock import Clock, Deadlines
 from services.llm.model import MOST_CHARS, CallersModel, NoTextReason, TextRequest, WrittenText
 from services.refs import ChatRef, MemberRef, Role
@@ -88,6 +90,7 @@ def services_of(
         WebClient: client,
         OpenMeteo: OpenMeteo(client, clock),
         TodoLists: TodoLists(store, clock),
+        Memory: Memory(store, clock, settings.memory),
         Polls: Polls(store, clock),
         Places: Places(clock),
         Dice: Dice(rng),
@@ -102,6 +105,7 @@ def services_of(
         Timetable: timetable,
         MemberZones: zones,
         KnownMembers: KnownMembers(store),
+        UsageCounts: UsageCounts(store),
         Times: times,
         Reminders: Reminders(timetable, zones, times, settings.reminders, clock),
     }

@@ -10,9 +10,11 @@ import structlog
 from bot.chats.chat_notes import StartScripts
 from bot.chats.chats import Chats
 from bot.chats.open_questions import Asked, OpenQuestions
+from bot.delivery.collected import Collected
 from bot.delivery.delivery import Address, Delivery, Origin, OutboundMessage, OutboxRows
 from bot.delivery.outgoing import Due, addressed_to
 from bot.engine.embedded import Job
+from bot.platforms.base import ChatPlatform
 from bot.telemetry.metrics import Metrics
 from bot.turns.turn_log import StoreTurnLog
 from function_calls.context import Kind, MessageContext, without_words
@@ -28,6 +30,7 @@ from services.refs import ChatRef, Effect, ReasonCode
 from services.store.ids import Ids
 from services.store.port import Conflict, Store, Write
 from services.store.turns import inbox, outbox
+from services.timers.reminders import FUNCTION as REMINDER
 from services.timers.reminders import reminder_text
 from services.timers.timer import Timer, TimerKind, TimerState, ms_of
 
@@ -208,6 +211,7 @@ class Closing:
         ids: Ids,
         epoch: int,
         faults: FaultPoints,
+        collected: Collected,
         after: Callable[[str, ChatRef], None] | None = None,
     ) -> None:
         """`after(turn_id, chat)` is called for each ended turn after its messages are handed to the delivery."""
@@ -222,6 +226,7 @@ class Closing:
         self._rows = OutboxRows(ids, epoch)
         self._reach = faults.reach
         self._after = after
+        self.collected = collected
         self.on_given_up: list[Callable[[Job], None]] = []
         """Called for each turn that was given up."""
 
@@ -241,8 +246,12 @@ class Closing:
             closes = await self._closed_messages(job, replaced, is_used=reopened is None) if outcome.messages else ()
         first = await self._next_number(job)
         messages = final_messages(job, turn, outcome, replaced, asker)
-        rows, outbound = self._outbound(job, turn, messages, now_ms, due, closes, first)
+        has_status = await self._delivery.statuses.end(job.turn_id, is_recovered=job.recovered)
+        rows, outbound = self._outbound(job, turn, messages, now_ms, due, closes, first, ends_status=has_status)
         writes += rows
+        if job.context.timer is not None and rows:
+            self.collected.note()
+            outcome = outcome if outbound else replace(outcome, reason=ReasonCode.COLLECTED)
         writes += sent_notice_writes(turn, outcome.messages)
         if question is not None:
             has_waiting_run, question_id = question.question.saved_run is not None, self._ids.next()
@@ -258,6 +267,7 @@ class Closing:
             await self._store.commit(writes)
         except Conflict:
             _log.warning("turn_ended_elsewhere", turn=job.turn_id)
+            self._delivery.statuses.forget(job.turn_id)
             return
         if question is not None:
             self._questions.open(question_id, question, chat, member)
@@ -274,6 +284,7 @@ class Closing:
         if turn.output.ran_start_function:
             self._start_scripts.mark_started(job.context)
         self._delivery.hand_over(outbound)
+        self._delivery.statuses.forget(job.turn_id)
         if self._after is not None:
             self._after(turn.input.id, job.context.chat)
 
@@ -312,9 +323,12 @@ class Closing:
         due: Due | None,
         closes: tuple[str, ...],
         first: int,
+        *,
+        ends_status: bool,
     ) -> tuple[list[Write], list[OutboundMessage]]:
         """The writes and outbound messages for `messages`. The first gets `due` and `closes`; numbering starts at
-        `first`. Keys are the same on every attempt of the turn."""
+        `first`. Keys are the same on every attempt of the turn. `ends_status`: the only message replaces the status of
+        the turn, or the status is deleted after all messages."""
         # A private request is answered in private, no matter who approved it.
         context, profile = turn.memory.asker or job.context, turn.input.profile()
         writes: list[Write] = []
@@ -322,14 +336,11 @@ class Closing:
         for number, message in enumerate(messages, first):
             if context.private and message.to is None:
                 message = replace(message, to=context.sender.ref)
-            chat, private_to = addressed_to(message, context.chat)
             if not message.text.strip() and not message.attachments:
                 continue
-            platform = self._delivery.platform(chat)
-            if platform is None or (chat != context.chat and self._chats.of(chat).allowed_by is None):
-                _log.error(
-                    "message_to_a_chat_that_is_not_served", turn=turn.input.id, chat=chat.key, setting="chats.allow"
-                )
+            chat, private_to = addressed_to(message, context.chat)
+            platform = self._served_platform(chat, context.chat, job)
+            if platform is None:
                 continue
             if number == first and message.to is None and message.reply_to is None and self._needs_quote(job):
                 message = replace(message, reply_to=job.context.key.native_id)
@@ -344,13 +355,38 @@ class Closing:
                 due=due,
                 closes=closes if chat == context.chat else (),
                 pressed=_pressed(job.context) if chat == job.context.chat else None,
+                ends_status=ends_status and len(messages) == 1 and chat == job.context.chat,
+                is_held=self._is_collected(job, message, chat),
             )
             rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
             writes += rows
             outbound += pieces
             due = None
             closes = () if chat == context.chat else closes
+        if ends_status and not any(one.status for one in outbound):
+            write, message_ = self._rows.end_of_status(job.turn_id, first + len(messages), job.context.chat, now_ms)
+            writes.append(write)
+            outbound.append(message_)
         return writes, outbound
+
+    def _served_platform(self, chat: ChatRef, asked_in: ChatRef, job: Job) -> ChatPlatform | None:
+        """The platform of `chat`; None, with an error in the log, if the chat is not served. The chat `asked_in` was
+        checked when its turn began."""
+        platform = self._delivery.platform(chat)
+        if platform is None or (chat != asked_in and self._chats.of(chat).allowed_by is None):
+            _log.error(
+                "message_to_a_chat_that_is_not_served", turn=str(job.turn_id), chat=chat.key, setting="chats.allow"
+            )
+            return None
+        return platform
+
+    def _is_collected(self, job: Job, message: Message, chat: ChatRef) -> bool:
+        """Whether a public message of a schedule waits for the end of the quiet hours. Reminders do not: members have
+        asked for their time."""
+        timer = job.context.timer
+        if timer is None or timer.function == REMINDER or message.to is not None:
+            return False
+        return self._chats.quiet_until(chat, self._clock.now()) is not None
 
     def _needs_quote(self, job: Job) -> bool:
         """Whether the reply has to quote the message: in a group, other messages have arrived since."""

@@ -20,7 +20,7 @@ from services.redaction import HIDDEN
 from services.refs import ChatRef, Effect, MemberRef, ReasonCode
 from services.store.chats import outcomes
 from services.store.port import Conflict, Row, Store, StoreFull, Write
-from services.store.turns import ledger, outbox, turn_state
+from services.store.turns import budgets, ledger, outbox, turn_state
 
 _NOTHING_READ: frozenset[Touch] = frozenset()
 
@@ -104,7 +104,7 @@ class StoreTurnLog:
         self._collected += writes
         # No effect and no reply uses an answer before it is durable, so it does not need a commit by itself.
         self._is_answer_new = True
-        if writes:
+        if not all(map(budgets.is_count, writes)):
             # The budget charge is in the same unit and must not be lost if the disk is full for a moment.
             self._must_be_durable = True
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import structlog
 
@@ -14,8 +15,10 @@ from bot.chats.chat_notes import StartScripts, with_start_messages
 from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
 from bot.chats.summaries import Part, Summaries, line_of
+from bot.delivery.delivery import Delivery
 from bot.engine.embedded import Job
 from bot.intake.gate import ApprovalOutcomes
+from bot.platforms.base import Outgoing
 from bot.turns.closing import Closing, end_not_stored, explained, given_up, interrupted, stopped
 from bot.turns.turn_log import StoreTurnLog
 from config.settings import RouterSettings
@@ -24,11 +27,14 @@ from function_calls.outcome import OutcomeKind, TurnOutcome, sent
 from function_calls.ports import Members
 from function_calls.registry import BotFunctions
 from function_calls.router import FunctionCallRouter
+from function_calls.schema.commands import spoken_name
 from function_calls.spec import ApprovalOutcome
 from function_calls.turn import HistoryLine, Turn, TurnInput
 from services.chats.members import MemberZones
+from services.chats.memory import Memory, Place
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
+from services.patterns import visible_line
 from services.refs import ChatRef, ReasonCode
 from services.store.chats import history
 from services.store.port import BadUnit, Store, StoreError, StoreFull
@@ -92,15 +98,21 @@ class TypingIndicators:
 class TypingIndicator:
     """Typing indicator of one turn."""
 
-    __slots__ = ("_chat", "_indicators", "_is_shown")
+    __slots__ = ("_chat", "_indicators", "_is_shown", "_task", "follow", "text")
 
     def __init__(self, chat: ChatRef, indicators: TypingIndicators) -> None:
         self._chat = chat
         self._indicators = indicators
         self._is_shown = False
+        self._task: asyncio.Task[None] | None = None
+        self.text = ""
+        """The latest text of `say`."""
+        self.follow: Callable[[], Coroutine[object, object, None]] | None = None
+        """Started when the indicator is first shown, and cancelled by `stop_following`."""
 
     async def say(self, text: str) -> None:
         """Show `text` instead of the default indicator."""
+        self.text = text
         self._indicators.cancel(self)
         self.show(text)
 
@@ -108,9 +120,18 @@ class TypingIndicator:
         """Show `text` in the chat now; an empty text ends the display."""
         self._is_shown = bool(text)
         self._indicators.show(self._chat, text)
+        if text and self.follow is not None and self._task is None:
+            self._task = asyncio.create_task(self.follow())
+
+    def stop_following(self) -> None:
+        """Cancel the task of `follow`, and start it no more."""
+        self.follow = None
+        if self._task is not None:
+            self._task.cancel()
 
     def clear(self) -> None:
         """Cancel the indicator and clear the status at the end of the turn."""
+        self.stop_following()
         self._indicators.cancel(self)
         if self._is_shown:
             self.show("")
@@ -205,7 +226,11 @@ class TurnHistory:
 
 _log = structlog.get_logger("turns")
 _GRACE_SECONDS = 5.0
+_STATUS_SECONDS = 3.0
+"""Minimum interval between changes of a status message."""
+_STATUS_CHARS = 200
 _FULL_DISK_SECONDS = 5.0
+_CHIME_IN_WITHIN = timedelta(minutes=2)
 _SPECIFIC_REASONS = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.EXPIRED, ReasonCode.UNKNOWN_COMMAND})
 """Reasons of silent turns that are kept because they are more specific than SILENT."""
 
@@ -225,9 +250,9 @@ class Turns:
         start_scripts: StartScripts,
         closing: Closing,
         store: Store,
-        show: Show,
-        shows: Callable[[ChatRef], str],
+        delivery: Delivery,
         zones: MemberZones,
+        memory: Memory,
         summaries: Summaries,
         deadlines: Deadlines,
         settings: RouterSettings,
@@ -236,8 +261,6 @@ class Turns:
         epoch: int,
         faults: FaultPoints,
     ) -> None:
-        """`show` shows a progress status in a chat. `shows` returns a sentence about the texts that its network can
-        show, or empty."""
         self._router = router
         self._functions = functions
         self._chats = chats
@@ -247,9 +270,10 @@ class Turns:
         self._start_scripts = start_scripts
         self._closing = closing
         self._store = store
-        self._indicators = TypingIndicators(show)
-        self._shows = shows
+        self._indicators = TypingIndicators(delivery.typing)
+        self._delivery = delivery
         self._zones = zones
+        self._memory = memory
         self._summaries = summaries
         self._deadlines = deadlines
         self._settings = settings
@@ -291,10 +315,15 @@ class Turns:
 
     async def _attempt(self, job: Job, log: StoreTurnLog) -> None:
         job.answered, job.started_ms = False, self._clock.now_ms()
-        sign = self._indicators.begin(job.context.chat)
+        sign, unasked = self._indicators.begin(job.context.chat), bool(job.context.unasked)
+        if unasked:
+            sign.clear()
         past = self._history(job)
         turn = self._turn(job, log, sign, past)
-        if job.recovered or job.repeated:
+        seconds = self._settings.status_after_seconds
+        if seconds and not unasked and not _is_silent(job) and self._delivery.has_status_messages(job.context.chat):
+            sign.follow = functools.partial(self._show_status, job, turn, sign, self._clock.monotonic() + seconds)
+        if (job.recovered or job.repeated) and not unasked:
             # An earlier attempt may have started the chat, whatever the outcome of this one.
             turn.output.ran_start_function = self._start_scripts.claim(job.context, turn, is_aside=job.immediate)
         try:
@@ -306,12 +335,28 @@ class Turns:
                     if job.stopped
                     else await self._answer_or_explain(job, turn, log, self._router)
                 )
+            if unasked and outcome.reason is not ReasonCode.CHIMED_IN:
+                outcome = sent(ReasonCode.NOT_CHIMED_IN, [], turn.input.profile().layers["chime_in"])
             job.answered = True
+            sign.stop_following()
             await self._closing.close(job, turn, log, outcome)
             past.turn_ended()
         finally:
             sign.clear()
             log.unbind()
+
+    async def _show_status(self, job: Job, turn: Turn, sign: TypingIndicator, at: float) -> None:
+        """Post the status message at the time `at` of the monotonic clock, and keep it up to date until cancelled."""
+        context, shown = job.context, ""
+        reply_to = context.key.native_id if context.kind is Kind.MESSAGE else None
+        await self._clock.sleep(at - self._clock.monotonic())
+        while True:
+            text = _status_text(turn, sign.text)
+            if text != shown and self._delivery.show_status(
+                job.turn_id, Outgoing(context.chat, "", text, reply_to=reply_to)
+            ):
+                shown = text
+            await self._clock.sleep(_STATUS_SECONDS)
 
     def _history(self, job: Job) -> TurnHistory:
         # One line more than is shown, to detect that history is left out.
@@ -322,8 +367,7 @@ class Turns:
         context = job.context
         chat = context.chat
         profiles = self._chats
-        is_silent = context.private or job.runs_for.private or context.kind is Kind.EXPIRY
-
+        place = Place(chat.key, context.sender.ref.key if context.is_group and context.private else "")
         turn_input = TurnInput(
             id=str(job.turn_id),
             functions=self._functions(context.bot),
@@ -331,11 +375,12 @@ class Turns:
             log=log,
             history=past,
             # A private message shows no progress in the group.
-            status=_nothing_is_shown if is_silent else sign.say,
+            status=_nothing_is_shown if _is_silent(job) else sign.say,
             addressed=job.addressed,
             live_role=functools.partial(self._members.role, chat),
             own_zone=functools.partial(self._zones.of, context.sender.ref),
-            network=self._shows(chat),
+            recall=functools.partial(self._memory.recall, place),
+            network=self._delivery.shows(chat),
         )
         if job.question is not None:
             approval = WaitingApproval(
@@ -406,6 +451,8 @@ class Turns:
 
     async def _dispatch_with_current_role(self, job: Job, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         context = job.context
+        if context.unasked:
+            return await self._join_in(context, turn, router)
         # The role comes from the current settings, not from the time of the message.
         role = self._chats.role(context.sender.ref.key, context.sender.role)
         if role is not context.sender.role:
@@ -419,6 +466,16 @@ class Turns:
         if start is not None and outcome.question is not None:
             start = await self._start_scripts.drop_question(context, turn, start, router)
         return with_start_messages(start, outcome)
+
+    async def _join_in(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
+        """Outcome of a turn in which the bot speaks unasked; silent if it may not any more, or if it is too late."""
+        now = self._clock.now()
+        if now - context.sent_at > _CHIME_IN_WITHIN or self._chats.quiet_until(context.chat, now) is not None:
+            return sent(ReasonCode.NOT_CHIMED_IN, [])
+        outcome = await router.dispatch(context, turn)
+        if outcome.reason is not ReasonCode.CHAT:
+            return outcome
+        return replace(outcome, reason=ReasonCode.CHIMED_IN, detail=turn.input.profile().layers["chime_in"])
 
     async def _route_or_chat(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         outcome = await router.dispatch(context, turn)
@@ -436,6 +493,24 @@ def _end_with_error(job: Job, log: StoreTurnLog, problem: Exception) -> None:
     job.end_error_id, job.repeated = uuid.uuid4().hex[:8], True
     log.drop()
     _log.error("turn_cannot_be_kept", turn=job.turn_id, id=job.end_error_id, exc_info=problem)
+
+
+def _is_silent(job: Job) -> bool:
+    """Whether the turn shows no progress: its answer is private, or nobody waits for it."""
+    return job.context.private or job.runs_for.private or job.context.kind is Kind.EXPIRY
+
+
+def _status_text(turn: Turn, text: str) -> str:
+    """Text of the status message: `text` of the running function, or else the function's name and its place among the
+    calls of the model's answer."""
+    texts, running = turn.input.profile().texts, turn.memory.running
+    if not text and running is not None:
+        text = spoken_name(running, texts.language)
+        number, count = turn.memory.place
+        if count > 1:
+            text = texts.say("status.of_several", name=text, number=number, count=count)
+    text = visible_line(text)[:_STATUS_CHARS].rstrip(" .…")
+    return texts.say("status.working_on", status=text) if text else texts.say("status.working")
 
 
 async def _nothing_is_shown(text: str) -> None:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from config.sections.basic import Parameters
 from config.sections.irc import RoleHolder
-from config.sections.models import ContextScope
+from config.sections.models import ContextScope, ModelNames
 from config.terms import (
     BotName,
     ChatKey,
     ChatPattern,
+    ChimeIn,
     Count,
     Language,
     ModuleName,
     Number,
+    QuietHours,
     RoleName,
     Roles,
     Seconds,
@@ -28,7 +30,9 @@ from config.terms import (
     settings_error,
 )
 
-ChatSettingName = Literal["language", "timezone", "persona", "functions_on"]
+ChatSettingName = Literal[
+    "language", "timezone", "persona", "functions_on", "memory_digest", "chime_in", "quiet_hours", "model"
+]
 """A setting that chats may change, if the operator permits it."""
 
 Persona = Annotated[str, Field(max_length=8000)]
@@ -75,6 +79,8 @@ class BotSettings(Section):
     context_scope: ContextScope | None = None
     """Messages of a group that a model is shown: the whole `chat`, the `thread` of replies, or the asking `member`'s
     conversation with the bot. Missing: chat."""
+    models: ModelNames | None = None
+    """Models that answer in the bot's chats, by name in `models`, in order; no others do. Missing: all."""
     functions: FunctionsSettings = Field(default_factory=dict)
     """Settings of functions in this bot's chats."""
     plugins: Plugins = ()
@@ -98,6 +104,17 @@ class ChatSettings(Section):
     """False: the model calls no functions in the chat; commands and chat still work."""
     context_scope: ContextScope | None = None
     """Messages of the group shown to a model: the `chat`, the `thread`, or the asking `member`'s conversation."""
+    memory_digest: bool | None = None
+    """True: the model reads the day's messages each night and makes notes on members and the chat."""
+    chime_in: ChimeIn | None = None
+    """When the bot answers messages of a group that are not addressed to it; it needs a language model. `chance 2%`:
+    this share of the eligible messages in the long run. `judge 6`: if the model finds that it should, asked at most 6
+    times per hour. Missing: off."""
+    quiet_hours: QuietHours | None = None
+    """Daily period, as `22:00-07:00` in the chat's time zone, in which the bot speaks only if addressed, and sends
+    reminders; the output of schedules is sent together afterwards. Missing: off."""
+    models: ModelNames | None = None
+    """Models that answer in the chat, by name in `models`, in order; no others do."""
     enabled: bool | None = None
     """False: the bot is silent in the chat, even if it is in `allow`."""
     functions: FunctionsSettings = Field(default_factory=dict)
@@ -109,8 +126,10 @@ class ChatsSettings(Section):
 
     allow: tuple[ChatPattern, ...] = Field(default=(), max_length=10_000)
     """Chats that are served, as `platform:account:chat`; `*` matches any characters. Empty: none."""
-    changeable: tuple[ChatSettingName, ...] = ("language", "timezone", "persona", "functions_on")
+    changeable: tuple[ChatSettingName, ...] = get_args(ChatSettingName)
     """Settings that chats may override."""
+    selectable_models: ModelNames = ()
+    """Models that a chat may choose as its first one with `/settings model`, if they are among its models."""
     settings: Mapping[ChatPattern, ChatSettings] = Field(default_factory=dict)
     """Settings by the chat's key or a pattern. If several match, each setting comes from the most specific: the exact
     key, then the pattern with the most characters other than `*`, then the first one."""
@@ -195,7 +214,7 @@ class PriceSettings(Section):
 
 
 class BudgetsSettings(Section):
-    """Daily budgets. Without any, nothing is counted."""
+    """Daily budgets. The use of models is counted also without any."""
 
     member: AllowanceSettings = AllowanceSettings()
     """Per member, in all chats together."""

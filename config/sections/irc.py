@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import Annotated, Literal
 
@@ -10,7 +9,18 @@ from pydantic import AfterValidator, Field, SecretStr, StringConstraints, field_
 from pydantic import ValidationInfo as Info
 
 from config.sections.networks import Account, NetworkSettings
-from config.terms import Count, LocalPath, MemberKey, Number, Seconds, Section, Word, described_matching, settings_error
+from config.terms import (
+    Count,
+    LocalPath,
+    MemberKey,
+    Number,
+    Seconds,
+    Section,
+    Word,
+    described_matching,
+    is_loopback,
+    settings_error,
+)
 
 BY_NICK = "~"
 """Prefix of a member id that is only a nick."""
@@ -146,9 +156,9 @@ class IrcSettings(NetworkSettings):
     """Maximum number of lines of a reply; the rest is cut with a note."""
     reconnect: IrcReconnectSettings = IrcReconnectSettings()
     ping_seconds: Seconds = 60
-    """After this silence the server is pinged."""
+    """Interval of pings to the server. After this silence and `answer_seconds`, the bot reconnects."""
     answer_seconds: Seconds = 30
-    """Time to wait for the server's answer before reconnecting."""
+    """Time to wait for an answer of the server."""
 
     @field_validator("sasl")
     @classmethod
@@ -161,11 +171,3 @@ class IrcSettings(NetworkSettings):
     def is_in_clear(self) -> bool:
         """Whether secrets are sent unencrypted over a network, or to a server without a verified certificate."""
         return any(self.secrets) and not (self.tls and self.tls_verify) and not is_loopback(self.host)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` is this machine: `localhost` or a loopback address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, ValidationInfo, field_validator
 
-from config.terms import Count, LocalPath, Seconds, Section, described_matching, settings_error
+from config.terms import Count, LocalPath, Seconds, Section, described_matching, is_loopback, settings_error
 
 Security = Literal["starttls", "tls", "none"]
 """Encryption of the connection to the mail server."""
@@ -83,7 +82,7 @@ class MailSettings(Section):
     @classmethod
     def _only_here_without(cls, security: Security, info: ValidationInfo) -> Security:
         host = info.data.get("host", "")
-        if security == "none" and host and not _is_loopback(host):
+        if security == "none" and host and not is_loopback(host):
             raise settings_error("none is only for a server on this machine; use starttls or tls")
         return security
 
@@ -118,10 +117,3 @@ def _fits(pattern: str, local: str, domain: str) -> bool:
     if whose not in ("*", local):
         return False
     return domain.endswith(where[1:]) if where.startswith("*.") else domain == where
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, StringConstraints, WithJsonSchema, field_validator
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints, field_validator
 from pydantic import ValidationInfo as Info
 
 from config.terms import (
@@ -14,6 +13,7 @@ from config.terms import (
     BotName,
     ChatKey,
     Count,
+    Headers,
     LocalPath,
     RoleName,
     Roles,
@@ -126,22 +126,6 @@ WayName = Literal["model", "command", "timer", "mcp", "api"]
 _MCP_SERVERS_NAME = r"[a-z0-9]([a-z0-9-]|_(?=[a-z0-9-])){0,31}"
 _URL = r"https?://[^\s/?#@]+([/?][^\s#]*)?"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
-_HEADER = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
-_OURS = frozenset(
-    {"accept", "accept-encoding", "connection", "content-length", "content-type", "host", "mcp-session-id"}
-)
-
-
-def _a_header(name: str) -> str:
-    if re.fullmatch(_HEADER, name) is None or name.lower() in _OURS:
-        raise settings_error("has to be the name of a header, and none that the connection itself needs")
-    return name
-
-
-def _in_one_line(secret: SecretStr) -> SecretStr:
-    if re.search(r"[\x00\r\n]", secret.get_secret_value()):
-        raise settings_error("must not hold line ends")
-    return secret
 
 
 def _without_nul(secret: SecretStr) -> SecretStr:
@@ -159,7 +143,6 @@ _McpServersName = Annotated[
 ]
 _Url = Annotated[str, *described_matching(f"({_URL})?", "has to be http(s)://host/path without user or fragment")]
 _Variable = Annotated[str, *described_matching(_VARIABLE, "has to be the name of an environment variable")]
-_Header = Annotated[str, AfterValidator(_a_header), WithJsonSchema({"type": "string", "pattern": f"^{_HEADER}$"})]
 _Argument = Annotated[str, StringConstraints(max_length=8192), *described_matching(r"[^\x00]*", "must not hold NUL")]
 _Sentences = Annotated[tuple[Word, ...], Field(max_length=100)]
 
@@ -211,7 +194,7 @@ class McpServerSettings(Section):
     """Whether it may use the network in the sandbox."""
     url: _Url = ""
     """URL of an HTTP server, instead of `command`."""
-    headers: Mapping[_Header, Annotated[SecretStr, AfterValidator(_in_one_line)]] = Field(default_factory=dict)
+    headers: Headers = Field(default_factory=dict)
     """Headers of every request to `url`, such as Authorization."""
     connect_seconds: Seconds = 60
     """Timeout for starting it or for its first answer."""

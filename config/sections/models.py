@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, JsonValue, SecretStr, model_validator
 
-from config.terms import BaseUrl, Count, FunctionPath, Number, Seconds, Section, Temperature, Tokens, Word
+from config.terms import (
+    BaseUrl,
+    ClockTime,
+    Count,
+    FunctionPath,
+    Headers,
+    Number,
+    Seconds,
+    Section,
+    Temperature,
+    Tokens,
+    Word,
+    described_matching,
+    settings_error,
+)
 
 Protocol = Literal["openai", "anthropic", "json_text", "xml_text", "function"]
 """Protocol of a model."""
@@ -49,6 +64,21 @@ class ModelProfileSettings(Section):
     run nor shown."""
 
 
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How long a model reasons before it answers; each model supports some of them."""
+_SECRET_CHARS = 12
+_OWN_KEYS = ("temperature", "top_p", "reasoning_effort")
+_BUILT = ("model", "messages", "system", "tools", "tool_choice", "parallel_tool_calls", "stream", *_OWN_KEYS)
+
+
+def _extra_fields(fields: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    for name in fields:
+        if name in _BUILT:
+            own = f"use the setting {name}" if name in _OWN_KEYS else "it is a part of every request"
+            raise settings_error(f"must not contain {name!r}: {own}")
+    return fields
+
+
 class ModelSettings(Section):
     """One language model. The first usable model of the list that is available answers."""
 
@@ -80,6 +110,42 @@ class ModelSettings(Section):
     limit applies, because any of them may answer."""
     temperature: Temperature | None = None
     """Sampling temperature. Missing: the provider's default; some models accept none."""
+    top_p: Number | None = Field(default=None, gt=0, le=1)
+    """Share of the most likely tokens from which each token is sampled. Missing: the provider's default."""
+    reasoning_effort: ReasoningEffort | None = None
+    """Length of the model's reasoning. Missing: the provider's default; models without reasoning reject it."""
+    thinking_effort: ReasoningEffort | None = None
+    """The same for messages that ask the model to think harder."""
+    extra_body: Annotated[Mapping[Word, JsonValue], Field(max_length=50), AfterValidator(_extra_fields)] = Field(
+        default_factory=dict
+    )
+    """Additional fields of each request, as the server documents them. They are not secret."""
+    headers: Headers = Field(default_factory=dict)
+    """Additional headers of each request; preferably references to the environment."""
+    api_version: Annotated[
+        str, *described_matching(r"[A-Za-z0-9._-]{0,40}", "has to be a version such as 2024-10-21")
+    ] = ""
+    """Sent as the query parameter `api-version`, for Azure and servers like it. Empty: not sent."""
+
+    @model_validator(mode="after")
+    def _sent_by_the_protocol(self) -> Self:
+        unsupported = {
+            "anthropic": ("reasoning_effort", "thinking_effort"),
+            "function": ("top_p", "reasoning_effort", "thinking_effort", "extra_body", "headers", "api_version"),
+        }
+        for name in unsupported.get(self.protocol, ()):
+            if getattr(self, name):
+                instead = "; use extra_body" if self.protocol == "anthropic" else ""
+                raise settings_error(f"cannot have {name} with the protocol {self.protocol}{instead}")
+        if self.api_key.get_secret_value() and any(name.lower() == "authorization" for name in self.headers):
+            raise settings_error("has both api_key and a header Authorization; leave one of both")
+        return self
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """All secret values, to be redacted in logs. Short values of headers may be words, such as the bot's name."""
+        values = (one.get_secret_value() for one in self.headers.values())
+        return self.api_key.get_secret_value(), *(one for one in values if len(one) >= _SECRET_CHARS)
 
     @property
     def usable(self) -> bool:
@@ -124,6 +190,20 @@ class ShadowSettings(Section):
     """Timeout of an answer."""
 
 
+class ThinkingSettings(Section):
+    """Messages that ask the model to think harder, with these words or the command /think."""
+
+    model: str = Field(default="", max_length=128)
+    """Name of an entry in `models` that answers them first, in chats whose models include it. Empty: the usual models
+    with their `thinking_effort`."""
+    words: tuple[Word, ...] = Field(
+        default=("think harder", "think carefully", "仔细想", "好好想", "认真想", "再想想", "想想…"), max_length=100
+    )
+    """Words that ask for it. With … at the end only at the beginning of a message."""
+
+
+ModelNames = Annotated[tuple[Word, ...], Field(max_length=20)]
+"""Names of entries in `models`."""
 _SHARES = 10_000
 
 
@@ -151,9 +231,15 @@ answers to them."""
 
 
 class MemorySettings(Section):
-    """Summaries of messages that are older than those shown to the model."""
+    """Summaries of messages that are older than those shown to the model, and notes on members and chats."""
 
     summarise_after_tokens: Count = Field(default=2000, ge=0, le=1_000_000)
     """Tokens of older messages after which the model is asked for a summary at the end of a turn. 0: never."""
     summary_tokens: Count = Field(default=400, ge=50, le=10_000)
     """Maximum length of a summary, in tokens."""
+    notes_per_member: Count = Field(default=50, ge=1, le=10_000)
+    """Maximum number of notes on a member in one chat."""
+    notes_per_chat: Count = Field(default=100, ge=1, le=10_000)
+    """Maximum number of notes on a chat itself."""
+    digest_at: ClockTime = "04:00"
+    """Time of day, in the chat's zone, of the digest in chats with `memory_digest`."""

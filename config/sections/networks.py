@@ -16,13 +16,14 @@ ENTRY_POINTS = "rollcall.platforms"
 """Group of entry points of installed packages that add networks. Each names an `Adapter`."""
 BUILT_IN: Mapping[str, str] = {
     "discord": "bot.platforms.discord.adapter:ADAPTER",
+    "feishu": "bot.platforms.feishu.adapter:ADAPTER",
     "irc": "bot.platforms.irc.adapter:ADAPTER",
     "matrix": "bot.platforms.matrix.adapter:ADAPTER",
-    "mattermost": "bot.platforms.mattermost.adapter:ADAPTER",
-    "onebot": "bot.platforms.onebot.adapter:ADAPTER",
-    "satori": "bot.platforms.satori.adapter:ADAPTER",
-    "slack": "bot.platforms.slack.adapter:ADAPTER",
-    "telegram": "bot.platforms.telegram.adapter:ADAPTER",
+    "mattermost": "bot.platforms.mattermost.platform:ADAPTER",
+    "onebot": "bot.platforms.onebot.platform:ADAPTER",
+    "satori": "bot.platforms.satori.platform:ADAPTER",
+    "slack": "bot.platforms.slack.platform:ADAPTER",
+    "telegram": "bot.platforms.telegram.platform:ADAPTER",
     "xmpp": "bot.platforms.xmpp.adapter:ADAPTER",
 }
 """Adapters that come with Rollcall, in the form of entry points. Only those of configured networks are imported."""

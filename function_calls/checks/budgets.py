@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -63,31 +63,34 @@ class Share:
 class Shares:
     """Limits of some kinds, with their remaining budgets."""
 
-    def __init__(self, settings: BudgetsSettings, kinds: Sequence[Kind], store: Store, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: BudgetsSettings,
+        kinds: Sequence[Kind],
+        store: Store,
+        clock: Clock,
+        person_of: Callable[[str], str],
+    ) -> None:
+        """`person_of` returns the same key for all linked accounts of a member, which share the member's budget."""
         self.limits = [*_limits("member", settings.member, kinds), *_limits("chat", settings.chat, kinds)]
+        self._person_of = person_of
         self._store = store
         self._clock = clock
 
-    def shares_of(self, context: MessageContext, turn: Turn, amounts: Mapping[Kind, int]) -> list[Share]:
-        """Shares that a message would take. An estimate above the daily limit is reduced to the limit, because it is
-        only an estimate."""
-        holders: Holders = {"member": context.sender.ref.key, "chat": context.chat.key}
-        return self._of(holders, turn.input.profile(), amounts)
-
-    def shares_of_chat(
-        self, chat: str, profile: ChatProfile, amounts: Mapping[Kind, int], *, member: str = ""
-    ) -> list[Share]:
-        """Shares of the chat and member with the given keys; without `member`, of the chat alone."""
-        holders: Holders = {"member": member, "chat": chat} if member else {"chat": chat}
-        return self._of(holders, profile, amounts)
-
-    def _of(self, holders: Holders, profile: ChatProfile, amounts: Mapping[Kind, int]) -> list[Share]:
-        day = self._clock.now().astimezone(profile.timezone).date().isoformat()
+    def of(self, chat: str, member: str, profile: ChatProfile, amounts: Mapping[Kind, int]) -> list[Share]:
+        """Shares that the member and chat with these keys would take; without `member`, of the chat alone. An estimate
+        above the daily limit is reduced to the limit, because it is only an estimate."""
+        holders: Holders = {"member": self._person_of(member), "chat": chat} if member else {"chat": chat}
+        day = self.day(profile)
         return [
             Share(limit, f"{limit.scope} {holders[limit.scope]}", day, _amount(limit, amounts[limit.kind]))
             for limit in self.limits
             if limit.scope in holders and amounts.get(limit.kind)
         ]
+
+    def day(self, profile: ChatProfile) -> str:
+        """Today in the chat's time zone, as an ISO date."""
+        return self._clock.now().astimezone(profile.timezone).date().isoformat()
 
     async def exceeded(self, shares: Sequence[Share]) -> Share | None:
         """First of `shares` that exceeds the remaining budget."""
@@ -149,50 +152,56 @@ class OverBudget(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Shares taken for a request."""
+    """Shares taken for a request of a member in a chat."""
 
     shares: Sequence[Share]
     request_bytes: int
+    chat: str
+    member: str
+    """Empty for a request of the bot itself."""
+    day: str
 
 
 class RequestBudgets:
     """Budgets of model requests."""
 
-    def __init__(self, settings: BudgetsSettings, store: Store, clock: Clock) -> None:
+    def __init__(
+        self, settings: BudgetsSettings, store: Store, clock: Clock, person_of: Callable[[str], str] = str
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._person_of = person_of
         self.use(settings)
 
     def use(self, settings: BudgetsSettings) -> None:
         """Apply `settings` to later requests. Today's usage is kept."""
         self._settings = settings
-        self._shares = Shares(settings, ("requests", "tokens", "money"), self._store, self._clock)
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether any such budget is configured."""
-        return bool(self._shares.limits)
+        self._shares = Shares(settings, ("requests", "tokens", "money"), self._store, self._clock, self._person_of)
 
     async def reserve(self, context: MessageContext, turn: Turn, request: ModelRequest) -> Reservation:
         """Reserve the estimated usage of `request` from all shares or none. Raises OverBudget."""
-        size = _bytes_of(request)
-        shares = self._shares.shares_of(context, turn, self._estimate(size))
-        over = await self._charge(shares)
+        member, profile = context.sender.ref.key, turn.input.profile()
+        reservation = self._reservation(context.chat.key, member, profile, request)
+        over = await self._charge(reservation.shares)
         if over is not None:
             raise OverBudget(over.limit.setting, await self._words(context, turn, over))
-        return Reservation(shares, size)
+        return reservation
 
     async def reserve_for_chat(
         self, chat: str, profile: ChatProfile, request: ModelRequest, *, member: str = ""
     ) -> Reservation:
         """`reserve` for a request outside a turn, from the shares of the chat with key `chat` and of the member with
         key `member`, if any."""
-        size = _bytes_of(request)
-        shares = self._shares.shares_of_chat(chat, profile, self._estimate(size), member=member)
-        over = await self._charge(shares)
+        reservation = self._reservation(chat, member, profile, request)
+        over = await self._charge(reservation.shares)
         if over is not None:
             raise OverBudget(over.limit.setting, "")
-        return Reservation(shares, size)
+        return reservation
+
+    def _reservation(self, chat: str, member: str, profile: ChatProfile, request: ModelRequest) -> Reservation:
+        size = _bytes_of(request)
+        shares = self._shares.of(chat, member, profile, self._estimate(size))
+        return Reservation(shares, size, chat, member, self._shares.day(profile))
 
     def _estimate(self, size: int) -> dict[Kind, int]:
         """Estimated usage of a request of `size` bytes."""
@@ -204,6 +213,8 @@ class RequestBudgets:
 
     async def _charge(self, shares: Sequence[Share]) -> Share | None:
         """None if all `shares` were taken. Otherwise nothing was taken, and an exceeded share is returned."""
+        if not shares:
+            return None
         try:
             await self._store.commit([share.take() for share in shares])
         except Conflict:
@@ -211,20 +222,33 @@ class RequestBudgets:
         return None
 
     def settled(self, reservation: Reservation, answer: ModelAnswer) -> list[Write]:
-        """Writes that replace the reserved amounts by the actual usage. Commit them in one unit with the answer, so
-        that they are applied exactly once."""
-        usage = answer.usage
-        if not _is_believable(usage, reservation):
+        """Writes that replace the reserved amounts by the actual usage, and count it for the member in the chat.
+        Commit them in one unit with the answer, so that they are applied exactly once."""
+        usage, is_known = answer.usage, _is_believable(answer.usage, reservation)
+        if not is_known:
             if usage != Usage():
                 _log.warning("usage_not_believed", model=answer.by, prompt=usage.prompt, completion=usage.completion)
-            return []
+            usage = Usage(math.ceil(reservation.request_bytes / _BYTES_PER_TOKEN), self._settings.answer_tokens)
         price = self._settings.prices.get(answer.by, _NO_PRICE)
         used: dict[Kind, int] = {"tokens": usage.prompt + usage.completion, "money": _money(price, usage)}
-        return [
+        counts = [
+            budgets.count(reservation.chat, reservation.member, kind, reservation.day, amount)
+            for kind, amount in {"requests": 1, **used}.items()
+            if amount
+        ]
+        if not is_known:
+            return counts
+        return counts + [
             budgets.settle(share.holder, share.limit.kind, share.day, used[share.limit.kind] - share.amount)
             for share in reservation.shares
             if share.limit.kind in used and used[share.limit.kind] != share.amount
         ]
+
+    async def notify_once_a_day(self, context: MessageContext, turn: Turn, subject: str) -> None:
+        """Add the text with the key `subject` to the turn's reply, unless its readers got it today."""
+        profile = turn.input.profile()
+        share = Share(Limit("chat", "requests", 0), subject, self._shares.day(profile), 0)
+        await self._shares.is_first_notice(context, turn, share, profile.texts.say(subject), is_required=True)
 
     def refund(self, reservation: Reservation, error: ModelError) -> None:
         """Return the reservation after a failed request, unless the provider charges for it."""
@@ -246,14 +270,17 @@ class RequestBudgets:
 class FunctionBudgets:
     """The budget policy: units charged for runs of functions."""
 
-    def __init__(self, settings: BudgetsSettings, store: Store, clock: Clock) -> None:
+    def __init__(
+        self, settings: BudgetsSettings, store: Store, clock: Clock, person_of: Callable[[str], str] = str
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._person_of = person_of
         self.use(settings)
 
     def use(self, settings: BudgetsSettings) -> None:
         """Apply `settings` to later runs. Today's usage is kept."""
-        self._shares = Shares(settings, ("units",), self._store, self._clock)
+        self._shares = Shares(settings, ("units",), self._store, self._clock, self._person_of)
         # Without a limit nothing is counted.
         self._costs = settings.functions if self._shares.limits else {}
 
@@ -265,7 +292,7 @@ class FunctionBudgets:
         return ALLOWED if cost is None else self._charged(request.context, spec, cost, request.turn)
 
     async def _charged(self, context: MessageContext, spec: FunctionSpec, cost: int, turn: Turn) -> PolicyDecision:
-        shares = self._shares.shares_of(context, turn, {"units": cost})
+        shares = self._shares.of(context.chat.key, context.sender.ref.key, turn.input.profile(), {"units": cost})
         share = await self._shares.exceeded(shares)
         if share is None:
             return PolicyDecision(writes=tuple(one.take() for one in shares))

@@ -1,4 +1,4 @@
 """Built-in functions.
 
-One module per subject. Loaded by name; none imports another.
+One package per subject. Loaded by name; no package imports another.
 """

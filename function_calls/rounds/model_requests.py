@@ -120,7 +120,7 @@ class ModelRequests:
         return await self._once(round_, replace(request, messages=shorter))
 
     def _once(self, round_: Round, request: ModelRequest) -> Awaitable[ModelAnswer]:
-        if self._budgets is None or not self._budgets.is_limited:
+        if self._budgets is None:
             return self._model.complete(request)
         return self._paid(round_, request, self._budgets)
 

@@ -92,7 +92,7 @@ def _folded(name: str) -> str:
 
 
 class MemberZones:
-    """Time zones that members have set, read from the store each time."""
+    """Time zones that members have set, read from the store each time. Linked accounts share the latest one."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -104,7 +104,7 @@ class MemberZones:
         return rows[0]["timezone"] or None if rows else None
 
     async def is_known(self, member: MemberRef) -> bool:
-        """Whether the member has set or reset a zone, or a platform has suggested one."""
+        """Whether the member has set or reset a zone, or a platform has suggested one, for any linked account."""
         return bool(await self._store.read(members.one(member.key)))
 
     async def set(self, member: MemberRef, zone: str) -> None:
@@ -113,7 +113,7 @@ class MemberZones:
 
     async def suggest(self, member: MemberRef, zone: str) -> None:
         """Set the zone that a platform knows, an IANA name known to this machine, unless `is_known`."""
-        await self._store.commit([members.suggest_zone(member.key, zone, self._clock.now_ms())])
+        await self._store.commit([members.suggest_zone(member.key, zone)])
 
     async def clear(self, member: MemberRef) -> None:
         """Reset the member's zone, so that the chat's applies; also against suggestions."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from services.clock import Clock
+from services.llm.encoding import estimated_tokens
 from services.patterns import lazy_pattern
 from services.refs import ChatRef, MemberRef
 from services.store.chats import history, summaries
@@ -94,6 +95,8 @@ def _midnight(day: date, zone: ZoneInfo) -> int:
 
 
 _FOREVER = 2**62
+_TOKENS_OF_A_LINE = 12
+"""Tokens of the date, the time and the name before each line."""
 
 
 class ChatLine(NamedTuple):
@@ -114,6 +117,17 @@ class Excerpt(NamedTuple):
     """Oldest first."""
     is_cut: bool
     """There are earlier messages in the period."""
+
+
+def within_tokens(lines: Sequence[ChatLine], tokens: int) -> Sequence[ChatLine]:
+    """The latest lines within `tokens` as a model is shown them, at least one."""
+    first = len(lines)
+    while first > 0:
+        tokens -= estimated_tokens(lines[first - 1].text) + _TOKENS_OF_A_LINE
+        if tokens < 0 and first < len(lines):
+            break
+        first -= 1
+    return lines[first:]
 
 
 class MessageHistory:

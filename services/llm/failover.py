@@ -142,20 +142,23 @@ class Failover:
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         """The first answer. Raises ModelError: the first error from a model that was available, else the last error;
-        fails at once if all models are paused. A content filter's refusal is raised without trying other models."""
+        fails at once if all models are paused, or none of `request.models` is known. A content filter's refusal is
+        raised without trying other models."""
         now = self._clock.monotonic()
+        members = self._members_for(request)
         # A single model enforces its own time limit.
-        total = self._settings.total_seconds if len(self._members) > 1 else request.timeout_seconds
+        total = self._settings.total_seconds if len(members) > 1 else request.timeout_seconds
         asked = _Request(request, now + min(request.timeout_seconds, total))
-        for place, member in enumerate(self._members):
+        for place, member in enumerate(members):
             if not member.breaker.allows_request():
                 continue
-            answer = await self._ask(member, asked, is_last=not self._has_another(place + 1))
+            is_last = not any(one.breaker.allows_request() for one in members[place + 1 :])
+            answer = await self._ask(member, asked, is_last=is_last)
             if answer is not None:
                 return answer
             if self._clock.monotonic() >= asked.deadline:
                 break
-        raise _error_to_raise(asked.errors) or self._all_paused()
+        raise _error_to_raise(asked.errors) or _all_paused(members)
 
     async def probe(self) -> str:
         """Probe the first model only; returns its line. Raises ModelError."""
@@ -172,8 +175,15 @@ class Failover:
             for one in self._members
         ]
 
-    def _has_another(self, start: int) -> bool:
-        return any(member.breaker.allows_request() for member in self._members[start:])
+    def _members_for(self, request: ModelRequest) -> Sequence[_Member]:
+        if not request.models:
+            return self._members
+        named = {one.model.name: one for one in self._members}
+        members = [named[name] for name in request.models if name in named]
+        if members:
+            return members
+        text = f"no model of the list has a key or a URL: {', '.join(request.models)}"
+        raise ModelError(ErrorCode.PROVIDER_ERROR, text, problem=ModelProblem.MISSING)
 
     async def _ask(self, member: _Member, asked: _Request, *, is_last: bool) -> ModelAnswer | None:
         """The model's answer; None to try the next model. Raises ModelError only if the provider declined
@@ -224,14 +234,15 @@ class Failover:
             _log.info("model_answers_again", model=member.model.name)
         member.breaker.answered()
 
-    def _all_paused(self) -> ModelError:
-        soonest = min(self._members, key=lambda member: member.breaker.seconds_left).breaker
-        return ModelError(
-            ErrorCode.PROVIDER_ERROR,
-            "every model is paused after failures",
-            retry_after_seconds=soonest.seconds_left,
-            problem=soonest.problem,
-        )
+
+def _all_paused(members: Sequence[_Member]) -> ModelError:
+    soonest = min(members, key=lambda member: member.breaker.seconds_left).breaker
+    return ModelError(
+        ErrorCode.PROVIDER_ERROR,
+        "every model is paused after failures",
+        retry_after_seconds=soonest.seconds_left,
+        problem=soonest.problem,
+    )
 
 
 def _error_to_raise(errors: Sequence[ModelError]) -> ModelError | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Literal, NamedTuple, Protocol
 
@@ -186,10 +186,14 @@ class ModelRequest:
     """For the whole request, retries included."""
     language: str = "en"
     """The chat's language, for models that produce texts locally."""
+    models: tuple[str, ...] | None = None
+    """Configured names of the models that may answer, in order; None: all."""
+    thinks: bool = False
+    """The model should reason longer than usual, if that is configured for it."""
 
     def within(self, seconds: float, messages: Sequence[ModelMessage]) -> ModelRequest:
         """Copy with `messages` and a timeout of `seconds`."""
-        return ModelRequest(messages, self.offer, self.everything, self.tool_choice, seconds, self.language)
+        return replace(self, messages=messages, timeout_seconds=seconds)
 
 
 class ModelError(Exception):

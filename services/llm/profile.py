@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
+import orjson
 from pydantic import SecretStr
 
 from services.refs import JsonValue
@@ -20,16 +22,18 @@ class Endpoint:
     path: str
     """Relative to the base URL, without a leading slash."""
     api_key: SecretStr
-    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     bearer: bool = True
     """Whether to send the key as `Authorization: Bearer`; otherwise `headers` contain it."""
     connections: int = 4000
     """Limit of concurrent requests."""
     silence_seconds: float = 30.0
     """Timeout between two pieces of a response body."""
+    api_version: str = ""
+    """Sent as the query parameter `api-version`, unless empty."""
 
 
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,19 @@ class ModelProfile:
     """Timeout between two pieces of a response body."""
     extra: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
     """Additional fields of each request, such as `temperature`."""
+    thinking: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
+    """Fields of requests that ask for longer reasoning, in addition to `extra` or instead of its values."""
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """Additional headers of each request."""
+    api_version: str = ""
+    """As in Endpoint."""
+
+    def heads(self, usual: Mapping[str, JsonValue] = _NONE) -> tuple[bytes, bytes]:
+        """Beginning of a request body with the constant fields, without the closing brace; and that of a request for
+        longer reasoning. `usual`: fields that `extra` may replace."""
+        fields = {"model": self.model, **usual, **self.extra}
+        usual_head, thinking = orjson.dumps(fields), orjson.dumps({**fields, **self.thinking})
+        return usual_head.removesuffix(b"}"), thinking.removesuffix(b"}")
 
     def endpoint(self, path: str, headers: Mapping[str, str] = _NONE, *, bearer: bool = True) -> Endpoint:
         """Endpoint at `path` below the base URL; `headers` are sent with each request."""
@@ -66,7 +83,8 @@ class ModelProfile:
             self.base_url,
             path,
             self.api_key,
-            headers=headers,
+            headers={**self.headers, **headers},
+            api_version=self.api_version,
             bearer=bearer,
             connections=self.connections,
             silence_seconds=self.silence_seconds,

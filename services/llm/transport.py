@@ -295,6 +295,7 @@ def _read_error(error: Exception) -> httpx2.ReadError:
 
 _MAX_ERROR_BYTES = 64 * 1024
 _CONNECT_SECONDS = 10.0
+_SECRET_CHARS = 6
 _KEEPALIVE_SECONDS = 30.0
 _ENCODINGS = {"": None, "identity": None, "gzip": 47, "x-gzip": 47, "deflate": 47}
 """zlib's `wbits` per content encoding: 47 detects gzip and zlib."""
@@ -308,7 +309,9 @@ class ProviderTransport:
         """`endpoint.silence_seconds` is the timeout between two pieces of a response body."""
         self._silence_seconds = endpoint.silence_seconds
         self._clock = clock
-        self._api_key = endpoint.api_key
+        values = (endpoint.api_key.get_secret_value(), *endpoint.headers.values())
+        # A shorter value may be a word.
+        self._secrets = sorted((one for one in values if len(one) >= _SECRET_CHARS), key=len, reverse=True)
         # Only connecting has a separate timeout; the caller limits the whole request.
         timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
         self._client = OpenAIClient(
@@ -337,14 +340,14 @@ class ProviderTransport:
         }
         bearer = endpoint.bearer and bool(endpoint.api_key.get_secret_value())
         if not bearer:
-            headers["authorization"] = openai.Omit()
+            headers.setdefault("authorization", openai.Omit())
         # All options are set, since the package would copy missing ones for each request.
         self._options: openai.RequestOptions = {
             "headers": headers,
             "security": {"bearer_auth": bearer},
             "timeout": timeout,
             "max_retries": 0,
-            "params": {},
+            "params": {"api-version": endpoint.api_version} if endpoint.api_version else {},
         }
 
     @staticmethod
@@ -373,7 +376,7 @@ class ProviderTransport:
         except (openai.APIConnectionError, httpx2.HTTPError) as error:
             raise self._connection_error(error) from error
         except openai.OpenAIError as error:
-            raise ModelError(ErrorCode.PROVIDER_ERROR, self._without_key(str(error))) from None
+            raise ModelError(ErrorCode.PROVIDER_ERROR, self._without_secrets(str(error))) from None
 
     async def close(self) -> None:
         """Close all connections; it cannot be used afterwards."""
@@ -384,18 +387,20 @@ class ProviderTransport:
         if response.is_success:
             return
         body = await _read(response, _MAX_ERROR_BYTES, self._silence_seconds)
-        text = self._without_key(body.decode("utf-8", "replace"))
+        text = self._without_secrets(body.decode("utf-8", "replace"))
         raise error_of_status(response.status_code, response.headers, text.encode(), self._clock.now())
 
     def _connection_error(self, error: Exception) -> ModelError:
         reason = error.__cause__ or error
-        text = self._without_key(f"{type(reason).__name__}: {reason}")
+        text = self._without_secrets(f"{type(reason).__name__}: {reason}")
         return ModelError(ErrorCode.TRANSIENT, f"the connection to the provider failed: {text}", retryable=True)
 
-    def _without_key(self, text: str) -> str:
-        """`text` with the API key replaced by `***`: some gateways quote it in errors."""
-        key = self._api_key.get_secret_value()
-        return text.replace(key, "***") if key else text
+    def _without_secrets(self, text: str) -> str:
+        """`text` with the API key and the values of configured headers replaced by `***`: some gateways quote them in
+        errors."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
 
 
 async def _read(response: httpx2.Response, most_bytes: int, silence_seconds: float) -> bytes:

@@ -74,13 +74,13 @@ async def test_what_is_returned_is_said_only_where_the_whole_run_said_nothing(tm
     scripts = {
         "told": 'TALK "Name?"\nHEAR n\nRETURN "noted " + n',
         "row": 'TALK "Name?"\nHEAR n\nRETURN #{name: n}',
-        "mute": 'HEAR n\nRETURN "noted " + n',
+        "hush": 'HEAR n\nRETURN "noted " + n',
     }
     async with a_group_with(tmp_path, **scripts) as group:
         for name in ("told", "row"):
             assert await group.say("Ann", f"/{name}") == ["Name?"]
             assert await group.say("Ann", "Ann") == [EN.say("claims.done", names=f"/{name}")]
-        await group.say("Ann", "/mute")
+        await group.say("Ann", "/hush")
         assert await group.say("Ann", "Ann") == ["noted Ann"]
         group.model.says(call("told"))
         await group.say("Ann", "@Rollcall note a name")

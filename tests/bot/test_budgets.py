@@ -42,10 +42,12 @@ SPENT_HERE = EN.say("budgets.model_chat")
 
 
 async def used(group: Group) -> dict[tuple[str, str], int]:
-    """Today's use, by holder and kind."""
+    """Today's use of limits, by holder and kind."""
     await group.daemon.store.commit([])
     rows = await group.daemon.store.read(Statement("tests.budgets", select(BUDGETS)).query())
-    return {(row["holder"], row["kind"]): row["used"] for row in rows if not row["holder"].startswith("told ")}
+    return {
+        (row["holder"], row["kind"]): row["used"] for row in rows if not row["holder"].startswith(("told ", "usage "))
+    }
 
 
 class Endless:
@@ -220,6 +222,7 @@ async def test_a_turn_that_goes_on_after_a_crash_is_settled_once(tmp_path: Path)
         group.model.says(answered("Done.", 50, 5))
         await group.settle()
         after = await used(group)
+        assert "today 2× asked, 165 tokens" in (await group.say("Ann", "/usage"))[0]
     assert before == {("member test:bot:ann", "requests"): 1, ("member test:bot:ann", "tokens"): 110}
     assert after == {("member test:bot:ann", "requests"): 2, ("member test:bot:ann", "tokens"): 165}
 
@@ -375,10 +378,11 @@ async def test_an_operator_sees_what_is_used(tmp_path: Path, capsys: pytest.Capt
         await group.say("Ann", "@Rollcall hello")
     printed = await asyncio.to_thread(command, capsys, "stats", "--config", a_settings_file(tmp_path))
     rows = [line.split()[1:] for line in printed.out.splitlines() if line.startswith("20")]
-    assert rows == [["chat", "test:bot:family", "tokens", "120"], ["member", "test:bot:ann", "requests", "1"]]
+    limited = [row for row in rows if row[0] != "usage"]
+    assert limited == [["chat", "test:bot:family", "tokens", "120"], ["member", "test:bot:ann", "requests", "1"]]
 
 
-async def test_without_budgets_nothing_is_counted() -> None:
+async def test_without_budgets_nothing_is_reserved() -> None:
     async with a_group() as group:
         await ask(group, "Ann", answered("Hi.", 10, 10))
         assert await used(group) == {}

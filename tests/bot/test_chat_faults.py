@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from bot.platforms.base import Accepted, Webhooks
 from bot.platforms.contract import a_host
-from bot.platforms.telegram.adapter import ADAPTER
+from bot.platforms.telegram.platform import ADAPTER
 from bot.testing import a_group
 from tests.bot.platforms.telegram.side import settings
 from tests.conftest import REPOSITORY

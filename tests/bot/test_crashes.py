@@ -14,7 +14,7 @@ import pytest
 from config.texts import Texts
 from tests.fakes.held import until
 from tests.fakes.openai_server import OpenAIServer
-from tests.harness.audit import answers, expected, in_doubt, problems, said_in_time, to_come, unmarked
+from tests.harness.audit import answers, expected, in_doubt, problems, said_in_time, status_ids, to_come, unmarked
 from tests.harness.daemon_process import SOON_SECONDS
 from tests.harness.nursery import Nursery
 from tests.harness.outside import Outside, Said, an_outside
@@ -258,6 +258,40 @@ async def test_where_the_network_keeps_no_keys_only_a_kill_between_send_and_mark
         assert sorted(sent.key for sent in again) == sorted(not_marked)
         assert point != "reply.after_send_before_mark" or again
         assert all(sent.text.endswith("(sent again after an interruption)") for sent in again)
+
+
+STATUS = ("status.after_send_before_mark", "status.after_mark")
+
+
+@pytest.mark.parametrize(
+    ("point", "text", "has_keys"),
+    [
+        *((point, "/keep milk", has_keys) for point in (*STATUS, *REPLYING) for has_keys in (True, False)),
+        *((point, "@Rollcall keep milk", True) for point in (*STATUS, *REPLYING)),
+        # The third message deletes the status.
+        *((f"{point}:3", "@Rollcall keep milk", True) for point in REPLYING[1:]),
+    ],
+)
+async def test_after_a_kill_the_status_of_a_long_turn_is_replaced_by_its_answer_or_deleted(
+    tmp_path: Path, nursery: Nursery, point: str, text: str, has_keys: bool
+) -> None:
+    keep = Said("m1", "family", "Ann", text)
+    async with an_outside(tmp_path, nursery, sends_are_idempotent=has_keys, can_edit=True) as outside:
+        outside.acting.clear()
+        pid = await outside.start(f"{point}=kill")
+        outside.deliver(keep)
+        await until(lambda: bool(outside.shown))
+        assert all(text.startswith("Working") for text in outside.shown.values())
+        if point not in STATUS:
+            await until(lambda: status_ids(outside) == list(outside.shown))
+        outside.acting.set()
+        assert await outside.died(pid) == -signal.SIGKILL
+        await recovered(outside)
+        seen = list(outside.shown.values())
+        if not has_keys and point == STATUS[0]:
+            # The network has no way to find a message whose id was lost.
+            assert seen.pop(0).startswith("Working")
+        assert seen == expected(text)
 
 
 async def test_a_message_that_kills_the_process_each_time_is_given_up_and_the_others_are_served(

@@ -19,7 +19,7 @@ from function_calls.profile import reason_text
 from function_calls.schema.commands import spoken_name
 from function_calls.spec import FunctionResult, FunctionSpec
 from services.llm.model import ModelAnswer, ModelError
-from services.refs import ChatRef, ErrorCode, ReasonCode
+from services.refs import ChatRef, ErrorCode, ReasonCode, Role
 from services.store.turns.inbox import INBOX
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held
@@ -27,9 +27,17 @@ from tests.fakes.kept import kept, last_reason, reasons
 
 QUIET = ChatRef("test", "bot", "quiet")
 PLAIN = ChatRef("test", "bot", "plain")
+LIVELY = ChatRef("test", "bot", "lively")
 ELSE = ChatRef("else", "bot", "x")
 SETTINGS = {
-    "chats": {"allow": ["test:*"], "settings": {QUIET.key: {"enabled": False}, PLAIN.key: {"functions_on": False}}},
+    "chats": {
+        "allow": ["test:*"],
+        "settings": {
+            QUIET.key: {"enabled": False},
+            PLAIN.key: {"functions_on": False},
+            LIVELY.key: {"chime_in": "judge"},
+        },
+    },
     "limits": {"queue_per_chat": 1, "attempts_per_turn": 1},
     "filters": {"turn": [{"blacklist": {"words": ["casino"]}}]},
     "budgets": {"member": {"units": 1}, "functions": {"dear": 2}},
@@ -125,6 +133,20 @@ async def stopped(group: Group, held: Held) -> None:
     await group.say("Ann", "/stop")
 
 
+async def while_muted(group: Group, held: Held) -> None:
+    await group.say("Ann", "/mute", role=Role.MODERATOR)
+    await group.say("Ann", "@Rollcall hello", id="x1")
+
+
+async def unasked(group: Group, held: Held, *, speaks: bool = True) -> None:
+    group.model.says(call("speak", now=speaks), "I know.")
+    await group.say("Ann", "who knows", id="x1", chat=LIVELY)
+
+
+async def unasked_and_silent(group: Group, held: Held) -> None:
+    await unasked(group, held, speaks=False)
+
+
 async def unfinished(group: Group, held: Held) -> None:
     await group.hear("Ann", "/hold it", id="x1")
     await held.has_begun("it")
@@ -163,6 +185,9 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
     ReasonCode.FUNCTIONS_OFF: (in_words_without_functions, f"chats.settings.{PLAIN.key}.functions_on"),
     ReasonCode.QUEUE_FULL: (one_too_many, "limits.queue_per_chat"),
     ReasonCode.STOPPED: (stopped, ""),
+    ReasonCode.MUTED: (while_muted, "/unmute"),
+    ReasonCode.CHIMED_IN: (unasked, f"chats.settings.{LIVELY.key}.chime_in"),
+    ReasonCode.NOT_CHIMED_IN: (unasked_and_silent, f"chats.settings.{LIVELY.key}.chime_in"),
     ReasonCode.MODEL_FAILED: (without_a_model, "provider_error"),
     ReasonCode.MODEL_DOWN: (without_a_model_again, "outage"),
     ReasonCode.OVER_BUDGET: (says("/dear"), "budgets.member.units"),
@@ -174,7 +199,10 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
 
 def test_no_reason_is_forgotten_here() -> None:
     # The last ones are tested elsewhere, because one message is not enough for them.
-    apart = {ReasonCode.GAVE_UP, ReasonCode.EXPIRED, ReasonCode.LIKE_A_BOT, ReasonCode.REPLY_DROPPED}
+    apart = {
+        *(ReasonCode.GAVE_UP, ReasonCode.EXPIRED, ReasonCode.LIKE_A_BOT, ReasonCode.REPLY_DROPPED),
+        *(ReasonCode.GATHERED, ReasonCode.COLLECTED),
+    }
     assert {*CASES, *LATER, *apart} == set(ReasonCode)
 
 
@@ -204,6 +232,8 @@ async def test_a_message_that_ended_the_process_too_often_is_given_up(tmp_path: 
 ENDED_BY_THEN = {ReasonCode.WAITING: ReasonCode.GAVE_UP}
 """Reason after a restart."""
 BY_SETTINGS = {
+    ReasonCode.CHIMED_IN,
+    ReasonCode.NOT_CHIMED_IN,
     ReasonCode.CHAT_NOT_ALLOWED,
     ReasonCode.CHAT_OFF,
     ReasonCode.FUNCTIONS_OFF,

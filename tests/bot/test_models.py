@@ -7,12 +7,13 @@ from typing import Any, get_args
 
 import pytest
 
-from bot.registration.models import model_of
+from bot.live.settings import secrets_of
+from bot.registration.models import model_of, online_models
 from config.sections.models import Dialect, ModelProfileSettings, ModelSettings
 from config.settings import Settings
 from config.texts import Texts
 from services.clock import Deadlines, SystemClock
-from services.llm.model import ModelMessage, ModelRequest, Offer
+from services.llm.model import ModelError, ModelMessage, ModelRequest, Offer
 from services.llm.offline.offline import OfflineModel
 from services.llm.profile import ModelProfile
 from services.llm.reading.dialects import DIALECTS
@@ -58,6 +59,62 @@ async def test_what_the_profile_says_reaches_the_wire() -> None:
     assert told.json["parallel_tool_calls"] is False
     got, _ = await asked(openai.says(LEAK), profile={"dialect": "qwen"})
     assert [one.arguments for one in got.calls] == [{"city": "Oslo"}]
+
+
+PARAMETERS: dict[str, Any] = {
+    "top_p": 0.9,
+    "extra_body": {"service_tier": "flex", "metadata": {"bot": "x"}},
+    "headers": {"X-Project": "secret-project"},
+    "api_version": "2024-10-21",
+}
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+async def test_parameters_of_the_settings_reach_the_server_with_every_protocol(wire: Wire) -> None:
+    _, received = await asked(wire.says("Hi"), protocol=wire.name, **PARAMETERS)
+    assert received.path.endswith("?api-version=2024-10-21")
+    assert received.headers["x-project"] == "secret-project"
+    body = received.json
+    assert (body["top_p"], body["service_tier"], body["metadata"]) == (0.9, "flex", {"bot": "x"})
+    if wire.name != "anthropic":
+        _, received = await asked(wire.says("Hi"), protocol=wire.name, reasoning_effort="minimal")
+        assert received.json["reasoning_effort"] == "minimal"
+
+
+async def test_a_server_may_get_its_key_in_a_custom_header_only() -> None:
+    openai = next(wire for wire in WIRES if wire.name == "openai")
+    _, received = await asked(openai.says("Hi"), api_key="", headers={"api-key": "azure-key"})
+    assert received.headers["api-key"] == "azure-key"
+    assert "authorization" not in received.headers
+    _, received = await asked(openai.says("Hi"), api_key="", headers={"Authorization": "Basic abcdef"})
+    assert received.headers["authorization"] == "Basic abcdef"
+
+
+async def test_a_header_is_not_in_errors_and_known_to_the_redaction() -> None:
+    refusal = {"status": 401, "body": {"error": {"message": "no project secret-project"}}}
+    with pytest.raises(ModelError) as caught:
+        await asked(refusal, headers={"X-Project": "secret-project"})
+    assert "secret-project" not in str(caught.value)
+    assert "no project ***" in str(caught.value)
+    headers = {"X-Project": "secret-project", "X-Title": "Rollcall"}
+    written = {"models": [{"name": "main", "model": "m", "headers": headers}]}
+    settings = Settings.model_validate(written)
+    assert "secret-project" in secrets_of(settings)
+    assert "Rollcall" not in secrets_of(settings)
+    assert "secret-project" not in repr(settings)
+
+
+async def test_the_probe_of_doctor_sends_the_parameters() -> None:
+    openai = next(wire for wire in WIRES if wire.name == "openai")
+    async with OpenAIServer([openai.says("OK")]) as server:
+        written = {"name": "main", "model": "m-1", "base_url": server.base_url, **PARAMETERS, "reasoning_effort": "low"}
+        (model,) = online_models(Settings.model_validate({"models": [written]}), SystemClock())
+        await model.probe()
+        await model.close()
+        (received,) = server.requests
+    assert received.path.endswith("?api-version=2024-10-21")
+    assert (received.headers["x-project"], received.json["reasoning_effort"]) == ("secret-project", "low")
+    assert received.json["service_tier"] == "flex"
 
 
 async def test_a_server_without_function_calling_is_spoken_to_in_prose() -> None:

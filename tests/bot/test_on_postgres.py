@@ -15,7 +15,9 @@ from bot.platforms.base import SendFailed
 from bot.testing import Group, a_group, call
 from config.settings import Settings
 from config.texts import Texts
-from services.store.chats import outcomes
+from services.llm.model import ModelAnswer, Usage
+from services.refs import Role
+from services.store.chats import memory, outcomes
 from services.store.sqlite.lock import StoreInUse
 from services.store.turns import audit
 from tests.fakes.functions import Recorder
@@ -165,3 +167,28 @@ async def test_what_was_given_up_is_retried_beside_the_daemon(home: Opens) -> No
         await group.settle()
         assert sorted(one.text for one in group.platform.sent[1:]) == ["done: it", "done: that"]
         assert group.daemon.dead_letters.counts.total() == 0
+
+
+async def test_notes_are_replaced_restored_and_deleted(home: Opens) -> None:
+    async with home() as group:
+        for word in ("Oslo", "Bergen", "Rome"):
+            await group.say("Ann", f"/remember I live in {word}")
+        assert await group.say("Ann", "/memory forget 3 restore=true") == [
+            "🗑 Forgotten: #3\nNoted again: #2 I live in Bergen"
+        ]
+        assert await group.say("Ann", "/memory forget bergen") == ["🗑 Forgotten: #2"]
+        assert await group.say("Ann", "/memory forget 1") == ["There is no note 1 here. /memory shows them."]
+    async with home() as group:
+        assert "#4 I live in Rome" in "".join(await group.say("Ann", "/remember I live in Rome")).replace("(#4):", "#4")
+        assert await group.daemon.store.commit([memory.forget_member("test:bot:ann")]) == [3]
+        await group.daemon.housekeeping.forget()
+
+
+async def test_use_of_models_is_counted_and_shown_by_member_of_the_chat(home: Opens) -> None:
+    async with home() as group:
+        for who, words in (("Ann", 20), ("Anna", 30), ("Ann", 20)):
+            group.model.says(ModelAnswer("Hi.", usage=Usage(100, words)))
+            await group.say(who, "@Rollcall hello")
+        assert "today 2× asked, 240 tokens" in (await group.say("Ann", "/usage"))[0]
+        shown = await group.say("Ann", "/usage all", role=Role.ADMIN)
+        assert [line.partition(":")[0] for line in shown[0].splitlines()] == ["Ann", "Anna"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot.testing import FAMILY, Group, a_group, call
-from config.texts import Texts
+from config.texts import Phrases, Texts
 from services.refs import ChatRef, Role
 from services.store.chats.chat_settings import CHAT_SETTINGS
 from services.store.port import Statement
@@ -97,7 +98,14 @@ async def test_what_the_operator_keeps_is_refused_by_its_key(value: str) -> None
             EN.say("settings.bad_value", name="timezone", allowed=EN.say("settings.allowed.timezone")),
         ),
         ("functions_on maybe", EN.say("settings.bad_value", name="functions_on", allowed="on or off")),
-        ("limits 5", EN.say("settings.unknown", name="limits", names="language, timezone, persona, functions_on")),
+        (
+            "limits 5",
+            EN.say(
+                "settings.unknown",
+                name="limits",
+                names="language, timezone, persona, functions_on, memory_digest, chime_in, quiet_hours, model",
+            ),
+        ),
     ],
 )
 async def test_what_is_no_setting_or_no_value_of_it_changes_nothing(line: str, said: str) -> None:
@@ -130,3 +138,50 @@ async def test_the_operator_may_let_everybody_set_up_their_private_chat() -> Non
         await group.say("Ann", "/settings language zh", chat=alone, is_group=False)
         await group.say("Ann", "/settings language zh")
         assert [row[0] for row in await rows(group)] == [alone.key]
+
+
+PRIVATE = ChatRef("test", "bot", "dm-bob")
+
+
+async def stop_from(group: Group, language: str, chat: ChatRef = PRIVATE, **facts: Any) -> str:
+    """The answer to /stop from a client in `language`."""
+    message = group.message("Bob", "/stop", chat=chat, **{"is_group": False, **facts})
+    await group.daemon.intake.accept(replace(message, sender=replace(message.sender, language=language)))
+    await group.settle()
+    return group.platform.sent[-1].text
+
+
+@pytest.mark.parametrize(("language", "texts"), [("zh-CN", ZH), ("zh_hant", ZH), ("en-GB", EN), ("de", EN), ("", EN)])
+async def test_a_private_chat_without_a_language_has_that_of_the_members_client(language: str, texts: Phrases) -> None:
+    async with a_group() as group:
+        assert await stop_from(group, language) == texts.say("stop.nothing")
+
+
+async def test_the_language_of_a_client_is_not_used_in_groups() -> None:
+    async with a_group() as group:
+        await stop_from(group, "zh-CN")
+        assert await stop_from(group, "zh-CN", FAMILY, is_group=True) == EN.say("stop.nothing")
+
+
+async def test_a_configured_language_precedes_that_of_a_client() -> None:
+    settings: list[dict[str, Any]] = [
+        {"language": "en"},
+        {"bots": {"default": {"language": "en"}}},
+        {"chats": {"allow": ["*"], "settings": {"test:bot:dm-*": {"language": "en"}}}},
+    ]
+    for one in settings:
+        async with a_group(settings=one) as group:
+            assert await stop_from(group, "zh-CN") == EN.say("stop.nothing")
+    async with a_group() as group:
+        await group.say("Bob", "/settings language en", chat=PRIVATE, is_group=False, role=Role.OWNER)
+        assert await stop_from(group, "zh-CN") == EN.say("stop.nothing")
+
+
+async def test_a_turn_after_a_crash_has_the_language_of_the_client(tmp_path: Path) -> None:
+    async with a_group(home=tmp_path) as group:
+        message = group.message("Bob", "/reminders", chat=PRIVATE, is_group=False)
+        await group.daemon.intake.accept(replace(message, sender=replace(message.sender, language="zh-CN")))
+        await group.crash()
+    async with a_group(home=tmp_path) as group:
+        await group.settle()
+        assert [one.text for one in group.platform.sent] == [ZH.say("reminders.none")]

@@ -8,7 +8,7 @@ import pytest
 import structlog
 from pydantic import BaseModel, Field
 
-import function_calls.handlers.dice
+import function_calls.handlers.small.dice
 from bot.testing import TestPlatform, a_group, call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
@@ -50,7 +50,7 @@ async def test_a_function_gets_the_services_that_it_names() -> None:
 
 async def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(TypeError, match="neither a marked function nor a FunctionSpec"):
-        async with a_group([function_calls.handlers.dice]):
+        async with a_group([function_calls.handlers.small.dice]):
             pass
 
 

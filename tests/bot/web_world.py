@@ -24,6 +24,7 @@ from function_calls.spec import Choice
 from services.chats.members import MemberZones
 from services.clock import Clock, SystemClock
 from services.refs import MemberRef, Role
+from services.store.chats import member_links
 from services.store.chats import members as page_owners
 from services.store.ids import Ids
 from services.store.port import Store, StoreError, Write
@@ -33,7 +34,7 @@ from services.store.turns import http_events
 NAMES = ("Rollcall", "小助手")
 TOKEN = "a-token-for-tests"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
-TABLES = [http_events.EVENTS, page_owners.OWNERS, page_owners.LINKS, page_owners.MEMBERS]
+TABLES = [http_events.EVENTS, member_links.LINKS, page_owners.OWNERS, page_owners.LINKS, page_owners.MEMBERS]
 QUICK = StreamLimits(poll_seconds=0.05, heartbeat_seconds=0.1)
 
 

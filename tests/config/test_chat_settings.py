@@ -28,7 +28,9 @@ def test_without_any_setting_everything_is_a_default() -> None:
     assert chat.enabled
     assert chat.functions_on
     assert set(chat.layers.values()) == {"default"}
-    assert set(chat.layers) == {"bot", "enabled", "language", "timezone", "persona", "functions_on", "context_scope"}
+    of_chat = {"language", "timezone", "persona", "functions_on", "context_scope", "memory_digest", "model"}
+    assert set(chat.layers) == {"bot", "enabled", "chime_in", "quiet_hours", *of_chat}
+    assert not chat.memory_digest
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,23 @@ def test_each_layer_wins_over_those_below_and_is_named(name: str, values: list[s
 
     chat = a_chat(settings, **{name: values[3]})
     assert (getattr(chat, name), chat.layers[name]) == (values[3], "chat")
+
+
+@pytest.mark.parametrize("text", ["off", "chance", "chance 0.5%", "chance 25%", "judge", "judge 60"])
+def test_a_chat_sets_chime_in(text: str) -> None:
+    assert a_chat({}, chime_in=text).chime_in == text
+
+
+@pytest.mark.parametrize("text", ["on", "chance 26%", "chance 25.1%", "chance 5", "chance -1%", "judge 0", "judge 61"])
+def test_what_is_no_value_of_chime_in_is_ignored(text: str) -> None:
+    assert a_chat({}, chime_in=text).ignored == {"chime_in": "bad_value"}
+
+
+def test_quiet_hours_are_off_in_a_chat_that_says_so() -> None:
+    settings: dict[str, object] = {"chats": {"settings": {FAMILY: {"quiet_hours": "22:00-07:00"}}}}
+    assert a_chat(settings).quiet_hours == "22:00-07:00"
+    assert a_chat(settings, quiet_hours="off").quiet_hours == "off"
+    assert a_chat(settings, quiet_hours="22-7").ignored == {"quiet_hours": "bad_value"}
 
 
 def test_a_persona_may_be_taken_back_by_a_chat() -> None:

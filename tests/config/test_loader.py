@@ -316,3 +316,46 @@ def test_secrets_sent_in_clear_to_other_machines_are_warned_of(tmp_path: Path, t
     found = [str(one) for one in faults_of(tmp_path, text) if "secret_in_clear" in str(one)]
     assert bool(found) == warned
     assert "hidden-word" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("reasoning_effort: hihg", "models[0].reasoning_effort should be"),
+        ("top_p: 0", "models[0].top_p should be greater than 0"),
+        (
+            "extra_body: {messages: []}",
+            "models[0].extra_body must not contain 'messages': it is a part",
+        ),
+        ("extra_body: {top_p: 1}", "models[0].extra_body must not contain 'top_p': use the setting top_p"),
+        ("extra_body: [1]", "models[0].extra_body has to be a mapping (key: value)"),
+        ("headers: {Content-Length: '1'}", "has to be the name of a header, and none that the connection itself needs"),
+        ('headers: {X-Key: "a\\nb"}', "models[0].headers.X-Key must not hold line ends"),
+        ("headers: {authorization: a}", "models[0] has both api_key and a header Authorization; leave one of both"),
+        ("api_version: a&b", "models[0].api_version has to be a version such as 2024-10-21"),
+        ("{protocol: anthropic, reasoning_effort: low}", "cannot have reasoning_effort with the protocol anthropic"),
+    ],
+)
+def test_a_wrong_parameter_of_a_model_is_named_with_what_it_may_be(tmp_path: Path, setting: str, message: str) -> None:
+    more = setting.strip("{}") if setting.startswith("{") else setting
+    text = f"config_version: 1\nmodels:\n  - {{name: main, model: m, api_key: k, {more}}}\n"
+    (fault,) = faults_of(tmp_path, text)
+    assert message in fault.message
+
+
+def test_models_of_bots_chats_and_for_thinking_have_to_be_models_that_answer(tmp_path: Path) -> None:
+    text = """
+        config_version: 1
+        models: [{name: main, model: m}, {name: spare, model: m}, {name: shadow, model: m}]
+        router: {shadow: {model: shadow}, thinking: {model: shadow}}
+        bots: {helper: {models: [mian, main]}}
+        chats: {selectable_models: [spare, x], settings: {"web:main:a": {models: [main, shadow]}}}
+    """
+    faults = faults_of(tmp_path, text)
+    assert [str(fault.message).split(",")[0] for fault in faults] == [
+        "router.thinking.model names 'shadow'",
+        "bots.helper.models[0] names 'mian'",
+        "chats.selectable_models[1] names 'x'",
+        "chats.settings.web:main:a.models[1] names 'shadow'",
+    ]
+    assert "did you mean 'main'" in faults[1].message

@@ -19,7 +19,7 @@ from sqlalchemy import select
 from bot.platforms.adapter import Host
 from bot.platforms.base import LinkState
 from bot.platforms.console import Console
-from bot.platforms.contract import BOT_NAMES, Network, PlatformContract, Shown, a_host
+from bot.platforms.contract import Network, PlatformContract, Shown, a_host
 from bot.platforms.irc.platform import IrcPlatform
 from bot.testing import TestPlatform
 from services.clock import SystemClock
@@ -34,7 +34,6 @@ NOT_ON_IRC = frozenset(
     {
         *("edit", "delete", "react", "press", "open_thread", "add_bot", "repeat", "send_garbage", "fail_next"),
         *("promote", "disconnect"),  # tests/bot/platforms/irc has them, with services and a server that is killed
-        "exact text",
     }
 )
 
@@ -52,13 +51,11 @@ class Screen:
         raise NotImplementedError(name)
 
 
-def a_screen(platform: Any, shown: Callable[[], Awaitable[Sequence[str | Shown]]], **facts: Any) -> Network:
-    """A network of which only sending is tested here."""
-    lacks = frozenset({"fail_next", "promote", *facts.pop("lacks", ())})
-    return Network(platform, Screen(shown), receives=False, lacks=lacks, **facts)
+class OnlySends(PlatformContract):
+    lacks = frozenset({"say", "fail_next"})
 
 
-class TestTestKit(PlatformContract):
+class TestTestKit(OnlySends):
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         platform = TestPlatform()
@@ -67,10 +64,10 @@ class TestTestKit(PlatformContract):
             return [one.text for one in platform.sent]
 
         async with a_host(home) as host:
-            yield a_screen(platform, shown), host
+            yield Network(platform, Screen(shown)), host
 
 
-class TestConsole(PlatformContract):
+class TestConsole(OnlySends):
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         read, write = os.pipe()
@@ -81,15 +78,16 @@ class TestConsole(PlatformContract):
 
         async with a_host(home) as host:
             with os.fdopen(read) as quiet:
-                yield a_screen(Console("Ann", SystemClock(), read_from=quiet, write_to=screen), shown), host
+                console = Console("Ann", SystemClock(), read_from=quiet, write_to=screen)
+                yield Network(console, Screen(shown)), host
                 os.close(write)
 
 
-class TestWeb(PlatformContract):
+class TestWeb(OnlySends):
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         async with a_world(home) as world, a_host(home) as host:
-            yield a_screen(world.http, partial(as_shown, world.store)), host
+            yield Network(world.http, Screen(partial(as_shown, world.store))), host
 
 
 async def as_shown(store: Store) -> list[Shown]:
@@ -174,14 +172,14 @@ class OnIrc(DescribedContract):
             opened: list[JoinedIrc] = []
 
             def reopen() -> JoinedIrc:
-                opened.append(JoinedIrc(irc_settings(server), BOT_NAMES, SystemClock()))
+                opened.append(JoinedIrc(irc_settings(server), host))
                 return opened[-1]
 
             channel = Channel(server.port, people)
             # A server registers a connection each second, so the bot does not wait for her.
             channel.begin("~ann")
             ids = {"group": "#family", "ann": "~ann", "ben": "~ben", "robot": "~robot"}
-            network = Network(reopen(), channel, **ids, receives=self.receives, reopen=reopen, lacks=NOT_ON_IRC)
+            network = Network(reopen(), channel, **ids, reopen=reopen)
             yield network, host
             for platform in opened:
                 await platform.close()
@@ -194,7 +192,7 @@ class TestInspircd(OnIrc):
 
 class TestNgircd(OnIrc):
     kind = "ngircd"
-    receives = False  # its messages have no ids
+    lacks = NOT_ON_IRC | {"say"}  # its messages have no ids
 
 
-del OnIrc
+del OnIrc, OnlySends

@@ -21,7 +21,7 @@ PLANTED = {
         "function_calls.spec",
     ),
     "openai, sqlalchemy and their like are imported in services alone": ("bot/turns/turns.py", "psycopg"),
-    "a handler knows no other handler": ("function_calls/handlers/dice.py", "function_calls.handlers.help"),
+    "a handler knows no other handler": ("function_calls/handlers/small/dice.py", "function_calls.handlers.chat.help"),
     "a module of tools knows no other module of tools": (
         "function_calls/tool_modules/file.py",
         "function_calls.tool_modules.shell",

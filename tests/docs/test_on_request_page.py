@@ -13,7 +13,7 @@ import pytest
 
 from bot.testing import a_group, call
 from config.loader import check_settings
-from function_calls.handlers.on_request import MOST_ACTIVE
+from function_calls.handlers.chat.on_request import MOST_ACTIVE
 from function_calls.questions.input_questions import MOST_QUESTIONS, MOST_STATE_BYTES
 from services.refs import Role
 from tests.docs.documents import Block, Page

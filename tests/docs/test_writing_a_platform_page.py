@@ -63,6 +63,8 @@ def test_the_adapter_is_short() -> None:
 
 
 class TestContract(PlatformContract):
+    lacks = frozenset(LACKS)
+
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         from acme_chat.platform import AcmePlatform, AcmeSettings
@@ -75,7 +77,7 @@ class TestContract(PlatformContract):
                 return opened[-1]
 
             names = {"group": "family", "ann": "u1", "ben": "u2", "robot": "bot"}
-            yield Network(opened[0], server, **names, reopen=reopen, lacks=frozenset(LACKS)), host
+            yield Network(opened[0], server, **names, reopen=reopen), host
             for platform in opened:
                 await platform.close()
 

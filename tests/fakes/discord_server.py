@@ -10,6 +10,7 @@ import ssl
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -433,16 +434,17 @@ def _rendered(text: str) -> str:
 
 
 @asynccontextmanager
-async def a_discord_server() -> AsyncIterator[DiscordServer]:
-    """A running server, until the end of the block."""
+async def a_discord_server(certificate: Path | None = None, port: int = 0) -> AsyncIterator[DiscordServer]:
+    """A running server, until the end of the block. `certificate`: with its key next to it; None for one of its own."""
     server = DiscordServer()
+    certificate = certificate or _certificate()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(_certificate(), _certificate().with_suffix(".key"))
+    context.load_cert_chain(certificate, certificate.with_suffix(".key"))
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=context)
     await site.start()
     server.port = runner.addresses[0][1]
     try:
@@ -451,3 +453,23 @@ async def a_discord_server() -> AsyncIterator[DiscordServer]:
         for socket in list(server._sockets):
             await socket.close()
         await runner.cleanup()
+
+
+@dataclass(frozen=True, slots=True)
+class Redirection:
+    """How an unmodified program reaches a server on this machine as Discord."""
+
+    prefix: tuple[str, ...]
+    """Command before the program's: it changes /etc/hosts in a mount namespace, which needs root."""
+    environment: dict[str, str]
+
+
+@asynccontextmanager
+async def a_redirected_discord_server(folder: Path) -> AsyncIterator[tuple[DiscordServer, Redirection]]:
+    """A server on port 443, and how programs reach it. Its files are in `folder`."""
+    names = ("discord.com", "gateway.discord.gg", "cdn.discordapp.com")
+    certificate, hosts = a_certificate(folder, "discord", *names), folder / "hosts"
+    hosts.write_text(f"127.0.0.1 localhost {' '.join(names)}\n", encoding="utf-8")
+    mount = ("unshare", "--mount", "sh", "-c", f'mount --bind {hosts} /etc/hosts && exec "$@"', "sh")
+    async with a_discord_server(certificate, 443) as server:
+        yield server, Redirection(mount, {"SSL_CERT_FILE": str(certificate)})

@@ -201,7 +201,8 @@ class FakeSlack:
     async def _users_info(self, arguments: Data) -> Data:
         if arguments["user"] not in self.users:
             raise Refused("user_not_found")
-        return {"user": self.users[arguments["user"]]}
+        locale = {"locale": "en-US"} if arguments.get("include_locale") in ("1", "true") else {}
+        return {"user": {**locale, **self.users[arguments["user"]]}}
 
     async def _users_conversations(self, arguments: Data) -> Data:
         kinds = arguments.get("types", "public_channel").split(",")

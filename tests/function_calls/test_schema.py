@@ -11,8 +11,11 @@ import pytest
 from pydantic import BaseModel
 
 from function_calls.declaration import declaration_of
-from function_calls.handlers import calculate, chat_control, dice, poll, time, todo, weather
-from function_calls.handlers import help as help_handlers
+from function_calls.handlers.chat import chat_control
+from function_calls.handlers.chat import help as help_handlers
+from function_calls.handlers.group import poll, todo
+from function_calls.handlers.lookup import weather
+from function_calls.handlers.small import calculate, dice, time
 from function_calls.loading.python_functions import as_spec
 from function_calls.schema.definition import DefinitionError, schema_arguments
 from function_calls.schema.schema import UnusableSchema, imported, schema_of

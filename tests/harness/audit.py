@@ -47,6 +47,11 @@ def to_come(outside: Outside) -> int:
     return len(_rows(outside, "SELECT id FROM occurrences WHERE state = 'due'"))
 
 
+def status_ids(outside: Outside) -> list[str | None]:
+    """Stored native ids of status messages."""
+    return [row[0] for row in _rows(outside, "SELECT native_id FROM outbox WHERE key LIKE 'status:%'")]
+
+
 def expected(text: str) -> list[str]:
     """Expected replies to `text` if no outcome is unknown."""
     words = text.removeprefix("@Rollcall ").removeprefix("/")

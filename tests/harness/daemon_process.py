@@ -59,6 +59,8 @@ class Plan:
     """Enabled fault points, as in ROLLCALL_FAULTS."""
     store_url: str = ""
     """URL of a database server; empty: a file in `home`."""
+    can_edit: bool = False
+    """The network lets the bot edit and delete its messages, and turns show their status at once."""
 
     def to_json(self) -> JsonObject:
         return asdict(self)
@@ -101,6 +103,16 @@ class OutsideNetwork:
 
     async def close(self) -> None:
         return None
+
+
+class EditableNetwork(OutsideNetwork):
+    """Chat network in the test process on which the bot can edit and delete its messages."""
+
+    async def edit(self, native_id: str, outgoing: Outgoing) -> None:
+        await self._peer.begin("edit", id=native_id, text=outgoing.text)
+
+    async def delete(self, chat: ChatRef, native_id: str) -> None:
+        await self._peer.begin("delete", id=native_id)
 
 
 class OutsideModel:
@@ -189,7 +201,8 @@ async def serve(plan: Plan) -> int:
     reader, writer = await asyncio.open_connection("127.0.0.1", plan.port)
     peer = Peer(reader, writer)
     faults = FaultPoints.parse(plan.faults)
-    network = OutsideNetwork(peer, faults.reach, sends_are_idempotent=plan.sends_are_idempotent)
+    kind = EditableNetwork if plan.can_edit else OutsideNetwork
+    network = kind(peer, faults.reach, sends_are_idempotent=plan.sends_are_idempotent)
     daemon = await _daemon(plan, peer, network, faults)
 
     async def handle(name: str, fields: JsonObject) -> JsonObject:
@@ -198,7 +211,11 @@ async def serve(plan: Plan) -> int:
         elif name == "settle":
             await daemon.settle()
         elif name == "reload":
-            fresh = {"router": {"max_rounds": 5}, "limits": {"queue_per_chat": 150}, "language": "en-GB"}
+            fresh = {
+                "router": {"max_rounds": 5},
+                "limits": {"queue_per_chat": 150},
+                "language": "en-GB",
+            }
             given = {**daemon.live.now.model_dump(), **fresh}
             await Reload(daemon.live, lambda: Settings.model_validate(given), faults).now()
         return {}
@@ -237,6 +254,7 @@ async def _daemon(plan: Plan, peer: Peer, network: OutsideNetwork, faults: Fault
             "logging": {"folder": f"{plan.home}/logs", "console": "off"},
             "chats": {"allow": [f"{NETWORK}:*"]},
             "store": {"url": plan.store_url},
+            "router": {"status_after_seconds": 0.1 if plan.can_edit else 0},
         }
     )
     clock = SystemClock()
@@ -256,7 +274,7 @@ def _context(event: JsonObject) -> MessageContext:
         key=MessageKey(chat, event["id"]),
         kind=Kind.MESSAGE,
         chat=chat,
-        is_group=True,
+        is_group=not chat.native.startswith("dm-"),
         sender=Sender(MemberRef(NETWORK, ACCOUNT, event["who"].lower()), event["who"]),
         text=heard.text,
         sent_at=SystemClock().now(),

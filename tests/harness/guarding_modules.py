@@ -165,6 +165,7 @@ GUARDING: Mapping[str, Guarding] = {
             "FunctionMentions.extract: context.mentions": "an optimization: without mentions no member is meant",
         },
     ),
+    "services/chats/member_links.py": Guarding(_bot("member_links")),
     "bot/mcp/questions.py": Guarding(_bot("mcp_forms", "mcp_questions", "mcp_server")),
     "function_calls/basic/run/script_calls.py": Guarding(
         (

@@ -18,15 +18,18 @@ from pathlib import Path
 import pytest
 
 from config.sections.irc import IrcSettings
+from tests.harness.real_daemon import FAKETIME
 
 PATIENCE_SECONDS = 60.0
+# InspIRCd completes registrations once per second of its clock, which runs ten times as fast here.
+_FAST_CLOCK = {"LD_PRELOAD": str(FAKETIME), "FAKETIME": "+0 x10"} if FAKETIME else {}
 _INSPIRCD = """\
 <config format="xml">
 <server name="irc.test" description="test" network="TestNet" id="00A">
 <admin name="a" nick="a" email="a@irc.test">
 <bind address="127.0.0.1" port="{port}" type="clients">
 {tls}
-<connect name="main" allow="*" maxchans="100" timeout="20" pingfreq="120" hardsendq="8388608" softsendq="8388608"
+<connect name="main" allow="*" maxchans="100" timeout="600" pingfreq="3600" hardsendq="8388608" softsendq="8388608"
  recvq="1048576" localmax="500" globalmax="500" threshold="100000" commandrate="1000000" fakelag="no"
  resolvehostnames="no" {password}>
 <performance softlimit="1000" somaxconn="128" quietbursts="yes">
@@ -103,6 +106,7 @@ class IrcServer:
         self.process = await asyncio.create_subprocess_exec(
             *self._command(),
             cwd=self.folder,
+            env={**os.environ, **(_FAST_CLOCK if self.kind == "inspircd" else {})},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
@@ -184,16 +188,17 @@ def _program(kind: str) -> str | None:
     return shutil.which(kind, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
-def a_certificate(folder: Path, name: str) -> Path:
-    """Create a self-signed certificate for 127.0.0.1 and localhost, as NAME.pem and NAME.key. Returns the path of the
-    former."""
+def a_certificate(folder: Path, name: str, *hosts: str) -> Path:
+    """Create a self-signed certificate for 127.0.0.1, localhost and `hosts`, as NAME.pem and NAME.key. Returns the path
+    of the former."""
+    names = ",".join(["subjectAltName=IP:127.0.0.1", *(f"DNS:{host}" for host in ("localhost", *hosts))])
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl")
     subprocess.run(
         [
             *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
             *("-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.pem", "-days", "2"),
-            *("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
+            *("-subj", "/CN=127.0.0.1", "-addext", names),
         ],
         check=True,
         capture_output=True,

@@ -56,6 +56,8 @@ class Outside:
     sends_are_idempotent: bool = True
     store_url: str = ""
     """URL of the daemon's database; empty: a file in `home`."""
+    can_edit: bool = False
+    """The bot can edit and delete its messages, and turns show their status at once."""
     said: list[Said] = field(default_factory=list)
     acknowledged: set[str] = field(default_factory=set)
     arrived: list[Sent] = field(default_factory=list)
@@ -63,6 +65,10 @@ class Outside:
     effects: list[Done] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     """Requests to the model, each with the number of results in it."""
+    shown: dict[str, str] = field(default_factory=dict)
+    """Texts that members see after all edits and deletions, by native id."""
+    acting: asyncio.Event = field(default_factory=asyncio.Event)
+    """While cleared, functions wait."""
     answering: asyncio.Event = field(default_factory=asyncio.Event)
     """While cleared, the model waits."""
     port: int = 0
@@ -82,7 +88,8 @@ class Outside:
         """Start the daemon with fault points enabled. Returns its process id after it listens or has died."""
         self.ready.clear()
         self.ended.clear()
-        pid = self.nursery.start(Plan(str(self.home), self.port, self.sends_are_idempotent, faults, self.store_url))
+        plan = Plan(str(self.home), self.port, self.sends_are_idempotent, faults, self.store_url, self.can_edit)
+        pid = self.nursery.start(plan)
         async with asyncio.timeout(PATIENCE_SECONDS):
             await _first(self.ready, self.ended)
         return pid
@@ -150,9 +157,16 @@ class Outside:
                     self.acknowledging.notify_all()
             case "send":
                 self.arrived.append(Sent(fields["key"], fields["chat"], fields["text"]))
-                return {"id": f"sent-{fields['key']}"}
+                native_id = f"sent-{fields['key'] if self.sends_are_idempotent else len(self.arrived)}"
+                self.shown.setdefault(native_id, fields["text"])
+                return {"id": native_id}
+            case "edit":
+                self.shown[fields["id"]] = fields["text"]
+            case "delete":
+                self.shown.pop(fields["id"], None)
             case "effect":
                 self.effects.append(Done(fields["function"], fields["item"], fields["key"]))
+                await self.acting.wait()
             case "complete":
                 self.thinking.set()
                 await self.answering.wait()
@@ -173,10 +187,16 @@ class Outside:
 
 @asynccontextmanager
 async def an_outside(
-    home: Path, nursery: Nursery, *, sends_are_idempotent: bool = True, store_url: str = ""
+    home: Path,
+    nursery: Nursery,
+    *,
+    sends_are_idempotent: bool = True,
+    store_url: str = "",
+    can_edit: bool = False,
 ) -> AsyncIterator[Outside]:
     """An environment that listens for a daemon with its data in `home` and, if given, its database at `store_url`."""
-    outside = Outside(home, nursery, sends_are_idempotent, store_url)
+    outside = Outside(home, nursery, sends_are_idempotent, store_url, can_edit)
+    outside.acting.set()
     outside.answering.set()
     server = await asyncio.start_server(outside.connected, "127.0.0.1", 0)
     outside.port = server.sockets[0].getsockname()[1]

@@ -28,7 +28,7 @@ _SETTINGS = """\
 home: {home}
 logging: {{folder: {home}/logs, console: "off"}}
 models: [{{name: main, model: m, base_url: "{model}", api_key: k, attempts: 1}}]
-chats: {{allow: ["http:*"]}}
+chats: {{allow: ["http:*", "telegram:*"]}}
 platforms:
   console: {{enabled: "off"}}
   web: {{port: 0}}

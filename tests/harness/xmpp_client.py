@@ -83,9 +83,9 @@ class Person:
                         return message
                 await self._more.wait()
 
-    async def settled(self, room: str) -> None:
-        """Return when all earlier messages of a room have arrived."""
-        await self.client.plugin["xep_0030"].get_info(jid=JID(room), timeout=_PATIENCE_SECONDS)
+    async def settled(self, room: str, seconds: float = _PATIENCE_SECONDS) -> None:
+        """Return when all earlier messages of a room have arrived. Raises IqTimeout after `seconds`."""
+        await self.client.plugin["xep_0030"].get_info(jid=JID(room), timeout=seconds)
 
     async def upload(self, name: str, content: bytes) -> str:
         """Upload a file; returns its URL."""

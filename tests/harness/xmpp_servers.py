@@ -128,10 +128,10 @@ def _program() -> str:
 
 
 class Proxy:
-    """Forwards connections to the server, and breaks them."""
+    """Forwards connections to `server_port` of this machine, and breaks them."""
 
-    def __init__(self, server: XmppServer) -> None:
-        self._server = server
+    def __init__(self, server_port: int) -> None:
+        self._server_port = server_port
         self._listening: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
         self.port = 0
@@ -169,7 +169,7 @@ class Proxy:
         try:
             if self.is_closed:
                 raise ConnectionAbortedError
-            others, other = await asyncio.open_connection("127.0.0.1", self._server.port)
+            others, other = await asyncio.open_connection("127.0.0.1", self._server_port)
             both = (self._to_server(reader, other), self._to_client(others, writer))
             copying = [asyncio.create_task(one) for one in both]
             try:

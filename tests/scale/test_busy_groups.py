@@ -1,4 +1,4 @@
-"""Ten thousand lines of real group chat over the HTTP platform of a running daemon."""
+"""Thousands of lines of real group chat over the HTTP platform of a running daemon."""
 
 from __future__ import annotations
 
@@ -169,8 +169,8 @@ async def test_every_line_is_kept_once_and_only_addressed_ones_are_answered(tmp_
     await check(tmp_path, list(made_up_lines(600)))
 
 
-async def test_ten_thousand_lines_of_irc_leave_memory_flat(tmp_path: Path, data: Callable[[str], Path]) -> None:
-    lines = list(irc_lines(data(IRC)))[:10_000]
+async def test_four_thousand_lines_of_irc_leave_memory_flat(tmp_path: Path, data: Callable[[str], Path]) -> None:
+    lines = list(irc_lines(data(IRC)))[:4_000]
     megabytes = await check(tmp_path, lines)
     # The first fifth fills caches; afterwards memory must not grow with the number of messages.
-    assert megabytes[-1] - megabytes[0] < 8, megabytes
+    assert megabytes[-1] - megabytes[0] < 4, megabytes

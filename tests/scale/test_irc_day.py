@@ -81,8 +81,7 @@ async def test_fifteen_hundred_lines_are_each_kept_once_and_each_command_is_answ
     await check(kind, tmp_path, a_day(data(DAY), 1500), 60)
 
 
-@on_every_server
-async def test_a_whole_day_is_kept_without_loss(kind: str, tmp_path: Path, data: Callable[[str], Path]) -> None:
+async def test_a_whole_day_is_kept_without_loss(tmp_path: Path, data: Callable[[str], Path]) -> None:
     texts = a_day(data(DAY), 20_000)
     assert len(texts) > 10_000
-    await check(kind, tmp_path, texts, 120)
+    await check("inspircd", tmp_path, texts, 120)

@@ -75,7 +75,7 @@ class Talk:
             self.answers += 1
             if answer != f"steady {number}":
                 self.failures.append(answer)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.1)
 
     def end(self) -> None:
         """Stop after the current messages are answered."""

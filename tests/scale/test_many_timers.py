@@ -17,9 +17,9 @@ from tests.fakes.kept import kept
 from tests.fakes.noting import a_note
 from tests.fakes.timers import pass_time
 
-MANY = 3000
-CHATS = 1000
-LATER = 1000
+MANY = 1500
+CHATS = 500
+LATER = 500
 
 
 async def ask_for_many(group: Group) -> None:

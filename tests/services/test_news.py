@@ -13,7 +13,7 @@ from services.web.news import Headlines, News
 from tests.fakes.feeds import ATOM_PATH, RDF_PATH, RSS, RSS_PATH, feed_pages
 from tests.fakes.web_server import Page, WebServer
 
-LIMITS = WebLimits(timeout_seconds=0.5, body_bytes=64 * 1024)
+LIMITS = WebLimits(timeout_seconds=3.0, body_bytes=64 * 1024)
 ALL = 20
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import aiohttp
 import discord
-import orjson
 import structlog
 
 from bot.platforms.adapter import Host
@@ -23,7 +21,6 @@ from bot.platforms.mentions import mention_parser
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import StoreError
-from services.store.turns import outbox
 
 _log = structlog.get_logger("discord")
 NETWORK = "discord"
@@ -53,8 +50,6 @@ class Received:
     events: asyncio.Queue[Callable[[Deliver], Awaitable[None]]] = field(
         default_factory=lambda: asyncio.Queue(_MOST_EVENTS)
     )
-    values: OrderedDict[str, tuple[str, ...]] = field(default_factory=OrderedDict)
-    """Button values of recent messages that have one too long for Discord, by idempotency key."""
     global_limit_until: float = 0.0
     """Monotonic time until which the whole account is rate limited."""
 
@@ -84,6 +79,7 @@ class Gateway(discord.Client):
         host: Host,
         received: Received,
         connection: Connection,
+        value_of: Callable[[MessageContext], Awaitable[str]],
         connector: aiohttp.BaseConnector | None,
     ) -> None:
         trace = aiohttp.TraceConfig()
@@ -104,6 +100,7 @@ class Gateway(discord.Client):
         self._host = host
         self._received = received
         self._link = connection
+        self._value_of = value_of
         self._hear = mention_parser(host.names)
         network = f"{NETWORK}:{account}"
         self._cursor = Cursor(network, host.store, host.clock)
@@ -193,10 +190,15 @@ class Gateway(discord.Client):
         """A button was pressed, or a command of the menu called. Without a response within three seconds Discord shows
         an error."""
         data: Any = interaction.data or {}
-        put = partial(self._put_event, channel_id=interaction.channel_id or 0, guild_id=interaction.guild_id)
+        put = partial(
+            self._put_event,
+            channel_id=interaction.channel_id or 0,
+            guild_id=interaction.guild_id,
+            language=str(interaction.locale),
+        )
         if interaction.type is discord.InteractionType.component and interaction.message is not None:
             quoted = Quoted(str(interaction.message.id), from_bot=True)
-            value = partial(self._value, data["custom_id"])
+            value = data["custom_id"].partition(":")[2]
             put(Kind.CHOICE, native=interaction.id, user=interaction.user, text=value, quoted=quoted)
             with suppress(*ERRORS):
                 await interaction.response.defer()
@@ -283,15 +285,10 @@ class Gateway(discord.Client):
         sender = self._sender(author, is_webhook=message.webhook_id is not None)
         unknown = "application/octet-stream"
         files = [(one.filename, one.content_type or unknown, one.url, one.size) for one in message.attachments]
-        edited_at = message.edited_at if kind is Kind.EDIT else None
+        edited_at, words = message.edited_at if kind is Kind.EDIT else None, _with_names(heard.text, message)
+        key, at = MessageKey(chat, str(message.id), kind, str(edited_at or "")), edited_at or message.created_at
         context = MessageContext(
-            MessageKey(chat, str(message.id), kind, str(edited_at or "")),
-            kind,
-            chat,
-            is_group=message.guild is not None,
-            sender=sender,
-            text=_with_names(heard.text, message),
-            sent_at=edited_at or message.created_at,
+            *(key, kind, chat, message.guild is not None, sender, words, at),
             mentions=tuple(MemberRef(NETWORK, self._account, one) for one in dict.fromkeys(mentioned)),
             mentions_bot=heard.mentions_bot or count > 0,
             reply_to=self._quoted(message),
@@ -326,37 +323,26 @@ class Gateway(discord.Client):
         native: int,
         *,
         user: Any = None,
-        text: str | Callable[[], Awaitable[str]] = "",
+        text: str = "",
         revision: str = "",
         quoted: Quoted | None = None,
+        language: str = "",
     ) -> None:
-        """Queue an event by `user`, None if unknown; those of the bot are ignored. `text` may be read later."""
+        """Queue an event by `user`, None if unknown; those of the bot are ignored. `text`: of a button its data."""
         at = self._host.clock.now()
 
         async def take(deliver: Deliver) -> None:
             chat = await self._chat(channel_id, self.get_guild(guild_id or 0))
             key = MessageKey(chat, str(native), kind, revision)
-            words = text if isinstance(text, str) else await text()
             calls = kind in (Kind.CHOICE, Kind.MESSAGE)
-            facts = (key, kind, chat, guild_id is not None, self._sender(user), words, at)
+            facts = (key, kind, chat, guild_id is not None, self._sender(user, language=language), text, at)
             context = MessageContext(*facts, mentions_bot=calls, reply_to=quoted)
+            if kind is Kind.CHOICE:
+                context = replace(context, text=await self._value_of(context))
             await self._acceptance.take(deliver, lambda: [context], repr(context))
 
         if not self._is_me(user):
             self._put(take)
-
-    async def _value(self, custom_id: str) -> str:
-        """The value of a button; empty if it is too long for Discord and its message is no longer in the outbox. Raises
-        StoreError."""
-        found = re.fullmatch(r"(\d{1,2})([:.])(.*)", custom_id, re.DOTALL)
-        if found is None or found[2] == ":":
-            return found[3] if found is not None else ""
-        number, key = int(found[1]), found[3]
-        values = self._received.values.get(key)
-        if values is None:
-            rows = await self._host.store.read(outbox.body(key))
-            values = tuple(one[1] for one in orjson.loads(rows[0]["body"]).get("choices", ())) if rows else ()
-        return values[number] if number < len(values) else ""
 
     async def _chat(self, channel_id: int, guild: discord.Guild | None) -> ChatRef:
         channel: Any = guild.get_channel_or_thread(channel_id) if guild is not None else None
@@ -371,10 +357,11 @@ class Gateway(discord.Client):
         parent = f"{channel.parent_id}," if isinstance(channel, discord.Thread) else ""
         return ChatRef(NETWORK, self._account, f"{parent}{channel.id}")
 
-    def _sender(self, user: Any, *, is_webhook: bool = False) -> Sender:
+    def _sender(self, user: Any, *, is_webhook: bool = False, language: str = "") -> Sender:
         ref = MemberRef(NETWORK, self._account, str(user.id) if user is not None else _UNKNOWN)
         role = role_of(user) if isinstance(user, discord.Member) else Role.MEMBER
-        return Sender(ref, getattr(user, "display_name", ""), role, is_webhook or getattr(user, "bot", False))
+        is_bot = is_webhook or getattr(user, "bot", False)
+        return Sender(ref, getattr(user, "display_name", ""), role, is_bot, language=language)
 
     def _is_me(self, user: Any) -> bool:
         return user is not None and self.user is not None and user.id == self.user.id

@@ -20,15 +20,15 @@ from bot.platforms.base import (
     Deliver,
     FileUnavailable,
     Limits,
-    LinkState,
     Outgoing,
     Receipt,
     SendFailed,
     thread_of,
 )
-from bot.platforms.connection import CannotConnect, Connection
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent
 from bot.platforms.discord.gateway import ERRORS, NETWORK, Gateway, Received, role_of
-from bot.platforms.markdown import plain_lines
+from bot.platforms.discord.settings import DiscordSettings
+from bot.platforms.web_api import FILE_SECONDS, Refused, content_of
 from function_calls.context import Attachment
 from services.refs import ChatRef, MemberRef, Role
 from services.web.content import data_in
@@ -38,7 +38,8 @@ _LONGEST = 2000
 _SEND_SECONDS = 60.0
 _CLOSE_SECONDS = 2.0
 _TYPING_SECONDS = 8.0
-_MOST_VALUES = 1000
+_MOST_CHATS = 1000
+_FILE = aiohttp.ClientTimeout(FILE_SECONDS)
 _FILE_HOSTS = ("cdn.discordapp.com", "media.discordapp.net")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\(\s*<?(https?://[^\s)>]+)>?[^)\n]*\)")
 _CODE = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
@@ -47,47 +48,46 @@ _INTENTS = "enable Server Members Intent and Message Content Intent on the bot's
 _TOKEN = "Discord rejects the token: reset it on the bot's page in the developer portal"  # noqa: S105 - a message
 
 
-class DiscordPlatform:
+class DiscordPlatform(ConnectedPlatform):
     """One bot of Discord."""
 
-    def __init__(self, account: str, token: str, host: Host, connector: Connector | None = None) -> None:
+    name = NETWORK
+    limits = Limits(
+        # Mentions are put in front of the text.
+        text_chars=_LONGEST - 100,
+        sends_are_idempotent=True,
+        sends_per_minute=60,
+        choices=True,
+        attachments=True,
+        markdown=True,
+        catches_up=True,
+        file_bytes=10_000_000,
+    )
+
+    def __init__(self, settings: DiscordSettings, host: Host, connector: Connector | None = None) -> None:
         """`connector`: opens the network connections; None for the default."""
-        self.name = NETWORK
-        self.account = account
-        self.limits = Limits(
-            # Mentions are put in front of the text.
-            text_chars=_LONGEST - 100,
-            sends_are_idempotent=True,
-            sends_per_minute=60,
-            choices=True,
-            attachments=True,
-            markdown=True,
-            catches_up=True,
-            file_bytes=10_000_000,
-        )
-        self._token = token
-        self._host = host
-        self._connector = connector
         # A bot that begins more than 1,000 sessions in a day loses its token.
-        self._connection = Connection(
-            f"{NETWORK}:{self.account}", host.clock, silence_seconds=150, longest_delay_seconds=300
-        )
+        super().__init__(settings, host, silence_seconds=150, longest_delay_seconds=300)
+        self._token = settings.token.get_secret_value()
+        self._connector = connector
         self._received = Received()
         self._gateway: Gateway | None = None
-        self._typed_at: dict[ChatRef, float] = {}
+        self._typed_at = Recent[ChatRef, float](_MOST_CHATS)
 
     async def run(self, deliver: Deliver) -> None:
         delivering = asyncio.create_task(self._received.deliver(deliver, self._host))
         try:
-            await self._connection.keep(self._connect)
+            await super().run(deliver)
         finally:
             delivering.cancel()
             await asyncio.gather(delivering, return_exceptions=True)
 
-    async def _connect(self) -> None:
+    async def _connected(self, deliver: Deliver) -> None:
         if self._gateway is None or self._gateway.is_closed():
             connector = self._connector() if self._connector is not None else None
-            self._gateway = Gateway(self.account, self._host, self._received, self._connection, connector)
+            self._gateway = Gateway(
+                self.account, self._host, self._received, self._connection, self._pressed, connector
+            )
         gateway = self._gateway
         try:
             if gateway.user is None:
@@ -110,12 +110,6 @@ class DiscordPlatform:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_CLOSE_SECONDS):
                         await gateway.ws.close()
-
-    async def until_reachable(self, outgoing: Outgoing, created_ms: int) -> None:
-        await self._connection.until_up()
-
-    def link(self) -> LinkState:
-        return self._connection.link()
 
     async def close(self) -> None:
         if self._gateway is not None:
@@ -170,11 +164,9 @@ class DiscordPlatform:
 
     async def typing(self, chat: ChatRef, status: str) -> None:
         """Show the indicator. It disappears with the next message, or after ten seconds."""
-        now = self._host.clock.monotonic()
+        now = self._clock.monotonic()
         if not status or now - self._typed_at.get(chat, -_TYPING_SECONDS) < _TYPING_SECONDS:
             return
-        if len(self._typed_at) >= _MOST_VALUES:
-            self._typed_at.clear()
         self._typed_at[chat] = now
         with suppress(SendFailed):
             async with self._requests() as gateway:
@@ -201,7 +193,7 @@ class DiscordPlatform:
             else:
                 all_members = [one async for one in channel.guild.fetch_members(limit=1000)]
                 found = [one for one in all_members if channel.permissions_for(one).read_messages]
-            return [MemberRef(NETWORK, self.account, str(one.id)) for one in found if one.id != gateway.user.id]
+            return [self._member(str(one.id)) for one in found if one.id != gateway.user.id]
 
     async def leave(self, chat: ChatRef) -> None:
         """Leave the server, with all its channels."""
@@ -212,7 +204,9 @@ class DiscordPlatform:
                     await channel.guild.leave()
 
     async def show_commands(self, menus: Mapping[str, Sequence[CommandHint]]) -> None:
-        """Show at most 100 commands, all languages in one menu; words that Discord does not permit are left out."""
+        """Show at most 100 commands, all languages in one menu, once the bot is connected; words that Discord does not
+        permit are left out."""
+        await self._connection.until_up()
         async with self._requests() as gateway:
             about: dict[str, dict[str, str]] = {}
             for language, hints in menus.items():
@@ -242,22 +236,8 @@ class DiscordPlatform:
             raise FileUnavailable("not connected yet")
         if (attachment.size_bytes or 0) > max_bytes:
             raise FileUnavailable(f"it is larger than {max_bytes} bytes")
-        content = bytearray()
-        try:
-            async with (
-                asyncio.timeout(_SEND_SECONDS),
-                aiohttp.ClientSession(connector=gateway.http.connector, connector_owner=False) as session,
-                session.get(url, allow_redirects=False) as response,
-            ):
-                if response.status != 200:
-                    raise FileUnavailable(f"Discord answers with status {response.status}")
-                async for chunk in response.content.iter_chunked(65_536):
-                    content += chunk
-                    if len(content) > max_bytes:
-                        raise FileUnavailable(f"it is larger than {max_bytes} bytes")
-        except (aiohttp.ClientError, OSError) as error:
-            raise FileUnavailable(f"it cannot be downloaded: {type(error).__name__}") from error
-        return bytes(content)
+        async with aiohttp.ClientSession(connector=gateway.http.connector, connector_owner=False) as session:
+            return await content_of(session.get(url, timeout=_FILE, allow_redirects=False), max_bytes)
 
     def _logged_in(self) -> Gateway | None:
         gateway = self._gateway
@@ -276,18 +256,16 @@ class DiscordPlatform:
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> SendFailed:
-        is_global = self._host.clock.monotonic() < self._received.global_limit_until
+        is_global = self._clock.monotonic() < self._received.global_limit_until
         match error:
             case discord.RateLimited():
                 seconds = error.retry_after
                 return SendFailed("rate limited", retryable=True, retry_after_seconds=seconds, for_account=is_global)
-            case discord.HTTPException(status=429):
-                # An answer without JSON: the whole address is blocked for a while.
-                seconds = float(error.response.headers.get("Retry-After", 60))
-                return SendFailed("rate limited", retryable=True, retry_after_seconds=seconds, for_account=True)
             case discord.HTTPException():
                 words = f"Discord rejects the request: status {error.status}, code {error.code}"
-                return SendFailed(words, retryable=error.status >= 500 or error.status == 401)
+                # With 429, an answer without JSON: the whole address is blocked for a while.
+                wait, is_limited = error.response.headers.get("Retry-After", 60), error.status == 429
+                return Refused(words, error.status, retry_after=wait, for_account=is_limited)
             case aiohttp.ClientConnectorError():
                 return SendFailed("Discord cannot be reached", retryable=True)
             case aiohttp.ClientError() | OSError():
@@ -306,14 +284,13 @@ class DiscordPlatform:
         """The arguments of discord.py for `outgoing`."""
         mentions = dict.fromkeys(outgoing.mentions) if outgoing.private_to is None else ()
         members = [one for one in mentions if one.native.isdecimal()]
-        links = [one.url for one in outgoing.attachments if one.url.startswith("https://")]
-        files = [(one.name, data_in(one.url)) for one in outgoing.attachments if one.url.startswith("data:")]
+        files = [(one.name, data_in(one.url)) for one in outgoing.uploads]
         mentioned = "".join(f"<@{one.native}> " for one in members[:4])
-        texts = [_shown(outgoing.text), "\n".join(plain_lines(outgoing.text))] if outgoing.markdown else []
+        texts = [_shown(outgoing.text), outgoing.plain] if outgoing.markdown else []
         texts += [_escaped(outgoing.text), outgoing.text]
         content = next((one for one in (mentioned + text for text in texts) if len(one) <= _LONGEST), outgoing.text)
         message: dict[str, Any] = {
-            "content": "\n".join([content, *links])[:_LONGEST],
+            "content": (content + outgoing.links)[:_LONGEST],
             "allowed_mentions": discord.AllowedMentions(
                 everyone=False,
                 roles=False,
@@ -329,16 +306,11 @@ class DiscordPlatform:
         return message
 
     def _buttons(self, outgoing: Outgoing) -> discord.ui.View:
-        """A row for each five choices. A value that does not fit is found by the idempotency key."""
+        """A row for each five choices."""
         view = discord.ui.View(timeout=None)
         for number, choice in enumerate(outgoing.choices[:25]):
-            custom_id = f"{number}:{choice.value}"
-            if len(custom_id) > 100:
-                custom_id = f"{number}.{outgoing.key}"
-                self._received.values[outgoing.key] = tuple(one.value for one in outgoing.choices)
+            custom_id = f"{number}:{self._button(outgoing, number, 97)}"
             view.add_item(discord.ui.Button(label=choice.label[:80], custom_id=custom_id, row=number // 5))
-        while len(self._received.values) > _MOST_VALUES:
-            self._received.values.popitem(last=False)
         # discord.py would keep an active view for its own callbacks.
         view.stop()
         return view
@@ -358,7 +330,7 @@ async def probe(token: str, connector: Connector | None = None) -> str:
         invite = discord.utils.oauth_url(
             client.application_id or 0, permissions=discord.Permissions(**dict.fromkeys(_PERMISSIONS.split(), True))
         )
-        return f"connected as @{client.user}; in {len(guilds)} servers" + ("" if guilds else f"; invite it: {invite}")
+        return f"connected as @{client.user}; servers: {len(guilds)}" + ("" if guilds else f"; invite it: {invite}")
     except discord.LoginFailure:
         raise CannotOpen(_TOKEN) from None
     except ERRORS as error:

@@ -525,6 +525,7 @@ class HttpPlatform:
             markdown=True,
             # Programs may connect chats that have other bots.
             only_bot=shows_members,
+            shows_status=True,
         )
         self.callers = callers
         self.feed = ChatFeed(name, account, store, ids, keep=keep_events)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import re
 import uuid
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
+from bot.platforms.connection import Recent
 from bot.platforms.irc.state import State
 from bot.platforms.irc.text import ctcp, without_codes
 from bot.platforms.irc.wire import Line
-from bot.platforms.mentions import ParseText, mention_parser
+from bot.platforms.mentions import mention_parser
 from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
@@ -22,11 +23,11 @@ REPLY_TAG = "+draft/reply"
 OWN_IDS = "local-"
 """Prefix of ids assigned by the bot where the network has none; never sent to the network."""
 _REPLY_TAGS = ("+reply", REPLY_TAG)
-_MOST_MESSAGES = 5000
 _QUOTED_CHARS = 500
 _ADDRESSEE = re.compile(r"\s*@?([^\s:,@]+)[:,](?=\s|$)")
 _AT = re.compile(r"(?<![\w@])@([^\s:,.;!?@()]+)")
 _BEFORE_WE_CAME_SECONDS = 5.0
+_parser = lru_cache(16)(mention_parser)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,7 @@ class Inbound:
         self._account = account
         self._names = tuple(names)
         self._clock = clock
-        self._known: OrderedDict[str, Known] = OrderedDict()
-        self._parser: tuple[str, ParseText] = ("", mention_parser([*names, "?"]))
+        self._known: Recent[str, Known] = Recent()
         self._batches: dict[str, str] = {}
         self._connected_at = clock.now()
         self._ahead = timedelta()
@@ -69,7 +69,7 @@ class Inbound:
 
     def remember_own(self, native_id: str, nick: str, text: str) -> None:
         """Remember a message that the bot sent."""
-        self._remember(native_id, Known(nick, "", text, from_bot=True))
+        self._known[native_id] = Known(nick, "", text, from_bot=True)
 
     def own_id(self) -> str:
         """An id for a message without one from the network."""
@@ -108,13 +108,13 @@ class Inbound:
         if request is not None and request.command != "ACTION":
             return None
         body = without_codes(request.text if request else line.param(1))
-        text, mentions_bot = self._parsed(body, state.nick)
+        mentions_bot, text = _parser((state.nick, *self._names))(body)
         if request is not None:
             text = f"* {line.nick} {body}"
         identity = state.identity(line.nick, state.account(line))
         chat = ChatRef("irc", self._account, state.features.fold(target) if is_group else identity)
         native_id = line.tags.get("msgid") or self.own_id()
-        self._remember(native_id, Known(line.nick, identity, text, from_bot=False))
+        self._known[native_id] = Known(line.nick, identity, text, from_bot=False)
         return MessageContext(
             key=MessageKey(chat, native_id),
             kind=Kind.MESSAGE,
@@ -158,15 +158,6 @@ class Inbound:
             if chat.native in state.channels
         ]
 
-    def _parsed(self, text: str, nick: str) -> tuple[str, bool]:
-        """`text` without the bot's name or nick if that addresses it, and whether it does."""
-        known, hear = self._parser
-        if known != nick:
-            hear = mention_parser([nick, *self._names])
-            self._parser = nick, hear
-        parsed = hear(text)
-        return parsed.text, parsed.mentions_bot
-
     def _mentions(self, text: str, channel: str, state: State) -> tuple[MemberRef, ...]:
         """The members of `channel` that the text addresses: at its start, or with an @."""
         first = _ADDRESSEE.match(text)
@@ -206,11 +197,6 @@ class Inbound:
 
     def _member(self, identity: str) -> MemberRef:
         return MemberRef("irc", self._account, identity)
-
-    def _remember(self, native_id: str, known: Known) -> None:
-        self._known[native_id] = known
-        if len(self._known) > _MOST_MESSAGES:
-            self._known.popitem(last=False)
 
 
 def _time(line: Line) -> datetime | None:

@@ -11,6 +11,7 @@ import stringprep
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from bot.platforms.connection import Rejected
 from bot.platforms.irc.state import Features
 from bot.platforms.irc.wire import Line, encode
 from config.sections.irc import IrcSaslSettings, IrcSettings
@@ -50,11 +51,7 @@ class Sasl:
         if len(piece) == _PIECE_CHARS:
             return []
         received, self._received = self._received, ""
-        try:
-            challenge = base64.b64decode(received, validate=True)
-        except (binascii.Error, ValueError):
-            raise NoProof("the server's words cannot be read") from None
-        return _lines(self._proof(challenge))
+        return _lines(self._proof(_bytes(received)))
 
     def _proof(self, challenge: bytes) -> bytes:
         if self._scram is not None:
@@ -170,10 +167,6 @@ _REFUSED = {
 }
 
 
-class RegistrationError(Exception):
-    """The server rejects the configuration; retrying soon will not help."""
-
-
 class Registration:
     """One registration, from the first line to the end of the MOTD."""
 
@@ -204,7 +197,7 @@ class Registration:
         ]
 
     def take(self, line: Line) -> list[bytes]:
-        """The lines that answer `line`, perhaps none; sets `is_done` at the end. Raises RegistrationError if the server
+        """The lines that answer `line`, perhaps none; sets `is_done` at the end. Raises Rejected if the server
         rejects the bot."""
         match line.command:
             case "CAP":
@@ -223,7 +216,7 @@ class Registration:
         if line.command in _NICK_REFUSED and not self.is_welcome:
             return self._next_nick(_NICK_REFUSED[line.command])
         if line.command in _REFUSED:
-            raise RegistrationError(_REFUSED[line.command])
+            raise Rejected(_REFUSED[line.command])
         return []
 
     def _cap(self, line: Line) -> list[bytes]:
@@ -280,7 +273,7 @@ class Registration:
 
     def _without_proof(self, why: str) -> list[bytes]:
         if self._settings.sasl.required:
-            raise RegistrationError(f"SASL: {why}")
+            raise Rejected(f"SASL: {why}")
         self._proved = True
         return self._end_of_caps()
 
@@ -288,13 +281,13 @@ class Registration:
         try:
             self.trying = next(self._nicks)
         except StopIteration:
-            raise RegistrationError(f"no nick is free: {self.trying!r} is {why}") from None
+            raise Rejected(f"no nick is free: {self.trying!r} is {why}") from None
         return [encode("NICK", self.trying)]
 
     def _welcome(self) -> list[bytes]:
         self.is_welcome = True
         if not self._proved and self._settings.sasl.required:
-            raise RegistrationError("SASL: the server does not know capabilities")
+            raise Rejected("SASL: the server does not know capabilities")
         self._negotiates = False
         return []
 

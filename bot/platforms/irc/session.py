@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
 
 from bot.platforms.base import SendFailed
+from bot.platforms.connection import Recent
 from bot.platforms.irc.registration import Registration, joins
 from bot.platforms.irc.state import WHOX_FIELDS, ConfiguredChannels, State
-from bot.platforms.irc.wire import Connection, Line, encode, one_word
+from bot.platforms.irc.wire import Line, Wire, encode, one_word
 from config.sections.irc import BY_NICK, IrcSettings
 from services.clock import Clock, Deadlines
 
@@ -38,8 +39,9 @@ _REFUSALS = {
 _ASKS_FOR_TIME = frozenset({"263", "439", "707"})
 """Rate limits for lines or target changes: the same line may be sent later."""
 _LATER_SECONDS = 30.0
-_CONCLUSIVE = frozenset({"PRIVMSG", "FAIL", *_ASKS_FOR_TIME})
+_CONCLUSIVE = frozenset({"PRIVMSG", "FAIL", *_ASKS_FOR_TIME, *_REFUSALS})
 """Lines of a batched response that are conclusive; "user is away", for example, is not."""
+_NO_LINE = Line("")
 
 
 @dataclass(eq=False, slots=True)
@@ -52,6 +54,17 @@ class Sent:
     text: str
     done: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     """The message id from the server (empty if it has none), or SendFailed."""
+
+    def end(self, outcome: str | SendFailed) -> None:
+        """Complete it with a message id or a failure, once."""
+        if self.done.done():
+            return
+        if isinstance(outcome, str):
+            self.done.set_result(outcome)
+        else:
+            self.done.set_exception(outcome)
+            # Marks it as retrieved, since the waiting task may have been cancelled.
+            self.done.exception()
 
 
 class Receipts:
@@ -94,7 +107,8 @@ class Receipts:
     def lost(self) -> None:
         """Fail all waiting lines with an unknown outcome, since the connection is lost."""
         for sent in self._waiting.values():
-            _fail(sent, "the connection was lost before the server answered", retryable=True, unknown_outcome=True)
+            why = "the connection was lost before the server answered"
+            sent.end(SendFailed(why, retryable=True, unknown_outcome=True))
         self._waiting.clear()
 
     def _labelled(self, line: Line) -> None:
@@ -105,36 +119,35 @@ class Receipts:
                 self._batches[reference[1:]] = label
             elif reference.startswith("-"):
                 # A batched response without a conclusive line.
-                self._answer(self._waiting.get(self._batches.pop(reference[1:], "")), None)
+                self._answer(self._waiting.get(self._batches.pop(reference[1:], "")))
             return
-        if label:
-            self._answer(self._waiting.get(label), line)
-            return
-        label = self._batches.get(line.tags.get("batch", ""), "")
-        if label and (line.command in _CONCLUSIVE or line.command in _REFUSALS):
-            self._answer(self._waiting.get(label), line)
+        if not label and line.command in _CONCLUSIVE:
+            label = self._batches.get(line.tags.get("batch", ""), "")
+        self._answer(self._waiting.get(label), line)
 
     def _read(self, token: str) -> None:
         """The server has read everything before this PING."""
         sent = self._waiting.get(token)
         if sent is not None and "echo-message" in self._state.caps:
             self.forget(sent)
-            _fail(sent, "the server accepted the line but delivered it to nobody", retryable=False)
+            sent.end(SendFailed("the server accepted the line but delivered it to nobody", retryable=False))
         else:
-            self._answer(sent, None)
+            self._answer(sent)
 
-    def _answer(self, sent: Sent | None, line: Line | None) -> None:
+    def _answer(self, sent: Sent | None, line: Line = _NO_LINE) -> None:
         if sent is None:
             return
         self.forget(sent)
-        if line is not None and line.command in _REFUSALS:
-            _fail(sent, f"{sent.target}: {_REFUSALS[line.command]} ({line.command})", retryable=False)
-        elif line is not None and line.command in _ASKS_FOR_TIME:
-            _fail(sent, f"the server asks for time ({line.command})", retryable=True, after_seconds=_LATER_SECONDS)
-        elif line is not None and line.command == "FAIL":
-            _fail(sent, f"{sent.target}: the server refuses it ({line.param(1)})", retryable=False)
-        elif not sent.done.done():
-            sent.done.set_result(line.tags.get("msgid", "") if line is not None else "")
+        command = line.command
+        if command in _ASKS_FOR_TIME:
+            why = f"the server asks for time ({command})"
+            sent.end(SendFailed(why, retryable=True, retry_after_seconds=_LATER_SECONDS))
+        elif command in _REFUSALS:
+            sent.end(SendFailed(f"{sent.target}: {_REFUSALS[command]} ({command})", retryable=False))
+        elif command == "FAIL":
+            sent.end(SendFailed(f"{sent.target}: the server refuses it ({line.param(1)})", retryable=False))
+        else:
+            sent.end(line.tags.get("msgid", ""))
 
     def _is_echo(self, line: Line) -> bool:
         return "echo-message" in self._state.caps and line.command == "PRIVMSG" and self._state.is_me(line.nick)
@@ -146,21 +159,9 @@ class Receipts:
         return next((one for one in fitting if one.text == text), fitting[0] if fitting else None)
 
 
-def _fail(
-    sent: Sent, problem: str, *, retryable: bool, unknown_outcome: bool = False, after_seconds: float | None = None
-) -> None:
-    if not sent.done.done():
-        failure = SendFailed(
-            problem, retryable=retryable, unknown_outcome=unknown_outcome, retry_after_seconds=after_seconds
-        )
-        sent.done.set_exception(failure)
-        # Marks it as retrieved, since the waiting task may have been cancelled.
-        sent.done.exception()
-
-
 _log = structlog.get_logger("irc")
 _GREETING_SECONDS = 60.0
-_UPKEEP_SECONDS = 2.0
+_UPKEEP_SECONDS = 5.0
 _NICK_SECONDS = 60.0
 _MOST_QUESTIONS = 100
 _DEPARTURES = frozenset({"KICK", "PART", "QUIT"})
@@ -171,7 +172,7 @@ class Session:
 
     def __init__(
         self,
-        connection: Connection,
+        wire: Wire,
         settings: IrcSettings,
         channels: ConfiguredChannels,
         clock: Clock,
@@ -181,38 +182,31 @@ class Session:
         self.channels = channels
         self.is_ready = False
         """Registration is complete."""
-        self.since = clock.monotonic()
-        self._connection = connection
+        self._since = clock.monotonic()
+        self._wire = wire
         self._settings = settings
         self._clock = clock
         self._deadlines = deadlines
         self._registration = Registration(settings)
         self._receipts = Receipts(self.state)
-        self._soon: deque[bytes] = deque()
-        self._is_something_there = asyncio.Event()
+        self._soon: asyncio.Queue[bytes] = asyncio.Queue(_MOST_QUESTIONS)
         self._asked: dict[str, tuple[asyncio.Future[str | None], list[str]]] = {}
         """Future for the end of WHOIS, and the accounts that it has reported (empty: none), by folded nick."""
         self._nick_at = 0.0
 
-    async def lines(self, on_ready: Callable[[], None]) -> AsyncGenerator[Line, None]:
+    async def lines(self) -> AsyncGenerator[Line, None]:
         """Register and keep the session up. Yields each line after the state has processed it; departures before, so
-        that the user is still known. `on_ready` is called after registration. Raises ConnectionLost at the end, and
-        RegistrationError if the server rejects the bot."""
-        tasks = [
-            asyncio.create_task(one) for one in (self._connection.keep_alive(), self._write_soon(), self._upkeep())
-        ]
+        that the user is still known. Raises CannotConnect at the end, and Rejected if the server rejects the bot."""
+        tasks = [asyncio.create_task(one) for one in (self._ping(), self._write_soon(), self._upkeep())]
         try:
-            self._connection.write(*self._registration.begin())
-            async for line in self._connection.lines():
-                if line.command in _DEPARTURES:
-                    yield line
+            self._wire.write(*self._registration.begin())
+            async for line in self._wire.lines():
+                is_departure = line.command in _DEPARTURES
+                if not is_departure:
                     self._follow(line)
-                    continue
-                self._follow(line)
-                if self._registration.is_done and not self.is_ready:
-                    self._let_in()
-                    on_ready()
                 yield line
+                if is_departure:
+                    self._follow(line)
         finally:
             self.is_ready = False
             for task in tasks:
@@ -221,6 +215,10 @@ class Session:
             for question, _ in self._asked.values():
                 question.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def channel(self, native: str) -> str:
+        """`native` if it is a channel, else an empty string."""
+        return native if self.state.features.is_channel(native) and one_word(native) else ""
 
     def is_in(self, channel: str) -> bool:
         """Whether the bot is in `channel`."""
@@ -234,15 +232,15 @@ class Session:
     async def say(self, target: str, text: str, tags: Mapping[str, str]) -> str:
         """Send one line and wait for the server's answer. Returns its message id, empty if the server has none. Raises
         SendFailed if the connection is lost or there is no answer in time."""
-        await self._connection.pace.turn()
+        await self._wire.pace.turn()
         if not self.is_ready:
             raise SendFailed("the connection was lost before it was sent", retryable=True)
         labels = self._receipts.uses_labels
         sent = self._receipts.expect(target, text)
         if labels:
-            self._connection.write(encode("PRIVMSG", target, text, tags={**tags, LABEL: sent.token}))
+            self._wire.write(encode("PRIVMSG", target, text, tags={**tags, LABEL: sent.token}))
         else:
-            self._connection.write(encode("PRIVMSG", target, text, tags=tags), encode("PING", sent.token))
+            self._wire.write(encode("PRIVMSG", target, text, tags=tags), encode("PING", sent.token))
         try:
             return await self._deadlines.run(sent.done, self._clock.monotonic() + self._settings.answer_seconds)
         except TimeoutError:
@@ -252,24 +250,19 @@ class Session:
             self._receipts.forget(sent)
 
     def soon(self, line: bytes) -> None:
-        """Queue `line` without waiting for an answer."""
-        if len(self._soon) < _MOST_QUESTIONS:
-            self._soon.append(line)
-            self._is_something_there.set()
+        """Queue `line` without waiting for an answer; dropped if the queue is full."""
+        with suppress(asyncio.QueueFull):
+            self._soon.put_nowait(line)
 
     def if_there_is_room(self, line: bytes) -> None:
         """Send `line` if the rate limit has room for it; else drop it."""
-        if self._connection.pace.has_room():
+        if self._wire.pace.has_room():
             self.soon(line)
 
-    async def account_of(self, nick: str) -> str:
-        """The account of the user with `nick`, from the server; empty if there is no user or account. Raises
-        TimeoutError if the server does not answer."""
-        return await self.who_has(nick) or ""
-
-    async def who_has(self, nick: str) -> str | None:
-        """As `account_of`, but None if there is no user, if the session is not ready, or for an invalid nick. Raises
-        TimeoutError also if too many requests are pending."""
+    async def account_of(self, nick: str) -> str | None:
+        """The account of the user with `nick`, from the server: empty without one; None if there is no user, if the
+        session is not ready, or for an invalid nick. Raises TimeoutError if the server does not answer, or too many
+        requests are pending."""
         folded = self.state.features.fold(nick)
         if not self.is_ready or not one_word(nick):
             return None
@@ -289,7 +282,7 @@ class Session:
 
     def _follow(self, line: Line) -> None:
         for answer in self._registration.take(line):
-            self._connection.write(answer)
+            self._wire.write(answer)
         self.state.caps = self._registration.caps
         self.state.follow(line)
         self.channels.follow(line, self.state)
@@ -304,6 +297,8 @@ class Session:
                 self._regain(line)
             case "311" | "330" | "318":
                 self._whois(line)
+        if self._registration.is_done and not self.is_ready:
+            self._let_in()
 
     def _let_in(self) -> None:
         self.is_ready = True
@@ -337,11 +332,15 @@ class Session:
 
     async def _write_soon(self) -> None:
         while True:
-            await self._is_something_there.wait()
-            while self._soon:
-                await self._connection.pace.turn()
-                self._connection.write(self._soon.popleft())
-            self._is_something_there.clear()
+            line = await self._soon.get()
+            await self._wire.pace.turn()
+            self._wire.write(line)
+
+    async def _ping(self) -> None:
+        """Ping regularly, so that a silent connection is noticed."""
+        while True:
+            await self._clock.sleep(self._settings.ping_seconds)
+            self._wire.write(encode("PING", "still-there"))
 
     async def _upkeep(self) -> None:
         """Periodically request missing channels and the configured nick. Aborts the connection, and returns, if the
@@ -350,8 +349,8 @@ class Session:
             await self._clock.sleep(_UPKEEP_SECONDS)
             now = self._clock.monotonic()
             if not self.is_ready:
-                if now - self.since >= _GREETING_SECONDS:
-                    self._connection.abort("the server did not let the bot in in time")
+                if now - self._since >= _GREETING_SECONDS:
+                    self._wire.abort("the server did not let the bot in in time")
                     return
                 continue
             self._ask_for_channels()
@@ -373,7 +372,6 @@ _ASK_AGAIN_SECONDS = 600.0
 """Interval of checks: a user without a common channel comes back unnoticed."""
 _HERE_SECONDS = 60.0
 """A user who wrote this recently is online."""
-_MOST_MEMBERS = 2000
 
 
 class Absent:
@@ -382,12 +380,12 @@ class Absent:
     def __init__(self, network: str, clock: Clock) -> None:
         self._network = network
         self._clock = clock
-        self._seen_at: OrderedDict[str, float] = OrderedDict()
+        self._seen_at: Recent[str, float] = Recent(2000)
         self._awaited: dict[str, asyncio.Event] = {}
 
     def seen(self, identity: str) -> None:
         """Record that the user is online."""
-        _keep(self._seen_at, identity, self._clock.monotonic())
+        self._seen_at[identity] = self._clock.monotonic()
         self._wake(identity)
 
     def reset(self) -> None:
@@ -396,38 +394,26 @@ class Absent:
         for identity in list(self._awaited):
             self._wake(identity)
 
-    async def until_there(
-        self, identity: str, is_there: Callable[[], Awaitable[bool]], age_seconds: float = 0.0
-    ) -> None:
+    async def until_there(self, identity: str, is_there: Callable[[], Awaitable[bool]], age_seconds: float) -> None:
         """Wait until `identity` is online, or the message, already `age_seconds` old, has been kept for its maximum
         time. Raises the exceptions of `is_there`."""
         limit_seconds = NICK_QUEUE_SECONDS if identity.startswith(BY_NICK) else QUEUE_SECONDS
         last_at = self._clock.monotonic() + limit_seconds - age_seconds
         is_logged = False
         while not (self._was_seen_lately(identity) or await is_there()):
-            remaining = last_at - self._clock.monotonic()
-            if remaining <= 0:
+            now = self._clock.monotonic()
+            if now >= last_at:
                 return
             if not is_logged:
-                _log.info(
-                    "irc_member_away", network=self._network, member=identity, kept_hours=round(remaining / 3600, 1)
-                )
+                hours = round((last_at - now) / 3600, 1)
+                _log.info("irc_member_away", network=self._network, member=identity, kept_hours=hours)
                 is_logged = True
-            await self._wait_for_change(identity, min(remaining, _ASK_AGAIN_SECONDS))
+            event = self._awaited.setdefault(identity, asyncio.Event())
+            await changed_within(event, min(last_at - now, _ASK_AGAIN_SECONDS), self._clock)
 
     def _was_seen_lately(self, identity: str) -> bool:
         at = self._seen_at.get(identity)
         return at is not None and self._clock.monotonic() - at < _HERE_SECONDS
-
-    async def _wait_for_change(self, identity: str, seconds: float) -> None:
-        event = self._awaited.setdefault(identity, asyncio.Event())
-        tasks = asyncio.create_task(event.wait()), asyncio.create_task(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _wake(self, identity: str) -> None:
         event = self._awaited.pop(identity, None)
@@ -435,8 +421,12 @@ class Absent:
             event.set()
 
 
-def _keep(times: OrderedDict[str, float], identity: str, at: float) -> None:
-    times[identity] = at
-    times.move_to_end(identity)
-    if len(times) > _MOST_MEMBERS:
-        times.popitem(last=False)
+async def changed_within(change: asyncio.Event, seconds: float, clock: Clock) -> None:
+    """Wait for `change`, at most `seconds`."""
+    tasks = asyncio.create_task(change.wait()), asyncio.create_task(clock.sleep(seconds))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

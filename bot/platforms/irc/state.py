@@ -81,11 +81,6 @@ class Features:
         return min(max(self._number("LINELEN", LINE_BYTES), _SHORTEST_LINE), _LONGEST_LINE)
 
     @property
-    def nick_bytes(self) -> int:
-        """Maximum length of a nick in bytes: the server's NICKLEN or MAXNICKLEN, else 9."""
-        return self._number("NICKLEN", self._number("MAXNICKLEN", 9))
-
-    @property
     def longest_mask_bytes(self) -> int:
         """Maximum length of `user@host` on this server."""
         return self._number("USERLEN", _USUAL_USER_BYTES) + 1 + self._number("HOSTLEN", _USUAL_HOST_BYTES)
@@ -497,12 +492,8 @@ class ConfiguredChannels:
 
     def _joined(self, name: str, state: State) -> None:
         channel = self._find(name, state)
-        if channel is not None:
-            channel.problem = ""
-        if not _is_in(state, name):
-            return
-        if channel is not None:
-            channel.joined_at = self._now()
+        if channel is not None and _is_in(state, name):
+            channel.problem, channel.joined_at = "", self._now()
         _log.info("irc_joined", network=self._network, channel=name)
 
     def _kicked(self, line: Line, state: State) -> None:

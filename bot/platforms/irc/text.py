@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -50,10 +49,11 @@ def without_codes(text: str) -> str:
     return _CODES.sub("", text)
 
 
-def sendable_lines(text: str) -> list[str]:
-    """`text`, perhaps Markdown, as lines of plain text without empty ones."""
+def sendable_lines(text: str, *, markdown: bool) -> list[str]:
+    """`text` as lines of plain text without empty ones."""
     text = _CODES.sub("", _LINE_ENDS.sub("\n", text)).replace("\t", "    ")
-    return [line.rstrip() for line in plain_lines(_UNSENDABLE.sub("\ufffd", text)) if line.strip()]
+    text = _UNSENDABLE.sub("\ufffd", text)
+    return [line.rstrip() for line in (plain_lines(text) if markdown else text.split("\n")) if line.strip()]
 
 
 def harmless(line: str) -> str:
@@ -61,15 +61,13 @@ def harmless(line: str) -> str:
     return f" {line}" if _LIKE_A_COMMAND.match(line) else line
 
 
-def in_pieces(line: str, first_bytes: int, other_bytes: int) -> Iterator[str]:
-    """`line` in pieces of at most `first_bytes` and `other_bytes` of UTF-8. Cut at spaces if that leaves a piece of at
-    least half the room, and never inside a grapheme, unless one grapheme is too long."""
-    room = first_bytes
+def in_pieces(line: str, room: int) -> Iterator[str]:
+    """`line` in pieces of at most `room` bytes of UTF-8. Cut at spaces if that leaves a piece of at least half the
+    room, and never inside a grapheme, unless one grapheme is too long."""
     while len(line.encode("utf-8", "replace")) > room:
         cut = _cut(line, max(room, 4))
         yield line[:cut].rstrip(" ") or line[:cut]
         line = line[cut:].lstrip(" ")
-        room = other_bytes
     if line:
         yield line
 
@@ -93,7 +91,6 @@ def _cut(line: str, room: int) -> int:
     return len(line.encode("utf-8", "replace")[:room].decode("utf-8", "ignore"))
 
 
-_MOST_INTERRUPTED = 500
 _LEAST_BYTES = 40
 
 
@@ -109,44 +106,21 @@ class Progress(NamedTuple):
 NOTHING = Progress("", "")
 
 
-class Interrupted:
-    """Messages interrupted between two lines: a retry continues there, however the rest is split."""
-
-    def __init__(self) -> None:
-        self._progress: OrderedDict[str, Progress] = OrderedDict()
-
-    def of(self, key: str) -> Progress:
-        """The progress of the message with this idempotency key."""
-        return self._progress.get(key, NOTHING)
-
-    def keep(self, key: str, progress: Progress) -> None:
-        """Record the progress of the message `key`. The oldest entry is dropped above _MOST_INTERRUPTED."""
-        self._progress[key] = progress
-        self._progress.move_to_end(key)
-        if len(self._progress) > _MOST_INTERRUPTED:
-            self._progress.popitem(last=False)
-
-    def forget(self, key: str) -> None:
-        """Remove a complete message."""
-        self._progress.pop(key, None)
-
-
 def lines_of(
     outgoing: Outgoing, sent_text: str, addressees: Sequence[str], room: Callable[[], int]
 ) -> Iterator[tuple[str, str]]:
     """The lines left to send after `sent_text`, each with its part of the message. The first line of all begins with
     the nicks of the addressees. `room` returns the bytes of text per line; it is called for each line, because it
     depends on the bot's nick."""
-    lines = sendable_lines(outgoing.text)
+    lines = sendable_lines(outgoing.text, markdown=outgoing.markdown)
     lines += [f"{one.name}: {one.url}" for one in outgoing.attachments if one.url]
     rest = _after(sent_text, lines or ["…"])
     head = "" if sent_text else _head(rest[0], addressees) if rest else ""
     for line in rest:
         while line:
-            room_bytes = max(room(), _LEAST_BYTES)
             # One byte is reserved for the space in front of a command-like text.
-            first = max(room_bytes - len(head.encode()) - 1, _LEAST_BYTES)
-            piece = next(in_pieces(line, first, first))
+            room_bytes = max(room() - len(head.encode()) - 1, _LEAST_BYTES)
+            piece = next(in_pieces(line, room_bytes))
             yield (head + piece if head else harmless(piece)), piece
             line = line[len(piece) :].lstrip(" ")
             head = ""

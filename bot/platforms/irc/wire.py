@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from bot.platforms.connection import CannotConnect
 from config.sections.irc import IrcFloodSettings, IrcSettings
 from services.clock import Clock, Deadlines
 
@@ -95,33 +96,6 @@ def one_word(text: str) -> bool:
     return bool(text) and not text.startswith(":") and re.search(r"[\x00\r\n ]", text) is None
 
 
-class LineSplitter:
-    """Splits a stream of bytes into lines. A line over the limit is discarded, so memory is bounded."""
-
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self._rest = b""
-        self._is_skipping = False
-        self.skipped = 0
-        """Number of discarded lines."""
-
-    def feed(self, data: bytes) -> Sequence[bytes]:
-        """Add received bytes; returns the complete lines, without line ends and empty lines. Lines above the limit are
-        skipped and counted."""
-        *whole, rest = (self._rest + data).split(b"\n")
-        lines: list[bytes] = []
-        for line in whole:
-            if self._is_skipping or len(line) > self._most_bytes:
-                self.skipped += 1
-            elif line := line.rstrip(b"\r"):
-                lines.append(line)
-            self._is_skipping = False
-        if self._is_skipping or len(rest) > self._most_bytes:
-            self._is_skipping, rest = True, b""
-        self._rest = rest
-        return lines
-
-
 def _decoded(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
@@ -152,11 +126,6 @@ def _written(tags: Mapping[str, str]) -> str:
 
 CONNECT_SECONDS = 30.0
 _GOODBYE_SECONDS = 2.0
-_CHUNK_BYTES = 65_536
-
-
-class ConnectionLost(Exception):
-    """The connection failed or was lost; the message has the reason."""
 
 
 class Pace:
@@ -186,7 +155,7 @@ class Pace:
         return self._free_at - self._clock.monotonic() - (self._burst - 1) * self._seconds_per_line
 
 
-class Connection:
+class Wire:
     """An open connection."""
 
     def __init__(
@@ -195,74 +164,61 @@ class Connection:
         self.pace = Pace(settings.flood, clock)
         self._reader = reader
         self._writer = writer
-        self._settings = settings
         self._clock = clock
-        self._splitter = LineSplitter()
-        self._chunks = 0
         self._broken = ""
-        self._last_error = ""
 
     @classmethod
-    async def open(cls, settings: IrcSettings, clock: Clock, deadlines: Deadlines) -> Connection:
-        """A connection to the server in `settings`. Raises ConnectionLost if it cannot be opened within
+    async def open(cls, settings: IrcSettings, clock: Clock, deadlines: Deadlines) -> Wire:
+        """A connection to the server in `settings`. Raises CannotConnect if it cannot be opened within
         CONNECT_SECONDS, or the certificate is not accepted."""
         deadline = clock.monotonic() + CONNECT_SECONDS
         try:
             context = _tls(settings) if settings.tls else None
             name = settings.host if settings.tls else None
-            opening = asyncio.open_connection(settings.host, settings.port, ssl=context, server_hostname=name)
+            opening = asyncio.open_connection(
+                settings.host, settings.port, ssl=context, server_hostname=name, limit=MOST_BYTES
+            )
             reader, writer = await deadlines.run(opening, deadline)
         except TimeoutError as error:
-            raise ConnectionLost("the server did not answer in time") from error
+            raise CannotConnect("the server did not answer in time") from error
         except ssl.SSLCertVerificationError as error:
-            raise ConnectionLost(f"the server's certificate is not accepted: {error.verify_message}") from error
+            raise CannotConnect(f"the server's certificate is not accepted: {error.verify_message}") from error
         except (OSError, ValueError) as error:
-            raise ConnectionLost(f"{settings.host} port {settings.port}: {error}") from error
+            raise CannotConnect(f"{settings.host} port {settings.port}: {error}") from error
         return cls(reader, writer, settings, clock)
 
     async def lines(self) -> AsyncIterator[Line]:
-        """Received lines. PINGs are answered at once, before queued lines. Raises ConnectionLost at the end."""
+        """Received lines; those over MOST_BYTES are skipped. PINGs are answered at once, before queued lines. Raises
+        CannotConnect at the end."""
+        is_skipping, last_error = False, ""
         while True:
             try:
-                data = await self._reader.read(_CHUNK_BYTES)
+                raw = await self._reader.readuntil(b"\n")
+            except asyncio.LimitOverrunError as error:
+                await self._reader.readexactly(error.consumed)
+                is_skipping = True
+                continue
+            except asyncio.IncompleteReadError as error:
+                raise CannotConnect(self._broken or last_error or "the server closed the connection") from error
             except OSError as error:
-                raise ConnectionLost(self._broken or self._last_error or str(error)) from error
-            if not data:
-                raise ConnectionLost(self._broken or self._last_error or "the server closed the connection")
-            self._chunks += 1
-            for raw in self._splitter.feed(data):
-                line = parse(raw)
-                if line is None:
-                    continue
-                if line.command == "PING":
-                    self.write(encode("PONG", line.last))
-                elif line.command == "ERROR":
-                    self._last_error = f"the server says: {line.params[-1] if line.params else ''}"
-                yield line
+                raise CannotConnect(self._broken or last_error or str(error)) from error
+            line = None if is_skipping else parse(raw.rstrip(b"\r\n"))
+            is_skipping = False
+            if line is None:
+                continue
+            if line.command == "PING":
+                self.write(encode("PONG", line.last))
+            elif line.command == "ERROR":
+                last_error = f"the server says: {line.last}"
+            yield line
 
     def write(self, *lines: bytes) -> None:
         """Write without rate limit. Lines to a lost connection are discarded."""
         if not self._writer.is_closing():
             self._writer.write(b"".join(lines))
 
-    async def keep_alive(self) -> None:
-        """Ping a server that is silent for `ping_seconds`; abort the connection and return if it does not answer within
-        `answer_seconds`."""
-        while True:
-            chunks = self._chunks
-            await self._clock.sleep(self._settings.ping_seconds)
-            if self._chunks != chunks:
-                continue
-            self.write(encode("PING", "still-there"))
-            await self._clock.sleep(self._settings.answer_seconds)
-            if self._chunks == chunks:
-                self.abort(
-                    f"the server was silent for {self._settings.ping_seconds + self._settings.answer_seconds:g} s"
-                )
-                return
-
     def abort(self, why: str) -> None:
-        """Abort the connection without QUIT; `why` is the text of the ConnectionLost that readers get."""
+        """Abort the connection without QUIT; `why` is the text of the CannotConnect that readers get."""
         self._broken = self._broken or why
         self._writer.transport.abort()
 

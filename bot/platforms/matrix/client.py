@@ -9,7 +9,7 @@ import re
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 from uuid import uuid4
 
 import aiohttp
@@ -19,35 +19,15 @@ from nio.crypto import ENCRYPTION_ENABLED
 from nio.crypto.attachments import decrypt_attachment, encrypt_attachment
 from nio.exceptions import EncryptionError, GroupEncryptionError, LocalProtocolError
 
-from bot.platforms.adapter import CannotOpen
+from bot.platforms.adapter import needs_extra
 from bot.platforms.base import FileUnavailable, SendFailed
-from bot.platforms.connection import CannotConnect
-from bot.platforms.matrix.adapter import MatrixSettings
+from bot.platforms.connection import CannotConnect, probing
+from bot.platforms.matrix.settings import MatrixSettings
+from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi
 from services.refs import JsonObject
 
 _REQUEST_SECONDS = 60.0
-_RETRY_SECONDS = 5.0
-_UPLOAD_SECONDS = 300.0
 _MXC = re.compile(r"mxc://([\w.:\[\]-]+)/([\w-]+)", re.ASCII)
-
-
-class Refused(SendFailed):
-    """An error answer of the server. `code`: such as `M_FORBIDDEN`; empty if unknown."""
-
-    def __init__(self, status: int, code: object, retry_after_ms: object, headers: Mapping[str, str]) -> None:
-        self.code = code if isinstance(code, str) and re.fullmatch(r"[A-Z_]{1,60}", code) else ""
-        is_limit = status == 429 or self.code == "M_LIMIT_EXCEEDED"
-        seconds = _RETRY_SECONDS
-        if isinstance(retry_after_ms, int) and retry_after_ms > 0:
-            seconds = retry_after_ms / 1000
-        elif headers.get("Retry-After", "").isdecimal():
-            seconds = float(headers["Retry-After"])
-        super().__init__(
-            f"the home server answers {status} {self.code}".rstrip(),
-            retryable=is_limit or status >= 500 or status in (401, 408),
-            retry_after_seconds=seconds if is_limit else None,
-            for_account=is_limit,
-        )
 
 
 class MatrixClient:
@@ -57,7 +37,8 @@ class MatrixClient:
         """`folder`: for the device and its keys; None if nothing is to be stored, which excludes encryption. Raises
         CannotOpen if the packages for encryption are missing."""
         if settings.encryption and not ENCRYPTION_ENABLED:
-            raise CannotOpen("install the extra `matrix-e2ee`: pip install 'rollcall[matrix-e2ee]'")
+            with needs_extra("matrix-e2ee"):
+                raise ModuleNotFoundError(name="vodozemac")
         # It logs the content of events.
         logging.getLogger("nio").setLevel(logging.CRITICAL)
         self._settings = settings
@@ -67,6 +48,7 @@ class MatrixClient:
         # Failures are handled by the delivery and by the connection, not by repeating requests here.
         config = AsyncClientConfig(encryption_enabled=self._has_keys, max_limit_exceeded=0, max_timeouts=0)
         self.nio = AsyncClient(settings.homeserver, settings.user, store_path=str(self._keys or ""), config=config)
+        self._web = WebApi("the home server", settings.homeserver)
         self._sharing = asyncio.Lock()
 
     async def log_in(self) -> None:
@@ -87,7 +69,7 @@ class MatrixClient:
                 raise
             self.log_in_again()
             what = "access_token" if self._settings.access_token.get_secret_value() else "password"
-            raise CannotConnect(f"{problem} to the login: check user and {what}") from problem
+            raise CannotConnect(f"{problem} to the login: check homeserver, user and {what}") from problem
         if device["user_id"] != self._settings.user:
             raise CannotConnect(f"the login belongs to {device['user_id']}, not to {self._settings.user}")
         if self._has_keys and self._keys is not None:
@@ -140,25 +122,20 @@ class MatrixClient:
         seconds: float = _REQUEST_SECONDS,
     ) -> JsonObject:
         """The answer to a request to the API; `path` is below `/_matrix/client/` or `/_matrix/`, with escaped parts."""
-        data = body if isinstance(body, bytes) else None if body is None else orjson.dumps(body)
-        url = f"/_matrix/{'' if path.startswith('media/') else 'client/'}{path}?{urlencode(query or {})}"
+        data = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
+        url = f"/_matrix/{'' if path.startswith('media/') else 'client/'}{path}"
         headers = self._headers() | {"Content-Type": media_type}
-        try:
-            answer = await self.nio.send(method, url, data, headers, None, seconds)
-            async with answer:
-                raw = await answer.read()
-        except aiohttp.ClientConnectorError:
-            raise SendFailed("the home server cannot be reached", retryable=True) from None
-        except (aiohttp.ClientError, TimeoutError):
-            raise SendFailed("the home server did not answer", retryable=True, unknown_outcome=True) from None
-        try:
-            content = orjson.loads(raw)
-        except orjson.JSONDecodeError:
-            content = None
-        if answer.status < 300 and isinstance(content, dict):
+        options: Any = {"data": data, "params": query, "headers": headers}
+        status, answered, content = await self._web.call(method, url, seconds=seconds, **options)
+        if status < 300 and isinstance(content, dict):
             return content
         error = content if isinstance(content, dict) else {}
-        raise Refused(max(answer.status, 400), error.get("errcode"), error.get("retry_after_ms"), answer.headers)
+        wait_ms, code = error.get("retry_after_ms"), str(error.get("errcode"))
+        code = code if re.fullmatch(r"[A-Z_]{1,60}", code) else ""
+        seconds_left = -(-wait_ms // 1000) if isinstance(wait_ms, int) else answered.get("Retry-After", "5")
+        status = 429 if code == "M_LIMIT_EXCEEDED" else status
+        words = f"the home server answers {status} {code}".rstrip()
+        raise Refused(words, status, code=code, retry_after=seconds_left, for_account=status == 429)
 
     def _headers(self) -> dict[str, str]:
         token = self.nio.access_token
@@ -173,7 +150,7 @@ class MatrixClient:
         if encrypted:
             content, keys = await asyncio.to_thread(encrypt_attachment, content)
             media_type = "application/octet-stream"
-        upload = self.call("POST", "media/v3/upload", content, media_type=media_type, seconds=_UPLOAD_SECONDS)
+        upload = self.call("POST", "media/v3/upload", content, media_type=media_type, seconds=FILE_SECONDS)
         url = {"url": (await upload)["content_uri"]}
         return {"info": info} | ({"file": keys | url} if encrypted else url)
 
@@ -182,26 +159,13 @@ class MatrixClient:
         place = _MXC.fullmatch(str(file.get("url")))
         if place is None:
             raise FileUnavailable("the file is not on a Matrix server")
-        path = f"/_matrix/client/v1/media/download/{quote(place[1])}/{place[2]}"
-        try:
-            answer = await self.nio.send("GET", path, None, self._headers(), None, _UPLOAD_SECONDS)
-            async with answer:
-                if answer.status != 200:
-                    raise FileUnavailable(f"the home server answers {answer.status}")
-                if (answer.content_length or 0) > max_bytes:
-                    raise FileUnavailable(f"the file has {answer.content_length} bytes")
-                content = bytearray()
-                async for piece in answer.content.iter_any():
-                    content += piece
-                    if len(content) > max_bytes:
-                        raise FileUnavailable(f"the file has more than {max_bytes} bytes")
-        except (aiohttp.ClientError, TimeoutError):
-            raise FileUnavailable("the home server did not answer") from None
+        url = f"{self._web.url}/_matrix/client/v1/media/download/{quote(place[1])}/{place[2]}"
+        content = await self._web.download(url, max_bytes, headers=self._headers())
         if "key" not in file:
-            return bytes(content)
+            return content
         try:
             clear: bytes = await asyncio.to_thread(
-                decrypt_attachment, bytes(content), file["key"]["k"], file["hashes"]["sha256"], file["iv"]
+                decrypt_attachment, content, file["key"]["k"], file["hashes"]["sha256"], file["iv"]
             )
         except (EncryptionError, LookupError, TypeError):
             raise FileUnavailable("the file cannot be decrypted") from None
@@ -293,6 +257,7 @@ class MatrixClient:
 
     async def close(self) -> None:
         """Close connections and files."""
+        await self._web.close()
         await self.nio.close()
         if self.nio.store is not None:
             self.nio.store.database.close()
@@ -311,15 +276,14 @@ async def _checked(request: Awaitable[Any]) -> None:
 async def probe(settings: MatrixSettings) -> str:
     """A line about the account, after a login. Raises CannotOpen."""
     client = MatrixClient(settings, None)
-    try:
-        await client.log_in()
-        rooms = await client.call("GET", "v3/joined_rooms")
-        if not settings.access_token.get_secret_value():
-            await client.call("POST", "v3/logout", {})
-    except (CannotConnect, SendFailed) as problem:
-        raise CannotOpen(f"{problem}. Check homeserver, user, access_token and password") from problem
-    finally:
-        await client.close()
-    rooms_line = f"member of {len(rooms['joined_rooms'])} rooms"
+    async with probing(client.close):
+        try:
+            await client.log_in()
+            rooms = await client.call("GET", "v3/joined_rooms")
+            if not settings.access_token.get_secret_value():
+                await client.call("POST", "v3/logout", {})
+        except SendFailed as problem:
+            raise CannotConnect(f"{problem}: check homeserver") from problem
+    rooms_line = f"rooms: {len(rooms['joined_rooms'])}"
     reads = "reads encrypted rooms" if settings.encryption else "encryption is off: cannot read encrypted rooms"
     return f"connected as {settings.user}; {rooms_line}; {reads}"

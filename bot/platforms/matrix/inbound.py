@@ -15,7 +15,7 @@ import orjson
 from bot.platforms.mentions import ParseText
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
-from services.refs import ChatRef, JsonObject, MemberRef
+from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 NETWORK = "network:"
 _FILES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
@@ -28,13 +28,15 @@ _PILL = re.compile(r'<a href="https://matrix\.to/#/((?:@|%40)[^"/?]+)[^"]*">(.{0
 
 @dataclass(frozen=True, slots=True)
 class RoomView:
-    """A room as far as its events are read: identity, title, and names of members."""
+    """A room as far as its events are read: identity, title, and names and roles of members."""
 
     id: str
     title: str
     is_group: bool
     name_of: Callable[[str], str]
     """Display name of a user id."""
+    role_of: Callable[[str], Role]
+    """Role of a user id according to the synchronized state."""
 
 
 def relation_of(event: JsonObject) -> tuple[str, str]:
@@ -92,9 +94,10 @@ class Inbound:
             case "m.room.message" | "m.sticker":
                 return self._edit(view, target, related) if relation == "m.replace" else self._message(view, related)
             case "m.reaction" if target:
-                return [self._change(view, Kind.REACTION, target, _text(content["m.relates_to"], "key"))]
+                emoji = _text(content["m.relates_to"], "key")
+                return [self._context(view, target, Kind.REACTION, event["sender"], emoji)]
             case "m.room.redaction" if target:
-                return [self._change(view, Kind.DELETE, target, "")]
+                return [self._context(view, target, Kind.DELETE, event["sender"])]
             case "m.room.member" if event["state_key"] != self._user:
                 return self._member_event(view)
         return []
@@ -102,22 +105,20 @@ class Inbound:
     def added(self, event: JsonObject, room: RoomView, inviter: str) -> MessageContext:
         """The event that `inviter` added the bot, from the bot's own `event` of joining."""
         view = _View(event, event["content"], room, "", backfilled=False)
-        return self._context(view, Kind.ADDED, MessageKey(self._chat(view), event["event_id"], Kind.ADDED), inviter)
+        return self._context(view, event["event_id"], Kind.ADDED, inviter)
 
     def _message(self, view: _View, related: JsonObject | None) -> list[MessageContext]:
         kind = "m.image" if view.event["type"] == "m.sticker" else view.content.get("msgtype", "")
         if kind not in _TEXTS | _FILES:
             return []
         is_reply, target = relation_of(view.event)
-        body, mentions, mentions_bot = self._words(view.content, view.room, is_reply=bool(is_reply), kind=kind)
-        facts = {
-            "mentions": mentions,
-            "mentions_bot": mentions_bot,
+        facts = self._words(view.content, view.room, is_reply=bool(is_reply), kind=kind)
+        facts |= {
+            "is_bot": kind == "m.notice",
             "reply_to": self._quoted(target, related, view.room) if is_reply else None,
             "attachments": (_attachment(view.content),) if kind in _FILES else (),
         }
-        key, sender = MessageKey(self._chat(view), view.event["event_id"]), view.event["sender"]
-        return [self._context(view, Kind.MESSAGE, key, sender, text=body, is_bot=kind == "m.notice", **facts)]
+        return [self._context(view, view.event["event_id"], Kind.MESSAGE, view.event["sender"], **facts)]
 
     def _edit(self, view: _View, target: str, related: JsonObject | None) -> list[MessageContext]:
         # Servers also deliver edits of messages of others, which clients have to ignore.
@@ -127,48 +128,36 @@ class Inbound:
         kind = content.get("msgtype", "")
         if kind not in _TEXTS | _FILES:
             return []
-        body, mentions, mentions_bot = self._words(content, view.room, is_reply=True, kind=kind)
-        return [self._change(view, Kind.EDIT, target, body, mentions=mentions, mentions_bot=mentions_bot)]
-
-    def _change(self, view: _View, kind: Kind, target: str, text: str, **facts: Any) -> MessageContext:
-        key = MessageKey(self._chat(view), target, kind, view.event["event_id"])
-        return self._context(view, kind, key, view.event["sender"], text=text, **facts)
+        facts = self._words(content, view.room, is_reply=True, kind=kind)
+        return [self._context(view, target, Kind.EDIT, view.event["sender"], **facts)]
 
     def _member_event(self, view: _View) -> list[MessageContext]:
         before, now = membership_change(view.event)
         if (before == "join") == (now == "join"):
             return []
         kind = Kind.JOIN if now == "join" else Kind.LEAVE
-        key = MessageKey(self._chat(view), view.event["event_id"], kind)
-        return [self._context(view, kind, key, view.event["state_key"])]
+        return [self._context(view, view.event["event_id"], kind, view.event["state_key"])]
 
     def _context(
         self,
         view: _View,
+        native_id: str,
         kind: Kind,
-        key: MessageKey,
         sender: str,
-        *,
         text: str = "",
+        *,
         is_bot: bool = False,
         **facts: Any,
     ) -> MessageContext:
-        return MessageContext(
-            key=key,
-            kind=kind,
-            chat=key.chat,
-            is_group=view.room.is_group,
-            sender=Sender(self._member(sender), view.room.name_of(sender), is_bot=is_bot),
-            text=text,
-            sent_at=datetime.fromtimestamp(view.event["origin_server_ts"] / 1000, UTC),
-            backfilled=view.backfilled,
-            chat_title=view.room.title,
-            **facts,
-        )
+        event, room = view.event, view.room
+        chat = ChatRef("matrix", self._account, f"{room.id}{THREAD}{view.thread}" if view.thread else room.id)
+        key = MessageKey(chat, native_id, kind, event["event_id"] if native_id != event["event_id"] else "")
+        who = Sender(self._member(sender), room.name_of(sender), room.role_of(sender), is_bot)
+        at = datetime.fromtimestamp(event["origin_server_ts"] / 1000, UTC)
+        facts |= {"backfilled": view.backfilled, "chat_title": room.title}
+        return MessageContext(key, kind, chat, room.is_group, who, text, at, **facts)
 
-    def _words(
-        self, content: JsonObject, room: RoomView, *, is_reply: bool, kind: str
-    ) -> tuple[str, tuple[MemberRef, ...], bool]:
+    def _words(self, content: JsonObject, room: RoomView, *, is_reply: bool, kind: str) -> JsonObject:
         """Text without the mention of the bot, the other members that it mentions, and whether it mentions the bot."""
         body = _text(content, "body")
         if kind in _FILES:
@@ -190,7 +179,7 @@ class Inbound:
             body = _without_first(body, labels)
         parsed = self._hear(body)
         others = tuple(self._member(user) for user in users if user != self._user)
-        return parsed.text, others, is_named or parsed.mentions_bot
+        return {"text": parsed.text, "mentions": others, "mentions_bot": is_named or parsed.mentions_bot}
 
     def _quoted(self, native_id: str, related: JsonObject | None, room: RoomView) -> Quoted:
         if related is None:
@@ -198,10 +187,6 @@ class Inbound:
         sender, body = related.get("sender"), related["content"].get("body")
         words = _REPLY_FALLBACK.sub("", body)[:_QUOTED_CHARS] if isinstance(body, str) else ""
         return Quoted(native_id, room.name_of(str(sender)), words, from_bot=sender == self._user)
-
-    def _chat(self, view: _View) -> ChatRef:
-        native = f"{view.room.id}{THREAD}{view.thread}" if view.thread else view.room.id
-        return ChatRef("matrix", self._account, native)
 
     def _member(self, user: str) -> MemberRef:
         return MemberRef("matrix", self._account, user)

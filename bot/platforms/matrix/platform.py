@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
@@ -19,11 +18,12 @@ import structlog
 
 from bot.platforms.adapter import Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent
 from bot.platforms.markdown import html_of, plain_lines
-from bot.platforms.matrix.adapter import MatrixSettings
-from bot.platforms.matrix.client import MatrixClient, Refused
+from bot.platforms.matrix.client import MatrixClient
 from bot.platforms.matrix.inbound import NETWORK, Inbound, RoomView, membership_change, relation_of
+from bot.platforms.matrix.settings import MatrixSettings
+from bot.platforms.web_api import Refused, unless
 from function_calls.context import Attachment, MessageContext
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
@@ -59,8 +59,25 @@ def _at(chat: str, *parts: str) -> str:
     return "/".join(["v3/rooms", *(quote(part, safe="") for part in (thread_of(chat)[0], *parts))])
 
 
+def _creators(room_id: str, event: JsonObject) -> frozenset[str]:
+    """Creators in the first event of a room."""
+    more = event.get("content", {}).get("additional_creators", ()) if ":" not in room_id else ()
+    return frozenset({event.get("sender", ""), *more})
+
+
+def _role_in(room_id: str, creators: frozenset[str], levels: JsonObject, user: str) -> Role:
+    """The role of a user by the power levels of the room."""
+    users = levels.get("users")
+    level = users.get(user) if isinstance(users, dict) else None
+    level = levels.get("users_default", 0) if level is None else level
+    level = level if isinstance(level, int) else 0
+    if user in creators and (":" not in room_id or level >= _ADMIN_LEVEL):
+        return Role.OWNER
+    return Role.ADMIN if level >= _ADMIN_LEVEL else Role.MODERATOR if level >= _MODERATOR_LEVEL else Role.MEMBER
+
+
 class MatrixPlatform(ConnectedPlatform):
-    """Implements ChatPlatform, Editing, Reacting, Files, Membership and Linked."""
+    """One account."""
 
     name = "matrix"
     limits = Limits(
@@ -80,7 +97,6 @@ class MatrixPlatform(ConnectedPlatform):
         super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
         self._user = settings.user
         self._encrypts = settings.encryption
-        self._clock = host.clock
         self._log = structlog.get_logger("platforms").bind(network=f"{self.name}:{self.account}")
         self._client = MatrixClient(settings, host.folder)
         self._call = self._client.call
@@ -88,12 +104,14 @@ class MatrixPlatform(ConnectedPlatform):
         self._knows_rooms = False
         self._encrypted_rooms: set[str] = set()
         self._creators: dict[str, frozenset[str]] = {}
+        self._levels: dict[str, JsonObject] = {}
+        """Power levels of rooms, as of the last sync."""
         self._inviters: dict[str, str] = {}
         self._direct_rooms: dict[str, str] = {}
         self._opening = asyncio.Lock()
         self._synced = asyncio.Event()
-        self._recent: OrderedDict[tuple[str, str], JsonObject] = OrderedDict()
-        self._undecrypted: OrderedDict[str, _RoomEvent] = OrderedDict()
+        self._recent = Recent[tuple[str, str], JsonObject](_RECENT_EVENTS)
+        self._undecrypted = Recent[str, _RoomEvent](_UNDECRYPTED_EVENTS)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # Receiving
@@ -107,14 +125,16 @@ class MatrixPlatform(ConnectedPlatform):
                 await self._follow(sync)
                 since = str(sync["next_batch"])
                 await self._cursor.keep(since)
+            wait_seconds = 0  # the first answer shows that the server can be reached
             while True:
-                if self._knows_rooms:  # before, a message might be sent in clear text to an encrypted room
-                    self._connection.up()
                 with suppress(SendFailed):  # the next round tries again
                     await self._client.exchange_keys()
-                sync = await self._sync(since, _SYNC_SECONDS)
+                sync = await self._sync(since, wait_seconds)
                 await self._accept(sync, since, deliver)
                 since = sync["next_batch"]
+                # Now all rooms are known. Before, a message might be sent in clear text to an encrypted room.
+                self._connection.up()
+                wait_seconds = _SYNC_SECONDS
         except SendFailed as problem:
             if isinstance(problem, Refused) and problem.code == "M_UNKNOWN_TOKEN":
                 self._client.log_in_again()
@@ -134,8 +154,14 @@ class MatrixPlatform(ConnectedPlatform):
         rooms = sync.get("rooms", {})
         for room_id, room in rooms.get("join", {}).items():
             events = [*room.get("state", {}).get("events", ()), *room.get("timeline", {}).get("events", ())]
-            if any(event.get("type") == "m.room.encryption" for event in events):
-                self._encrypted_rooms.add(room_id)
+            for event in events:
+                match event.get("type"):
+                    case "m.room.encryption":
+                        self._encrypted_rooms.add(room_id)
+                    case "m.room.create":
+                        self._creators[room_id] = _creators(room_id, event)
+                    case "m.room.power_levels" if "state_key" in event and isinstance(event.get("content"), dict):
+                        self._levels[room_id] = event["content"]
         for room_id, room in rooms.get("invite", {}).items():
             for event in room.get("invite_state", {}).get("events", ()):
                 if event.get("type") == "m.room.member" and event.get("state_key") == self._user:
@@ -216,11 +242,9 @@ class MatrixPlatform(ConnectedPlatform):
             event = self._client.decrypted(room_id, raw)
             if event is None:
                 self._undecrypted[raw["event_id"]] = room_id, raw, is_old
-                if len(self._undecrypted) > _UNDECRYPTED_EVENTS:
-                    self._undecrypted.popitem(last=False)
                 return tuple
             self._undecrypted.pop(raw["event_id"], None)
-            self._remember(room_id, event)
+            self._recent[room_id, event["event_id"]] = event
             if self._is_own_join(event):
                 return partial(self._joined, room_id, event)
             _, target = relation_of(event)
@@ -237,10 +261,12 @@ class MatrixPlatform(ConnectedPlatform):
 
     def _view(self, room_id: str) -> RoomView:
         room = self._client.nio.rooms.get(room_id)
+        creators, levels = self._creators.get(room_id, frozenset()), self._levels.get(room_id, {})
+        of_members = partial(self._name_in, room_id), partial(_role_in, room_id, creators, levels)
         if room is None:
-            return RoomView(room_id, "", is_group=True, name_of=partial(self._name_in, room_id))
+            return RoomView(room_id, "", True, *of_members)
         # Not nio's `is_group`, which is about names.
-        return RoomView(room_id, room.display_name, room.member_count > 2, partial(self._name_in, room_id))
+        return RoomView(room_id, room.display_name, room.member_count > 2, *of_members)
 
     def _name_in(self, room_id: str, user: str) -> str:
         room = self._client.nio.rooms.get(room_id)
@@ -266,13 +292,8 @@ class MatrixPlatform(ConnectedPlatform):
                 return None
             if event is None or not isinstance(event.get("content"), dict):
                 return None
-            self._remember(room_id, event)
+            self._recent[room_id, event["event_id"]] = event
         return self._recent.get((room_id, event_id))
-
-    def _remember(self, room_id: str, event: JsonObject) -> None:
-        self._recent[room_id, event["event_id"]] = event
-        if len(self._recent) > _RECENT_EVENTS:
-            self._recent.popitem(last=False)
 
     async def _mark_read(self, room_id: str, event_id: str) -> None:
         with suppress(SendFailed):
@@ -287,15 +308,13 @@ class MatrixPlatform(ConnectedPlatform):
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        """See ChatPlatform.send."""
         room_id, thread = thread_of(outgoing.chat.native)
         mentions = outgoing.mentions
         if outgoing.private_to is not None:
             room_id, thread, mentions = await self._direct_room(outgoing.private_to.native), "", ()
         is_encrypted = room_id in self._encrypted_rooms
-        files = [await self._uploaded(one, is_encrypted) for one in outgoing.attachments if one.url.startswith("data:")]
-        links = [f"{one.name}: {one.url}" for one in outgoing.attachments if not one.url.startswith("data:")]
-        text = "\n".join([*([outgoing.text] if outgoing.text else []), *links])
+        files = [await self._uploaded(one, is_encrypted) for one in outgoing.uploads]
+        text = f"{outgoing.text}{outgoing.links}".lstrip("\n")
         contents = [await self._content(room_id, text, outgoing.markdown, mentions)] if text or not files else []
         ids = []
         for number, content in enumerate([*contents, *files]):
@@ -375,7 +394,6 @@ class MatrixPlatform(ConnectedPlatform):
             return room_id
 
     async def edit(self, native_id: str, outgoing: Outgoing) -> None:
-        """See Editing.edit."""
         room_id, _ = thread_of(outgoing.chat.native)
         if "redacted_because" in (await self._call("GET", _at(room_id, "event", native_id))).get("unsigned", {}):
             raise SendFailed("the message was deleted", retryable=False)
@@ -391,23 +409,15 @@ class MatrixPlatform(ConnectedPlatform):
         await self._put(room_id, "m.room.message", content, str(uuid4()))
 
     async def delete(self, chat: ChatRef, native_id: str) -> None:
-        """See Editing.delete."""
-        try:
+        with unless("M_NOT_FOUND"):
             await self._call("PUT", _at(chat.native, "redact", native_id, str(uuid4())), {})
-        except Refused as problem:
-            if problem.code != "M_NOT_FOUND":
-                raise
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
-        """See Reacting.react."""
         room_id, _ = thread_of(chat.native)
         if emoji:
             relation = {"rel_type": "m.annotation", "event_id": native_id, "key": emoji}
-            try:
+            with unless("M_DUPLICATE_ANNOTATION"):
                 await self._put(room_id, "m.reaction", {"m.relates_to": relation}, str(uuid4()))
-            except Refused as problem:
-                if problem.code != "M_DUPLICATE_ANNOTATION":
-                    raise
             return
         path = _at(room_id, "relations", native_id, "m.annotation", "m.reaction").replace("v3", "v1", 1)
         for event in (await self._call("GET", path, None, {"limit": _PAGE}))["chunk"]:
@@ -415,13 +425,11 @@ class MatrixPlatform(ConnectedPlatform):
                 await self.delete(chat, event["event_id"])
 
     async def typing(self, chat: ChatRef, status: str) -> None:
-        """See ChatPlatform.typing."""
         shows = {"typing": True, "timeout": _TYPING_MS} if status else {"typing": False}
         with suppress(SendFailed):
             await self._call("PUT", _at(chat.native, "typing", self._user), shows)
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
-        """See Files.read_file."""
         if attachment.size_bytes is not None and attachment.size_bytes > max_bytes:
             raise FileUnavailable(f"the file has {attachment.size_bytes} bytes")
         try:
@@ -433,7 +441,7 @@ class MatrixPlatform(ConnectedPlatform):
     # Members
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """See ChatPlatform.role. Creators of rooms whose ids name no server have all rights, without a power level."""
+        """Creators of rooms whose ids name no server have all rights, without a power level."""
         room_id, _ = thread_of(chat.native)
         try:
             membership = await self._call("GET", _at(room_id, "state", "m.room.member", member.native))
@@ -443,28 +451,21 @@ class MatrixPlatform(ConnectedPlatform):
             levels = await self._call("GET", _at(room_id, "state", "m.room.power_levels", ""))
         except SendFailed:
             return None
-        level = levels.get("users", {}).get(member.native, levels.get("users_default", 0))
-        level = level if isinstance(level, int) else 0
-        if member.native in creators and (":" not in room_id or level >= _ADMIN_LEVEL):
-            return Role.OWNER
-        return Role.ADMIN if level >= _ADMIN_LEVEL else Role.MODERATOR if level >= _MODERATOR_LEVEL else Role.MEMBER
+        return _role_in(room_id, creators, levels, member.native)
 
     async def _creators_of(self, room_id: str) -> frozenset[str]:
         """Creators of a room, which never change. Empty if the server does not name the sender of the first event."""
         if room_id not in self._creators:
             path = _at(room_id, "state", "m.room.create", "")
             event = await self._call("GET", path, None, {"format": "event"})
-            more = event.get("content", {}).get("additional_creators", ()) if ":" not in room_id else ()
-            self._creators[room_id] = frozenset({event.get("sender", ""), *more})
+            self._creators[room_id] = _creators(room_id, event)
         return self._creators[room_id]
 
     async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
-        """See Membership.members."""
         joined = (await self._call("GET", _at(chat.native, "joined_members")))["joined"]
-        return [MemberRef(self.name, self.account, user) for user in joined if user != self._user]
+        return [self._member(user) for user in joined if user != self._user]
 
     async def leave(self, chat: ChatRef) -> None:
-        """See Membership.leave."""
         for step in ("leave", "forget"):
             try:
                 await self._call("POST", _at(chat.native, step), {})
@@ -473,7 +474,6 @@ class MatrixPlatform(ConnectedPlatform):
                     raise
 
     async def close(self) -> None:
-        """See ChatPlatform.close."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,4 +1,1 @@
-"""The Mattermost platform.
-
-One instance per server and account, over the REST API and its WebSocket. Built by `rollcall run`.
-"""
+"""Mattermost, over its REST API and WebSocket."""

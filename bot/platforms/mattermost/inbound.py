@@ -7,13 +7,15 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.platforms.mattermost.text import emoji_of
+from bot.platforms.connection import Recent
+from bot.platforms.emoji import emoji_of
 from bot.platforms.mentions import ParseText
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
-from services.refs import ChatRef, JsonObject, MemberRef
+from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 PLATFORM = "mattermost"
+MOST_CACHED = 2000
 _WRITTEN = ("", "me", "slack_attachment")
 """Types of posts that somebody wrote. The others are notices, such as `system_join_channel`, or of plugins."""
 _MENTION = re.compile(r"(?<![A-Za-z0-9@/])@([a-z0-9][a-z0-9._-]*)", re.IGNORECASE | re.ASCII)
@@ -51,11 +53,13 @@ class Reader:
         self._account, self._hear, self._bot_name = account, hear, bot_name
         self.me: JsonObject = {}
         """The bot's user."""
-        self.channels: dict[str, JsonObject] = {}
-        self.users: dict[str, JsonObject] = {}
-        self.ids: dict[str, str] = {}
+        self.channels = Recent[str, JsonObject](MOST_CACHED)
+        self.users = Recent[str, JsonObject](MOST_CACHED)
+        self.ids = Recent[str, str](MOST_CACHED)
         """Ids of users by their usernames."""
-        self.posts: dict[str, JsonObject] = {}
+        self.roles = Recent[tuple[str, str], Role | None](MOST_CACHED)
+        """Roles by channel and user."""
+        self.posts = Recent[str, JsonObject](MOST_CACHED)
         """Posts with `root_id`, `user_id` and `channel_id`."""
 
     def read(self, event: JsonObject, now_ms: int) -> MessageContext | None:
@@ -83,7 +87,7 @@ class Reader:
         return None
 
     def _context(
-        self, post: JsonObject, kind: Kind, at_ms: int, revision: str = "", **facts: Any
+        self, post: JsonObject, kind: Kind, at_ms: int, revision: str = "", text: str = "", **facts: Any
     ) -> MessageContext | None:
         """A context about `post`, by its user; None for one of the bot itself."""
         user, props = post["user_id"], post.get("props") or {}
@@ -100,18 +104,14 @@ class Reader:
         zones = known.get("timezone") or {}
         is_automatic = zones.get("useAutomaticTimezone") != "false"
         zone = (zones.get("automaticTimezone" if is_automatic else "manualTimezone")) or ""
+        role = (None if is_bot else self.roles.get((post["channel_id"], user))) or Role.MEMBER
         channel = self.channels.get(post["channel_id"], {})
-        facts.setdefault("text", "")
-        return MessageContext(
-            MessageKey(chat, post["id"], kind, revision),
-            kind,
-            chat,
-            is_group=channel.get("type") != "D",
-            sender=Sender(MemberRef(PLATFORM, self._account, user), name, is_bot=is_bot, zone=zone),
-            sent_at=datetime.fromtimestamp(at_ms / 1000, UTC),
-            chat_title="" if channel.get("type") == "D" else channel.get("display_name") or "",
-            **facts,
-        )
+        is_group, at = channel.get("type") != "D", datetime.fromtimestamp(at_ms / 1000, UTC)
+        title = channel.get("display_name") or "" if is_group else ""
+        language = known.get("locale") or ""
+        sender = Sender(MemberRef(PLATFORM, self._account, user), name, role, is_bot, zone, language)
+        key = MessageKey(chat, post["id"], kind, revision)
+        return MessageContext(key, kind, chat, is_group, sender, text, at, chat_title=title, **facts)
 
     def _message(self, post: JsonObject, kind: Kind, at_ms: int) -> MessageContext | None:
         text, mine = post["message"], self.me["username"]

@@ -1,4 +1,4 @@
-"""Texts of Mattermost: Markdown that notifies nobody, plain text in Markdown, and names of emoji."""
+"""Texts of Mattermost: Markdown that notifies nobody, and plain text in Markdown."""
 
 from __future__ import annotations
 
@@ -18,31 +18,6 @@ _IN_PLAIN = re.compile(
 )
 _MARK = re.compile(r"([\\`*_~|\[\]])")
 _IMAGE = re.compile(r"!(?=\[)")
-_SKIN = re.compile(r"_(?:medium_)?(?:light|medium|dark)_skin_tone$")
-_EMOJI: dict[str, str] = dict(
-    re.findall(
-        r"(\S+) (\S+)",
-        "+1 👍 -1 👎 white_check_mark ✅ heavy_check_mark ✔️ ballot_box_with_check ☑️ x ❌ no_entry ⛔ no_entry_sign 🚫 "
-        "octagonal_sign 🛑 ok_hand 👌 ok 🆗 heart ❤️ eyes 👀 hourglass ⌛ hourglass_flowing_sand ⏳ stopwatch ⏱️ tada 🎉 "
-        "clap 👏 pray 🙏 raised_hands 🙌 wave 👋 rocket 🚀 fire 🔥 100 💯 thinking 🤔 question ❓ exclamation ❗ "
-        "warning ⚠️ joy 😂 smile 😄 slightly_smiling_face 🙂 cry 😢 star ⭐ bulb 💡 memo 📝 zzz 💤 robot 🤖",
-    )
-)
-_NAMES = {sign.rstrip("\ufe0f"): name for name, sign in _EMOJI.items()}
-_ALIASES = {"thumbsup": "+1", "thumbsdown": "-1", "thinking_face": "thinking", "robot_face": "robot"}
-
-
-def emoji_of(name: str) -> str:
-    """The emoji with Mattermost's `name`, without its skin tone; `:name:` if it is not among the common ones."""
-    name = _SKIN.sub("", name)
-    return _EMOJI.get(_ALIASES.get(name, name), f":{name}:")
-
-
-def emoji_name(emoji: str) -> str:
-    """Mattermost's name of `emoji`, which may be `:name:`; empty if it is not among the common ones."""
-    if re.fullmatch(r":[\w+-]+:", emoji, re.ASCII):
-        return emoji.strip(":")
-    return _NAMES.get(re.sub("[\U0001f3fb-\U0001f3ff\ufe0f]", "", emoji), "")
 
 
 def message_of(text: str, *, markdown: bool) -> str:

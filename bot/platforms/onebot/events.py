@@ -13,7 +13,7 @@ import orjson
 
 from bot.platforms.mentions import ParseText
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
-from services.refs import ChatRef, JsonObject, MemberRef
+from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 NAME = "onebot"
 GROUP, PRIVATE = "group", "private"
@@ -21,12 +21,12 @@ GROUP, PRIVATE = "group", "private"
 FILE = "network:"
 _CQ_CODE = re.compile(r"\[CQ:([^,\[\]]+)(?:,([^\[\]]*))?\]")
 _CQ_ESCAPES = (("&#91;", "["), ("&#93;", "]"), ("&#44;", ","), ("&amp;", "&"))
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _BOT = "\0"
 _BOT_AND_SPACES = re.compile(rf"[ \t]*{_BOT}[ \t]*")
 _BRIEF = re.compile(r'\bbrief="([^"]*)"')
 _MOST_BRIEF = 200
 _QUOTED_CHARS = 500
+ROLES = {"owner": Role.OWNER, "admin": Role.ADMIN, "member": Role.MEMBER}
 _ANONYMOUS = "80000000"
 """User id of all anonymous members."""
 _MEDIA_TYPES = {"image": "image/jpeg", "record": "audio/amr", "video": "video/mp4", "file": "application/octet-stream"}
@@ -99,14 +99,14 @@ class Reader:
             who = str(data.get("qq"))
             match kind:
                 case "text":
-                    pieces.append(_clean(str(data.get("text", ""))))
+                    pieces.append(str(data.get("text", "")))
                 case "at" if who == self_id:
                     pieces.append(_BOT)
                 case "at" if who == "all":
                     pieces.append("@all")
                 case "at":
                     mentions.append(who)
-                    pieces.append("@" + (_clean(str(data.get("name") or "")).lstrip("@") or who))
+                    pieces.append("@" + (str(data.get("name") or "").lstrip("@") or who))
                 case "reply":
                     pass
                 case _ if kind in _MEDIA_TYPES:
@@ -123,7 +123,7 @@ class Reader:
         sender = found.get("sender") or {}
         text = self.content(found.get("message") or "", self_id).text
         from_bot = str(sender.get("user_id")) == self_id
-        return Quoted(native_id, _clean(str(sender.get("nickname") or "")), text[:_QUOTED_CHARS], from_bot)
+        return Quoted(native_id, str(sender.get("nickname") or ""), text[:_QUOTED_CHARS], from_bot)
 
     def member(self, native: Any) -> MemberRef:
         """The member with that id."""
@@ -133,38 +133,25 @@ class Reader:
         chat = self._chat(event)
         content = self.content(event["message"], self_id)
         who, sender = str(event["user_id"]), event.get("sender") or {}
-        name = " ".join(_clean(str(sender.get("card") or sender.get("nickname") or who)).split())
+        name = str(sender.get("card") or sender.get("nickname") or who)
         is_group = event["message_type"] == GROUP
         # System notices and anonymous members have no identity, so they are treated as bots.
         is_nobody = is_group and (event.get("sub_type") in ("anonymous", "notice") or who == _ANONYMOUS)
-        return MessageContext(
-            key=MessageKey(chat, str(event["message_id"])),
-            kind=Kind.MESSAGE,
-            chat=chat,
-            is_group=is_group,
-            sender=Sender(self.member(who), name or who, is_bot=is_nobody),
-            text=content.text,
-            sent_at=_sent_at(event),
-            mentions=tuple(map(self.member, content.mentions)),
-            mentions_bot=content.mentions_bot,
-            reply_to=quoted,
-            attachments=content.attachments,
-            chat_title=_clean(str(event.get("group_name") or "")),
+        role = ROLES.get(str(sender.get("role")), Role.MEMBER) if is_group and not is_nobody else Role.MEMBER
+        key, sender = (
+            MessageKey(chat, str(event["message_id"])),
+            Sender(self.member(who), name, role, is_bot=is_nobody),
         )
+        mentions, title = tuple(map(self.member, content.mentions)), str(event.get("group_name") or "")
+        facts: Any = {"reply_to": quoted, "attachments": content.attachments, "chat_title": title, "mentions": mentions}
+        facts["mentions_bot"] = content.mentions_bot
+        return MessageContext(key, key.kind, chat, is_group, sender, content.text, _sent_at(event), **facts)
 
     def _notice(
         self, kind: Kind, event: JsonObject, native_id: str, who: str, revision: str = "", text: str = ""
     ) -> MessageContext:
-        chat = self._chat(event)
-        return MessageContext(
-            key=MessageKey(chat, native_id, kind, revision),
-            kind=kind,
-            chat=chat,
-            is_group="group_id" in event,
-            sender=Sender(self.member(who), who),
-            text=text,
-            sent_at=_sent_at(event),
-        )
+        key, sender = MessageKey(self._chat(event), native_id, kind, revision), Sender(self.member(who), who)
+        return MessageContext(key, kind, key.chat, "group_id" in event, sender, text, _sent_at(event))
 
     def _chat(self, event: JsonObject) -> ChatRef:
         is_group = event.get("message_type", GROUP if "group_id" in event else PRIVATE) == GROUP
@@ -206,10 +193,6 @@ def _unescaped(text: str) -> str:
     return text
 
 
-def _clean(text: str) -> str:
-    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
 def _short(kind: str, data: JsonObject) -> str:
     """A segment that is neither text nor a file, in brackets."""
     raw, card = data.get("raw"), data.get("data")
@@ -224,13 +207,13 @@ def _short(kind: str, data: JsonObject) -> str:
         except ValueError:
             loaded = None
         brief = loaded.get("prompt") if isinstance(loaded, dict) else ""
-    text = _clean(str(brief or kind))[:_MOST_BRIEF]
+    text = str(brief or kind)[:_MOST_BRIEF]
     return text if text.startswith("[") else f"[{text}]"
 
 
 def _attachment(kind: str, data: JsonObject) -> Attachment:
     file = str(data.get("file_id") or data.get("file") or "")
-    name = re.split(r"[/\\]", _clean(str(data.get("name") or data.get("file") or kind)))[-1][-100:]
+    name = re.split(r"[/\\]", str(data.get("name") or data.get("file") or kind))[-1][-100:]
     size = str(data.get("file_size") or "")
     return Attachment(
         name=name,

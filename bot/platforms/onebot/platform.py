@@ -7,24 +7,24 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
-import aiohttp
 import orjson
 import structlog
 
-from bot.platforms.adapter import CannotOpen, Host
+from bot.platforms.adapter import Adapter, CannotOpen, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import CannotConnect, ConnectedPlatform
-from bot.platforms.markdown import plain_lines
-from bot.platforms.onebot.adapter import OneBotSettings
-from bot.platforms.onebot.events import FILE, GROUP, NAME, PRIVATE, Reader, replied_id, seconds_of
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent
+from bot.platforms.onebot.events import FILE, GROUP, NAME, PRIVATE, ROLES, Reader, replied_id, seconds_of
 from bot.platforms.onebot.session import CALL_SECONDS, CallFailed, Dialling, Listening, Session
+from bot.platforms.onebot.settings import OneBotSettings
+from bot.platforms.web_api import FileGone, WebApi, check_host, object_in
 from function_calls.context import Attachment, Quoted
+from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
-from services.store.port import StoreError
 from services.web.content import data_in
 
 _log = structlog.get_logger("onebot")
@@ -34,16 +34,13 @@ _LOGIN_SECONDS = 10.0
 _LOOKUP_SECONDS = 5.0
 _RECONNECT_SECONDS = 10.0
 """How long a call waits for a connection."""
-_DOWNLOAD_SECONDS = 60.0
 _PROBE_SECONDS = 15.0
-_STORE_RETRY_SECONDS = 0.5
 _HISTORY = 100
 """Messages per group that are read after a gap."""
 _PARALLEL = 5
 _MOST_REMEMBERED = 1000
 _QUEUED = "queued-"
 _UNSUPPORTED = frozenset({404, 1404, 10002})
-_ROLES = {"owner": Role.OWNER, "admin": Role.ADMIN, "member": Role.MEMBER}
 
 
 class OneBotPlatform(ConnectedPlatform):
@@ -64,7 +61,7 @@ class OneBotPlatform(ConnectedPlatform):
     def __init__(self, settings: OneBotSettings, host: Host) -> None:
         super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
         self._settings = settings
-        self._clock = host.clock
+        self._web = WebApi("the server of files", "https://")
         self._position: int | None = None
         """Unix time of the last event that was received."""
         self._opener = (Dialling if settings.url else Listening)(settings, self._connection.heard)
@@ -72,9 +69,9 @@ class OneBotPlatform(ConnectedPlatform):
         self._session: Session | None = None
         self._ready = asyncio.Event()
         self._self_id = ""
-        self._reactions: dict[str, str] = {}
+        self._reactions = Recent[str, str](_MOST_REMEMBERED)
         """The bot's own, by message."""
-        self._groups: dict[str, Any] = {}
+        self._groups = Recent[str, Any](_MOST_REMEMBERED)
         """The group through which a member that is no friend wrote in private."""
 
     async def run(self, deliver: Deliver) -> None:
@@ -90,6 +87,7 @@ class OneBotPlatform(ConnectedPlatform):
         if self._session is not None:
             await self._session.close()
         await self._opener.close()
+        await self._web.close()
 
     # Sending
 
@@ -149,7 +147,7 @@ class OneBotPlatform(ConnectedPlatform):
             return
         await self._call("set_msg_emoji_like", message_id=_id(native_id), emoji_id=emoji_id, set=bool(emoji))
         if emoji:
-            _remember(self._reactions, native_id, emoji_id)
+            self._reactions[native_id] = emoji_id
 
     # Members
 
@@ -159,7 +157,7 @@ class OneBotPlatform(ConnectedPlatform):
         if group is not None:
             with suppress(SendFailed, TypeError, KeyError):
                 found = await self._member_info(group, member.native)
-                return _ROLES.get(found["role"]) if str(found["user_id"]) == member.native else None
+                return ROLES.get(found["role"]) if str(found["user_id"]) == member.native else None
         return None
 
     async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
@@ -192,46 +190,26 @@ class OneBotPlatform(ConnectedPlatform):
         if (attachment.size_bytes or 0) > max_bytes:
             raise FileUnavailable(f"the file is larger than {max_bytes} bytes")
         facts = {key: values[0] for key, values in parse_qs(attachment.url.removeprefix(FILE)).items()}
-        content = await self._download(facts["url"], max_bytes) if "url" in facts else None
-        if content is not None:
-            return content
+        if "url" in facts:
+            with suppress(FileGone):
+                return await self._download(facts["url"], max_bytes)
         # The address is missing or has expired.
         action = {"image": "get_image", "record": "get_record"}.get(facts.get("kind", ""), "get_file")
         file = facts.get("file", "")
         try:
             found = await self._call(action, file=file, file_id=file, out_format="mp3")
             encoded = found.get("base64")
-            content = b64decode(encoded) if encoded else await self._download(str(found.get("url")), max_bytes)
-        except (SendFailed, ValueError, AttributeError) as error:
+            content = b64decode(encoded) if encoded else await self._download(found["url"], max_bytes)
+        except (SendFailed, FileGone, ValueError, LookupError, TypeError, AttributeError) as error:
             raise FileUnavailable(f"{action} of the implementation does not provide the file") from error
-        if content is None or len(content) > max_bytes:
-            raise FileUnavailable(f"the implementation does not provide the file within {max_bytes} bytes")
+        if len(content) > max_bytes:
+            raise FileUnavailable(f"the file is larger than {max_bytes:,} bytes")
         return content
 
-    async def _download(self, url: str, max_bytes: int) -> bytes | None:
-        """The content; None if `url` does not provide it. Raises FileUnavailable if it is too large, or on a host that
-        is not in `file_hosts`."""
-        try:
-            scheme, host = urlsplit(url).scheme, urlsplit(url).hostname or ""
-        except ValueError:
-            return None
-        if scheme not in ("http", "https"):
-            return None
-        if not any(host == known or host.endswith(f".{known}") for known in self._settings.file_hosts):
-            raise FileUnavailable(f"file_hosts of platforms.onebot does not name {host}")
-        timeout = aiohttp.ClientTimeout(total=_DOWNLOAD_SECONDS)
-        try:
-            async with aiohttp.ClientSession(timeout=timeout) as http, http.get(url, allow_redirects=False) as answer:
-                if answer.status != 200:
-                    return None
-                content = bytearray()
-                async for chunk in answer.content.iter_any():
-                    content += chunk
-                    if len(content) > max_bytes:
-                        raise FileUnavailable(f"the file is larger than {max_bytes} bytes")
-                return bytes(content)
-        except (aiohttp.ClientError, OSError):
-            return None
+    async def _download(self, url: str, max_bytes: int) -> bytes:
+        """The content of a file on a host in `file_hosts`. Raises FileUnavailable."""
+        check_host(url, self._settings.file_hosts)
+        return await self._web.download(url, max_bytes)
 
     # Receiving
 
@@ -265,10 +243,7 @@ class OneBotPlatform(ConnectedPlatform):
             self._connection.up()
 
     async def _take(self, session: Session, deliver: Deliver, raw: str) -> None:
-        found = None
-        with suppress(ValueError):
-            found = orjson.loads(raw)
-        event: JsonObject = found if isinstance(found, dict) else {}
+        event = object_in(raw)
         at, cursor = seconds_of(event), None
         if at is not None:
             if self._position is None:
@@ -281,16 +256,8 @@ class OneBotPlatform(ConnectedPlatform):
                 self._show(event.get("status"))
             return
         quoted = await self._prepare(session, event)
-        while True:
-            try:
-                await self._acceptance.take(
-                    deliver, lambda: self._reader.contexts(event, self._self_id, quoted), raw, cursor
-                )
-            except StoreError as problem:
-                _log.error("onebot_event_waits", account=self.account, problem=str(problem))
-                await self._clock.sleep(_STORE_RETRY_SECONDS)
-            else:
-                return
+        read = partial(self._reader.contexts, event, self._self_id, quoted)
+        await self._acceptance.until_stored(lambda: self._acceptance.take(deliver, read, raw, cursor))
 
     async def _prepare(self, session: Session, event: JsonObject) -> Quoted | None:
         """Accept an invitation, remember the group of a temporary chat, and look up the message that `event` replies
@@ -305,7 +272,7 @@ class OneBotPlatform(ConnectedPlatform):
         with suppress(SendFailed, ValueError, TypeError, AttributeError, KeyError):
             if event.get("message_type") == PRIVATE and event.get("sub_type") == GROUP:
                 group = event.get("group_id") or event["sender"].get("group_id")
-                _remember(self._groups, str(event["user_id"]), group)
+                self._groups[str(event["user_id"])] = group
             native_id = replied_id(event)
             if native_id and not session.is_full:
                 found = await session.call("get_msg", _LOOKUP_SECONDS, message_id=_id(native_id))
@@ -360,7 +327,7 @@ class OneBotPlatform(ConnectedPlatform):
         return await self._session.call(action, seconds, **params)
 
 
-async def probe(settings: OneBotSettings) -> str:
+async def probe(settings: OneBotSettings, _clock: Clock) -> str:
     """Connect, and describe the account. Raises CannotOpen."""
     opener = (Dialling if settings.url else Listening)(settings, lambda: None)
     session = None
@@ -413,17 +380,12 @@ def _target(outgoing: Outgoing) -> tuple[str, JsonObject]:
 def _messages(outgoing: Outgoing) -> list[list[JsonObject]]:
     """The messages to send, as segments: each file that is no image is a message of its own, before the text. A text
     segment is never read as CQ codes."""
-    text = "\n".join(plain_lines(outgoing.text)) if outgoing.markdown else outgoing.text
+    text = f"{outgoing.plain}{outgoing.links}".strip()
     files: list[list[JsonObject]] = []
     images: list[JsonObject] = []
-    for attachment in outgoing.attachments:
-        if not attachment.url.startswith("data:"):
-            text = f"{text}\n{attachment.name}: {attachment.url}".strip()
-            continue
-        is_image = attachment.media_type.startswith("image/")
-        content = b64encode(data_in(attachment.url) or b"").decode()
-        data = {"file": f"base64://{content}", "name": attachment.name}
-        if is_image:
+    for one in outgoing.uploads:
+        data = {"file": f"base64://{b64encode(data_in(one.url) or b'').decode()}", "name": one.name}
+        if one.media_type.startswith("image/"):
             images.append({"type": "image", "data": data})
         else:
             files.append([{"type": "file", "data": data}])
@@ -449,7 +411,4 @@ def _id(native: str) -> int | str:
     return int(native) if native.isascii() and native.isdecimal() else native
 
 
-def _remember(known: dict[str, Any], key: str, value: Any) -> None:
-    known[key] = value
-    if len(known) > _MOST_REMEMBERED:
-        del known[next(iter(known))]
+ADAPTER = Adapter(OneBotSettings, OneBotPlatform, probe, asks=("url", "port", "access_token"))

@@ -12,15 +12,15 @@ from typing import Any
 import aiohttp
 import orjson
 import structlog
-from aiohttp import ClientWSTimeout, web
+from aiohttp import web
 
 from bot.platforms.base import SendFailed
 from bot.platforms.connection import CannotConnect
-from bot.platforms.onebot.adapter import OneBotSettings
+from bot.platforms.onebot.settings import OneBotSettings
+from bot.platforms.web_api import WebApi
 from services.refs import JsonObject
 
 CALL_SECONDS = 30.0
-_DIAL_SECONDS = 10.0
 _CLOSE_SECONDS = 2.0
 _LISTEN_SECONDS = 30.0
 _FRAME_BYTES = 50 * 1024 * 1024
@@ -138,28 +138,20 @@ class Dialling:
         """`heard`: called for each frame."""
         self._settings = settings
         self._heard = heard
-        self._http: aiohttp.ClientSession | None = None
+        self._web = WebApi(settings.url, settings.url)
+        self.close = self._web.close
 
     async def open(self) -> Session:
         """A new connection. Raises CannotConnect."""
-        self._http = self._http or aiohttp.ClientSession()
         url, token = self._settings.url, self._settings.access_token.get_secret_value()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        closing = ClientWSTimeout(ws_close=_CLOSE_SECONDS)
-        try:
-            async with asyncio.timeout(_DIAL_SECONDS):
-                socket = await self._http.ws_connect(url, headers=headers, max_msg_size=_FRAME_BYTES, timeout=closing)
-        except aiohttp.WSServerHandshakeError as error:
-            why = "rejects access_token" if error.status in (401, 403) else f"answers with HTTP {error.status}"
-            raise CannotConnect(f"{url} {why}") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise CannotConnect(f"{url} cannot be reached: {type(error).__name__}") from None
-        return Session(socket, self._heard)
+        return Session(
+            await self._web.socket(url, _no_greeting, headers=headers, max_msg_size=_FRAME_BYTES), self._heard
+        )
 
-    async def close(self) -> None:
-        """Release what `open` needs."""
-        if self._http is not None:
-            await self._http.close()
+
+async def _no_greeting(_: aiohttp.ClientWebSocketResponse) -> None:
+    """OneBot has none."""
 
 
 class Listening:

@@ -13,7 +13,6 @@ from services.web.content import media_type_in
 
 _TAG = re.compile(r"<(/?)([^\s<>/]*)([^<>]*)>")
 _ATTRIBUTE = re.compile(r"""([^\s=/]+)=(?:"([^"]*)"|'([^']*)')""")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _PLAIN_LINK = re.compile(r"""<a\s[^<>]*href="([^"<>]*)"[^<>]*>(\1)</a>""")
 _EMOJI_PICTURE = re.compile(r"<(emoji|face|mface)\b([^<>]*)><img[^<>]*></\1>")
 _BOT = "\0"
@@ -50,7 +49,7 @@ def parse(content: str, self_id: str) -> Content:
     depth = at = 0
     for tag in _TAG.finditer(content):
         into = texts[depth > 0]
-        into.append(_clean(unescape(content[at : tag.start()])))
+        into.append(unescape(content[at : tag.start()]))
         at, name, opens = tag.end(), tag[2].lower(), not tag[1]
         attrs = {key: unescape(one or other) for key, one, other in _ATTRIBUTE.findall(tag[3])}
         if name == "quote":
@@ -67,8 +66,8 @@ def parse(content: str, self_id: str) -> Content:
         else:
             if name == "at" and attrs.get("id") and not depth:
                 mentions[attrs["id"]] = None
-            into.append(_words(name, {key: _clean(value) for key, value in attrs.items()}))
-    joined, quoted = "".join([*texts[0], _clean(unescape(content[at:]))]), "".join(texts[1])
+            into.append(_words(name, attrs))
+    joined, quoted = "".join([*texts[0], unescape(content[at:])]), "".join(texts[1])
     text = _BOT_AND_SPACES.sub(" ", joined).strip()
     return Content(text, _BOT in joined, tuple(mentions), tuple(files), quote, quoted.replace(_BOT, "").strip(), author)
 
@@ -111,15 +110,11 @@ def _words(name: str, attrs: dict[str, str]) -> str:
     return ""
 
 
-def _clean(text: str) -> str:
-    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
 def _file(element_name: str, attrs: dict[str, str]) -> Attachment:
     source = attrs.get("src") or attrs.get("url") or ""
     is_data = source.startswith("data:")
     path = attrs.get("title") or ("" if is_data else source.split("?")[0])
-    name = re.split(r"[/\\]", _clean(path))[-1][-_NAME_CHARS:] or element_name
+    name = re.split(r"[/\\]", path)[-1][-_NAME_CHARS:] or element_name
     kind = media_type_in(source) if is_data else mimetypes.guess_type(name)[0]
     usual = _FILES[element_name] or "application/octet-stream"
     return Attachment(name, kind or usual, source if is_data else f"network:{source}")

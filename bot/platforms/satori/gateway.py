@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import aiohttp
 import orjson
 from yarl import URL
 
-from bot.platforms.adapter import CannotOpen
-from bot.platforms.base import FileUnavailable, SendFailed
-from bot.platforms.connection import CannotConnect
-from bot.platforms.satori.adapter import SatoriSettings
+from bot.platforms.connection import CannotConnect, probing
+from bot.platforms.satori.settings import SatoriSettings
+from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, check_host, form_with
+from function_calls.context import Attachment
+from services.clock import Clock
 
 Json = dict[str, Any]
 _EVENT, _IDENTIFY, _READY, _META = 0, 3, 4, 5
-_OPEN_SECONDS = 15.0
-_CALL_SECONDS = 30.0
-_FILE_SECONDS = 300.0
 _REPLAY_SECONDS = 0.5
 _MOST_HELD = 100
 _FRAME_BYTES = 16 * 1024 * 1024
-
-
-class CallFailed(SendFailed):
-    """The gateway answered with an HTTP status other than success."""
-
-    def __init__(self, method: str, status: int, retry_after: str) -> None:
-        super().__init__(
-            f"the gateway answers {method} with HTTP {status}",
-            # 401: the token was changed, which the connection reports.
-            retryable=status in (401, 408, 429) or (status >= 500 and status != 501),
-            retry_after_seconds=(float(retry_after) if retry_after.isdecimal() else 5.0) if status == 429 else None,
-        )
-        self.status = status
 
 
 class Gateway:
@@ -45,11 +29,11 @@ class Gateway:
 
     def __init__(self, settings: SatoriSettings) -> None:
         self._settings = settings
-        self._url = f"{settings.url}/v1"
         token = settings.token.get_secret_value()
         self._credentials: Json = {"token": token} if token else {}
-        self._bearer = {"Authorization": f"Bearer {token}"} if token else {}
-        self._session: aiohttp.ClientSession | None = None
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._web = WebApi(f"the gateway {settings.url}", f"{settings.url}/v1", headers)
+        self.close = self._web.close
         self._proxied: list[str] = []
         self._login: Json = {}
         self.who = (settings.platform, settings.user_id)
@@ -58,27 +42,15 @@ class Gateway:
     async def open(self, after: int | None) -> aiohttp.ClientWebSocketResponse:
         """A connection whose next frames are events after the sequence number `after`; None: new events. Raises
         CannotConnect, also if the account is offline."""
-        url, resume = self._settings.url, {} if after is None else {"sn": after, "sequence": after}
-        identify = {"op": _IDENTIFY, "body": self._credentials | resume}
-        closing = aiohttp.ClientWSTimeout(ws_close=2.0)
-        try:
-            async with asyncio.timeout(_OPEN_SECONDS):
-                socket = await self._http.ws_connect(f"{self._url}/events", max_msg_size=_FRAME_BYTES, timeout=closing)
-                try:
-                    await socket.send_str(orjson.dumps(identify).decode())
-                    while (message := await socket.receive_json(loads=orjson.loads))["op"] != _READY:
-                        pass
-                    self._logged_in(message["body"])
-                except BaseException:
-                    await socket.close()
-                    raise
-        except aiohttp.WSMessageTypeError:
-            raise CannotConnect(f"{url} ends the connection; it may reject the token") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise CannotConnect(f"{url} cannot be reached: {type(error).__name__}") from None
-        except (ValueError, TypeError, LookupError, AttributeError):
-            raise CannotConnect(f"{url} does not speak Satori v1") from None
-        return socket
+        resume = {} if after is None else {"sn": after, "sequence": after}
+
+        async def greet(socket: aiohttp.ClientWebSocketResponse) -> None:
+            await socket.send_str(orjson.dumps({"op": _IDENTIFY, "body": self._credentials | resume}).decode())
+            while (message := await socket.receive_json(loads=orjson.loads))["op"] != _READY:
+                pass
+            self._logged_in(message["body"])
+
+        return await self._web.socket("/events", greet, max_msg_size=_FRAME_BYTES)
 
     def _logged_in(self, ready: Json) -> None:
         logins = {_who(one): one for one in ready["logins"]}
@@ -135,71 +107,35 @@ class Gateway:
 
     async def call(self, method: str, **given: str) -> Any:
         """The result of an API method. Raises SendFailed."""
-        return await self._post(method, _CALL_SECONDS, json=given)
+        return await self._post(method, json=given)
 
-    async def upload(self, name: str, media_type: str, content: bytes) -> str:
+    async def upload(self, file: Attachment) -> str:
         """URL of a new file for messages. Raises SendFailed."""
-        form = aiohttp.FormData()
-        form.add_field("file", content, filename=name, content_type=media_type)
-        return str((await self._post("upload.create", _FILE_SECONDS, data=form))["file"])
+        return str((await self._post("upload.create", seconds=FILE_SECONDS, data=form_with({}, "file", file)))["file"])
 
-    async def _post(self, method: str, seconds: float, **body: Any) -> Any:
+    async def _post(self, method: str, **options: Any) -> Any:
         platform, user = self.who
         names = {"Satori-Platform": platform, "Satori-User-ID": user, "X-Platform": platform, "X-Self-ID": user}
-        body |= {"headers": self._bearer | names, "timeout": aiohttp.ClientTimeout(seconds, sock_connect=10.0)}
-        # Errors of aiohttp are not chained: they may contain the token.
-        try:
-            async with self._http.post(f"{self._url}/{method}", allow_redirects=False, **body) as response:
-                if response.status >= 300:
-                    raise CallFailed(method, response.status, response.headers.get("Retry-After", ""))
-                return orjson.loads(await response.read() or b"null")
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            words = f"no answer of the gateway: {type(error).__name__}"
-            is_unsent = isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError))
-            raise SendFailed(words, retryable=True, unknown_outcome=not is_unsent) from None
+        status, headers, content = await self._web.call("POST", f"/{method}", headers=names, **options)
+        if status >= 300:
+            words = f"the gateway answers {method} with HTTP {status}"
+            raise Refused(words, status, retry_after=headers.get("Retry-After", ""))
+        return content
 
     async def download(self, url: str, max_bytes: int) -> bytes:
         """A file of a message, by the gateway or from a host in `file_hosts`. Raises FileUnavailable."""
-        content, timeout, headers = bytearray(), aiohttp.ClientTimeout(_FILE_SECONDS), {}
-        try:
-            host = urlsplit(url).hostname or ""
-            if url.startswith(("internal:", *self._proxied)):
-                url, headers = f"{self._url}/proxy/{quote(url, safe=':/')}", self._bearer
-            elif not any(f".{host}".endswith(f".{one}") for one in self._settings.file_hosts):
-                raise FileUnavailable(f"{host or 'its server'} is not in file_hosts")
-            source = URL(url, encoded=True)
-            async with self._http.get(source, headers=headers, timeout=timeout, allow_redirects=False) as response:
-                if response.status != 200:
-                    raise FileUnavailable(f"its server answers {response.status}")
-                while (response.content_length or 0) <= max_bytes and len(content) <= max_bytes:
-                    if not (chunk := await response.content.readany()):
-                        return bytes(content)
-                    content += chunk
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise FileUnavailable(f"no answer of its server: {type(error).__name__}") from None
-        raise FileUnavailable(f"the file is larger than {max_bytes:,} bytes")
-
-    async def close(self) -> None:
-        """Close the connections. Idempotent."""
-        if self._session is not None:
-            await self._session.close()
-
-    @property
-    def _http(self) -> aiohttp.ClientSession:
-        # A proxy would see the token of a gateway without TLS.
-        self._session = self._session or aiohttp.ClientSession(trust_env=self._url.startswith("https://"))
-        return self._session
+        if is_own := url.startswith(("internal:", *self._proxied)):
+            url = f"{self._web.url}/proxy/{quote(url, safe=':/')}"
+        else:
+            check_host(url, self._settings.file_hosts)
+        return await self._web.download(URL(url, encoded=True), max_bytes, None if is_own else {})
 
 
-async def probe(settings: SatoriSettings) -> str:
+async def probe(settings: SatoriSettings, _clock: Clock) -> str:
     """Connect, and name the account. Raises CannotOpen."""
     gateway = Gateway(settings)
-    try:
+    async with probing(gateway.close, "Check url, token, platform and user_id"):
         await (await gateway.open(None)).close()
-    except CannotConnect as problem:
-        raise CannotOpen(f"{problem}. Check url, token, platform and user_id") from None
-    finally:
-        await gateway.close()
     return f"connected as @{gateway.who[1]} on {gateway.who[0]}"
 
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections import OrderedDict
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
+from html import escape
 from typing import Any
 
 import aiohttp
 import orjson
 import structlog
 
-from bot.platforms.adapter import Host
+from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import ConnectedPlatform, Cursor
-from bot.platforms.satori.adapter import SatoriSettings
+from bot.platforms.connection import ConnectedPlatform, Recent
 from bot.platforms.satori.elements import element, file_element, parse, written
-from bot.platforms.satori.gateway import CallFailed, Gateway, Json, number_of
+from bot.platforms.satori.gateway import Gateway, Json, number_of, probe
+from bot.platforms.satori.settings import SatoriSettings
+from bot.platforms.web_api import Refused, unless
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
-from function_calls.spec import Choice
 from services.refs import ChatRef, MemberRef, Role
-from services.store.port import StoreError
 from services.web.content import data_in
 
 _log = structlog.get_logger("platforms")
@@ -46,7 +46,6 @@ _UNNAMED = "event-"
 """Begins the native id of an event that has no message."""
 _PING_SECONDS = 9.0
 _SILENCE_SECONDS = 30.0
-_STORE_SECONDS = 1.0
 _LOOKUP_SECONDS = 5.0
 _BUTTON_BYTES = 60
 """Telegram, which a gateway may connect to, has 64."""
@@ -75,11 +74,11 @@ class SatoriPlatform(ConnectedPlatform):
             catches_up=True,
             file_bytes=10 * 1024 * 1024,
         )
-        self._host = host
         self._gateway = Gateway(settings)
+        self.close = self._gateway.close
         self._has_cursor = False
         self._roles = _ROLES | dict.fromkeys(settings.admin_roles, Role.ADMIN)
-        self._done: OrderedDict[str, str] = OrderedDict()
+        self._done = Recent[str, str](_MOST_REMEMBERED)
         """Ids of the bot's messages, and its reactions by message."""
 
     # Receiving
@@ -94,7 +93,7 @@ class SatoriPlatform(ConnectedPlatform):
             async for event in self._gateway.events(socket, after):
                 self._connection.heard()
                 if event:
-                    await self._take(deliver, event)
+                    await self._acceptance.until_stored(partial(self._take, deliver, event))
                     self._gateway.check_online(event)
         finally:
             pinging.cancel()
@@ -104,34 +103,27 @@ class SatoriPlatform(ConnectedPlatform):
         with suppress(aiohttp.ClientError, ConnectionError):
             while True:
                 await socket.send_str('{"op":1}')
-                await self._host.clock.sleep(_PING_SECONDS)
+                await self._clock.sleep(_PING_SECONDS)
 
     async def _take(self, deliver: Deliver, event: Json) -> None:
-        """Accept an event; while the store fails, offer it again, because not all gateways repeat events."""
+        """Accept an event. Raises StoreError."""
         number, raw = number_of(event), orjson.dumps(event).decode()
         cursor = None if number is None else self._cursor.at(str(number))
-        while True:
-            try:
-                if number is not None and not self._has_cursor:
-                    await self._cursor.keep(str(number - 1))
-                    self._has_cursor = True
-                # Without an answer, the event is taken as it is; the acceptance reports those that cannot be read.
-                with suppress(SendFailed, TimeoutError, LookupError, TypeError, AttributeError, ValueError):
-                    async with asyncio.timeout(_LOOKUP_SECONDS):
-                        await self._complete(event)
-                await self._acceptance.take(deliver, lambda: self._contexts(event), raw, cursor)
-            except StoreError as problem:
-                _log.error("event_not_accepted", network=self.name, problem=str(problem))
-                self._connection.heard()
-                await self._host.clock.sleep(_STORE_SECONDS)
-            else:
-                return
+        if number is not None and not self._has_cursor:
+            await self._cursor.keep(str(number - 1))
+            self._has_cursor = True
+        # Without an answer, the event is taken as it is; the acceptance reports those that cannot be read.
+        with suppress(SendFailed, TimeoutError, LookupError, TypeError, AttributeError, ValueError):
+            async with asyncio.timeout(_LOOKUP_SECONDS):
+                await self._complete(event)
+        await self._acceptance.take(deliver, lambda: self._contexts(event), raw, cursor)
 
     async def _complete(self, event: Json) -> None:
         """Look up what the event lacks. Raises StoreError."""
         kind = event["type"] if self._gateway.is_for_account(event) else ""
-        if kind == "interaction/button" and str(event["button"]["id"]).startswith("#"):
-            event["button"]["id"] = await self._stored(event["button"]["id"]).read() or event["button"]["id"]
+        if kind == "interaction/button":
+            for press in self._contexts(event):
+                event["button"]["id"] = await self._pressed(press)
         elif kind in ("message-created", "message-updated") and "quote" not in event["message"]:
             content = parse(event["message"].get("content") or "", self._gateway.who[1])
             if content.quote and content.quote not in self._done and not content.author:
@@ -175,8 +167,8 @@ class SatoriPlatform(ConnectedPlatform):
         changes = {Kind.MESSAGE: "", Kind.DELETE: "", Kind.EDIT: str(message.get("updated_at") or at)}
         revision = changes.get(kind, f"{who} {hashlib.sha256(text.encode()).hexdigest()[:16]} {at}")
         role = self._role(member) if not is_direct and who not in chat.native.split("/") else None
-        name = " ".join(str(member.get("nick") or user.get("nick") or user.get("name") or who).split())
-        sender = Sender(MemberRef(self.name, self.account, who), name, role or Role.MEMBER, bool(user.get("is_bot")))
+        name = str(member.get("nick") or user.get("nick") or user.get("name") or who)
+        sender = Sender(self._member(who), name, role or Role.MEMBER, bool(user.get("is_bot")))
         sent_at = datetime.fromtimestamp(int(message.get("created_at") or at) / 1000, UTC)
         title = str(channel.get("name") or guild.get("name") or "")
         key = MessageKey(chat, id_, kind, revision)
@@ -200,7 +192,7 @@ class SatoriPlatform(ConnectedPlatform):
             reply = Quoted(quote, str(author.get("name") or ""), before[:_QUOTED_CHARS], from_bot)
         return heard.text, {
             "mentions_bot": heard.mentions_bot or content.mentions_bot,
-            "mentions": tuple(MemberRef(self.name, self.account, one) for one in content.mentions),
+            "mentions": tuple(map(self._member, content.mentions)),
             "attachments": content.attachments,
             "reply_to": reply,
         }
@@ -234,25 +226,22 @@ class SatoriPlatform(ConnectedPlatform):
                 await self._gateway.call("message.update", **place, content=_BUTTONS.sub("", content))
         # Some networks do not name the message.
         native = str(sent[0]["id"]) if sent else f"sent-{outgoing.key}"
-        self._remember(native)
+        self._done[native] = ""
         return Receipt(native)
 
     async def edit(self, native_id: str, outgoing: Outgoing) -> None:
         await self._write("message.update", outgoing, message_id=native_id)
 
     async def delete(self, chat: ChatRef, native_id: str) -> None:
-        try:
+        with unless(404):
             await self._gateway.call("message.delete", channel_id=_channel(chat), message_id=native_id)
-        except CallFailed as problem:
-            if problem.status != 404:
-                raise
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
         place = {"channel_id": _channel(chat), "message_id": native_id}
         key = f"{chat.native} {native_id}"
         if emoji:
             await self._gateway.call("reaction.create", **place, emoji=emoji, emoji_id=emoji)
-            self._remember(key, emoji)
+            self._done[key] = emoji
         elif before := self._done.pop(key, ""):
             user = self._gateway.who[1]
             await self._gateway.call("reaction.delete", **place, emoji=before, emoji_id=before, user_id=user)
@@ -265,9 +254,6 @@ class SatoriPlatform(ConnectedPlatform):
             raise FileUnavailable(f"the file is damaged or larger than {max_bytes:,} bytes")
         return content
 
-    async def close(self) -> None:
-        await self._gateway.close()
-
     async def _write(self, method: str, outgoing: Outgoing, **given: str) -> Any:
         """Send or change a message, again without details that the network rejects. Raises SendFailed."""
         given["channel_id"], is_private = _channel(outgoing.chat), outgoing.private_to is not None
@@ -278,8 +264,11 @@ class SatoriPlatform(ConnectedPlatform):
         reply = element("quote", id=quote) if quote and not quote.startswith(_UNNAMED) else ""
         is_group = not is_private and not outgoing.chat.native.startswith(f"{_DIRECT}/")
         before = "".join(f"{element('at', id=one.native)} " for one in outgoing.mentions if is_group)
-        after = "".join([await self._file(one) for one in outgoing.attachments])
-        after += "".join([await self._button(one) for one in outgoing.choices])
+        after = "".join([await self._file(one) for one in outgoing.uploads])
+        after += escape(outgoing.links, quote=False).replace("\n", "<br/>")
+        for number, choice in enumerate(outgoing.choices):
+            data = self._button(outgoing, number, _BUTTON_BYTES)
+            after += element("button", choice.label, id=data, type="action")
         text, plain = (written(outgoing.text, is_markdown=outgoing.markdown, is_plain=one) for one in (False, True))
         attempts = list(
             dict.fromkeys(
@@ -289,35 +278,17 @@ class SatoriPlatform(ConnectedPlatform):
         while True:
             try:
                 return await self._gateway.call(method, content=attempts.pop(0), **given)
-            except CallFailed as problem:
+            except Refused as problem:
                 if problem.status != 400 or not attempts:
                     raise
 
     async def _file(self, file: Attachment) -> str:
-        """An element with a file, or with a link to it."""
-        if not file.url.startswith("data:"):
-            return f"<br/>{element('a', file.name or file.url, href=file.url)}"
+        """An element with a file."""
         source = file.url
         # A gateway without uploads takes the content itself.
-        with suppress(CallFailed):
-            source = await self._gateway.upload(file.name, file.media_type, data_in(file.url) or b"")
+        with suppress(Refused):
+            source = await self._gateway.upload(file)
         return file_element(file, source)
-
-    async def _button(self, choice: Choice) -> str:
-        """A button. Its id is the value, or a key of the stored value."""
-        key = choice.value
-        if len(key.encode()) > _BUTTON_BYTES or key.startswith("#"):
-            key = f"#{hashlib.sha256(key.encode()).hexdigest()[:40]}"
-            await self._stored(key).keep(choice.value)
-        return element("button", choice.label, id=key, type="action")
-
-    def _stored(self, key: str) -> Cursor:
-        return Cursor(f"{self.name}:{self.account}:{key}", self._host.store, self._host.clock)
-
-    def _remember(self, key: str, value: str = "") -> None:
-        self._done[key] = value
-        if len(self._done) > _MOST_REMEMBERED:
-            self._done.popitem(last=False)
 
 
 def _channel(chat: ChatRef) -> str:
@@ -331,3 +302,6 @@ def _emoji(emoji: Json) -> str:
     if re.fullmatch(r"[0-9]{4,6}", native) and int(native) >= _FIRST_EMOJI:
         return chr(int(native))
     return native if not native.isascii() else name or native
+
+
+ADAPTER = Adapter(SatoriSettings, SatoriPlatform, probe, asks=("account", "url", "token", "platform", "user_id"))

@@ -1,4 +1,1 @@
-"""The Slack platform.
-
-One instance per workspace, over Socket Mode. Built by `rollcall run`.
-"""
+"""Slack, over Socket Mode."""

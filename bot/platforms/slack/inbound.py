@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from bot.platforms.emoji import emoji_of
 from bot.platforms.mentions import ParseText
-from bot.platforms.slack.text import emoji_of, plain
+from bot.platforms.slack.text import plain
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
 from services.refs import ChatRef, JsonObject, MemberRef, Role
@@ -27,6 +28,7 @@ class Profile:
     is_bot: bool
     role: Role | None
     """None for a deactivated user."""
+    language: str = ""
 
 
 def profile_of(user: JsonObject, team: str) -> Profile:
@@ -39,7 +41,8 @@ def profile_of(user: JsonObject, team: str) -> Profile:
     role = Role.OWNER if user.get("is_owner") or user.get("is_primary_owner") else Role.ADMIN
     if is_bot or is_outside or team not in teams or not (role is Role.OWNER or user.get("is_admin")):
         role = Role.MEMBER
-    return Profile(name, user.get("tz") or "", is_bot, None if user.get("deleted") else role)
+    current = None if user.get("deleted") else role
+    return Profile(name, user.get("tz") or "", is_bot, current, user.get("locale") or "")
 
 
 class Reader:
@@ -91,7 +94,7 @@ class Reader:
         is_bot = profile.is_bot or bool(bot)
         role = Role.MEMBER if is_bot else profile.role or Role.MEMBER
         member = MemberRef(PLATFORM, self._account, user or bot or "unknown")
-        sender = Sender(member, profile.name, role, is_bot, profile.zone)
+        sender = Sender(member, profile.name, role, is_bot, profile.zone, profile.language)
         is_group, sent_at = not key.chat.native.startswith("D"), datetime.fromtimestamp(float(at), UTC)
         return MessageContext(key, key.kind, key.chat, is_group, sender, sent_at=sent_at, **facts)
 

@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import aiohttp
 import structlog
-from slack_sdk.errors import SlackApiError, SlackClientError
-from slack_sdk.web.async_client import AsyncWebClient
+from pydantic import SecretStr
 
-from bot.platforms.adapter import CannotOpen, Host
+from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Cursor
-from bot.platforms.markdown import plain_lines
-from bot.platforms.slack.adapter import SlackSettings
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
+from bot.platforms.emoji import emoji_name
 from bot.platforms.slack.inbound import PLATFORM, Profile, Reader, profile_of
-from bot.platforms.slack.text import emoji_name, linked, mrkdwn, urls
-from config.sections.irc import is_loopback
+from bot.platforms.slack.text import linked, mrkdwn, urls
+from bot.platforms.web_api import Refused, WebApi, objects_of, unless
+from config.sections.networks import NetworkSettings
+from config.terms import SecureUrl, is_loopback, matching
 from function_calls.context import Attachment
+from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
 
@@ -40,8 +40,6 @@ SCOPES = re.findall(
 )
 """Scopes that the bot token needs; leaving channels also needs `channels:manage` and `groups:write`."""
 _log = structlog.get_logger("platforms")
-_sdk_log = logging.getLogger("rollcall.slack_sdk")
-_sdk_log.setLevel(logging.WARNING)  # below, the SDK logs messages, and URLs that hold tickets
 
 _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
 _NAME_SECONDS, _ROLE_SECONDS = 3600.0, 60.0
@@ -52,72 +50,56 @@ _LONGEST_GAP_DAYS = 7
 _VALUE_CHARS, _LABEL_CHARS, _BUTTONS = 2000, 75, 25
 _BAD_MARKUP = ("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long")
 _TRANSIENT = ("internal_error", "fatal_error", "service_unavailable", "request_timeout")
+_CODE = re.compile(r"[a-z_:,.]{1,99}")
 _CHANGES = ("message_changed", "message_deleted")
 _SECRETS = ("token", "trigger_id", "response_url", "response_urls")
 _SENDER = re.compile(r'"(?:user|inviter|id)": "([UW][A-Z0-9]+)"')
 _MENTIONED = re.compile(r"<@([UW][A-Z0-9]+)")
+_BOT_TOKEN = matching("xoxb-[A-Za-z0-9-]+", "has to be a token that begins with xoxb-")
+_APP_TOKEN = matching("xapp-[A-Za-z0-9-]+", "has to be a token that begins with xapp-")
 
 
-class SlackError(SendFailed):
-    """Slack answered a call with an error. `code`: its name, or the HTTP status."""
+class SlackSettings(NetworkSettings):
+    """One workspace."""
 
-    def __init__(self, answer: Any) -> None:
-        """`answer`: of the SDK, or of aiohttp if it is no JSON."""
-        data = getattr(answer, "data", None)
-        data = data if isinstance(data, dict) else {}
-        status = getattr(answer, "status_code", 0) or getattr(answer, "status", 0)
-        self.code, needed = str(data.get("error")), str(data.get("needed"))
-        if data.get("error") is None or re.fullmatch(r"[a-z_]{1,60}", self.code) is None:
-            self.code = f"HTTP {status}"
-        words = f"Slack answered {self.code}"
-        if re.fullmatch(r"[a-z_:,.]{1,99}", needed) and "needed" in data:
-            words += f", needs {needed}"
-        is_limited, is_transient = status == 429 or self.code == "ratelimited", self.code in _TRANSIENT
-        seconds = str(answer.headers.get("Retry-After", ""))
-        super().__init__(
-            words,
-            retryable=is_limited or is_transient or status >= 500,
-            retry_after_seconds=(float(seconds) if seconds.isdecimal() else _ANSWER_SECONDS) if is_limited else None,
-            unknown_outcome=is_transient,
-        )
+    bot_token: Annotated[SecretStr, _BOT_TOKEN]
+    """Bot token of the app in the workspace (`xoxb-…`); preferably a reference to the environment."""
+    app_token: Annotated[SecretStr, _APP_TOKEN]
+    """App-level token with the scope `connections:write` (`xapp-…`); preferably a reference to the environment. Each
+    account needs its own app: Slack sends an event to only one of the connections of an app."""
+    api_url: SecureUrl = "https://slack.com/api"
+    """URL of the Web API; `https://slack-gov.com/api` for GovSlack."""
 
 
-class _Web:
-    """The Web API with the tokens of one account. Opens its session with the first call."""
+class _Api:
+    """The Web API with the tokens of one account."""
 
     def __init__(self, settings: SlackSettings) -> None:
         self._app_token, self._host = settings.app_token.get_secret_value(), urlsplit(settings.api_url).hostname or ""
-        token = settings.bot_token.get_secret_value()
-        # Without retry handlers: one of them repeats requests that may have had their effect.
-        self._api = AsyncWebClient(token, settings.api_url, retry_handlers=[], logger=_sdk_log)
-        if is_loopback(self._host):
-            self._api.proxy = None
+        headers = {"Authorization": f"Bearer {settings.bot_token.get_secret_value()}"}
+        self._web = WebApi("Slack", f"{settings.api_url}/", headers)
         self.granted = ""
         """Scopes of the token of the latest call."""
+        self.close = self._web.close
 
-    async def call(self, method: str, **arguments: Any) -> JsonObject:
-        """Call a method of the API with the arguments that are not None. Raises SendFailed, mostly SlackError."""
-        if self._api.session is None:
-            self._api.session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS))
-        given, writes = {name: value for name, value in arguments.items() if value is not None}, "chat." in method
-        try:
-            answer = await self._api.api_call(method, json=given if writes else None, params=None if writes else given)
-        except SlackApiError as error:
-            raise SlackError(error.response) from None
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
-            raise SendFailed("Slack is unreachable", retryable=True) from None
-        except (aiohttp.ClientError, SlackClientError, OSError):
-            raise SendFailed("Slack did not answer", retryable=True, unknown_outcome=True) from None
-        self.granted = answer.headers.get("x-oauth-scopes", "")
-        return dict(answer.data)  # type: ignore[arg-type]  # bytes only for other methods
-
-    async def unless(self, harmless: str, method: str, **arguments: Any) -> None:
-        """Like `call`, ignoring errors whose code is in `harmless`."""
-        try:
-            await self.call(method, **arguments)
-        except SlackError as problem:
-            if problem.code not in harmless.split():
-                raise
+    async def call(self, method: str, /, *, token: str = "", **arguments: Any) -> JsonObject:
+        """Call a method of the API with the arguments that are not None. Raises SendFailed, mostly Refused."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        # Methods that read take no JSON.
+        texts = {name: one if isinstance(one, str) else json.dumps(one) for name, one in given.items()}
+        options: JsonObject = {"json": given} if "chat." in method else {"data": texts}
+        options["headers"] = {"Authorization": f"Bearer {token}"} if token else {}
+        status, headers, content = await self._web.call("POST", method, **options)
+        answer: JsonObject = content if isinstance(content, dict) else {}
+        if answer.get("ok"):
+            self.granted = headers.get("x-oauth-scopes", "")
+            return answer
+        code, needed = str(answer.get("error")), str(answer.get("needed", ""))
+        words = f"Slack answered {code if _CODE.fullmatch(code) else f'HTTP {status}'}"
+        words += f", needs {needed}" if _CODE.fullmatch(needed) else ""
+        is_transient = code in _TRANSIENT
+        status = 429 if code == "ratelimited" else 500 if is_transient else status
+        raise Refused(words, status, code=code, retry_after=headers.get("Retry-After"), unknown_outcome=is_transient)
 
     async def pages(self, field: str, method: str, wait: Any = None, **arguments: Any) -> AsyncIterator[Any]:
         """The items in `field` of all pages. `wait` is awaited with the seconds of a rate limit. Raises SendFailed."""
@@ -134,49 +116,38 @@ class _Web:
                 yield item
             arguments["cursor"] = more = (page.get("response_metadata") or {}).get("next_cursor")
 
-    def request(self, verb: str, url: str, **options: Any) -> Any:
-        """A request that is no call. Only Slack's file server gets the token. Raises FileUnavailable."""
-        address, headers = urlsplit(url), {}
-        if verb == "GET":
-            is_safe = address.scheme == "https" or is_loopback(self._host)
-            if not is_safe or address.hostname not in (self._host, f"files.{self._host}"):
-                raise FileUnavailable("the file is not on Slack's file server")
-            headers = {"Authorization": f"Bearer {self._api.token}"}
-        assert self._api.session is not None
-        return self._api.session.request(
-            verb, url, headers=headers, allow_redirects=False, proxy=self._api.proxy, **options
-        )
+    async def download(self, url: str, max_bytes: int) -> bytes:
+        """A file of Slack's file server. Raises FileUnavailable."""
+        address = urlsplit(url)
+        is_safe = address.scheme == "https" or is_loopback(self._host)
+        if not is_safe or address.hostname not in (self._host, f"files.{self._host}"):
+            raise FileUnavailable("the file is not on Slack's file server")
+        return await self._web.download(url, max_bytes)
+
+    async def upload(self, file: Attachment) -> Mapping[str, str]:
+        """A file at Slack that is not shown yet. Raises SendFailed."""
+        content = data_in(file.url) or b""
+        place = await self.call("files.getUploadURLExternal", filename=file.name, length=len(content))
+        try:
+            async with self._web.http.post(place["upload_url"], data=content, allow_redirects=False) as answer:
+                if answer.status != 200:
+                    raise Refused(f"Slack answered HTTP {answer.status}", answer.status)
+        except (aiohttp.ClientError, OSError):
+            raise SendFailed("Slack did not take the file", retryable=True) from None
+        return {"id": place["file_id"], "title": file.name}
 
     async def socket(self) -> aiohttp.ClientWebSocketResponse:
         """A new connection in Socket Mode, after Slack's greeting. Raises CannotConnect and SendFailed."""
         url = (await self.call("apps.connections.open", token=self._app_token))["url"]
         if not url.startswith("wss://") and not is_loopback(self._host):
             raise CannotConnect("Slack named an address without TLS")
-        assert self._api.session is not None
-        socket = None
-        try:
-            socket = await self._api.session.ws_connect(
-                url,
-                heartbeat=10.0,
-                autoping=False,
-                proxy=self._api.proxy,
-                timeout=aiohttp.ClientWSTimeout(ws_close=2.0),
-            )
-            greeting = await socket.receive_json(timeout=_ANSWER_SECONDS)
-            if greeting["type"] == "hello":
-                return socket
-            problem = f"Slack closes new connections: {greeting.get('reason')}"
-        except (aiohttp.ClientError, OSError, LookupError, TypeError, ValueError) as error:
-            # The text of the error may hold the URL, which holds a ticket.
-            problem = f"{type(error).__name__} in Socket Mode"
-        if socket is not None:
-            await socket.close()
-        raise CannotConnect(problem)
 
-    async def close(self) -> None:
-        """Close the session."""
-        if self._api.session is not None:
-            await self._api.session.close()
+        async def greet(socket: aiohttp.ClientWebSocketResponse) -> None:
+            greeting = await socket.receive_json()
+            if greeting["type"] != "hello":
+                raise CannotConnect(f"Slack closes new connections: {greeting.get('reason')}")
+
+        return await self._web.socket(url, greet, heartbeat=10.0, autoping=False)
 
 
 class SlackPlatform(ConnectedPlatform):
@@ -197,10 +168,11 @@ class SlackPlatform(ConnectedPlatform):
 
     def __init__(self, settings: SlackSettings, host: Host) -> None:
         super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
-        self._store, self._clock, self._web = host.store, host.clock, _Web(settings)
+        self._api = _Api(settings)
+        self.close = self._api.close
         self._reader = Reader(settings.account, self._hear, host.names[0])
-        self._users: dict[str, tuple[Profile, float]] = {}
-        """Profiles, each with the time of reading, oldest first."""
+        self._users = Recent[str, tuple[Profile, float]](_MOST_USERS)
+        """Profiles, each with the time of reading."""
         self._behind: dict[str, asyncio.Lock] = {}
         """Channels with a gap that is filled before their next event."""
         self._latest: dict[str, str] = {}
@@ -209,33 +181,32 @@ class SlackPlatform(ConnectedPlatform):
     async def _connected(self, deliver: Deliver) -> None:
         """Accept events of one connection, and of those that replace it when Slack asks for it. Raises what ends it."""
         try:
-            self._reader.me = await self._web.call("auth.test")
+            self._reader.me = await self._api.call("auth.test")
             await self._find_gaps()
-            socket = await self._web.socket()
+            socket = await self._api.socket()
         except SendFailed as problem:
             raise CannotConnect(str(problem)) from None
         self._connection.up()
         filling = asyncio.create_task(self._fill_gaps(deliver))
+
+        def heard() -> None:
+            self._connection.heard()
+            if filling.done():
+                filling.result()
+
         try:
             while True:
-                frame = await socket.receive()
-                self._connection.heard()
-                if filling.done():
-                    filling.result()
-                if frame.type is aiohttp.WSMsgType.PING:
-                    await socket.pong(frame.data)
-                elif frame.type is aiohttp.WSMsgType.TEXT:
-                    envelope = _parsed(frame.data)
+                async for envelope in objects_of(socket, heard):
                     if envelope.get("type") == "disconnect" and envelope.get("reason") != "link_disabled":
-                        # Slack repeats events that arrive only on the old connection.
-                        old, socket = socket, await self._web.socket()
-                        await old.close()
-                        continue
+                        break
                     await self._accept(deliver, envelope)
                     if envelope.get("envelope_id"):
                         await socket.send_str(json.dumps({"envelope_id": envelope["envelope_id"]}))
-                elif frame.type is not aiohttp.WSMsgType.PONG:
+                else:
                     raise CannotConnect("Slack closed the connection; is Socket Mode on?")
+                # Slack repeats events that arrive only on the old connection.
+                old, socket = socket, await self._api.socket()
+                await old.close()
         except SendFailed as problem:
             raise CannotConnect(str(problem)) from None
         finally:
@@ -245,8 +216,8 @@ class SlackPlatform(ConnectedPlatform):
 
     async def _accept(self, deliver: Deliver, envelope: JsonObject) -> None:
         """Accept the event of an envelope. Raises StoreError if it was not accepted."""
-        payload = envelope.get("payload")
-        if envelope.get("type") not in ("events_api", "interactive"):
+        payload = envelope.get("payload", envelope)
+        if envelope.get("type") not in ("events_api", "interactive") and "unreadable" not in envelope:
             return
         event = payload.get("event", payload) if isinstance(payload, dict) else payload
         event = event if isinstance(event, dict) else {"unreadable": event}
@@ -258,13 +229,13 @@ class SlackPlatform(ConnectedPlatform):
         """Accept one event, with the cursor of its channel."""
         raw, ts = json.dumps(event, ensure_ascii=False), self._position(event)
         is_next = bool(ts) and ts > self._latest.get(event["channel"], "")
-        cursor = self._cursor_of(event["channel"]).at(ts) if is_next else None
+        cursor = self._stored(event["channel"]).at(ts) if is_next else None
         me = self._reader.me["user_id"]
         if event.get("type") == "reaction_added" and event.get("item_user", me) == me:
             # Slack does not name the thread of the message.
             with suppress(SendFailed, LookupError, TypeError):
                 item = event["item"]
-                found = await self._web.call("conversations.replies", channel=item["channel"], ts=item["ts"], limit=1)
+                found = await self._api.call("conversations.replies", channel=item["channel"], ts=item["ts"], limit=1)
                 event = {**event, "item": {**item, "thread_ts": found["messages"][0].get("thread_ts")}}
         users = await self._profiles(raw)
         await self._acceptance.take(deliver, lambda: filter(None, [self._reader.read(event, users)]), raw, cursor)
@@ -280,9 +251,6 @@ class SlackPlatform(ConnectedPlatform):
 
     # Gaps
 
-    def _cursor_of(self, channel: str) -> Cursor:
-        return Cursor(f"{self.name}:{self.account}:{channel}", self._store, self._clock)
-
     async def _find_gaps(self) -> None:
         """Set `_behind` to the channels that have a cursor, and give the others one. A private chat without a cursor
         was opened after the last connection, and has a gap since then."""
@@ -291,15 +259,15 @@ class SlackPlatform(ConnectedPlatform):
         self._behind, self._latest = {}, {}
         kinds = "public_channel,private_channel,mpim,im"
         listed = {"wait": self._wait, "types": kinds, "exclude_archived": True, "limit": 200}
-        async for channel in self._web.pages("channels", "users.conversations", **listed):
-            cursor = self._cursor_of(channel["id"])
+        async for channel in self._api.pages("channels", "users.conversations", **listed):
+            cursor = self._stored(channel["id"])
             known = await cursor.read()
             latest = known or (last if channel["id"].startswith("D") else None)
             if known is None:
                 writes.append(cursor.at(latest or now))
             if latest is not None:
                 self._behind[channel["id"]], self._latest[channel["id"]] = asyncio.Lock(), latest
-        await self._store.commit(writes)
+        await self._host.store.commit(writes)
 
     async def _fill_gaps(self, deliver: Deliver) -> None:
         for channel in list(self._behind):
@@ -310,7 +278,7 @@ class SlackPlatform(ConnectedPlatform):
         async with self._behind.get(channel) or asyncio.Lock():
             try:
                 missed = await self._missed(channel) if channel in self._behind else []
-            except SlackError as problem:
+            except Refused as problem:
                 if problem.retryable:
                     raise
                 _log.error("gap_not_filled", network=PLATFORM, channel=channel, problem=str(problem))
@@ -326,11 +294,11 @@ class SlackPlatform(ConnectedPlatform):
         since, found = max(self._latest[channel], f"{week_ago:.6f}"), dict[str, JsonObject]()
         place: dict[str, Any] = {"wait": self._wait, "channel": channel, "limit": 200}
         oldest = f"{float(since) - _DAY_SECONDS:.6f}"
-        for top in [one async for one in self._web.pages("messages", "conversations.history", oldest=oldest, **place)]:
+        for top in [one async for one in self._api.pages("messages", "conversations.history", oldest=oldest, **place)]:
             found.setdefault(top["ts"], top)
             if top.get("latest_reply", "") > since:
                 thread = {"ts": top["ts"], "oldest": since, **place}
-                async for reply in self._web.pages("messages", "conversations.replies", **thread):
+                async for reply in self._api.pages("messages", "conversations.replies", **thread):
                     found[reply["ts"]] = reply
         return [found[ts] for ts in sorted(found) if ts > since]
 
@@ -356,45 +324,44 @@ class SlackPlatform(ConnectedPlatform):
             profile = await self._current(user)
         except (SendFailed, LookupError, TypeError):
             return known and replace(known, role=None)
-        self._users.pop(user, None)
-        if len(self._users) >= _MOST_USERS:
-            del self._users[next(iter(self._users))]
         self._users[user] = (profile, self._clock.monotonic())
         return profile
 
     async def _current(self, user: str) -> Profile:
-        self._reader.me = self._reader.me or await self._web.call("auth.test")
-        return profile_of((await self._web.call("users.info", user=user))["user"], self._reader.me["team_id"])
+        self._reader.me = self._reader.me or await self._api.call("auth.test")
+        found = await self._api.call("users.info", user=user, include_locale=True)
+        return profile_of(found["user"], self._reader.me["team_id"])
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """See ChatPlatform. None for users who are not in the channel."""
+        """None for users who are not in the channel."""
         with suppress(SendFailed, LookupError, TypeError):
             profile = await self._current(member.native)
             return profile.role if member in await self.members(chat) else None
         return None
 
     async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
-        self._reader.me = self._reader.me or await self._web.call("auth.test")
+        self._reader.me = self._reader.me or await self._api.call("auth.test")
         listed = {"channel": thread_of(chat.native)[0], "limit": 1000}
-        users = [one async for one in self._web.pages("members", "conversations.members", **listed)]
-        return [MemberRef(PLATFORM, self.account, one) for one in users if one != self._reader.me["user_id"]]
+        users = [one async for one in self._api.pages("members", "conversations.members", **listed)]
+        return [self._member(one) for one in users if one != self._reader.me["user_id"]]
 
     async def leave(self, chat: ChatRef) -> None:
         channel, _ = thread_of(chat.native)
-        await self._web.unless("not_in_channel channel_not_found", "conversations.leave", channel=channel)
+        with unless("not_in_channel", "channel_not_found"):
+            await self._api.call("conversations.leave", channel=channel)
 
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        """See ChatPlatform. Slack has no replies, so `reply_to` has no effect."""
+        """Slack has no replies, so `reply_to` has no effect."""
         channel, thread = await self._place(outgoing)
-        files = [await self._uploaded(one) for one in outgoing.attachments if one.url.startswith("data:")]
+        files = [await self._api.upload(one) for one in outgoing.uploads]
         options = {"channel": channel, "thread_ts": thread or None, "unfurl_links": False, "unfurl_media": False}
         sent = await self._write("chat.postMessage", outgoing, **options)
         if files:
-            shared = {"files": json.dumps(files), "channel_id": channel, "thread_ts": thread or None}
+            shared: Any = {"files": json.dumps(files), "channel_id": channel, "thread_ts": thread or None}
             try:
-                await self._web.call("files.completeUploadExternal", **shared)
+                await self._api.call("files.completeUploadExternal", **shared)
             except SendFailed as problem:
                 # Another attempt would show the text twice.
                 raise SendFailed(f"the text is shown without its files: {problem}", retryable=False) from None
@@ -408,96 +375,64 @@ class SlackPlatform(ConnectedPlatform):
         await self._write("chat.update", outgoing, channel=channel, ts=native_id)
 
     async def delete(self, chat: ChatRef, native_id: str) -> None:
-        await self._web.unless("message_not_found", "chat.delete", channel=thread_of(chat.native)[0], ts=native_id)
+        with unless("message_not_found"):
+            await self._api.call("chat.delete", channel=thread_of(chat.native)[0], ts=native_id)
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
-        """See Reacting. Only common emoji, and `:name:`, have a name at Slack."""
+        """Only common emoji, and `:name:`, have a name at Slack."""
         place, name = {"channel": thread_of(chat.native)[0], "timestamp": native_id}, emoji_name(emoji)
         if name:
-            await self._web.unless("already_reacted", "reactions.add", name=name, **place)
+            with unless("already_reacted"):
+                await self._api.call("reactions.add", name=name, **place)
         elif emoji:
             raise SendFailed("Slack has no name for this emoji", retryable=False)
         else:
-            me = self._reader.me or await self._web.call("auth.test")
-            found = await self._web.call("reactions.get", full=True, **place)
+            me = self._reader.me or await self._api.call("auth.test")
+            found = await self._api.call("reactions.get", full=True, **place)
             for reaction in found["message"].get("reactions", ()):
                 if me["user_id"] in reaction["users"]:
-                    await self._web.unless("no_reaction", "reactions.remove", name=reaction["name"], **place)
-
-    async def close(self) -> None:
-        await self._web.close()
+                    with unless("no_reaction"):
+                        await self._api.call("reactions.remove", name=reaction["name"], **place)
 
     async def _place(self, outgoing: Outgoing) -> tuple[str, str]:
         """Ids of the channel and thread for a message. Raises SendFailed."""
         if outgoing.private_to is None:
             return thread_of(outgoing.chat.native)
-        return (await self._web.call("conversations.open", users=outgoing.private_to.native))["channel"]["id"], ""
+        return (await self._api.call("conversations.open", users=outgoing.private_to.native))["channel"]["id"], ""
 
     async def _write(self, method: str, outgoing: Outgoing, **place: Any) -> JsonObject:
         """Post or update a message, as plain text if its formatting is rejected. Raises SendFailed."""
         try:
-            return await self._web.call(method, **place, **_content(outgoing, is_edit="ts" in place))
-        except SlackError as problem:
+            return await self._api.call(method, **place, **_content(outgoing, is_edit="ts" in place))
+        except Refused as problem:
             if problem.code not in _BAD_MARKUP or not outgoing.markdown:
                 raise
-        outgoing = replace(outgoing, text="\n".join(plain_lines(outgoing.text)), markdown=False)
-        return await self._web.call(method, **place, **_content(outgoing, is_edit="ts" in place))
+        outgoing = replace(outgoing, text=outgoing.plain, markdown=False)
+        return await self._api.call(method, **place, **_content(outgoing, is_edit="ts" in place))
 
     async def _close_choices(self, channel: str, thread: str, ts: str) -> None:
         """Remove the buttons of a message. Raises SendFailed."""
-        place = {"channel": channel, "oldest": ts, "latest": ts, "inclusive": True, "ts": thread or None}
-        found = await self._web.call("conversations.replies" if thread else "conversations.history", **place)
+        place: Any = {"channel": channel, "oldest": ts, "latest": ts, "inclusive": True, "ts": thread or None}
+        found = await self._api.call("conversations.replies" if thread else "conversations.history", **place)
         for message in found["messages"]:
             if message["ts"] == ts:
                 blocks = [block for block in message.get("blocks", ()) if block["type"] != "actions"]
-                facts = {"text": message["text"], "blocks": blocks, "parse": "none", "link_names": False}
-                await self._web.call("chat.update", channel=channel, ts=ts, **facts)
-
-    # Files
-
-    async def _uploaded(self, attachment: Attachment) -> Mapping[str, str]:
-        """A file at Slack that is not shown yet. Raises SendFailed."""
-        content, name = data_in(attachment.url) or b"", attachment.name
-        place = await self._web.call("files.getUploadURLExternal", filename=name, length=len(content))
-        try:
-            async with self._web.request("POST", place["upload_url"], data=content) as answer:
-                if answer.status != 200:
-                    raise SlackError(answer)
-        except (aiohttp.ClientError, OSError):
-            raise SendFailed("Slack did not take the file", retryable=True) from None
-        return {"id": place["file_id"], "title": name}
+                facts: Any = {"text": message["text"], "blocks": blocks, "parse": "none", "link_names": False}
+                await self._api.call("chat.update", channel=channel, ts=ts, **facts)
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
-        content = bytearray()
         try:
-            file = (await self._web.call("files.info", file=attachment.url.partition(":")[2]))["file"]
-            if (file.get("size") or 0) > max_bytes:
-                raise FileUnavailable(f"the file has {file['size']} bytes, more than {max_bytes}")
-            async with self._web.request("GET", file.get("url_private_download") or "") as answer:
-                if answer.status != 200:
-                    raise FileUnavailable(f"Slack answered HTTP {answer.status}; is the scope files:read missing?")
-                async for chunk in answer.content.iter_chunked(65_536):
-                    content += chunk
-                    if len(content) > max_bytes:
-                        raise FileUnavailable(f"the file has more than {max_bytes} bytes")
-        except (SendFailed, aiohttp.ClientError, OSError) as error:
-            words = str(error) if isinstance(error, SendFailed) else type(error).__name__
-            raise FileUnavailable(f"the file cannot be read: {words}") from None
-        return bytes(content)
-
-
-def _parsed(frame: str) -> JsonObject:
-    """A frame as an object; one that is none becomes an event that cannot be read."""
-    with suppress(ValueError):
-        if isinstance(envelope := json.loads(frame), dict):
-            return envelope
-    return {"type": "events_api", "payload": frame}
+            file = (await self._api.call("files.info", file=attachment.url.partition(":")[2]))["file"]
+        except SendFailed as problem:
+            raise FileUnavailable(f"{problem}; is the scope files:read missing?") from None
+        if (file.get("size") or 0) > max_bytes:
+            raise FileUnavailable(f"the file has {file['size']} bytes, more than {max_bytes}")
+        return await self._api.download(file.get("url_private_download") or "", max_bytes)
 
 
 def _content(outgoing: Outgoing, *, is_edit: bool) -> JsonObject:
     """Text and blocks of a message. Where Slack would format a text that is not Markdown, it is a block of its own."""
-    links = [f"{one.name}: {one.url}" for one in outgoing.attachments if one.url.startswith("https:")]
-    text = "\n".join(filter(None, [outgoing.text, *links])) or ", ".join(one.name for one in outgoing.attachments)
+    text = outgoing.text + outgoing.links or ", ".join(one.name for one in outgoing.attachments)
     mentioned = [] if outgoing.private_to else [one.native for one in outgoing.mentions]
     shown = "".join(f"<@{user}> " for user in mentioned) + (mrkdwn(text) if outgoing.markdown else linked(text))
     choices = [one for one in outgoing.choices if len(one.value) <= _VALUE_CHARS]
@@ -523,15 +458,14 @@ def _content(outgoing: Outgoing, *, is_edit: bool) -> JsonObject:
     return {"text": shown, "parse": "none", "link_names": False, **form}
 
 
-async def probe(settings: SlackSettings) -> str:
+async def probe(settings: SlackSettings, _clock: Clock) -> str:
     """See `Adapter.probe`."""
-    web = _Web(settings)
-    try:
-        me = await web.call("auth.test")
-        missing = ", ".join(sorted(set(SCOPES) - set(web.granted.replace(" ", "").split(","))))
-        await (await web.socket()).close()
-    except (SendFailed, CannotConnect) as problem:
-        raise CannotOpen(f"{problem}. Check bot_token and app_token, and that Socket Mode is on") from None
-    finally:
-        await web.close()
+    api = _Api(settings)
+    async with probing(api.close, "Check bot_token and app_token, and that Socket Mode is on"):
+        me = await api.call("auth.test")
+        missing = ", ".join(sorted(set(SCOPES) - set(api.granted.replace(" ", "").split(","))))
+        await (await api.socket()).close()
     return f"connected as @{me['user']} in {me['team']}" + (f"; scopes are missing: {missing}" if missing else "")
+
+
+ADAPTER = Adapter(SlackSettings, SlackPlatform, probe, asks=("bot_token", "app_token"))

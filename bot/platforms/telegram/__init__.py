@@ -1,4 +1,1 @@
-"""Telegram.
-
-One instance per account of the bot. Built by `rollcall run`.
-"""
+"""Telegram."""

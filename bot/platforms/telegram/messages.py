@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from bot.platforms.connection import Recent
 from bot.platforms.mentions import mention_parser
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
@@ -28,17 +28,6 @@ _FILES = {
 }
 """Fields of messages with a file, and its type if the message does not name one."""
 _ROLES = {"creator": Role.OWNER, "administrator": Role.ADMIN, "member": Role.MEMBER}
-
-
-class Remembered(OrderedDict[str, str]):
-    """A mapping that forgets its oldest entries."""
-
-    def learn(self, key: str, value: str) -> None:
-        """Add or replace an entry."""
-        self[key] = value
-        self.move_to_end(key)
-        if len(self) > _MOST_REMEMBERED:
-            self.popitem(last=False)
 
 
 def role_of(member: Json) -> Role | None:
@@ -82,11 +71,11 @@ class Updates:
         self.old_ids: dict[str, str] = {}
         """Ids that chats had as groups, by their ids as supergroups. Such a chat keeps the old id everywhere in the
         bot; its messages have new numbers, so their ids get the suffix `s`."""
-        self.names = Remembered()
+        self.names = Recent[str, str](_MOST_REMEMBERED)
         """Display names of users by id."""
-        self.threads = Remembered()
+        self.threads = Recent[str, str](_MOST_REMEMBERED)
         """Topics by Telegram's chat id and native message id, for messages of the bot: reactions do not name them."""
-        self._users = Remembered()
+        self._users = Recent[str, str](_MOST_REMEMBERED)
         """User ids by username, in lower case."""
 
     def connected(self, bot: Json) -> None:
@@ -120,9 +109,9 @@ class Updates:
     def _member(self, user: Json) -> MemberRef:
         """The member; remembers their names."""
         native = str(user["id"])
-        self.names.learn(native, name_of(user))
+        self.names[native] = name_of(user)
         if username := user.get("username"):
-            self._users.learn(username.lower(), native)
+            self._users[username.lower()] = native
         return MemberRef("telegram", self._account, native)
 
     def _event(
@@ -134,20 +123,14 @@ class Updates:
         user = user or as_chat or source["from"]
         native = self.old_ids.get(str(where["id"]), str(where["id"]))
         role = self.admins.get(native, {}).get(str(user["id"])) or Role.MEMBER
+        is_bot, language = bool(user is as_chat or user.get("is_bot")), user.get("language_code") or ""
         if source.get("is_topic_message"):
             native = f"{native}{THREAD}{int(source['message_thread_id'])}"
-        chat = ChatRef("telegram", self._account, native)
-        return MessageContext(
-            key=MessageKey(chat, key[0], kind, key[1]),
-            kind=kind,
-            chat=chat,
-            is_group=where["type"] != "private",
-            sender=Sender(self._member(user), name_of(user), role, bool(user is as_chat or user.get("is_bot"))),
-            text=text,
-            sent_at=datetime.fromtimestamp(source.get("date") or self._clock.now().timestamp(), UTC),
-            chat_title=name_of(where),
-            **facts,
-        )
+        chat, is_group = ChatRef("telegram", self._account, native), where["type"] != "private"
+        sender = Sender(self._member(user), name_of(user), role, is_bot, language=language)
+        at = datetime.fromtimestamp(source.get("date") or self._clock.now().timestamp(), UTC)
+        full_key, title = MessageKey(chat, key[0], kind, key[1]), name_of(where)
+        return MessageContext(full_key, kind, chat, is_group, sender, text, at, chat_title=title, **facts)
 
     def _came_or_went(self, source: Json, came: Sequence[Json], gone: Sequence[Json]) -> list[MessageContext]:
         """Joins and leaves of others. A service message, which each member gets, and an update, which is only for

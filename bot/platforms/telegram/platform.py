@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
+from pydantic import SecretStr
 
-from bot.platforms.adapter import Host
-from bot.platforms.base import CommandHint, Deliver, FileUnavailable, Limits, Outgoing, Receipt, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Cursor
-from bot.platforms.markdown import html_of, plain_lines
+from bot.platforms.adapter import Adapter, CannotOpen, Host
+from bot.platforms.base import (
+    CommandHint,
+    Deliver,
+    FileUnavailable,
+    Limits,
+    Outgoing,
+    Receipt,
+    SendFailed,
+    thread_of,
+)
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
+from bot.platforms.markdown import html_of
 from bot.platforms.telegram.api import ApiError, BotApi
 from bot.platforms.telegram.messages import FILE_URL, Json, Updates, migration, name_of, role_of
 from config.sections.networks import NetworkSettings
+from config.terms import SecureUrl, matching
 from function_calls.context import Attachment
-from function_calls.spec import Choice
+from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import StoreError, Write
 
@@ -37,7 +47,6 @@ _UPDATES = ("message", "edited_message", "callback_query", "message_reaction", "
 _UPDATE_BYTES = 1_000_000
 _CAPTION_UNITS = 1024
 _DATA_BYTES = 64
-_LONG_DATA = re.compile(r"#[0-9a-f]{40}")
 _NAME_CHARS = 32
 _MENTION_UNITS = 250
 _PHOTO_CHARS = 13_000_000
@@ -47,6 +56,19 @@ _TYPING_SECONDS = 4.0
 """Minimum interval of typing indicators in a chat; clients remove one after five seconds."""
 _ROLES_SECONDS = 60.0
 _COMMAND = re.compile(r"[a-z0-9_]{1,32}")
+_TOKEN = matching(r"[0-9]+:[A-Za-z0-9_-]+", "has to be a token of @BotFather, such as 123456:ABC-DEF")
+
+
+class TelegramSettings(NetworkSettings):
+    """One account of the bot on Telegram."""
+
+    token: Annotated[SecretStr, _TOKEN]
+    """Token of @BotFather; preferably a reference to the environment."""
+    webhook: bool = False
+    """True: Telegram sends events to `platforms.web.public_url`, which has to be an https URL and reachable from the
+    internet. False: the bot fetches them."""
+    api_url: SecureUrl = "https://api.telegram.org"
+    """URL of the Bot API server, without the token."""
 
 
 class TelegramPlatform(ConnectedPlatform):
@@ -65,11 +87,13 @@ class TelegramPlatform(ConnectedPlatform):
         file_bytes=50_000_000,
     )
 
-    def __init__(self, settings: NetworkSettings, host: Host, api: BotApi, *, by_webhook: bool) -> None:
+    def __init__(self, settings: TelegramSettings, host: Host) -> None:
+        """Raises CannotOpen."""
         super().__init__(settings, host, silence_seconds=_POLL_SECONDS + 2 * _LATE_SECONDS)
-        self._host = host
-        self._url = f"{host.public_url}/platforms/{self.name}/{self.account}/update" if by_webhook else ""
-        self._api = api
+        if settings.webhook and not host.public_url.startswith("https://"):
+            raise CannotOpen("webhook: true needs platforms.web.public_url with https://")
+        self._url = f"{host.public_url}/platforms/{self.name}/{self.account}/update" if settings.webhook else ""
+        self._api = BotApi(settings.api_url, settings.token.get_secret_value())
         self._moved = self._stored("moved")
         self._updates = Updates(settings.account, host.names, host.clock)
         self._deliver: Deliver | None = None
@@ -99,11 +123,11 @@ class TelegramPlatform(ConnectedPlatform):
             # At the first start, earlier events are dropped.
             await self._api.call(method, drop_pending_updates=position is None, **facts)
             if position is None:
-                await self._host.store.commit([self._cursor.at("0")])
+                await self._cursor.keep("0")
             self._deliver = deliver
             self._connection.up()
             await (self._watch_webhook() if self._url else self._poll(deliver, int(position or 0)))
-        except ApiError as error:
+        except SendFailed as error:
             raise CannotConnect(str(error)) from None
         finally:
             self._deliver = None
@@ -123,7 +147,7 @@ class TelegramPlatform(ConnectedPlatform):
     async def _watch_webhook(self) -> None:
         while (await self._api.call("getWebhookInfo"))["url"] == self._url:
             self._connection.heard()
-            await self._host.clock.sleep(_POLL_SECONDS)
+            await self._clock.sleep(_POLL_SECONDS)
         raise CannotConnect("another program has changed the webhook of the bot")
 
     def routes(self) -> Sequence[BaseRoute]:
@@ -160,8 +184,9 @@ class TelegramPlatform(ConnectedPlatform):
         # The acceptance reports updates that cannot be read.
         with suppress(LookupError, TypeError, AttributeError, ValueError):
             query = update.get("callback_query")
-            if query is not None and _LONG_DATA.fullmatch(query["data"]):
-                query["data"] = await self._stored(query["data"]).read() or ""
+            if query is not None:
+                for press in self._updates.contexts(update):
+                    query["data"] = await self._pressed(press)
             await self._learn_roles(update)
         raw = orjson.dumps(update).decode()
         await self._acceptance.take(deliver, lambda: self._updates.contexts(update), raw, cursor)
@@ -172,7 +197,7 @@ class TelegramPlatform(ConnectedPlatform):
 
     async def _answer(self, query: Json) -> None:
         """End the progress indicator of a pressed button."""
-        with suppress(ApiError, LookupError, TypeError):
+        with suppress(SendFailed, LookupError, TypeError):
             await self._api.call("answerCallbackQuery", callback_query_id=query["id"])
 
     async def _follow(self, moved: tuple[str, str] | None) -> None:
@@ -187,12 +212,12 @@ class TelegramPlatform(ConnectedPlatform):
     async def _learn_roles(self, update: Json) -> None:
         """Fetch the administrators of the group if the update is addressed to the bot; messages do not name roles."""
         for context in self._updates.contexts(update):
-            chat, now = thread_of(context.chat.native)[0], self._host.clock.monotonic()
+            chat, now = thread_of(context.chat.native)[0], self._clock.monotonic()
             is_relevant = context.is_group and (context.calls_bot or context.text.startswith("/"))
             if is_relevant and self._admins_until.get(chat, now) <= now:
                 self._admins_until[chat] = now + _ROLES_SECONDS
                 self._updates.admins[chat] = {}
-                with suppress(ApiError):
+                with suppress(SendFailed):
                     admins = await self._call("getChatAdministrators", chat, seconds=5)
                     self._updates.admins[chat] = {str(one["user"]["id"]): role_of(one) for one in admins}
 
@@ -202,7 +227,7 @@ class TelegramPlatform(ConnectedPlatform):
             return None
         if member.native == thread_of(chat.native)[0]:
             return Role.MEMBER
-        with suppress(ApiError, LookupError):
+        with suppress(SendFailed, LookupError):
             return role_of(await self._call("getChatMember", chat.native, user_id=int(member.native)))
         return None
 
@@ -211,7 +236,7 @@ class TelegramPlatform(ConnectedPlatform):
         native = thread_of(chat.native)[0]
         admins = await self._call("getChatAdministrators", native) if native.startswith("-") else []
         users = [str(one["user"]["id"]) for one in admins] or [native]
-        return [MemberRef(self.name, self.account, one) for one in users if one != self._updates.bot]
+        return [self._member(one) for one in users if one != self._updates.bot]
 
     async def leave(self, chat: ChatRef) -> None:
         with _unless("chat not found", "not a member"):
@@ -222,27 +247,27 @@ class TelegramPlatform(ConnectedPlatform):
     async def send(self, outgoing: Outgoing) -> Receipt:
         chat = (outgoing.private_to or outgoing.chat).native
         text = await self._text(outgoing, chat)
-        uploads = [one for one in outgoing.attachments if one.url.startswith("data:")]
+        uploads = outgoing.uploads
         first = uploads.pop(0) if uploads and _units(text["plain"]) <= _CAPTION_UNITS else None
         number = 0 if outgoing.private_to else self._number(chat, outgoing.reply_to or "")
         reply = {"message_id": number, "allow_sending_without_reply": True} if number else None
-        keyboard = await self._keyboard(outgoing.choices)
+        keyboard = self._keyboard(outgoing)
         native_id = await self._send_part(chat, first, **text, reply_parameters=reply, reply_markup=keyboard)
         try:
             for file in uploads:
                 await self._send_part(chat, file)
-        except ApiError as error:
+        except SendFailed as error:
             error.unknown_outcome = True
             raise
         for closed in outgoing.closes:
-            with suppress(ApiError):
+            with suppress(SendFailed):
                 number = self._number(outgoing.chat.native, closed)
                 await self._call("editMessageReplyMarkup", outgoing.chat.native, message_id=number)
         return Receipt(native_id)
 
     async def edit(self, native_id: str, outgoing: Outgoing) -> None:
         chat = (outgoing.private_to or outgoing.chat).native
-        facts = {**await self._text(outgoing, chat), "reply_markup": await self._keyboard(outgoing.choices)}
+        facts = {**await self._text(outgoing, chat), "reply_markup": self._keyboard(outgoing)}
         with _unless("message is not modified"):
             await self._adapted("editMessageText", chat, message_id=self._number(chat, native_id), **facts)
 
@@ -257,10 +282,10 @@ class TelegramPlatform(ConnectedPlatform):
         await self._call("setMessageReaction", chat.native, message_id=number, reaction=reaction)
 
     async def typing(self, chat: ChatRef, status: str) -> None:
-        now = self._host.clock.monotonic()
+        now = self._clock.monotonic()
         if status and now - self._typing_at.get(chat.native, float("-inf")) >= _TYPING_SECONDS:
             self._typing_at[chat.native] = now
-            with suppress(ApiError):
+            with suppress(SendFailed):
                 await self._call("sendChatAction", chat.native, action="typing")
 
     async def show_commands(self, menus: Mapping[str, Sequence[CommandHint]]) -> None:
@@ -273,7 +298,7 @@ class TelegramPlatform(ConnectedPlatform):
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
         try:
             file = await self._api.call("getFile", file_id=attachment.url.removeprefix(FILE_URL))
-        except ApiError as error:
+        except SendFailed as error:
             raise FileUnavailable(str(error)) from None
         path = str(file.get("file_path") or "/")
         if max(file.get("file_size") or 0, attachment.size_bytes or 0) > max_bytes:
@@ -293,9 +318,8 @@ class TelegramPlatform(ConnectedPlatform):
                 names.append(name)
                 links.append(f'<a href="tg://user?id={member.native}">{escape(name)}</a>')
         before = (f"{', '.join(names)}: ", f"{', '.join(links)}: ") if names else ("", "")
-        after = "".join(f"\n{one.url}" for one in outgoing.attachments if not one.url.startswith("data:"))
-        plain = "\n".join(plain_lines(outgoing.text)) if outgoing.markdown else outgoing.text
-        plain = f"{before[0]}{plain}{after}"
+        after = outgoing.links
+        plain = f"{before[0]}{outgoing.plain}{after}"
         facts: Json = {"text": plain, "plain": plain, "link_preview_options": {"is_disabled": True}}
         if names or outgoing.markdown:
             html = html_of(outgoing.text) if outgoing.markdown else escape(outgoing.text, quote=False)
@@ -305,33 +329,23 @@ class TelegramPlatform(ConnectedPlatform):
     async def _name(self, chat: str, member: MemberRef) -> str:
         """The member's display name, shortened; empty if they are not in the chat."""
         name = self._updates.names.get(member.native, "")
-        with suppress(ApiError, ValueError, LookupError):
+        with suppress(SendFailed, ValueError, LookupError):
             name = name or name_of((await self._call("getChatMember", chat, user_id=int(member.native)))["user"])
         return " ".join(name.split())[:_NAME_CHARS]
 
-    async def _keyboard(self, choices: Sequence[Choice]) -> Json | None:
-        """Inline keyboard; stores values that are too long for a button, so that they survive a restart."""
-        buttons, writes = [], []
-        for choice in choices:
-            data = choice.value
-            if len(data.encode()) > _DATA_BYTES or data.startswith("#"):
-                data = f"#{hashlib.sha256(data.encode()).hexdigest()[:40]}"
-                writes.append(self._stored(data).at(choice.value))
-            buttons.append([{"text": choice.label, "callback_data": data}])
-        if writes:
-            await self._host.store.commit(writes)
+    def _keyboard(self, outgoing: Outgoing) -> Json | None:
+        buttons = [
+            [{"text": one.label, "callback_data": self._button(outgoing, number, _DATA_BYTES)}]
+            for number, one in enumerate(outgoing.choices)
+        ]
         return {"inline_keyboard": buttons} if buttons else None
-
-    def _stored(self, name: str) -> Cursor:
-        """A value of the account that survives restarts."""
-        return Cursor(f"{self.name}:{self.account}:{name}", self._host.store, self._host.clock)
 
     async def _send_part(self, chat: str, file: Attachment | None, **facts: Any) -> str:
         """Send a text, or a file with the text as its caption; returns the native id. Raises ApiError."""
         # The rate limit of the account.
-        now = self._host.clock.monotonic()
+        now = self._clock.monotonic()
         at, self._next_send_at = self._next_send_at, max(now, self._next_send_at) + _SECONDS_PER_SEND
-        await self._host.clock.sleep(max(at - now, 0))
+        await self._clock.sleep(max(at - now, 0))
         if file is None:
             message = await self._adapted("sendMessage", chat, **facts)
         else:
@@ -341,7 +355,7 @@ class TelegramPlatform(ConnectedPlatform):
             message = await self._adapted(method, chat, upload=(field, file), **facts)
         native_id = self._updates.message_id(message)
         if thread := thread_of(chat)[1]:
-            self._updates.threads.learn(f"{message['chat']['id']} {native_id}", thread)
+            self._updates.threads[f"{message['chat']['id']} {native_id}"] = thread
         return native_id
 
     async def _adapted(self, method: str, chat: str, plain: str = "", **facts: Any) -> Any:
@@ -396,3 +410,20 @@ def _unless(*words: str) -> Iterator[None]:
 def _units(text: str) -> int:
     """Length as counted by Telegram, in UTF-16 units."""
     return len(text.encode("utf-16-le", "replace")) // 2
+
+
+async def probe(settings: TelegramSettings, _clock: Clock) -> str:
+    """See `Adapter.probe`."""
+    api = BotApi(settings.api_url, settings.token.get_secret_value())
+    async with probing(api.close, "Check token and api_url"):
+        bot = await api.call("getMe")
+    line = f"connected as @{bot['username']}"
+    if not bot.get("can_join_groups"):
+        line += "; it cannot be added to groups: /setjoingroups at @BotFather changes that"
+    if not bot.get("can_read_all_group_messages"):
+        line += "; privacy mode is on, so it sees only commands, mentions and replies in groups"
+        line += " where it is no administrator: /setprivacy at @BotFather changes that"
+    return line
+
+
+ADAPTER = Adapter(TelegramSettings, TelegramPlatform, probe, asks=("token",))

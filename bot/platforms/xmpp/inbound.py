@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 from xml.etree.ElementTree import Element
 
+from bot.platforms.connection import Recent
 from bot.platforms.mentions import mention_parser
 from bot.platforms.xmpp.stream import CLIENT
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
@@ -28,21 +29,10 @@ INVITE, CONFERENCE = f"{MUC_USER}x/{MUC_USER}invite", "{jabber:x:conference}x"
 OOB, DELAY = "{jabber:x:oob}", "{urn:xmpp:delay}"
 OCCUPANT_ID, STANZA_ID = "{urn:xmpp:occupant-id:0}occupant-id", "{urn:xmpp:sid:0}stanza-id"
 MODERATED, FALLBACK = "{urn:xmpp:message-moderate:1}moderated", "{urn:xmpp:fallback:0}"
-_MOST_MESSAGES = 5000
 _QUOTED_CHARS = 500
 _UNIQUE_CHARS = 16
 """Shorter ids of messages are assumed to be counters of a client, which are repeated."""
 _MARKS = " \t,:;，：；"
-
-
-class Recent(OrderedDict[Any, Any]):
-    """A mapping of the newest entries."""
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        super().__setitem__(key, value)
-        self.move_to_end(key)
-        if len(self) > _MOST_MESSAGES:
-            self.popitem(last=False)
 
 
 class Occupant(NamedTuple):
@@ -175,6 +165,10 @@ class Known(NamedTuple):
     from_bot: bool
 
 
+_Reactions = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""Id of the latest stanza with the reactions of a member to a message, its emoji, and those before it."""
+
+
 class Inbound:
     """Converts the stanzas of one account, and remembers recent messages for replies, corrections and the like."""
 
@@ -184,9 +178,9 @@ class Inbound:
         self._own_jid = own_jid
         self._names = tuple(names)
         self._clock = clock
-        self._known = Recent()
-        self._natives = Recent()
-        self._reactions = Recent()
+        self._known = Recent[tuple[str, str], Known]()
+        self._natives = Recent[tuple[str, str, str], str]()
+        self._reactions = Recent[tuple[str, str, str], _Reactions]()
 
     def known(self, chat: str, native_id: str) -> Known | None:
         """The message with that id if it is a recent one."""
@@ -204,7 +198,7 @@ class Inbound:
         in the archive. Raises ValueError for invalid times."""
         xml, occupant, kind = arrival
         bare, _, nick = xml.get("from", "").partition("/")
-        retract = xml.find(f"{RETRACT}retract")
+        retract, reactions = xml.find(f"{RETRACT}retract"), xml.find(f"{REACTIONS}reactions")
         if room is not None and occupant is None:
             # The bot's own message, or the room's; the latter may announce that a moderator has deleted a message.
             if nick or retract is None or retract.find(MODERATED) is None:
@@ -213,50 +207,54 @@ class Inbound:
         sender = occupant or Occupant(bare.partition("@")[0], bare)
         if not bare or sender.member == self._own_jid:
             return []
-        chat = ChatRef("xmpp", self._account, room.jid if room is not None else bare)
-        ident = xml.get("id", "")
-        is_private = room is None or xml.get("type") == "chat"
+        event = self._event(xml, room, sender, stanza_id, at)
+        if kind is not Kind.MESSAGE:
+            return [_changed(event, kind, uuid.uuid4().hex, "")]
+        if reactions is not None:
+            return self._reacted(event, reactions)
+        if retract is not None:
+            return self._retracted(event, retract.get("id", ""))
+        return self._written(event, xml, room, sender)
+
+    def _event(
+        self, xml: Element, room: Room | None, sender: Occupant, stanza_id: str, at: datetime | None
+    ) -> MessageContext:
+        """A message without its content."""
+        ident, is_private = xml.get("id", ""), room is None or xml.get("type") == "chat"
+        chat = ChatRef("xmpp", self._account, room.jid if room is not None else sender.member)
         has_own_id = is_private and len(ident) >= _UNIQUE_CHARS
         native_id = (ident if has_own_id else stanza_id or ident) or uuid.uuid4().hex
         stamp = _attribute(xml, f"{DELAY}delay", "stamp")
+        at = at or (datetime.fromisoformat(stamp).astimezone(UTC) if stamp else self._clock.now())
+        who = Sender(self._member(sender.member), sender.nick, sender.role)
+        facts: Any = {"private": room is not None and is_private, "chat_title": room.title if room else sender.nick}
+        return MessageContext(MessageKey(chat, native_id), Kind.MESSAGE, chat, room is not None, who, "", at, **facts)
+
+    def _written(
+        self, event: MessageContext, xml: Element, room: Room | None, sender: Occupant
+    ) -> list[MessageContext]:
+        """The message, or the correction of one; none without content, or if the corrected one is unknown."""
         text, mentions_bot, mentions = self._text(xml, room, sender)
-        context = MessageContext(
-            key=MessageKey(chat, native_id),
-            kind=kind,
-            chat=chat,
-            is_group=room is not None,
-            sender=Sender(self._member(sender.member), sender.nick, sender.role),
-            text="",
-            sent_at=at or (datetime.fromisoformat(stamp).astimezone(UTC) if stamp else self._clock.now()),
-            private=room is not None and is_private,
-            chat_title=room.title if room is not None else sender.nick,
-        )
-        if kind is not Kind.MESSAGE:
-            return [_changed(context, kind, uuid.uuid4().hex, "")]
-        if (reactions := xml.find(f"{REACTIONS}reactions")) is not None:
-            return self._reacted(context, reactions)
-        if retract is not None:
-            return self._retracted(context, retract.get("id", ""))
         urls = [url.text for url in xml.findall(f"{OOB}x/{OOB}url") if url.text]
+        chat, original = event.chat.native, event.key.native_id
         context = replace(
-            context,
+            event,
             text="" if text in urls else text,
             mentions_bot=mentions_bot,
             mentions=mentions,
-            reply_to=self._quoted(xml, chat.native, room),
+            reply_to=self._quoted(xml, chat, room),
             attachments=tuple(Attachment(_name(url), _media_type(url), f"network:{url}") for url in urls),
         )
         if not (context.text or urls or mentions_bot):
             return []
-        original = native_id
         if (correct := xml.find(f"{CORRECT}replace")) is not None:
             # Found by the sender, so that only own messages can be changed.
-            original = self._natives.get((chat.native, sender.member, correct.get("id", "")), "")
+            original = self._natives.get((chat, sender.member, correct.get("id", "")), "")
             if not original:
                 return []
-            context = _changed(context, Kind.EDIT, original, native_id)
-        known = Known(original, ident, sender.member, sender.nick, text[:_QUOTED_CHARS], from_bot=False)
-        self.remember(chat.native, native_id, known)
+            context = _changed(context, Kind.EDIT, original, event.key.native_id)
+        known = Known(original, xml.get("id", ""), sender.member, sender.nick, text[:_QUOTED_CHARS], from_bot=False)
+        self.remember(chat, event.key.native_id, known)
         return [context]
 
     def _reacted(self, context: MessageContext, reactions: Element) -> list[MessageContext]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import binascii
 import json
 import re
 import uuid
@@ -16,10 +15,9 @@ from xml.etree.ElementTree import Element, tostring
 
 import structlog
 
-from bot.platforms.adapter import CannotOpen, Host
+from bot.platforms.adapter import Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, LinkState, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Cursor
-from bot.platforms.markdown import plain_lines
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
 from bot.platforms.xmpp.inbound import (
     CONFERENCE,
     CORRECT,
@@ -36,7 +34,6 @@ from bot.platforms.xmpp.inbound import (
     Arrival,
     Inbound,
     Known,
-    Recent,
     Room,
 )
 from bot.platforms.xmpp.settings import JID, XmppSettings
@@ -44,7 +41,6 @@ from bot.platforms.xmpp.stream import CLIENT, MAM, NO_ANSWER, PING, Refused, Str
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Sender
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import Write
-from services.web.content import data_in
 from services.web.http import WebClient, WebError, WebLimits
 
 _log = structlog.get_logger("platforms")
@@ -55,6 +51,7 @@ _HINTS = "{urn:xmpp:hints}"
 _RETRY_SECONDS = 60.0
 _MOST_ROOMS = 500
 _LONGEST_NICK = 70
+_MOST_DELETED = 5000
 _FILE_SECONDS = 60.0
 _OUTSIDE = frozenset(
     {"forbidden", "gone", "item-not-found", "jid-malformed", "not-allowed", "not-authorized", "registration-required"}
@@ -82,15 +79,15 @@ class XmppPlatform(ConnectedPlatform):
         super().__init__(settings, host, silence_seconds=3 * settings.ping_seconds)
         self._settings = settings.model_copy(update={"jid": settings.jid.lower()})
         self._own = self._settings.jid
-        self._host = host
         self._inbound = Inbound(settings.account, self._own, host.names, host.clock)
         self._stream = Stream(self._settings, self._received, self._renewed)
+        self.close = self._stream.close
         self._private = Archive(self._own)
         self._rooms: dict[str, Room] = {}
         for one in settings.rooms:
             nick, password = one.nick or settings.nick, one.password.get_secret_value()
             self._rooms[one.jid.lower()] = Room(one.jid.lower(), nick=nick, password=password, is_trusted=True)
-        self._deleted = Recent()
+        self._deleted = Recent[tuple[str, str], None](_MOST_DELETED)
         self._typing: dict[str, str] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._deliver: Deliver | None = None
@@ -98,7 +95,7 @@ class XmppPlatform(ConnectedPlatform):
     # Connection
 
     async def run(self, deliver: Deliver) -> None:
-        for jid, password in json.loads(await self._position("rooms").read() or "{}").items():
+        for jid, password in json.loads(await self._stored("rooms").read() or "{}").items():
             self._rooms.setdefault(jid, self._invited_room(jid, password, "before"))
         await super().run(deliver)
 
@@ -112,9 +109,6 @@ class XmppPlatform(ConnectedPlatform):
         await self._stream.until_up()
         if room := self._rooms.get(outgoing.chat.native):
             await room.settled.wait()
-
-    async def close(self) -> None:
-        await self._stream.close()
 
     async def _connected(self, deliver: Deliver) -> None:
         self._deliver = deliver
@@ -142,9 +136,10 @@ class XmppPlatform(ConnectedPlatform):
     async def _ping(self) -> None:
         """Check regularly that the server answers, and that the rooms know the bot: a restarted room forgets it."""
         while True:
-            await self._host.clock.sleep(self._settings.ping_seconds)
+            await self._clock.sleep(self._settings.ping_seconds)
             if not await self._stream.is_alive():
                 raise CannotConnect("the server did not answer a ping")
+            self._connection.heard()
             for room in [room for room in self._rooms.values() if room.is_joined]:
                 await self._is_in(room)
 
@@ -187,7 +182,7 @@ class XmppPlatform(ConnectedPlatform):
             room.fail(f"cannot join: {problem}", is_final=problem in _OUTSIDE)
             _log.warning("xmpp_not_in_room", network=self._own, room=room.jid, because=problem)
             if not room.is_final:
-                await self._host.clock.sleep(_RETRY_SECONDS)
+                await self._clock.sleep(_RETRY_SECONDS)
                 room.reset()
 
     def _invited_room(self, jid: str, password: str, invitation: str) -> Room:
@@ -198,7 +193,7 @@ class XmppPlatform(ConnectedPlatform):
     def _invited_rooms(self) -> Write:
         """The write that stores the rooms to which the bot was invited."""
         rooms = {room.jid: room.password for room in self._rooms.values() if room.invitation}
-        return self._position("rooms").at(json.dumps(rooms))
+        return self._stored("rooms").at(json.dumps(rooms))
 
     def _leave(self, room: Room, problem: str) -> None:
         """Note that the bot is no longer in a room; it does not return to one to which it was invited."""
@@ -287,7 +282,7 @@ class XmppPlatform(ConnectedPlatform):
     async def _catch_up(self, archive: Archive) -> None:
         """Accept the messages since the cursor. Without a cursor, set it to the end of the archive. Returns later
         without an answer, to be called again."""
-        cursor = self._position(archive.jid)
+        cursor = self._stored(archive.jid)
         archive.seen.clear()
         try:
             if archive.is_archived and (position := await cursor.read()) is not None:
@@ -295,10 +290,10 @@ class XmppPlatform(ConnectedPlatform):
             elif archive.is_archived:
                 last, _ = await self._stream.archive(archive.jid, {"before": "", "max": "1"})
                 last_id = last[0].get("id", "") if last else ""
-                await self._host.store.commit([cursor.at(f"{last_id} {self._host.clock.now().isoformat()}")])
+                await self._host.store.commit([cursor.at(f"{last_id} {self._clock.now().isoformat()}")])
         except Refused as refused:
             if refused.condition in NO_ANSWER:
-                await self._host.clock.sleep(_RETRY_SECONDS)
+                await self._clock.sleep(_RETRY_SECONDS)
                 return
             archive.is_archived = False
             _log.warning("xmpp_no_archive", network=self._own, archive=archive.jid, because=refused.condition)
@@ -346,8 +341,8 @@ class XmppPlatform(ConnectedPlatform):
             at = datetime.fromisoformat(stamp).astimezone(UTC) if stamp else None
             return self._inbound.contexts(arrival, room, stanza_id, at)
 
-        time = stamp or self._host.clock.now().isoformat()
-        cursor = self._position(archive.jid).at(f"{stanza_id} {time}") if stanza_id else None
+        time = stamp or self._clock.now().isoformat()
+        cursor = self._stored(archive.jid).at(f"{stanza_id} {time}") if stanza_id else None
         if archive is self._private and (xml.find(INVITE) is not None or xml.find(CONFERENCE) is not None):
             if (added := self._invited(xml, stanza_id or xml.get("id", ""))) is not None:
                 await self._deliver(added, [self._invited_rooms(), *([cursor] if cursor else [])])
@@ -378,30 +373,16 @@ class XmppPlatform(ConnectedPlatform):
         name = nick if bare == jid else bare.partition("@")[0]
         # The room only claims who invited the bot.
         is_believed = invite is None or (room.is_trusted and bare != jid)
-        chat, member = ChatRef("xmpp", self.account, jid), bare if is_believed else f"{jid}/~{name}"
-        return MessageContext(
-            key=MessageKey(chat, room.invitation, Kind.ADDED),
-            kind=Kind.ADDED,
-            chat=chat,
-            is_group=True,
-            sender=Sender(MemberRef("xmpp", self.account, member), name),
-            text="",
-            sent_at=self._host.clock.now(),
-            chat_title=jid.partition("@")[0],
-        )
+        chat = ChatRef("xmpp", self.account, jid)
+        who = Sender(self._member(bare if is_believed else f"{jid}/~{name}"), name)
+        key, title, now = MessageKey(chat, room.invitation, Kind.ADDED), jid.partition("@")[0], self._clock.now()
+        return MessageContext(key, key.kind, chat, True, who, "", now, chat_title=title)
 
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
         room, to = await self._recipient(outgoing)
-        try:
-            files = [
-                await self._stream.upload(one.name, one.media_type, data_in(one.url) or b"")
-                for one in outgoing.attachments
-                if one.url.startswith("data:")
-            ]
-        except binascii.Error:
-            raise SendFailed("a file cannot be decoded", retryable=False) from None
+        files = [await self._stream.upload(one) for one in outgoing.uploads]
         messages = [self._message(outgoing, room, to)] if outgoing.text or not files else []
         for url in files:
             oob = an_element(f"{OOB}x", an_element(f"{OOB}url", text=url))
@@ -469,8 +450,7 @@ class XmppPlatform(ConnectedPlatform):
 
     def _message(self, outgoing: Outgoing, room: Room | None, to: str) -> Element:
         chat = outgoing.chat.native
-        text = "\n".join(plain_lines(outgoing.text)) if outgoing.markdown else outgoing.text
-        text += "".join(f"\n{one.name}: {one.url}" for one in outgoing.attachments if one.url.startswith("https:"))
+        text = outgoing.plain + outgoing.links
         named = (room.named(one.native) for one in outgoing.mentions) if room is not None else ()
         nicks = [one.nick for one in named if one is not None and one.nick.casefold() not in text.casefold()]
         head = ""
@@ -552,22 +532,19 @@ class XmppPlatform(ConnectedPlatform):
         room = self._rooms.get(chat.native)
         occupants = room.occupants.values() if room is not None else ()
         others = dict.fromkeys(one.member for one in occupants if room is not None and one.nick != room.nick)
-        return [MemberRef("xmpp", self.account, one) for one in others]
+        return [self._member(one) for one in others]
 
     async def leave(self, chat: ChatRef) -> None:
         if room := self._rooms.get(chat.native):
             self._stream.write(an_element(f"{CLIENT}presence", to=f"{room.jid}/{room.nick}", type="unavailable"))
             self._leave(room, "the bot has left")
 
-    def _position(self, name: str) -> Cursor:
-        return Cursor(f"xmpp:{self.account}:{name}", self._host.store, self._host.clock)
-
 
 async def probe(settings: XmppSettings) -> str:
     """Log in, and describe the account and its rooms. Raises CannotOpen."""
     stream = Stream(settings, lambda _: None, lambda: None)
     found = [f"connected as {settings.jid}"]
-    try:
+    async with probing(stream.close, "Check jid, password, host, port and tls"):
         await stream.open()
         for jid in (settings.jid, *(room.jid for room in settings.rooms)):
             try:
@@ -577,8 +554,4 @@ async def probe(settings: XmppSettings) -> str:
                 found.append(f"{jid}: {refused.condition}")
         if not await stream.file_origin():
             found.append("the server takes no files")
-    except CannotConnect as problem:
-        raise CannotOpen(f"{problem}. Check jid, password, host, port and tls") from problem
-    finally:
-        await stream.close()
     return "; ".join(found)

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, StringConstraints, field_validator
+from pydantic import Field, SecretStr, StringConstraints, field_validator
 from pydantic import ValidationInfo as Info
 
-from config.sections.irc import is_loopback
 from config.sections.networks import NetworkSettings
-from config.terms import Count, LocalPath, Seconds, Section, described_matching, settings_error
+from config.terms import Count, LocalPath, Seconds, Section, described_matching, is_loopback, matching, settings_error
 
 JID = r"[^\x00-\x20\"&'/:<>@]{1,200}@[A-Za-z0-9.\[\]:-]{1,200}"
 """A bare JID with an ASCII domain."""
 
 
-def _a_password(secret: SecretStr) -> SecretStr:
-    if not secret.get_secret_value():
-        raise settings_error("must not be empty: the account needs a password")
-    return secret
-
-
 _Jid = Annotated[str, *described_matching(JID, "has to be an address such as bot@example.org, without a resource")]
 _Nick = Annotated[str, StringConstraints(min_length=1, max_length=60), *described_matching(r"[^\x00-\x1f/]*", "no `/`")]
-_Password = Annotated[SecretStr, AfterValidator(_a_password)]
+_Password = Annotated[SecretStr, matching("(?s:.+)", "must not be empty: the account needs a password")]
 
 
 class XmppRoomSettings(Section):

@@ -23,6 +23,8 @@ from slixmpp.stanza import Message, Presence
 from bot.platforms.base import SendFailed
 from bot.platforms.connection import CannotConnect
 from bot.platforms.xmpp.settings import XmppSettings
+from function_calls.context import Attachment
+from services.web.content import data_in
 
 _log = structlog.get_logger("platforms")
 CLIENT, MAM, PING = "{jabber:client}", "{urn:xmpp:mam:2}", "{urn:xmpp:ping}ping"
@@ -217,14 +219,14 @@ class Stream:
         end = answer.find(f"{MAM}fin")
         return results, not results or (end is not None and end.get("complete") == "true")
 
-    async def upload(self, name: str, media_type: str, content: bytes) -> str:
+    async def upload(self, file: Attachment) -> str:
         """Put a file on the server; returns its URL. Raises SendFailed."""
         if self._client is None:
             raise SendFailed("not connected", retryable=True)
-        plugin = self._client.plugin["xep_0363"]
+        plugin, content = self._client.plugin["xep_0363"], data_in(file.url) or b""
         try:
             async with asyncio.timeout(_UPLOAD_SECONDS):
-                url = await plugin.upload_file(name, len(content), media_type, input_file=BytesIO(content))
+                url = await plugin.upload_file(file.name, len(content), file.media_type, input_file=BytesIO(content))
         except (UploadServiceNotFound, FileTooBig, IqError) as error:
             raise SendFailed(f"the server takes no such file: {type(error).__name__}", retryable=False) from error
         except (FileUploadError, IqTimeout, ClientError, OSError) as error:

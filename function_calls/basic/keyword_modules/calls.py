@@ -7,7 +7,7 @@ from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.run.script_calls import call_function, tool_name
 from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import kind_of, number_of, text_of
-from function_calls.handlers.on_request import MOST_ACTIVE
+from function_calls.handlers.chat.on_request import MOST_ACTIVE
 from function_calls.ports import ActiveFunctions
 from services.clock import Clock
 

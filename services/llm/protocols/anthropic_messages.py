@@ -98,8 +98,7 @@ class AnthropicMessages:
         self._clock = clock
         headers = {"x-api-key": profile.api_key.get_secret_value(), "anthropic-version": _VERSION}
         self._provider = Provider(profile.endpoint("messages", MappingProxyType(headers), bearer=False), clock)
-        head = orjson.dumps({"model": profile.model, "max_tokens": _USUAL_MAX_TOKENS, **profile.extra})
-        self._head = head.removesuffix(b"}")
+        self._heads = profile.heads({"max_tokens": _USUAL_MAX_TOKENS})
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         """The model's answer. Raises ModelError as `Provider.post` and `read` do."""
@@ -112,7 +111,7 @@ class AnthropicMessages:
 
     def encode(self, request: ModelRequest) -> bytes:
         """Encode the request body: constant fields, functions, instructions, turns."""
-        parts = [self._head]
+        parts = [self._heads[request.thinks]]
         if request.offer is not None and request.offer.functions:
             parts += [b',"tools":', encode_tools(request.offer), self._tool_choice(request.tool_choice)]
         system, turns = encode_conversation(guided(request), echo_reasoning=self._profile.echo_reasoning)

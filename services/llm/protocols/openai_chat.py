@@ -30,8 +30,7 @@ class OpenAIChat:
         self._dialect = profile.dialect
         self._clock = clock
         self._provider = Provider(profile.endpoint("chat/completions"), clock)
-        head = orjson.dumps({"model": profile.model, **profile.extra})
-        self._head = head.removesuffix(b"}")
+        self._heads = profile.heads()
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         """The model's answer. Raises ModelError as `Provider.post` and `read` do."""
@@ -44,7 +43,7 @@ class OpenAIChat:
 
     def encode(self, request: ModelRequest) -> bytes:
         """Encode the request body: constant fields, functions, messages."""
-        parts = [self._head]
+        parts = [self._heads[request.thinks]]
         if request.offer is not None and request.offer.functions:
             parts += [
                 b',"tools":',

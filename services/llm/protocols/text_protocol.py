@@ -117,8 +117,7 @@ class TextProtocol:
         self._form: Form = form
         self._write = _WORDINGS[form].write
         self._provider = Provider(profile.endpoint("chat/completions"), clock)
-        head = orjson.dumps({"model": profile.model, **profile.extra})
-        self._head = head.removesuffix(b"}")
+        self._heads = profile.heads()
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         """The model's answer. Raises ModelError as `Provider.post` and `read` do."""
@@ -131,9 +130,9 @@ class TextProtocol:
 
     def encode(self, request: ModelRequest) -> bytes:
         """Encode the request body, with the functions' prompt at the end of the system message instead of `tools`."""
-        messages = self._plain(request.messages)
+        messages, head = self._plain(request.messages), self._heads[request.thinks]
         if request.offer is None or not request.offer.functions:
-            return b'%b,"messages":%b}' % (self._head, dumps(messages))
+            return b'%b,"messages":%b}' % (head, dumps(messages))
         if request.tool_choice != "auto":
             only = f"Call the function {request.tool_choice} now."
             _add(messages, "user", _CHOICES.get(request.tool_choice, only))
@@ -141,7 +140,7 @@ class TextProtocol:
         system = dumps(instructions + "\n\n").removesuffix(b'"') + self._prompt(request.offer)
         rest = dumps(messages)[1:]
         comma = b"," if messages else b""
-        return b'%b,"messages":[{"role":"system","content":%b}%b%b}' % (self._head, system, comma, rest)
+        return b'%b,"messages":[{"role":"system","content":%b}%b%b}' % (head, system, comma, rest)
 
     async def probe(self) -> str:
         """One line with the model's response time. Raises ModelError if there is no answer."""

@@ -190,6 +190,9 @@ _OLDEST_KEPT = (
     .offset(bindparam("keep"))
     .scalar_subquery()
 )
+_CHATS_SINCE = Statement(
+    "history.chats_since", select(HISTORY.c.chat).distinct().where(HISTORY.c.id >= bindparam("first_id"))
+)
 _PRUNE = Statement(
     "history.prune", delete_batch(HISTORY, HISTORY.c.chat == bindparam("chat"), HISTORY.c.id <= _OLDEST_KEPT)
 )
@@ -280,6 +283,11 @@ def forget_until(chat: str, until_ms: int) -> Write:
 def thread(id: int) -> Query:
     """The `thread` of a row: the native id of the first message of its chain of replies; no row if it was deleted."""
     return _THREAD.query(row_id=id)
+
+
+def chats_since(first_id: int) -> Query:
+    """The `chat` keys of the rows with ids from `first_id` on."""
+    return _CHATS_SINCE.query(first_id=first_id)
 
 
 def prune(chat: str, keep: int) -> Write:

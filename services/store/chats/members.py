@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, case, delete, literal_column, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from services.store.chats.member_links import members_of_person
 from services.store.port import Query, Row, Statement, Write
 from services.store.schema import TEXT, integer, table, text
 
@@ -18,7 +19,15 @@ _SET_ZONE = Statement(
     ),
 )
 _SUGGEST_ZONE = Statement("members.suggest_zone", _NEW.on_conflict_do_nothing())
-_ONE = Statement("members.one", select(MEMBERS).where(MEMBERS.c.member == bindparam("member", type_=TEXT)))
+_MEMBER = bindparam("member", type_=TEXT)
+_IS_OWN = case((MEMBERS.c.member == _MEMBER, literal_column("1")), else_=literal_column("0"))
+_ONE = Statement(
+    "members.one",
+    select(MEMBERS)
+    .where(or_(MEMBERS.c.member == _MEMBER, MEMBERS.c.member.in_(members_of_person(_MEMBER))))
+    .order_by(MEMBERS.c.changed_ms.desc(), _IS_OWN.desc())
+    .limit(literal_column("1")),
+)
 
 
 def set_zone(member: str, timezone: str, now_ms: int) -> Write:
@@ -26,13 +35,15 @@ def set_zone(member: str, timezone: str, now_ms: int) -> Write:
     return _SET_ZONE.write(member=member, timezone=timezone, changed_ms=now_ms)
 
 
-def suggest_zone(member: str, timezone: str, now_ms: int) -> Write:
-    """Set the member's time zone (IANA name) unless the member has a row."""
-    return _SUGGEST_ZONE.write(member=member, timezone=timezone, changed_ms=now_ms)
+def suggest_zone(member: str, timezone: str) -> Write:
+    """Set the member's time zone (IANA name) unless the member has a row. It is older than every zone that a linked
+    account has set."""
+    return _SUGGEST_ZONE.write(member=member, timezone=timezone, changed_ms=0)
 
 
 def one(member: str) -> Query:
-    """The member's settings: `timezone`, empty for the chat's; no row if there are none."""
+    """The latest settings of the member or a linked account: `timezone`, empty for the chat's; no row if there are
+    none."""
     return _ONE.query(member=member)
 
 

@@ -36,6 +36,14 @@ _LAST = Statement(
     .order_by(HISTORY.c.id.desc())
     .limit(bindparam("count")),
 )
+_CONVERSATION = Statement(
+    "outcomes.conversation",
+    select(HISTORY.c.id, HISTORY.c.from_bot, HISTORY.c.sender_name, INBOX.c.reason, INBOX.c.received_ms)
+    .join(INBOX, INBOX.c.id == HISTORY.c.id, isouter=True)
+    .where(HISTORY.c.chat == bindparam("chat"))
+    .order_by(HISTORY.c.id.desc())
+    .limit(bindparam("count")),
+)
 _TIMER = TIMERS.join(OCCURRENCES, OCCURRENCES.c.timer_id == TIMERS.c.id).join(
     INBOX, INBOX.c.id == OCCURRENCES.c.turn_id
 )
@@ -79,6 +87,12 @@ _OF_NATIVE = Statement(
 _IN_CHAT = Statement(
     "outcomes.in_chat", _EVENTS.where(INBOX.c.chat == bindparam("chat"), INBOX.c.id == bindparam("row_id"))
 )
+
+
+def conversation(chat: str, count: int) -> Query:
+    """The latest `count` messages of the chat, newest first: `id`, `from_bot`, `sender_name`, and `reason` and
+    `received_ms`, which are null for messages of the bot."""
+    return _CONVERSATION.query(chat=chat, count=count)
 
 
 def last(chat: str, but_native_id: str, count: int) -> Query:

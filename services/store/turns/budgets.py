@@ -3,7 +3,9 @@ turns cannot take the same remainder."""
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, case, literal_column, select, update
+from collections.abc import Mapping
+
+from sqlalchemy import Index, bindparam, case, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -19,6 +21,9 @@ BUDGETS = table(
 )
 NOTICE_PREFIX = "told "
 """Prefix of holders that mark a notice as already sent."""
+USAGE_PREFIX = "usage "
+"""Prefix of holders that count the use of one member in one chat, without a limit."""
+_NO_LIMIT = 2**62
 _KEY = ("holder", "kind", "day")
 _AMOUNT = bindparam("amount", type_=INTEGER)
 _MOST = bindparam("most", type_=INTEGER)
@@ -50,6 +55,14 @@ _USED = Statement(
         BUDGETS.c.holder == bindparam("of_holder"), BUDGETS.c.day == bindparam("of_day")
     ),
 )
+_PREFIX = bindparam("prefix", type_=TEXT)
+_USAGE = Statement(
+    "budgets.usage",
+    select(BUDGETS.c.holder, BUDGETS.c.kind, BUDGETS.c.day, BUDGETS.c.used).where(
+        BUDGETS.c.day >= bindparam("first_day"),
+        func.substr(BUDGETS.c.holder, literal_column("1"), func.length(_PREFIX)) == _PREFIX,
+    ),
+)
 _FORGET = Statement("budgets.forget", delete_batch(BUDGETS, BUDGETS.c.day < bindparam("before_day")))
 
 
@@ -73,6 +86,23 @@ def settle(holder: str, kind: str, day: str, change: int) -> Write:
 def used(holder: str, day: str) -> Query:
     """The holder's use on that day: `kind`, `used`. No row for kinds that were not used."""
     return _USED.query(of_holder=holder, of_day=day)
+
+
+def count(chat: str, member: str, kind: str, day: str, amount: int) -> Write:
+    """Add `amount` to the use of the member in the chat with these keys. An empty `member`: requests of the bot
+    itself."""
+    return _TAKE.write(holder=f"{USAGE_PREFIX}{chat}\n{member}", kind=kind, day=day, amount=amount, most=_NO_LIMIT)
+
+
+def is_count(write: Write) -> bool:
+    """Whether `write` is one of `count`."""
+    return isinstance(write.values, Mapping) and str(write.values.get("holder")).startswith(USAGE_PREFIX)
+
+
+def usage(chat: str, first_day: str) -> Query:
+    """Counts in that chat since that ISO date: `holder`, `kind`, `day`, `used`; the member is the second line of
+    `holder`."""
+    return _USAGE.query(prefix=f"{USAGE_PREFIX}{chat}\n", first_day=first_day)
 
 
 def forget(before_day: str) -> Write:

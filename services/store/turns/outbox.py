@@ -76,6 +76,12 @@ _KEYS = Statement(
     select(OUTBOX.c.key).where(OUTBOX.c.key >= bindparam("first_key"), OUTBOX.c.key < bindparam("after_keys")),
 )
 _BODY = Statement("outbox.body", select(OUTBOX.c.body).where(OUTBOX.c.key == bindparam("key")))
+_STATUS_OF = Statement("outbox.status_of", select(OUTBOX).where(OUTBOX.c.key == bindparam("key")))
+_END_STATUS = Statement(
+    "outbox.end_status",
+    # Without the native id, the message is found as that of the answer only.
+    update(OUTBOX).where(OUTBOX.c.key == bindparam("status_key")).values(state="dropped", native_id=None),
+)
 _UNSENT = Statement(
     "outbox.unsent", select(OUTBOX).where(_OPEN, OUTBOX.c.epoch != _RETRIED_EPOCH).order_by(OUTBOX.c.id)
 )
@@ -95,6 +101,27 @@ _FORGET = Statement(
         or_(~IS_FAILED, OUTBOX.c.at_ms < bindparam("failed_before_ms")),
     ),
 )
+
+
+_HELD: ColumnElement[bool] = OUTBOX.c.state == literal_column("'held'")
+_HELD_ROWS = Statement("outbox.held", select(OUTBOX).where(_HELD).order_by(OUTBOX.c.id))
+_END_HELD = Statement(
+    "outbox.end_held",
+    update(OUTBOX)
+    .where(OUTBOX.c.id == bindparam("row_id"), _HELD)
+    .values(state=bindparam("new_state"), body=bindparam("new_body")),
+)
+
+
+def held() -> Query:
+    """Messages that are sent after the quiet hours of their chats, all columns, in order. Not indexed."""
+    return _HELD_ROWS.query()
+
+
+def end_held(id: int, state: str, body: str) -> Write:
+    """Set state and body of a held message: `pending`, to be sent, or `merged` into another one. The unit is undone if
+    it is not held."""
+    return _END_HELD.write_expecting(1, row_id=id, new_state=state, new_body=body)
 
 
 def put(
@@ -149,6 +176,21 @@ def keys(turn_id: int) -> Query:
 def body(key: str) -> Query:
     """The `body` of the message with that idempotency key; no row if it is unknown or deleted."""
     return _BODY.query(key=key)
+
+
+def status_key(turn_id: int) -> str:
+    """The `key` of the turn's status message."""
+    return f"status:{turn_id}"
+
+
+def status_of(turn_id: int) -> Query:
+    """The row of the turn's status message, all columns; no row if it has none."""
+    return _STATUS_OF.query(key=status_key(turn_id))
+
+
+def end_status(turn_id: int) -> Write:
+    """Close the turn's status message, which is deleted or has become the answer. Touches no row if there is none."""
+    return _END_STATUS.write(status_key=status_key(turn_id))
 
 
 def unsent() -> Query:

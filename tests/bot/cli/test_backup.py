@@ -26,7 +26,7 @@ from tests.harness.forked_processes import forked
 from tests.harness.real_daemon import RealDaemon, a_real_daemon
 
 KEY = Path("keys", "page_members.key")
-BACKUPS = 20
+BACKUPS = 10
 
 
 def rows(database: Path, query: str) -> list[tuple[object, ...]]:

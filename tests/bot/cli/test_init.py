@@ -84,7 +84,7 @@ async def test_a_bot_is_set_up_by_answering_questions(tmp_path: Path) -> None:
             ("Network (", "acne"),
             ("Network (", "acme"),
             ("url: ", "http://127.0.0.1:1"),
-            ("url: ", server.url),
+            ("url [http://127.0.0.1:1]: ", server.url),
             ("Chats (", "family work"),
             ("Network (", ""),
         ]
@@ -114,8 +114,23 @@ async def test_options_replace_questions_and_a_wrong_account_writes_nothing(tmp_
         assert not (tmp_path / "bot.yaml").exists()
         made = await typed(tmp_path, "--network", "acme", "--set", f"url={server.url}", "--allow", "*")
         assert made.status == 0, made.shown
+        asked = [
+            ("Name of the bot", ""),
+            ("Language (", ""),
+            ("url: ", "http://127.0.0.1:1"),
+            ("url [http://127.0.0.1:1]: ", server.url),
+            ("Chats (", ""),
+        ]
+        corrected = await typed(tmp_path, "asked.yaml", "--network", "acme", "--set", "account=work", answers=asked)
+        assert corrected.status == 0, corrected.shown
         again = await typed(tmp_path, "--network", "acme", "--set", f"url={server.url}")
         assert "bot.yaml exists; name another file, or add --force to replace it" in again.shown
+        digits = ("--network", "acme", "--set", f"url={server.url}", "--set", "account=4711", "--name", "2026")
+        made = await typed(tmp_path, "digits.yaml", *digits)
+        assert made.status == 0, made.shown
     settings, found = check_settings(tmp_path / "bot.yaml", {})
     assert settings is not None, found
     assert settings.chats.allow == ("acme:main:*",)
+    settings, found = check_settings(tmp_path / "digits.yaml", {})
+    assert settings is not None, found
+    assert (settings.bots["default"].name, settings.platforms.networks[0][1].account) == ("2026", "4711")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bot.platforms.base import Accepted
-from bot.platforms.connection import Acceptance, CannotConnect, Connection, Cursor
+from bot.platforms.connection import Acceptance, CannotConnect, Connection, Cursor, Recent, Rejected
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef
@@ -54,6 +54,26 @@ async def test_a_connection_that_fails_is_made_again_after_growing_delays() -> N
         state = connection.link()
         assert (state.is_up, state.losses) == (False, len(attempts))
         assert state.words == "disconnected: the token is wrong; connecting again in 60 s"
+
+
+async def test_rejected_settings_are_tried_again_after_the_longest_delay() -> None:
+    clock, attempts = VirtualClock(), []
+    connection = a_connection(clock)
+
+    async def connect() -> None:
+        attempts.append(clock.monotonic())
+        raise Rejected("the password is wrong")
+
+    async with kept(connection, connect, clock):
+        await clock.advance(130)
+        assert attempts == [0, 60, 120]
+
+
+def test_recent_entries_replace_the_oldest() -> None:
+    recent: Recent[str, int] = Recent(2)
+    for number, key in enumerate("abac"):
+        recent[key] = number
+    assert dict(recent) == {"a": 2, "c": 3}
 
 
 async def test_the_delay_starts_over_after_a_connection_that_held() -> None:

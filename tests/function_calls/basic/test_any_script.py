@@ -35,7 +35,7 @@ def a_program(seed: int) -> Program | list[ScriptProblem]:
     return program_of(unit, definitions)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(SEEDS)
 def test_any_script_ends_within_its_limits_and_never_by_a_fault_of_ours(seed: int) -> None:
     program = a_program(seed)

@@ -70,7 +70,7 @@ def test_any_text_is_read(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from([*PIECES, "\n", "\n", "\n", " "]), max_size=60), st.sampled_from([" ", ""]))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_any_pieces_of_the_language_are_read(pieces: list[str], between: str) -> None:
     check(between.join(pieces))
 

@@ -454,7 +454,7 @@ WORDS = st.sampled_from([*SIGNS, *VALUES, *LEADS])
 
 
 @given(st.lists(WORDS, max_size=14), st.sampled_from(WRITTEN), st.booleans())
-@settings(max_examples=1200)
+@settings(max_examples=600)
 def test_whatever_stands_there_only_a_script_fault_is_raised(words: list[str], form: str, inside: bool) -> None:
     cursor = Cursor(small_tokens(" ".join([*form_of(form).lead, *words])))
     try:

@@ -43,7 +43,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("function", [pytest.param(each, id=each.name) for each in UNLIKE])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_function_gives_a_value_or_a_fault_of_ours(function: LanguageFunction, data: st.DataObject) -> None:
     most = function.fewest + 2 if function.most is None else function.most

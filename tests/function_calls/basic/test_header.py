@@ -211,7 +211,7 @@ TOKENS = st.lists(st.sampled_from([*CLAUSES, *SIGNS]), max_size=12)
 
 
 @given(TOKENS, st.sampled_from(["PARAM", "DESCRIPTION"]), st.sampled_from(["", " "]))
-@settings(max_examples=1500)
+@settings(max_examples=700)
 def test_whatever_a_header_holds_only_a_script_fault_is_raised(tokens: list[str], first: str, space: str) -> None:
     cursor = Cursor(small_tokens(first + " " + space.join(tokens)))
     try:

@@ -59,10 +59,10 @@ def test_chance_is_the_runs_own(rows: dict[str, str]) -> None:
 
 
 def test_thousands_of_texts_by_chance_break_nothing() -> None:
-    found = fuzz(5_000)  # tests/nightly runs a million
+    found = fuzz(2_500)  # tests/nightly runs a million
     assert not found.wrong, "\n".join(found.wrong)
-    assert found.inputs == 5_000
-    assert found.ran > 1000
+    assert found.inputs == 2_500
+    assert found.ran > 500
     assert found.slowest_seconds < 3
-    assert found.kinds["ended"] > 250
+    assert found.kinds["ended"] > 125
     assert len(found.kinds) > 15

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from config.texts import Texts
-from function_calls.handlers import calculate
+from function_calls.handlers.small import calculate
 from services.calc.calculator import Problem
 from services.calc.units import Units
 from services.refs import ErrorCode

@@ -12,7 +12,7 @@ from config.texts import Texts
 from function_calls.call import Path
 from function_calls.checks.permissions import callable_here
 from function_calls.context import Quoted
-from function_calls.handlers import chat_control
+from function_calls.handlers.chat import chat_control
 from function_calls.loading.python_functions import specs_of
 from function_calls.outcome import OutcomeKind
 from function_calls.ports import ChatActions, Explanation, Explanations

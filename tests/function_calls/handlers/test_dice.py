@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from function_calls.handlers import dice
+from function_calls.handlers.small import dice
 from services.calc.dice import Dice
 from services.refs import ErrorCode
 from tests.function_calls.handlers.running import Functions, text_of

@@ -3,16 +3,22 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from config.sections.models import MemorySettings
 from config.sections.timers import RemindersSettings
-from function_calls.handlers import calculate, dice, poll, reminder_changes, reminders, time, timezone, todo, weather
-from function_calls.handlers import reminder_changes as reminder_removal
-from function_calls.handlers import reminders as reminder_snooze
+from function_calls.handlers.chat import memory, usage
+from function_calls.handlers.group import poll, todo
+from function_calls.handlers.lookup import weather
+from function_calls.handlers.reminders import reminder_changes, reminders
+from function_calls.handlers.small import calculate, dice, time, timezone
 from function_calls.spec import OfferedTo
 from services.calc.dice import Dice
 from services.calc.units import Units
+from services.chats.member_links import MemberLinks
 from services.chats.members import KnownMembers, MemberZones
+from services.chats.memory import Memory
 from services.chats.polls import Polls
 from services.chats.todo import TodoLists
+from services.chats.usage import UsageCounts
 from services.clock import VirtualClock
 from services.store.ids import Ids
 from services.timers.reminders import Reminders
@@ -33,16 +39,20 @@ async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_e
         services = (
             zones,
             KnownMembers(store),
+            MemberLinks(store, clock),
             Reminders(timetable, zones, Times(), RemindersSettings(), clock),
             OpenMeteo(WebClient(), clock),
             Places(clock),
             TodoLists(store, clock),
+            Memory(store, clock, MemorySettings()),
             Polls(store, clock),
             Dice(random.Random(1)),
             Units(),
+            UsageCounts(store),
         )
-        about_time = (reminder_changes, reminder_removal, reminder_snooze, reminders, time, timezone)
-        loaded = [Functions(module, *services) for module in (calculate, dice, poll, todo, weather, *about_time)]
+        about_time = (reminder_changes, reminder_changes, reminders, reminders, time, timezone)
+        modules = (calculate, dice, memory, poll, todo, usage, weather, *about_time)
+        loaded = [Functions(module, *services) for module in modules]
     assert [slot for functions in loaded for slot in functions.unknown_slots()] == []
     for functions in loaded:
         for spec in functions.specs.values():

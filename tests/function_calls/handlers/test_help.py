@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from bot.testing import a_group
 from config.texts import Texts
-from function_calls.handlers import help as help_handlers
+from function_calls.handlers.chat import help as help_handlers
 from function_calls.loading.python_functions import specs_of
 from services.llm.offline.offline import OfflineModel
 from services.refs import ChatRef, ErrorCode, ReasonCode, Role

@@ -24,7 +24,7 @@ async def a_chat(server: WebServer, **settings: Any) -> AsyncIterator[Group]:
         {"name": "World", "url": server.url(RSS_PATH), "topics": ["world"]},
         {"name": "Tech", "url": server.url(ATOM_PATH), "topics": ["tech", "gadgets"]},
     ]
-    web = WebClient(WebLimits(timeout_seconds=0.5), allow_loopback=True)
+    web = WebClient(WebLimits(timeout_seconds=3.0), allow_loopback=True)
     # VirtualClock starts on Monday, 5 January 2026, at 09:00 UTC.
     async with a_group(settings={"news": {"feeds": feeds}, **settings}, web=web, clock=VirtualClock()) as group:
         yield group

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from function_calls.handlers import poll
+from function_calls.handlers.group import poll
 from function_calls.schema.commands import arguments_of, plan_for
 from services.chats.polls import MOST_OPEN, Polls
 from services.clock import VirtualClock

@@ -263,7 +263,8 @@ async def test_the_chat_pays_for_it_and_who_is_over_the_share_gets_it_counted(tm
         [reply] = await group.say("Cy", "/summary")
         assert reply.endswith("Short.")
         rows = await kept(group, BUDGETS.c.holder, BUDGETS.c.kind, BUDGETS.c.used)
-        assert rows == [("chat test:bot:family", "requests", 1)]
+        assert ("chat test:bot:family", "requests", 1) in rows
+        assert not [row for row in rows if row[0].startswith("member")]
         [reply] = await group.say("Cy", "/summary last 3")
         assert "used up its share of my language model" in reply
         assert len(group.model.requests) == 1

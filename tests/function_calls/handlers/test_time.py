@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from function_calls.handlers import time
+from function_calls.handlers.small import time
 from services.clock import VirtualClock
 from services.refs import ErrorCode
 from services.times.places import Places

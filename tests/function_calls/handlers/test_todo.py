@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bot.testing import a_group
-from function_calls.handlers import todo
+from function_calls.handlers.group import todo
 from services.chats.todo import MOST_OPEN, TodoLists
 from services.clock import VirtualClock
 from services.refs import ChatRef, ErrorCode, Role

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from function_calls.handlers import weather
+from function_calls.handlers.lookup import weather
 from services.clock import VirtualClock
 from services.refs import ErrorCode
 from services.web.http import WebClient, WebLimits

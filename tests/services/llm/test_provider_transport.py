@@ -407,11 +407,14 @@ async def test_a_server_that_refuses_before_it_has_read_everything_is_heard() ->
     await listener.stop()
 
 
-def test_a_daemon_starts_without_the_openai_package_which_takes_most_of_a_second() -> None:
+def test_a_daemon_starts_without_the_packages_of_models_and_of_networks_that_it_does_not_use() -> None:
     program = (
         "import sys, bot.cli.run, bot.web.wiring\n"
-        "late = {'aiohttp', 'alembic', 'openai', 'psycopg'} & set(sys.modules)\n"
-        "sys.exit(' '.join(late) or 0)"
+        "from config.sections.networks import BUILT_IN, import_adapter\n"
+        "unused = {'aiohttp', 'alembic', 'openai', 'psycopg', 'discord', 'nio', 'slixmpp'} & set(sys.modules)\n"
+        "for network in BUILT_IN: import_adapter(network)\n"
+        "unused |= {'discord', 'nio', 'slixmpp'} & set(sys.modules)\n"
+        "sys.exit(' '.join(unused) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

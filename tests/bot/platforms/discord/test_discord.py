@@ -11,22 +11,20 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import discord
-import orjson
 import pytest
 from pydantic import SecretStr
 
-from bot.delivery.outgoing import outgoing_to_json
 from bot.platforms.adapter import CannotOpen, Host
 from bot.platforms.base import CommandHint, FileUnavailable, Outgoing, SendFailed
-from bot.platforms.contract import PNG, Daemon, Network, a_host, receiving, until
-from bot.platforms.discord.adapter import ADAPTER, DiscordSettings
+from bot.platforms.contract import PNG, Daemon, Network, a_host, outbox_row, receiving, until
+from bot.platforms.discord.adapter import ADAPTER
 from bot.platforms.discord.platform import DiscordPlatform, probe
+from bot.platforms.discord.settings import DiscordSettings
 from config.loader import check_settings
 from function_calls.context import Attachment, Kind
 from function_calls.spec import Choice
 from services.clock import SystemClock
 from services.refs import ChatRef, MemberRef, Role
-from services.store.turns import outbox
 from tests.contracts.described import DescribedContract
 from tests.docs.documents import Page
 from tests.fakes.discord_server import TOKEN, DiscordServer, a_discord_server, rate_limited
@@ -49,7 +47,7 @@ async def opened(home: Path) -> AsyncIterator[tuple[Network, Host, DiscordServer
         platforms: list[DiscordPlatform] = []
 
         def reopen() -> DiscordPlatform:
-            platforms.append(DiscordPlatform("main", TOKEN, host, server.connector))
+            platforms.append(DiscordPlatform(SETTINGS, host, server.connector))
             return platforms[-1]
 
         people = {who: str(server.user(who)) for who in ("ann", "ben", "robot")}
@@ -135,7 +133,7 @@ async def test_only_allowed_channels_are_searched_for_missed_messages(tmp_path: 
     async with opened(tmp_path) as (_, host, server):
         host = replace(host, allows=lambda chat: chat.native != str(server.general.id))
         for start in ("first", "second"):
-            platform = DiscordPlatform("main", TOKEN, host, server.connector)
+            platform = DiscordPlatform(SETTINGS, host, server.connector)
             async with receiving(platform, host.store) as daemon:
                 await server.say("ann", f"after the {start} start")
                 await daemon.gets(text=f"after the {start} start")
@@ -146,7 +144,7 @@ async def test_only_allowed_channels_are_searched_for_missed_messages(tmp_path: 
 
 async def test_messages_are_fetched_although_the_clock_was_ahead_at_the_first_start(tmp_path: Path) -> None:
     async with opened(tmp_path) as (network, host, server):
-        ahead = DiscordPlatform("main", TOKEN, replace(host, clock=Ahead()), server.connector)
+        ahead = DiscordPlatform(SETTINGS, replace(host, clock=Ahead()), server.connector)
         async with receiving(ahead, host.store) as daemon:
             await server.say("ann", "seen")
             await daemon.gets(text="seen")
@@ -161,11 +159,11 @@ async def test_messages_are_fetched_although_the_clock_was_ahead_at_the_first_st
 
 async def test_a_wrong_token_is_reported_and_not_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with opened(tmp_path) as (_, host, server):
-        platform = DiscordPlatform("main", OTHER, host, server.connector)
+        platform = DiscordPlatform(DiscordSettings(token=SecretStr(OTHER)), host, server.connector)
         running = asyncio.create_task(platform.run(Daemon(host.store).deliver))
         await until(lambda: "rejects the token" in platform.link().words, lambda: platform.link().words)
         with pytest.raises(SendFailed, match="not connected yet"):
-            await platform.show_commands({"en": [CommandHint("/roll", "Roll dice")]})
+            await platform.delete(ChatRef("discord", "main", "1"), "1")
         running.cancel()
         await platform.close()
         with pytest.raises(CannotOpen, match="rejects the token"):
@@ -187,10 +185,10 @@ async def test_missing_intents_are_reported(tmp_path: Path) -> None:
 
 async def test_the_probe_names_the_bot_and_its_servers(tmp_path: Path) -> None:
     async with opened(tmp_path) as (_, _, server):
-        assert await probe(TOKEN, server.connector) == "connected as @TestBot; in 1 servers"
+        assert await probe(TOKEN, server.connector) == "connected as @TestBot; servers: 1"
         server.world.remove_guild(server.guild.id)
         line = await probe(TOKEN, server.connector)
-        assert re.search(r"in 0 servers; invite it: https://discord.com/oauth2/authorize\?client_id=\d+", line)
+        assert re.search(r"servers: 0; invite it: https://discord.com/oauth2/authorize\?client_id=\d+", line)
 
 
 def test_a_token_of_another_kind_is_explained(tmp_path: Path) -> None:
@@ -289,7 +287,7 @@ async def test_an_edit_brings_files_and_buttons(tmp_path: Path) -> None:
         result = network.outgoing("Done.", attachments=(file, link), choices=(Choice("Again", "/draw"),))
         await platform.edit(message.native_id, result)
         [shown] = await server.shown()
-        assert (shown.text, shown.buttons) == ("Done.\nhttps://a.example/more", ("Again",))
+        assert (shown.text, shown.buttons) == ("Done.\nmore: https://a.example/more", ("Again",))
         assert shown.files == (b"hi",)
 
 
@@ -368,9 +366,7 @@ async def test_a_long_value_of_a_button_survives_a_restart(tmp_path: Path) -> No
         long = "the long way: " * 20
         outgoing = network.outgoing("Go?", "7:0:0", choices=(Choice("Yes", "y"), Choice("Long", long)))
         async with receiving(network.platform, host.store):
-            body = orjson.dumps(outgoing_to_json(outgoing)).decode()
-            facts = {"turn_id": 7, "history_id": None, "chat": network.chat.key, "state": "pending", "epoch": 1}
-            await host.store.commit([outbox.put(id=1, key=outgoing.key, body=body, at_ms=0, **facts)])
+            await host.store.commit([outbox_row(outgoing)])
             message = await network.platform.send(outgoing)
             assert isinstance(network.platform, DiscordPlatform)
             assert network.platform._gateway is not None
@@ -393,10 +389,20 @@ async def test_commands_are_in_the_menu(tmp_path: Path) -> None:
         await server.command("ann", "roll", "2d6 *now*")
         context = await daemon.gets()
         assert (context.text, context.mentions_bot) == ("/roll 2d6 *now*", True)
+        assert context.sender.language == "en-US"
         [shown] = await server.shown()
         assert (shown.text, shown.native_id) == ("/roll 2d6 *now*", context.key.native_id)
         await platform.send(network.outgoing("7", reply_to=context.key.native_id))
         assert (await server.shown())[1].reply_to == context.key.native_id
+
+
+async def test_the_menu_is_shown_as_soon_as_the_bot_is_connected(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (network, host, server):
+        assert isinstance(network.platform, DiscordPlatform)
+        showing = asyncio.create_task(network.platform.show_commands({"en": [CommandHint("/roll", "Roll dice")]}))
+        async with receiving(network.platform, host.store):
+            await showing
+        assert [one[0] for one in server.world.commands[None]] == ["roll"]
 
 
 async def test_without_the_audit_log_nobody_is_named_as_the_one_who_added_the_bot(tmp_path: Path) -> None:
@@ -411,7 +417,7 @@ async def test_a_server_is_represented_by_an_allowed_channel(tmp_path: Path) -> 
         server.guild.system_channel_id = server.general.id
         host = replace(host, allows=lambda chat: chat.native == str(bots.id))
         for one, channel in ((host, bots), (replace(host, allows=lambda _: False), server.general)):
-            platform = DiscordPlatform("main", TOKEN, one, server.connector)
+            platform = DiscordPlatform(SETTINGS, one, server.connector)
             async with receiving(platform, host.store) as daemon:
                 await server.enter(f"new in {channel.name}")
                 assert (await daemon.gets(Kind.JOIN)).chat.native == str(channel.id)
@@ -440,8 +446,8 @@ async def test_files_are_read_only_from_discord_and_only_if_they_are_small(tmp_p
         for wrong, words in (
             (replace(file, url="https://evil.example/dot.png"), "not a file of Discord"),
             (replace(file, url=file.url.replace("https", "http")), "not a file of Discord"),
-            (replace(file, url=f"{file.url}.gone"), "status 404"),
-            (replace(file, url=f"{file.url}.moved"), "status 302"),
+            (replace(file, url=f"{file.url}.gone"), "answers 404"),
+            (replace(file, url=f"{file.url}.moved"), "answers 302"),
             (replace(file, size_bytes=2_000_000_000), "larger than"),
             (replace(file, size_bytes=1), "larger than"),
         ):

@@ -5,27 +5,31 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
+from bot.platforms.adapter import Host
 from bot.platforms.base import Accepted, Outgoing, Receipt, SendFailed
-from bot.platforms.irc.platform import IrcPlatform, Presence
+from bot.platforms.irc.platform import IrcPlatform
 from config.sections.irc import IrcSettings
 from function_calls.context import Kind, MessageContext
 from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef, Role
-from services.store.port import Store, StoreFull, Write
+from services.store.ids import Ids
+from services.store.port import Store, StoreError, StoreFull, Write
 from services.store.turns import audit
-from services.store.turns.audit import CURSORS
+from services.store.turns.audit import AUDIT, CURSORS
 from tests.fakes.irc_server import ALL_CAPS, ISUPPORT, FakeIrcServer
 from tests.fakes.sqlite_store import a_store
 
 FAMILY = ChatRef("irc", "test", "#family")
+TABLES = [AUDIT, CURSORS]
 caps_or_none = pytest.mark.parametrize(
     "caps", [ALL_CAPS, "echo-message message-tags", ""], ids=["labels", "echo", "none"]
 )
@@ -92,7 +96,10 @@ async def a_world(
     **server: Any,
 ) -> AsyncIterator[World]:
     clock = clock or VirtualClock()
-    async with FakeIrcServer(**server) as fake:
+    async with AsyncExitStack() as opened:
+        fake = await opened.enter_async_context(FakeIrcServer(**server))
+        home = Path(opened.enter_context(TemporaryDirectory()))
+        store = store or await opened.enter_async_context(a_store(home, clock, TABLES))
         given: dict[str, Any] = {
             "account": "test",
             "host": "127.0.0.1",
@@ -102,10 +109,8 @@ async def a_world(
             "flood": {"seconds_per_line": 0},
             **(settings or {}),
         }
-        presence = Presence("test", store, clock) if store else None
-        platform = IrcPlatform(
-            IrcSettings.model_validate(given), ["Rollcall", "小助手"], clock, lambda low, high: high, presence
-        )
+        host = Host(store, Ids(clock), clock, ["Rollcall", "小助手"], home)
+        platform = IrcPlatform(IrcSettings.model_validate(given), host, lambda low, high: high)
         world = World(fake, platform, clock)
         running = asyncio.create_task(platform.run(world.deliver))
         try:
@@ -204,16 +209,31 @@ async def test_a_lost_connection_is_tried_again_after_growing_pauses_and_says_ho
             moments.append(world.clock.monotonic())
         pauses = [round(later - sooner) for sooner, later in pairwise(moments)]
         assert pauses == [4, 8, 16, 32, 64]
-        assert "the server says: Closing link: (go away); tried again in" in world.platform.link().words
+        assert "the server says: Closing link: (go away); connecting again in 128 s" in world.platform.link().words
         world.server.is_refusing = False
         await world.passes(lambda: world.platform.link().is_up, 10)
         assert "s without a connection is not known" in world.platform.link().words
         await world.joined()
 
 
+async def test_the_server_is_told_that_the_bot_leaves() -> None:
+    async with a_world() as world:
+        pass
+    assert world.server.has("QUIT") == ["QUIT :shutting down"]
+
+
+async def test_messages_that_cannot_be_stored_for_a_while_are_accepted_later_in_order() -> None:
+    async with a_world() as world:
+        world.fails = [StoreError("the database is away"), StoreFull("no room"), StoreError("the database is away")]
+        world.server.write(":ann!a@b PRIVMSG #family :one", ":ann!a@b PRIVMSG #family :two")
+        await world.passes(lambda: len(world.heard) == 2, 1)
+        assert [one.text for one in world.heard] == ["one", "two"]
+        assert world.platform.link().losses == 0
+
+
 async def test_how_long_no_process_was_there_is_said_as_well(tmp_path: Path) -> None:
     clock = VirtualClock()
-    async with a_store(tmp_path, clock, [CURSORS]) as store:
+    async with a_store(tmp_path, clock, TABLES) as store:
         async with a_world(store=store, clock=clock) as world:
             assert "is not known" not in world.platform.link().words
             await clock.advance(3600)
@@ -239,7 +259,7 @@ async def test_how_long_no_process_was_there_is_said_as_well(tmp_path: Path) -> 
 async def noted(store: Store) -> int:
     """Time of the bot's last presence, as stored for a later process."""
     await store.commit([audit.advance("of somebody else", "", 0)])
-    [row] = await store.read(audit.get("irc.present:test"))
+    [row] = await store.read(audit.get("platform:irc:test"))
     return int(row["value"])
 
 
@@ -250,7 +270,7 @@ async def test_a_server_that_has_fallen_silent_is_noticed() -> None:
         assert world.platform.link().is_up
         await world.passes(lambda: world.platform.link().losses, 1)
         assert world.server.has("PING :still-there")
-        assert "silent for 90 s" in world.platform.link().words
+        assert "nothing was heard for 90 s" in world.platform.link().words
 
 
 async def test_a_server_that_never_lets_us_in_is_left() -> None:

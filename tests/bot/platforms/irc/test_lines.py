@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from bot.platforms.base import Outgoing
 from bot.platforms.irc.text import (
-    Interrupted,
-    Progress,
     ctcp,
     ctcp_answer,
     harmless,
@@ -23,7 +21,7 @@ from bot.platforms.irc.text import (
     without_codes,
     without_spaces,
 )
-from bot.platforms.irc.wire import CLIENT_TAG_BYTES, Line, LineSplitter, encode, one_word, parse
+from bot.platforms.irc.wire import CLIENT_TAG_BYTES, Line, encode, one_word, parse
 from services.refs import ChatRef
 
 WORDS = st.text(st.characters(exclude_characters="\0\r\n ", exclude_categories=("Cs",)), min_size=1).filter(one_word)
@@ -41,23 +39,8 @@ def test_what_is_written_is_what_is_read(command: str, words: list[str], last: s
 
 @given(st.binary())
 def test_whatever_a_server_sends_can_be_read(raw: bytes) -> None:
-    for line in LineSplitter().feed(raw + b"\n"):
+    for line in raw.split(b"\n"):
         parse(line)
-
-
-@given(st.lists(st.binary(max_size=30), max_size=20), st.integers(1, 20))
-def test_lines_are_the_same_in_whatever_pieces_they_come(chunks: list[bytes], size: int) -> None:
-    stream = b"".join(chunks) + b"\n"
-    at_once, in_bits = LineSplitter(100), LineSplitter(100)
-    bits = [line for at in range(0, len(stream), size) for line in in_bits.feed(stream[at : at + size])]
-    assert bits == list(at_once.feed(stream))
-
-
-def test_a_line_without_an_end_is_skipped_and_the_next_one_is_read() -> None:
-    splitter = LineSplitter(10)
-    assert splitter.feed(b"x" * 50) == []
-    assert splitter.feed(b"x" * 50 + b"\r\nshort\r\n") == [b"short"]
-    assert splitter.skipped == 1
 
 
 @pytest.mark.parametrize(
@@ -131,20 +114,25 @@ def test_a_ctcp_is_told_from_text_and_its_answer_cannot_be_ended_early() -> None
         ("这是**重点**内容, 2**3**4", ["这是重点内容, 2**3**4"]),
         ("| Who | What |\n|:---|---:|\n| Ann | **tea** |", ["| Who | What |", "| Ann | tea |"]),
         ("*unterminated _markdown", ["*unterminated _markdown"]),
+        ("_See_ https://a.test/_x_/y_z?q=*b*&c=~~d~~", ["See https://a.test/_x_/y_z?q=*b*&c=~~d~~"]),
+        ("**https://a.test/_x_** *(http://b.test/_)*", ["https://a.test/_x_ (http://b.test/_)"]),
+        ("*see https://a.test/*x*/y now*, [it](https://a.test/_z_)", ["see https://a.test/*x*/y now, it (https://a.test/_z_)"]),
     ],
 )  # fmt: skip
 def test_markdown_becomes_plain_lines(markdown: str, lines: list[str]) -> None:
-    assert sendable_lines(markdown) == lines
+    assert sendable_lines(markdown, markdown=True) == lines
 
 
 def test_a_links_address_is_always_shown_and_an_images_never_whole() -> None:
-    assert sendable_lines("[https://bank.test](https://evil.test)") == ["https://bank.test (https://evil.test)"]
-    assert sendable_lines("![x](https://evil.test/?q=SECRET)") == ["x (image at evil.test)"]
+    assert sendable_lines("[https://bank.test](https://evil.test)", markdown=True) == [
+        "https://bank.test (https://evil.test)"
+    ]
+    assert sendable_lines("![x](https://evil.test/?q=SECRET)", markdown=True) == ["x (image at evil.test)"]
 
 
 @pytest.mark.parametrize("text", ["**" * 1500, "[" * 3000, "`" * 3000, "*a " * 1000, "![" * 1500, "_a" * 1500 + "_"])
 def test_text_made_to_be_slow_is_not(text: str) -> None:
-    assert sendable_lines(text) is not None
+    assert sendable_lines(text, markdown=True) is not None
 
 
 @pytest.mark.parametrize("line", ["/me dances", "!op ann", ".kick", "-v ann", "@all hands", "\\o"])
@@ -161,39 +149,39 @@ def test_what_a_model_may_write_to_reach_everybody_stays_text(data: Callable[[st
     rows = data("G_faults/mention_markdown.jsonl").read_text(encoding="utf-8").splitlines()
     for row in rows:
         text = json.loads(row)["llm_text"]
-        said = " ".join(sendable_lines(text))
+        said = " ".join(sendable_lines(text, markdown=True))
         assert said
         assert "SECRET" not in said
 
 
-@given(st.text(max_size=300), st.integers(20, 120), st.integers(20, 120))
-def test_pieces_are_short_enough_and_lose_nothing_but_spaces(text: str, first: int, other: int) -> None:
-    for line in sendable_lines(text):
-        pieces = list(in_pieces(line, first, other))
-        sizes = [len(piece.encode()) for piece in pieces]
-        assert sizes[0] <= first
-        assert all(size <= other for size in sizes[1:])
+@given(st.text(max_size=300), st.integers(20, 120))
+def test_pieces_are_short_enough_and_lose_nothing_but_spaces(text: str, room: int) -> None:
+    for line in sendable_lines(text, markdown=True):
+        pieces = list(in_pieces(line, room))
+        assert all(len(piece.encode()) <= room for piece in pieces)
         assert "".join(pieces).replace(" ", "") == line.replace(" ", "")
 
 
 @pytest.mark.parametrize("whole", ["👨‍👩‍👧", "🇳🇴", "👍🏽", "e\u0301", "각"])
 def test_no_piece_ends_within_a_character(whole: str) -> None:
     for room in range(30, 60):
-        pieces = list(in_pieces(whole * 40, room, room))
+        pieces = list(in_pieces(whole * 40, room))
         assert all(piece.replace(whole, "") == "" for piece in pieces)
 
 
 def test_a_line_is_cut_between_words_where_that_leaves_enough() -> None:
-    assert list(in_pieces("one two three four five", 10, 10)) == ["one two", "three four", "five"]
-    assert list(in_pieces("x" * 25, 10, 10)) == ["x" * 10, "x" * 10, "x" * 5]
+    assert list(in_pieces("one two three four five", 10)) == ["one two", "three four", "five"]
+    assert list(in_pieces("x" * 25, 10)) == ["x" * 10, "x" * 10, "x" * 5]
 
 
 ANYTHING = st.text(max_size=400)
 
 
-@given(ANYTHING, st.lists(st.from_regex(r"\A[a-z]{1,9}\Z"), max_size=3), st.integers(40, 300))
-def test_every_line_of_a_message_is_one_line_of_text_within_its_room(text: str, nicks: list[str], room: int) -> None:
-    outgoing = Outgoing(ChatRef("irc", "test", "#x"), "1:0:0", text)
+@given(ANYTHING, st.booleans(), st.lists(st.from_regex(r"\A[a-z]{1,9}\Z"), max_size=3), st.integers(40, 300))
+def test_every_line_of_a_message_is_one_line_of_text_within_its_room(
+    text: str, markdown: bool, nicks: list[str], room: int
+) -> None:
+    outgoing = Outgoing(ChatRef("irc", "test", "#x"), "1:0:0", text, markdown=markdown)
     lines = list(lines_of(outgoing, "", nicks, lambda: room))
     assert lines
     for line, _ in lines:
@@ -214,13 +202,3 @@ def test_a_message_that_broke_off_goes_on_where_it_did_however_its_rest_is_cut(
     said = "".join(map(without_spaces, first[:arrived]))
     rest = [piece for _, piece in lines_of(outgoing, said, ["ann"], lambda: after)]
     assert said + "".join(map(without_spaces, rest)) == "".join(map(without_spaces, first))
-
-
-def test_how_far_messages_came_is_kept_for_a_while() -> None:
-    interrupted = Interrupted()
-    for number in range(600):
-        interrupted.keep(f"{number}", Progress("said", "id"))
-    assert interrupted.of("0").sent_text == ""
-    assert interrupted.of("599").sent_text == "said"
-    interrupted.forget("599")
-    assert interrupted.of("599").sent_text == ""

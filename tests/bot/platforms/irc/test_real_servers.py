@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
+from bot.platforms.adapter import CannotOpen, Host
 from bot.platforms.base import Accepted, Outgoing, SendFailed
-from bot.platforms.irc.platform import CannotUse, IrcPlatform, probe
+from bot.platforms.irc.platform import IrcPlatform, probe
 from function_calls.context import MessageContext
 from services.clock import SystemClock
 from services.refs import ChatRef, MemberRef, Role
-from services.store.port import Write
+from services.store.ids import Ids
+from services.store.port import Store, Write
+from services.store.turns.audit import AUDIT, CURSORS
+from tests.fakes.sqlite_store import a_store
 from tests.harness.irc_client import a_person
 from tests.harness.irc_servers import IrcServer, a_certificate, an_irc_server, irc_settings
 from tests.harness.irc_services import services
@@ -27,8 +31,11 @@ on_every_server = pytest.mark.parametrize("kind", ["inspircd", "ngircd"])
 class Bot:
     """The platform on a server, and its delivered messages."""
 
-    def __init__(self, server: IrcServer, **more: Any) -> None:
-        self.platform = IrcPlatform(irc_settings(server, **more), ["Rollcall"], SystemClock())
+    def __init__(self, server: IrcServer, store: Store, **more: Any) -> None:
+        clock = SystemClock()
+        self.platform = IrcPlatform(
+            irc_settings(server, **more), Host(store, Ids(clock), clock, ["Rollcall"], server.folder)
+        )
         self.heard: asyncio.Queue[MessageContext] = asyncio.Queue()
 
     async def deliver(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
@@ -52,16 +59,17 @@ class Bot:
 
 @asynccontextmanager
 async def a_bot(server: IrcServer, *, waits: bool = True, **more: Any) -> AsyncIterator[Bot]:
-    bot = Bot(server, **more)
-    running = asyncio.create_task(bot.platform.run(bot.deliver))
-    try:
-        if waits:
-            await bot.is_in()
-        yield bot
-    finally:
-        running.cancel()
-        await asyncio.wait([running])
-        await bot.platform.close()
+    async with a_store(server.folder, SystemClock(), [AUDIT, CURSORS]) as store:
+        bot = Bot(server, store, **more)
+        running = asyncio.create_task(bot.platform.run(bot.deliver))
+        try:
+            if waits:
+                await bot.is_in()
+            yield bot
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+            await bot.platform.close()
 
 
 @on_every_server
@@ -138,7 +146,7 @@ async def test_a_channel_that_takes_no_messages_is_a_refusal_and_so_is_nobody(ki
 async def test_a_wrong_password_is_said_in_words(kind: str, tmp_path: Path) -> None:
     async with an_irc_server(kind, tmp_path, password="open-sesame") as server:
         assert "lets the bot in as Rollcall" in await probe(irc_settings(server, password="open-sesame"), SystemClock())
-        with pytest.raises(CannotUse) as problem:
+        with pytest.raises(CannotOpen) as problem:
             await probe(irc_settings(server, password="wrong-word"), SystemClock())
         assert "wrong-word" not in str(problem.value)
 
@@ -146,15 +154,15 @@ async def test_a_wrong_password_is_said_in_words(kind: str, tmp_path: Path) -> N
 async def test_a_certificate_is_checked_unless_the_settings_say_otherwise(tmp_path: Path) -> None:
     async with an_irc_server("inspircd", tmp_path, tls=True) as server:
         more = {"port": server.tls_port, "tls": True}
-        with pytest.raises(CannotUse, match="certificate is not accepted"):
+        with pytest.raises(CannotOpen, match="certificate is not accepted"):
             await probe(irc_settings(server, **more), SystemClock())
         known = irc_settings(server, **more, ca_file=server.folder / "server.pem")
         assert "lets the bot in" in await probe(known, SystemClock())
         assert "lets the bot in" in await probe(irc_settings(server, **more, tls_verify=False), SystemClock())
         other = a_certificate(tmp_path, "other")
-        with pytest.raises(CannotUse, match="certificate is not accepted"):
+        with pytest.raises(CannotOpen, match="certificate is not accepted"):
             await probe(irc_settings(server, **more, ca_file=other), SystemClock())
-        with pytest.raises(CannotUse):
+        with pytest.raises(CannotOpen):
             await probe(irc_settings(server, **more, ca_file=tmp_path / "absent.pem"), SystemClock())
 
 

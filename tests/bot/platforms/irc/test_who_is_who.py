@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.platforms.connection import Rejected
 from bot.platforms.irc.inbound import Inbound
-from bot.platforms.irc.registration import Registration, RegistrationError, joins
+from bot.platforms.irc.registration import Registration, joins
 from bot.platforms.irc.session import Receipts
 from bot.platforms.irc.state import ConfiguredChannels, Features, State
 from bot.platforms.irc.wire import parse
@@ -60,7 +61,7 @@ def test_names_are_compared_as_the_server_does(mapping: str, same: tuple[str, st
 
 def test_a_server_that_says_nothing_of_itself_is_as_the_first_ones_were() -> None:
     plain = features()
-    assert (plain.line_bytes, plain.nick_bytes, plain.joins_at_once, plain.has_whox) == (512, 9, 1, False)
+    assert (plain.line_bytes, plain.joins_at_once, plain.has_whox) == (512, 1, False)
     assert plain.is_channel("#x")
     assert plain.is_channel("&x")
     assert not plain.is_channel("x")
@@ -240,7 +241,7 @@ def test_with_a_certificate_the_account_may_be_left_to_the_server() -> None:
 )
 def test_what_will_not_pass_soon_is_told_apart(lines: list[str]) -> None:
     registration = Registration(settings(sasl={"mechanism": "plain", "account": "a", "password": "p"}))
-    with pytest.raises(RegistrationError):
+    with pytest.raises(Rejected):
         told(registration, *lines)
 
 
@@ -276,7 +277,7 @@ async def test_no_order_of_lines_breaks_what_follows_them(
         assert line is not None
         for context in inbound.contexts(line, state):
             assert context.chat.native
-        with suppress(RegistrationError):
+        with suppress(Rejected):
             registration.take(line)
         state.follow(line)
         channels.follow(line, state)

@@ -15,7 +15,8 @@ import aiohttp
 
 from bot.platforms.adapter import Host
 from bot.platforms.contract import Failure, Network, Shown, a_host
-from bot.platforms.matrix.adapter import ADAPTER, MatrixSettings
+from bot.platforms.matrix.adapter import ADAPTER
+from bot.platforms.matrix.settings import MatrixSettings
 from services.refs import Role
 from tests.harness.matrix_servers import Account, Api, MatrixServer, Proxy
 
@@ -223,7 +224,6 @@ async def a_network(world: World, home: Path, **settings: object) -> AsyncIterat
             group=world.group,
             **ids,
             reopen=lambda: ADAPTER.open(given, host),
-            lacks=frozenset({"press"}),
         )
         try:
             yield network, host, side

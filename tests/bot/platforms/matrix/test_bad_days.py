@@ -7,9 +7,11 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from bot.platforms.base import SendFailed
-from bot.platforms.contract import receiving
+from bot.platforms.contract import receiving, until
+from bot.platforms.matrix.platform import MatrixPlatform
 from function_calls.context import Kind
 from tests.bot.platforms.matrix.other_side import World, a_network
 
@@ -26,6 +28,20 @@ async def test_messages_around_a_restart_of_the_server_are_received_once_in_orde
         assert daemon.texts == [f"message {number}" for number in range(20)]
         await network.platform.send(network.outgoing("Still here."))
         assert [one.text for one in await side.shown()] == ["Still here."]
+
+
+async def test_the_bot_is_not_connected_before_the_server_answers(world: World, tmp_path: Path) -> None:
+    async with a_network(world, tmp_path) as (network, host, side), receiving(network.platform, host.store) as daemon:
+        assert isinstance(network.platform, MatrixPlatform)
+        with capture_logs() as logs:
+            side.proxy.is_away = True
+            side.proxy.break_sync()
+            await until(lambda: len([one for one in logs if one["event"] == "disconnected"]) >= 3)
+            assert "connected" not in [one["event"] for one in logs]
+            side.proxy.is_away = False
+            await until(lambda: network.platform.link().is_up)
+        await side.say(network.ann, "back?")
+        await daemon.gets(text="back?")
 
 
 async def test_more_messages_than_a_sync_returns_are_received_once_in_order(world: World, tmp_path: Path) -> None:
@@ -79,7 +95,7 @@ async def test_a_send_without_a_server_is_repeated_later(world: World, tmp_path:
     async with a_network(world, tmp_path) as (network, host, side):
         async with receiving(network.platform, host.store):
             pass
-        network.platform._client.nio.homeserver = "http://127.0.0.1:1"  # type: ignore[attr-defined]
+        network.platform._client._web.url = "http://127.0.0.1:1"  # type: ignore[attr-defined]
         with pytest.raises(SendFailed, match="cannot be reached") as failed:
             await network.platform.send(network.outgoing())
         assert failed.value.retryable

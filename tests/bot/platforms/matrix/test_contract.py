@@ -15,6 +15,8 @@ from tests.contracts.described import DescribedContract
 
 
 class TestMatrix(DescribedContract):
+    lacks = frozenset({"press"})
+
     @pytest.fixture(autouse=True)
     def _on_the_server(self, world: World) -> None:
         self._world = world

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from bot.platforms.adapter import CannotOpen
 from bot.platforms.contract import receiving, until
-from bot.platforms.matrix.adapter import ADAPTER, MatrixSettings
+from bot.platforms.matrix.adapter import ADAPTER
+from bot.platforms.matrix.settings import MatrixSettings
 from services.clock import SystemClock
 from tests.bot.platforms.matrix.other_side import World, a_network
 
@@ -17,8 +18,8 @@ from tests.bot.platforms.matrix.other_side import World, a_network
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"homeserver": "http://matrix.example.org"}, "has to be https"),
-        ({"homeserver": "matrix.example.org"}, "such as https://matrix.example.org"),
+        ({"homeserver": "http://matrix.example.org"}, "has to begin with https"),
+        ({"homeserver": "matrix.example.org"}, "without user, query or fragment"),
         ({"user": "rollcall"}, "full user id"),
         ({"password": "both"}, "either access_token or password"),
         ({"access_token": ""}, "either access_token or password"),
@@ -59,13 +60,13 @@ async def test_a_check_says_who_is_connected_or_what_to_correct(world: World) ->
     base = {"homeserver": world.server.url, "user": bot.user}
     for credential in ({"access_token": bot.token}, {"password": "password"}):
         line = await ADAPTER.probe(MatrixSettings.model_validate(base | credential), SystemClock())
-        expected = f"connected as {bot.user}; member of 0 rooms; encryption is off: cannot read encrypted rooms"
+        expected = f"connected as {bot.user}; rooms: 0; encryption is off: cannot read encrypted rooms"
         assert line == expected
     for wrong, words in (
-        ({"access_token": "syt_wrong"}, "check user and access_token"),
-        ({"password": "wrong"}, "check user and password"),
+        ({"access_token": "syt_wrong"}, "M_UNKNOWN_TOKEN to the login: check homeserver, user and access_token$"),
+        ({"password": "wrong"}, "M_FORBIDDEN to the login: check homeserver, user and password$"),
         ({"access_token": world.ann.token}, f"belongs to {world.ann.user}"),
-        ({"access_token": "x", "homeserver": "http://127.0.0.1:1"}, "cannot be reached"),
+        ({"access_token": "x", "homeserver": "http://127.0.0.1:1"}, "cannot be reached.*: check homeserver$"),
     ):
         with pytest.raises(CannotOpen, match=words) as failed:
             await ADAPTER.probe(MatrixSettings.model_validate(base | wrong), SystemClock())

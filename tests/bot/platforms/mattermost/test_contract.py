@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bot.platforms.adapter import Host
 from bot.platforms.contract import Failure, Network, a_host
-from bot.platforms.mattermost.adapter import ADAPTER, MattermostSettings
+from bot.platforms.mattermost.platform import ADAPTER, MattermostSettings
 from tests.contracts.described import DescribedContract
 from tests.fakes.mattermost_server import ANN, BEN, GROUP, PRIVATE, ROBOT, TOKEN, FakeMattermost
 
@@ -32,7 +32,6 @@ async def a_network(home: Path) -> AsyncIterator[tuple[Network, Host]]:
             ben=BEN,
             robot=ROBOT,
             reopen=lambda: ADAPTER.open(settings(server), host),
-            failures=frozenset(Failure) - {Failure.REPLY_IS_GONE, Failure.BAD_MARKUP},
         )
         try:
             yield network, host
@@ -43,4 +42,5 @@ async def a_network(home: Path) -> AsyncIterator[tuple[Network, Host]]:
 class TestMattermost(DescribedContract):
     """Mattermost."""
 
+    lacks = frozenset({Failure.REPLY_IS_GONE, Failure.BAD_MARKUP})
     open = staticmethod(a_network)  # type: ignore[assignment]

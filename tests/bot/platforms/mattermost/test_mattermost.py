@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from bot.platforms.adapter import CannotOpen
 from bot.platforms.base import FileUnavailable, Outgoing, SendFailed
 from bot.platforms.contract import PNG, Daemon, Network, receiving, until
-from bot.platforms.mattermost.adapter import ADAPTER, MattermostSettings
-from bot.platforms.mattermost.platform import MattermostPlatform
-from bot.platforms.mattermost.text import emoji_name, emoji_of, message_of
+from bot.platforms.emoji import emoji_name, emoji_of
+from bot.platforms.mattermost.platform import ADAPTER, MattermostPlatform, MattermostSettings
+from bot.platforms.mattermost.text import message_of
 from config.loader import check_settings
 from function_calls.context import Attachment, Kind
 from services.clock import SystemClock
@@ -161,9 +161,12 @@ async def test_a_rejected_token_is_named_and_not_shown(tmp_path: Path, switch: s
 # Events
 
 
-async def test_a_message_names_members_and_the_zone_of_its_sender(tmp_path: Path) -> None:
+async def test_a_message_names_members_and_the_zone_and_language_of_its_sender(tmp_path: Path) -> None:
     async with a_setting(tmp_path) as here:
-        here.server.users[BEN]["timezone"] = {"useAutomaticTimezone": "false", "manualTimezone": "Asia/Tokyo"}
+        here.server.users[BEN] |= {
+            "timezone": {"useAutomaticTimezone": "false", "manualTimezone": "Asia/Tokyo"},
+            "locale": "ja",
+        }
         await here.server.say(ANN, "@Rollcall, ask @ben. and @nobody @all")
         context = await here.daemon.gets(text="ask")
         assert context.text == "ask @ben. and @nobody @all"
@@ -173,6 +176,7 @@ async def test_a_message_names_members_and_the_zone_of_its_sender(tmp_path: Path
         await here.server.say(BEN, "@all @channel @here")
         context = await here.daemon.gets(text="@all @channel")
         assert (context.mentions_bot, context.mentions, context.sender.zone) == (False, (), "Asia/Tokyo")
+        assert context.sender.language == "ja"
 
 
 async def test_a_post_of_a_webhook_is_not_of_the_member_who_made_it(tmp_path: Path) -> None:
@@ -374,7 +378,7 @@ async def test_a_file_is_read_no_further_than_the_limit_whatever_its_size_is_sai
         [file] = (await here.daemon.gets(text="Look")).attachments
         assert (file.name, file.media_type, file.size_bytes) == ("dot.png", "image/png", len(PNG))
         here.server.files[file.url.partition(":")[2]]["size"] = 2
-        with pytest.raises(FileUnavailable, match="more than 10 bytes"):
+        with pytest.raises(FileUnavailable, match="larger than 10 bytes"):
             await here.platform.read_file(file, 10)
         here.server.files[file.url.partition(":")[2]]["size"] = 2_000_000_000
         downloads = len(here.server.calls)

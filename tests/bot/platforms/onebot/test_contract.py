@@ -11,14 +11,13 @@ from typing import Any
 
 from bot.platforms.adapter import Host
 from bot.platforms.contract import Failure, Network, a_host
-from bot.platforms.onebot.adapter import OneBotSettings
 from bot.platforms.onebot.platform import OneBotPlatform
+from bot.platforms.onebot.settings import OneBotSettings
 from tests.contracts.described import DescribedContract
 from tests.fakes.onebot_server import ANN, BEN, GROUP, ROBOT, TOKEN, OneBotServer
 
 # QQ has no edits, buttons and threads; OneBot v11 has no form of a rate limit and no markup.
-LACKS = frozenset({"edit", "press", "open_thread"})
-FAILURES = frozenset(Failure) - {Failure.RATE_LIMITED, Failure.BAD_MARKUP}
+LACKS = frozenset({"edit", "press", "open_thread", Failure.RATE_LIMITED, Failure.BAD_MARKUP})
 
 
 def a_free_port() -> int:
@@ -45,8 +44,6 @@ async def a_network(home: Path, server: OneBotServer, **facts: Any) -> AsyncIter
             ben=BEN,
             robot=ROBOT,
             reopen=lambda: OneBotPlatform(settings, host),
-            lacks=LACKS,
-            failures=FAILURES,
         )
         try:
             yield network, host
@@ -55,6 +52,8 @@ async def a_network(home: Path, server: OneBotServer, **facts: Any) -> AsyncIter
 
 
 class TestForward(DescribedContract):
+    lacks = LACKS
+
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         async with OneBotServer().serving() as server, a_network(home, server) as opened:
@@ -62,6 +61,8 @@ class TestForward(DescribedContract):
 
 
 class TestReverse(DescribedContract):
+    lacks = LACKS
+
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         port = a_free_port()

@@ -11,13 +11,10 @@ import pytest
 
 from bot.platforms.adapter import Host
 from bot.platforms.contract import Network, a_host
-from bot.platforms.satori.adapter import SatoriSettings
 from bot.platforms.satori.platform import SatoriPlatform
+from bot.platforms.satori.settings import SatoriSettings
 from tests.contracts.described import DescribedContract
 from tests.harness.satori_gateway import PLATFORM, TOKEN, Family, SatoriGateway
-
-# Threads are channels of their own.
-LACKS = frozenset({"open_thread"})
 
 
 @asynccontextmanager
@@ -34,7 +31,6 @@ async def a_network(home: Path, gateway: SatoriGateway, **facts: Any) -> AsyncIt
             group=family.chat,
             private="direct/private:ann",
             reopen=lambda: SatoriPlatform(settings, host),
-            lacks=LACKS,
         )
         try:
             yield network, host, family
@@ -44,6 +40,9 @@ async def a_network(home: Path, gateway: SatoriGateway, **facts: Any) -> AsyncIt
 
 
 class TestSatori(DescribedContract):
+    # Threads are channels of their own.
+    lacks = frozenset({"open_thread"})
+
     @pytest.fixture(autouse=True)
     def _with(self, gateway: SatoriGateway) -> None:
         self._gateway = gateway

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bot.platforms.adapter import Host
 from bot.platforms.contract import Network, a_host
-from bot.platforms.slack.adapter import ADAPTER, SlackSettings
+from bot.platforms.slack.platform import ADAPTER, SlackSettings
 from tests.contracts.described import DescribedContract
 from tests.fakes.slack_server import ANN, APP_TOKEN, BEN, BOT_TOKEN, GROUP, PRIVATE, ROBOT, FakeSlack
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.platforms.slack.text import emoji_name, emoji_of, linked, mrkdwn, plain
+from bot.platforms.emoji import emoji_name, emoji_of
+from bot.platforms.slack.text import linked, mrkdwn, plain
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from bot.platforms.adapter import Host
 from bot.platforms.base import ChatPlatform
 from bot.platforms.contract import Failure, Network, Shown, a_host
-from bot.platforms.telegram.adapter import ADAPTER, TelegramSettings
+from bot.platforms.telegram.platform import ADAPTER, TelegramSettings
 from services.refs import Role
 from tests.fakes.telegram_server import BOT, GROUP, TOKEN, USERS, FakeTelegram, Rejected, keyboard
 
@@ -48,8 +48,6 @@ async def on_telegram(home: Path) -> AsyncIterator[tuple[Network, FakeTelegram, 
             group=str(GROUP),
             **{name: str(USERS[name]["id"]) for name in ("ann", "ben", "robot")},  # type: ignore[arg-type]
             reopen=reopen,
-            # The Bot API does not report deletions.
-            lacks=frozenset({"delete"}),
         )
         try:
             yield network, server, host

@@ -13,6 +13,9 @@ from tests.contracts.described import DescribedContract
 
 
 class TestTelegram(DescribedContract):
+    # The Bot API does not report deletions.
+    lacks = frozenset({"delete"})
+
     @asynccontextmanager
     async def open(self, home: Path) -> AsyncIterator[tuple[Network, Host]]:
         async with on_telegram(home) as (network, _, host):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from tests.fakes.telegram_server import BOT, GROUP, TOKEN, USERS, FakeTelegram, Json, keyboard
 from tests.harness.forked_processes import ForkedProcess, a_forked_process
+from tests.harness.real_daemon import a_real_daemon
 
 _SETTINGS = """\
 config_version: 1
@@ -84,3 +86,24 @@ async def test_the_daemon_serves_a_group_on_telegram_across_a_crash(tmp_path: Pa
         shown = [one["text"] for one in server.sent()]
         assert [text for text in shown if "+100" in text] == [f"{n}+100 = {n + 100}" for n in range(10)]
         assert not any("8-5" in text for text in shown)
+
+
+async def test_accounts_on_telegram_and_on_the_http_platform_are_linked(tmp_path: Path) -> None:
+    ann = USERS["ann"]["id"]
+    async with FakeTelegram() as server:
+        telegram = f'  telegram: [{{token: "{TOKEN}", api_url: "{server.url}"}}]\n'
+        async with a_real_daemon(tmp_path, "http://127.0.0.1:9", telegram) as daemon:
+            async with asyncio.timeout(60):
+                await server.polling.wait()
+            server.say("ann", "/timezone Kathmandu", ann)
+            await says(server, "Asia/Kathmandu", ann)
+            await daemon.say("dm-ann", "m1", "/link")
+            [offer] = await daemon.said("dm-ann", 1)
+            code = re.findall(r"/link (\S+)", offer)[0]
+            server.say("ann", f"/link {code}", ann)
+            await says(server, "I've asked Ann (http:main:ann)", ann)
+            assert f"Ann Lee (telegram:main:{ann})" in (await daemon.said("dm-ann", 2))[1]
+            await daemon.say("dm-ann", "m2", f"/link accept {code}")
+            assert "http:main:ann" in (await says(server, "is now linked", ann))["text"]
+            await daemon.say("dm-ann", "m3", "/timezone")
+            assert "Asia/Kathmandu" in (await daemon.said("dm-ann", 4))[3]

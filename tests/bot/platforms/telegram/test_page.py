@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.platforms.telegram.adapter import TelegramSettings
+from bot.platforms.telegram.platform import TelegramSettings
 from config.loader import check_settings
 from tests.docs.documents import Block, Page
 from tests.fakes.telegram_server import TOKEN

@@ -18,10 +18,9 @@ from starlette.routing import Mount
 
 from bot.platforms.adapter import CannotOpen
 from bot.platforms.base import CommandHint, FileUnavailable, Outgoing, SendFailed
-from bot.platforms.contract import Daemon, Network, receiving, until
+from bot.platforms.contract import Daemon, Network, outbox_row, receiving, until
 from bot.platforms.markdown import html_of, plain_lines
-from bot.platforms.telegram.adapter import ADAPTER, TelegramSettings
-from bot.platforms.telegram.platform import TelegramPlatform
+from bot.platforms.telegram.platform import ADAPTER, TelegramPlatform, TelegramSettings
 from bot.web.app import web_app
 from function_calls.context import Attachment, Kind
 from function_calls.spec import Choice
@@ -154,11 +153,12 @@ async def test_a_member_whose_id_is_that_of_the_chat_is_only_a_member(tmp_path: 
 async def test_a_member_who_takes_the_name_of_the_owner_gets_no_role(tmp_path: Path) -> None:
     async with on_telegram(tmp_path) as (network, server, host), receiving(network.platform, host.store) as daemon:
         server.members[GROUP][USERS["ann"]["id"]] = "creator"
-        owner = {**USERS["ann"], "id": USERS["ben"]["id"]}
+        owner = {**USERS["ann"], "id": USERS["ben"]["id"], "language_code": "pt-br"}
         server.update(message={**server.say("ben", "quiet"), "message_id": 900, "from": owner, "text": "/reset"})
         context = await daemon.gets(text="/reset")
         assert context.sender.name == "Ann Lee"
         assert (context.sender.ref, context.sender.role) == (network.member(network.ben), Role.MEMBER)
+        assert context.sender.language == "pt-br"
 
 
 async def test_a_join_that_is_announced_twice_is_one_event(tmp_path: Path) -> None:
@@ -250,6 +250,7 @@ async def test_any_text_fits(tmp_path: Path) -> None:
         ("|a|b|\n|-|-|\n|1|2|", "|a|b|\n|1|2|"),
         ("[x](javascript:alert) <https://e.org>", '[x](javascript:alert) <a href="https://e.org">https://e.org</a>'),
         ("**a _b** c_", "<b>a _b</b> c_"),
+        ("*https://a.test/_x_/* [y](https://a.test/*z*/)", '<i>https://a.test/_x_/</i> <a href="https://a.test/*z*/">y</a>'),
     ],
 )  # fmt: skip
 def test_markdown_becomes_html(markdown: str, html: str) -> None:
@@ -304,7 +305,9 @@ async def test_a_long_button_works_after_a_restart_and_every_press_is_answered(t
     async with on_telegram(tmp_path) as (network, server, host):
         async with receiving(network.platform, host.store):
             choices = (Choice("Long", long), Choice("Hash", "#1"))
-            sent = await network.platform.send(network.outgoing("Which?", choices=choices))
+            outgoing = network.outgoing("Which?", choices=choices)
+            await host.store.commit([outbox_row(outgoing)])
+            sent = await network.platform.send(outgoing)
         assert network.reopen is not None
         async with receiving(network.reopen(), host.store) as daemon:
             for label, value in (("Long", long), ("Hash", "#1")):
@@ -343,7 +346,7 @@ async def test_a_text_is_a_caption_only_if_it_fits(tmp_path: Path) -> None:
         sent = await network.platform.send(network.outgoing("👋" * 600, attachments=files[:1]))
         shown = [(one.get("caption"), one.get("text"), "photo" in one) for one in server.sent()]
         assert shown == [
-            ("Short\nhttps://e.org/c", None, True),
+            ("Short\nc: https://e.org/c", None, True),
             (None, None, False),
             (None, "👋" * 600, False),
             (None, None, True),
@@ -456,7 +459,7 @@ async def test_the_probe_names_the_bot_and_what_limits_it(tmp_path: Path) -> Non
         assert await ADAPTER.probe(settings(server), SystemClock()) == "connected as @rollcall_bot"
         with pytest.raises(CannotOpen, match=r"Unauthorized. Check token and api_url"):
             await ADAPTER.probe(settings(server, token="1:wrong"), SystemClock())
-    with pytest.raises(CannotOpen, match="cannot connect to Telegram"):
+    with pytest.raises(CannotOpen, match="Telegram cannot be reached"):
         await ADAPTER.probe(settings(server), SystemClock())
 
 

@@ -190,7 +190,7 @@ async def a_family(
 ) -> AsyncIterator[tuple[Family, Network, Host]]:
     """A room with Ann, its owner, and `members`, and the bot's platform, not connected yet."""
     async with AsyncExitStack() as stack, a_host(home) as host:
-        proxy = Proxy(server)
+        proxy = Proxy(server.port)
         await proxy.open()
         family = Family(server, proxy, stack)
         for name in ("ann", *members):
@@ -209,11 +209,6 @@ async def a_family(
             ben=family.jid("ben"),
             robot=family.jid("robot"),
             reopen=a_platform,
-            # Threads of XMPP are no chats of their own. The stream counts its stanzas, so a server repeats none; those
-            # that the archive repeats are in test_xmpp.
-            lacks=frozenset({"open_thread", "repeat"}),
-            # Servers slow a client down instead of rejecting a message because of its rate.
-            failures=frozenset(Failure) - {Failure.RATE_LIMITED},
         )
         try:
             yield family, network, host

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,15 @@ from pydantic import TypeAdapter, ValidationError
 from slixmpp import JID
 
 from bot.platforms.adapter import CannotOpen
-from bot.platforms.base import FileUnavailable, Outgoing, SendFailed
-from bot.platforms.contract import receiving
+from bot.platforms.base import FileUnavailable, LinkState, Outgoing, SendFailed
+from bot.platforms.contract import receiving, until
 from bot.platforms.xmpp.adapter import ADAPTER
+from bot.platforms.xmpp.platform import XmppPlatform
 from bot.platforms.xmpp.settings import XmppSettings
 from config.loader import check_settings
 from config.sections.irc import RoleHolder
 from function_calls.context import Attachment, Kind
-from services.clock import SystemClock
+from services.clock import SystemClock, VirtualClock
 from services.refs import ChatRef, Role
 from services.store.port import StoreError
 from tests.bot.platforms.xmpp.family import Family, a_family
@@ -119,6 +121,24 @@ async def test_a_connection_on_which_nothing_arrives_is_replaced(server: XmppSer
         await daemon.gets(text="still there?")
 
 
+async def test_a_quiet_connection_that_answers_pings_is_not_restarted(server: XmppServer, tmp_path: Path) -> None:
+    async with a_family(server, tmp_path) as (family, _, host):
+        clock = VirtualClock(datetime.now(UTC))
+        platform = XmppPlatform(family.settings(ping_seconds=60), replace(host, clock=clock))
+        async with receiving(platform, host.store):
+
+            def is_answered() -> bool:
+                # The watch for silence may also end in 60 seconds.
+                return clock.is_slept(60.0) and platform._connection._heard_at == clock.monotonic()
+
+            for _ in range(5):
+                await until(is_answered)
+                await clock.advance(60.0)
+            await until(is_answered)
+            assert platform.link() == LinkState(True, "connected", 0)
+        await platform.close()
+
+
 async def test_a_position_that_the_archive_has_deleted_is_replaced_by_its_time(
     server: XmppServer, tmp_path: Path
 ) -> None:
@@ -127,7 +147,7 @@ async def test_a_position_that_the_archive_has_deleted_is_replaced_by_its_time(
             await family.say("ann", "seen")
             await daemon.gets(text="seen")
         await network.platform.close()
-        cursor = network.platform._position(family.room)  # type: ignore[attr-defined]
+        cursor = network.platform._stored(family.room)  # type: ignore[attr-defined]
         known = await cursor.read()
         await host.store.commit([cursor.at(f"deleted {known.split()[1]}")])
         await family.say("ann", "away")
@@ -223,7 +243,7 @@ async def test_only_the_archive_can_deliver_results_and_only_the_server_ids(serv
         assert context.sender.role is Role.MEMBER
         assert daemon.texts == ["with ids"]
         await network.platform.close()
-        cursor = network.platform._position(family.room)  # type: ignore[attr-defined]
+        cursor = network.platform._stored(family.room)  # type: ignore[attr-defined]
         await host.store.commit([cursor.at(" 2020-01-01T00:00:00+00:00")])
         assert network.reopen is not None
         async with receiving(network.reopen(), host.store) as daemon:

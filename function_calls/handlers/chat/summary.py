@@ -18,17 +18,14 @@ from function_calls.ports import ChatWriter
 from function_calls.rounds.conversation import attributed
 from function_calls.spec import FunctionResult
 from function_calls.turn import HistoryLine
-from services.chats.message_history import ChatLine, MessageHistory, Period, overview, read_period, since
+from services.chats.message_history import ChatLine, MessageHistory, Period, overview, read_period, since, within_tokens
 from services.clock import Clock
-from services.llm.encoding import estimated_tokens
 from services.llm.model import ModelMessage, NoTextReason
 from services.refs import ErrorCode
 from services.text_index import terms
 from services.web.content import shortened
 
 _TEXT_CHARS = 3500
-_TOKENS_OF_A_LINE = 12
-"""Tokens of the date, the time and the name before each line."""
 _INSTRUCTIONS = """\
 You are given lines of a group chat, each with its time and who wrote it. Say in short what was said, for members who \
 were not there: first the topics, each with who said or wants what; then what was decided and by whom; then questions \
@@ -104,7 +101,7 @@ async def summary(
             names = ", ".join(_names(excerpt.lines))
             text = call.say("summary.unknown_member", member=args.member, names=names)
             return FunctionResult.fail(ErrorCode.NOT_FOUND, text, ["member"])
-    fitting = _within_tokens(lines, settings.tokens)
+    fitting = within_tokens(lines, settings.tokens)
     is_cut = excerpt.is_cut or len(fitting) < len(lines)
     written = await writer.write(context.chat, call.profile, _request(fitting, args, call), settings.timeout_seconds)
     if isinstance(written, str):
@@ -148,17 +145,6 @@ def _of_member(lines: Sequence[ChatLine], member: str) -> Sequence[ChatLine]:
     if len(found) != 1:
         return ()
     return [line for line in lines if line.reply_to_name == found[0] or (line.name == found[0] and not line.from_bot)]
-
-
-def _within_tokens(lines: Sequence[ChatLine], tokens: int) -> Sequence[ChatLine]:
-    """The latest lines within `tokens`, at least one."""
-    first = len(lines)
-    while first > 0:
-        tokens -= estimated_tokens(lines[first - 1].text) + _TOKENS_OF_A_LINE
-        if tokens < 0 and first < len(lines):
-            break
-        first -= 1
-    return lines[first:]
 
 
 def _about(lines: Sequence[ChatLine], topic: str) -> Sequence[ChatLine]:

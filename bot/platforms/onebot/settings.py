@@ -1,23 +1,16 @@
-"""The adapter of OneBot v11, and its settings."""
+"""Settings of OneBot v11."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 from pydantic import ValidationInfo as Info
 
-from bot.platforms.adapter import Adapter, Host
-from bot.platforms.base import ChatPlatform
-from config.sections.irc import is_loopback
 from config.sections.networks import NetworkSettings
-from config.terms import SHORTEST_TOKEN, Count, Word, described_matching, settings_error
-from services.clock import Clock
+from config.terms import SHORTEST_TOKEN, Count, Word, described_matching, is_loopback, settings_error
 
-_PLATFORM = "bot.platforms.onebot.platform"
-"""Imported when an account is opened."""
 _ELSEWHERE = "without TLS, others on the network could read the token and all messages"
 
 
@@ -73,16 +66,3 @@ class OneBotSettings(NetworkSettings):
         if info.data.get("port") and len(token.get_secret_value()) < SHORTEST_TOKEN:
             raise settings_error(f"needs at least {SHORTEST_TOKEN} characters with port, because it admits others")
         return token
-
-
-def _open(settings: OneBotSettings, host: Host) -> ChatPlatform:
-    platform: ChatPlatform = import_module(_PLATFORM).OneBotPlatform(settings, host)
-    return platform
-
-
-async def _probe(settings: OneBotSettings, clock: Clock) -> str:
-    found: str = await import_module(_PLATFORM).probe(settings)
-    return found
-
-
-ADAPTER = Adapter(OneBotSettings, _open, _probe, asks=("url", "port", "access_token"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,11 +29,13 @@ from function_calls.reminder_results import (
     time_choices,
 )
 from function_calls.spec import FunctionResult
+from services.chats.member_links import MemberLinks
 from services.timers.reminders import (
     Reminders,
     Requester,
     SeveralReminders,
     confirmation,
+    is_in_own_words,
     is_own_affair,
     means_all,
     one_line,
@@ -109,12 +112,14 @@ class ChangeArguments(BaseModel):
     effect="read",
 )
 async def reminder_list(
-    context: MessageContext, args: ListArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, args: ListArguments, *, reminders: Reminders, links: MemberLinks, call: Call
 ) -> FunctionResult:
-    """List the member's own reminders and those for everybody, soonest first, twelve per page. A number in `about` is
-    the page, or a search word if there is no such page."""
+    """List the member's own reminders and those for everybody, soonest first, twelve per page; in a private chat also
+    those in private chats of linked accounts. A number in `about` is the page, or a search word if there is no such
+    page."""
     asker = asker_of(context, call)
     timers = await reminders.of(asker)
+    elsewhere = [] if context.is_group or args.about else await _elsewhere(asker, reminders, links, call)
     words = (args.about or "").strip()
     page = int(words) if words.isascii() and words.isdigit() and len(words) < _DIGITS else 0
     first = max(page - 1, 0) * _ON_A_PAGE
@@ -124,13 +129,26 @@ async def reminder_list(
         timers = [timer for timer in timers if folded in timer.title.casefold()]
     if not timers:
         text = call.say("reminders.none_like", words=words) if words else call.say("reminders.none")
-        return FunctionResult.say(text, data=[])
+        return FunctionResult.say("\n".join([text, *elsewhere]), data=[])
     shown = timers if words and not page else timers[first : first + _ON_A_PAGE]
     lines = [call.say("reminders.title", count=len(timers)), *await lines_of(shown, asker, reminders, call)]
     rest = len(timers) - first - len(shown)
     if rest:
         lines.append(call.say("reminder_pages.more", count=rest, command=f"/reminders {max(page, 1) + 1}"))
+    lines += elsewhere
     return FunctionResult.say("\n".join(lines), data=[data_of(timer) for timer in timers])
+
+
+async def _elsewhere(asker: Requester, reminders: Reminders, links: MemberLinks, call: Call) -> list[str]:
+    """Lines for the first reminders in the private chats of the asker's linked accounts; empty if there are none."""
+    lines: list[str] = []
+    for account in await links.others_of(asker.member):
+        theirs = replace(asker, chat=account.chat, member=account.member)
+        timers = [one for one in await reminders.of(theirs) if is_in_own_words(one, account.member)]
+        if timers:
+            lines.append(call.say("reminders.elsewhere", name=account.name, member=account.member.key))
+            lines += await lines_of(timers[:_ON_A_PAGE], theirs, reminders, call)
+    return lines
 
 
 @tool_function(

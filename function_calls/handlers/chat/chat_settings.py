@@ -52,7 +52,8 @@ async def settings(context: MessageContext, args: SettingsArguments, *, own: Own
             FunctionResult.fail(ErrorCode.REFUSED, text), metadata={"refused_by": f"chats.changeable: {name}"}
         )
     if why_not is not None:
-        allowed = call.say(f"settings.allowed.{name}")
+        choices = next(", ".join(one.choices) for one in own.of(context.chat) if one.name == name)
+        allowed = call.say(f"settings.allowed.{name}", choices=choices)
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("settings.bad_value", name=name, allowed=allowed))
     return _shown(context, own, call, only=name)
 
@@ -64,6 +65,8 @@ def _shown(context: MessageContext, own: OwnSettings, call: Call, only: str = ""
             continue
         value = one.value if len(one.value) <= _SHOWN_CHARS else f"{one.value[:_SHOWN_CHARS]}…"
         fixed = "" if one.changeable else call.say("settings.fixed")
+        if one.choices and one.changeable:
+            fixed = call.say("settings.choices", choices=", ".join(one.choices))
         layer = layer_text(call.profile.texts, one.layer)
         lines.append(call.say("settings.line", name=one.name, value=value or "–", layer=layer, fixed=fixed))
     if not only:

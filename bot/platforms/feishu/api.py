@@ -1,0 +1,216 @@
+"""Client of the open platform's HTTP API, and the frames (protobuf) of its long connection."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import aiohttp
+import orjson
+
+from bot.platforms.base import SendFailed
+from bot.platforms.connection import CannotConnect
+from bot.platforms.feishu.adapter import FeishuSettings
+from services.clock import Clock
+from services.web.content import one_line
+
+Json = dict[str, Any]
+Fields = Sequence[tuple[int, int | bytes]]
+_CALL_SECONDS, _FILE_SECONDS, _EARLY_SECONDS = 20.0, 300.0, 300.0
+_HEARTBEAT_SECONDS, _PING_SECONDS, _LIMITED_SECONDS = 30.0, 120.0, 5.0
+_ANSWER_BYTES, _PROBLEM_CHARS = 20_000_000, 300
+_APP_LIMIT, _CHAT_LIMITS = 99991400, (230020, 11232)
+_BAD_TOKENS = (99991661, 99991663, 99991664, 99991665, 99991668, 99991677)
+_BAD_SECRET, _BEING_SENT = 10014, 230049
+"""The connection reports a wrong secret until it is right, and messages wait."""
+_METHOD, _HEADERS, _PAYLOAD = 4, 5, 8
+_VARINT = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
+
+
+class ApiError(SendFailed):
+    """Feishu rejected a call. `code`: its number; the HTTP status if there is none."""
+
+    def __init__(self, status: int, code: int, words: str, headers: Mapping[str, str]) -> None:
+        """`words`: Feishu's explanation, for operators."""
+        is_limited = status == 429 or code in (_APP_LIMIT, *_CHAT_LIMITS)
+        wait = headers.get("x-ogw-ratelimit-reset") or headers.get("Retry-After") or ""
+        seconds = float(wait) if re.fullmatch(r"\d{1,5}(\.\d+)?", wait) else _LIMITED_SECONDS
+        super().__init__(
+            f"Feishu answers {code or status}: {one_line(words, _PROBLEM_CHARS)}",
+            retryable=is_limited
+            or code in (*_BAD_TOKENS, _BAD_SECRET, _BEING_SENT)
+            or status in (401, 408, *range(500, 600)),
+            retry_after_seconds=seconds if is_limited else None,
+            unknown_outcome=status >= 500 or code == _BEING_SENT,
+            for_account=is_limited and code not in _CHAT_LIMITS,
+        )
+        self.code = code or status
+
+
+class FeishuApi:
+    """Calls methods as one app. Opens its HTTP session with the first call."""
+
+    def __init__(self, settings: FeishuSettings, clock: Clock) -> None:
+        self._url, self._clock = settings.domain, clock
+        self._app = (settings.app_id, settings.app_secret.get_secret_value())
+        self._session: aiohttp.ClientSession | None = None
+        self._token, self._expires_at, self._renewal = "", 0.0, asyncio.Lock()
+
+    async def call(self, method: str, path: str, fine: Sequence[int] = (), **options: Any) -> Json:
+        """The `data` of the answer to a request, or the answer if it has none. `path` is below `open-apis`; for options
+        see `_request`. Raises SendFailed, ApiError for a rejection unless its code is in `fine`."""
+        token = await self._valid_token()
+        try:
+            answer = await self._request(method, f"open-apis/{path}", token, **options)
+        except ApiError as problem:
+            if problem.code in fine:
+                return {}
+            if problem.code not in _BAD_TOKENS:
+                raise
+            self._token = "" if self._token == token else self._token
+            answer = await self._request(method, f"open-apis/{path}", await self._valid_token(), **options)
+        return answer.get("data") or answer
+
+    async def _valid_token(self) -> str:
+        """The tenant's access token, replaced before it expires. Raises SendFailed."""
+        async with self._renewal:
+            if not self._token or self._clock.monotonic() >= self._expires_at:
+                path, (app_id, secret) = "open-apis/auth/v3/tenant_access_token/internal", self._app
+                answer = await self._request("POST", path, json={"app_id": app_id, "app_secret": secret})
+                self._token = str(answer["tenant_access_token"])
+                self._expires_at = self._clock.monotonic() + max(int(answer["expire"]) - _EARLY_SECONDS, 1.0)
+            return self._token
+
+    async def _request(
+        self, method: str, path: str, token: str = "", form: Json | None = None, most: int = 0, **given: Any
+    ) -> Json:
+        """An answer; with `most`, the `content` of a file of at most that many bytes. A value in `form` is a text, or
+        name and content of a file. Raises SendFailed. Errors of aiohttp may contain a secret."""
+        if re.fullmatch(r"[\w/-]+", path, re.ASCII) is None:
+            raise SendFailed("not an id of Feishu", retryable=False)
+        if form is not None:
+            given["data"] = aiohttp.FormData()
+            for name, value in form.items():
+                file, part = value if isinstance(value, tuple) else (None, value)
+                given["data"].add_field(name, part, filename=file)
+        timeout = aiohttp.ClientTimeout(_FILE_SECONDS if form or most else _CALL_SECONDS, sock_connect=10)
+        given |= {"timeout": timeout, "headers": {"Authorization": f"Bearer {token}"} if token else {}}
+        content, limit = bytearray(), most or _ANSWER_BYTES
+        try:
+            async with self._http.request(method, f"{self._url}/{path}", allow_redirects=False, **given) as answer:
+                while (answer.content_length or 0) <= limit and len(content) <= limit:
+                    if chunk := await answer.content.readany():
+                        content += chunk
+                    elif most and answer.status == 200:
+                        return {"content": bytes(content)}
+                    else:
+                        return _answer(content, answer.status, answer.headers)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+            raise SendFailed("Feishu is unreachable", retryable=True) from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            words = f"no answer of Feishu: {type(error).__name__}"
+            raise SendFailed(words, retryable=True, unknown_outcome=True) from None
+        raise SendFailed(f"larger than {limit:,} bytes", retryable=False)
+
+    async def link(self) -> tuple[aiohttp.ClientWebSocketResponse, int, float]:
+        """A new long connection, the number of its service, and the seconds between pings. Raises CannotConnect and
+        SendFailed, without the URL, which holds a ticket."""
+        app_id, secret = self._app
+        found = await self._request("POST", "callback/ws/endpoint", json={"AppID": app_id, "AppSecret": secret})
+        url = str(found["data"]["URL"])
+        if self._url.startswith("https://") and not url.startswith("wss://"):
+            raise CannotConnect("Feishu named an address without TLS")
+        closing = aiohttp.ClientWSTimeout(ws_close=2.0)
+        try:
+            socket = await self._http.ws_connect(url, heartbeat=_HEARTBEAT_SECONDS, autoping=False, timeout=closing)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            # More than 50 connections of an app are rejected with 1000040350.
+            code = (getattr(error, "headers", None) or {}).get("handshake-autherrcode") or type(error).__name__
+            raise CannotConnect(f"no long connection to Feishu: {code}") from None
+        seconds = (found["data"].get("ClientConfig") or {}).get("PingInterval") or _PING_SECONDS
+        return socket, int(parse_qs(urlsplit(url).query)["service_id"][0]), max(float(seconds), 1.0)
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        if self._session is not None:
+            await self._session.close()
+
+    @property
+    def _http(self) -> aiohttp.ClientSession:
+        self._session = self._session or aiohttp.ClientSession(trust_env=self._url.startswith("https://"))
+        return self._session
+
+
+def _answer(body: bytearray, status: int, headers: Mapping[str, str]) -> Json:
+    """The answer in `body`. Raises ApiError if it is none, or a rejection."""
+    try:
+        answer: Json = orjson.loads(body)
+        code, words = int(answer["code"]), str(answer.get("msg") or "")
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise ApiError(max(status, 502 if status < 400 else 0), 0, "not from the open platform", headers) from None
+    if code or status >= 400:
+        raise ApiError(status, code, words, headers)
+    return answer
+
+
+class Frame:
+    """A message on a long connection."""
+
+    def __init__(self, data: bytes) -> None:
+        """Raises ValueError, LookupError, TypeError or AttributeError if `data` is no frame."""
+        self._fields = parse_fields(data)
+        known: dict[int, Any] = dict(self._fields)
+        written: list[dict[int, Any]] = [dict(parse_fields(one)) for key, one in self._fields if key == _HEADERS]  # type: ignore[arg-type]
+        self.headers: dict[str, str] = {one[1].decode(): one[2].decode() for one in written}
+        self.payload: bytes = known.get(_PAYLOAD, b"")
+        self.is_event = known[_METHOD] == 1
+
+    def answered(self, answer: Json) -> bytes:
+        """The frame with another payload."""
+        return written_fields([*(one for one in self._fields if one[0] != _PAYLOAD), (_PAYLOAD, orjson.dumps(answer))])
+
+
+def ping(service: int) -> bytes:
+    """The frame that asks for a sign of life."""
+    header = written_fields([(1, b"type"), (2, b"ping")])
+    return written_fields([(1, 0), (2, 0), (3, service), (_METHOD, 0), (_HEADERS, header)])
+
+
+def parse_fields(data: bytes) -> list[tuple[int, int | bytes]]:
+    """Numbers and values of a protobuf message's fields, which are integers or bytes. Raises ValueError for others."""
+    fields: list[tuple[int, int | bytes]] = []
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        value, at = _varint(data, at)
+        is_number, end = key & 7 == 0, at + value
+        fields.append((key >> 3, value if is_number else data[at:end]))
+        at = at if is_number else end
+        if key & 7 not in (0, 2) or at > len(data):
+            raise ValueError("malformed protobuf")
+    return fields
+
+
+def written_fields(fields: Fields) -> bytes:
+    """The protobuf message with those fields."""
+    return b"".join(
+        _written(key << 3) + _written(one)
+        if isinstance(one, int)
+        else _written(key << 3 | 2) + _written(len(one)) + one
+        for key, one in fields
+    )
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """An integer that begins at `at`, and the position after it."""
+    found = _VARINT.match(data, at)
+    if found is None:
+        raise ValueError("malformed protobuf")
+    return sum((byte & 0x7F) << 7 * place for place, byte in enumerate(found[0])), found.end()
+
+
+def _written(number: int) -> bytes:
+    return bytes([number]) if number < 0x80 else bytes([number & 0x7F | 0x80]) + _written(number >> 7)

@@ -1,0 +1,103 @@
+"""Mute the bot in a chat for a time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from pydantic import BaseModel, Field
+
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.ports import Mutes
+from function_calls.spec import FunctionResult
+from services.clock import Clock
+from services.refs import ErrorCode
+from services.times import Kind, Times
+from services.times.time_formatting import distance, moment
+
+_DEFAULT = timedelta(hours=1)
+_LONGEST = timedelta(days=7)
+
+
+class MuteArguments(BaseModel, frozen=True, extra="forbid"):
+    """Arguments of `mute`."""
+
+    until: str | None = Field(
+        default=None, max_length=100, description="How long, or until when: an hour, until 18:00; absent: one hour"
+    )
+
+
+@tool_function(
+    name="mute",
+    description="Stop the bot from talking in this chat for a time; commands and reminders still work",
+    examples=(
+        "be quiet for {until}",
+        "mute yourself for {until}",
+        "stop talking for {until}",
+        "please be silent {until}",
+        "shut up for {until}",
+        "安静一小时",
+        "安静一个小时",
+        "安静{until}",
+        "请安静{until}",
+        "闭嘴{until}",
+    ),
+    commands=("mute", "静音"),
+    line="until",
+    tags="chat",
+    touches="stays_here",
+    scope="group",
+    roles="moderator",
+    effect="idempotent",
+)
+async def mute(
+    context: MessageContext, args: MuteArguments, *, mutes: Mutes, times: Times, clock: Clock, call: Call
+) -> FunctionResult:
+    """Mute the bot, by default for one hour, at most for a week."""
+    zone, now, texts = call.profile.timezone, clock.now(), call.profile.texts
+    end = _end(args.until, now.astimezone(zone), times)
+    if end is None or not now < end <= now + _LONGEST:
+        text = call.say("quiet.unclear", duration=args.until or "")
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["until"])
+    await mutes.mute(context.chat, end, context.sender.ref)
+    text = call.say("quiet.muted", moment=moment(end, zone, now, texts), distance=distance(end, now, texts))
+    return FunctionResult.say(text, data={"until": end.isoformat()})
+
+
+@tool_function(
+    name="unmute",
+    description="Let the bot talk in this chat again, after it was muted",
+    examples=(
+        "you may speak again",
+        "you can talk again",
+        "unmute yourself",
+        "stop being quiet",
+        "speak again please",
+        "你可以说话了",
+        "取消静音",
+    ),
+    commands=("unmute", "取消静音"),
+    tags="chat",
+    touches="stays_here",
+    scope="group",
+    roles="moderator",
+    effect="idempotent",
+)
+async def unmute(context: MessageContext, *, mutes: Mutes, call: Call) -> FunctionResult:
+    """End the mute."""
+    was_muted = await mutes.unmute(context.chat, context.sender.ref)
+    return FunctionResult.say(call.say("quiet.unmuted" if was_muted else "quiet.was_not_muted"))
+
+
+def _end(until: str | None, now: datetime, times: Times) -> datetime | None:
+    """The end, in UTC, of a mute that begins now, in the member's zone; None if `until` is no single time."""
+    if not (until or "").strip():
+        return (now + _DEFAULT).astimezone(UTC)
+    reading = times.read(until or "", now)
+    if reading is None or reading.problem is not None or reading.repeats is not None:
+        return None
+    if reading.kind is Kind.DURATION and reading.length is not None:
+        return now.astimezone(UTC) + timedelta(days=reading.length.days, seconds=reading.length.seconds)
+    at = reading.at or (reading.end if reading.kind is Kind.INTERVAL else reading.start)
+    return at.replace(tzinfo=now.tzinfo).astimezone(UTC) if at is not None else None

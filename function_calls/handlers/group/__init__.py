@@ -1,0 +1,1 @@
+"""Things that a group keeps together: polls and to-do lists."""

@@ -1,0 +1,1 @@
+"""Functions that look something up on the web: news, search, weather."""
