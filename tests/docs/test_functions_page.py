@@ -22,6 +22,7 @@ from function_calls.schema import definition
 from function_calls.schema.definition import Code as Unfit
 from services.clock import Clock, VirtualClock
 from services.refs import Effect, ErrorCode
+from tests import inventory_page
 from tests.docs.documents import ROOT, Page
 from tests.docs.terminal import Terminal
 
@@ -173,3 +174,10 @@ def test_the_services_of_the_page_can_be_had() -> None:
     [shared] = re.findall(r"shared: dict\[type, object\] = \{(.*?)\n    \}", source, re.DOTALL)
     available = set(re.findall(r"(\w+): ", f"{built} {ports} {shared}"))
     assert set(re.findall(r"`([A-Z]\w+)`", section)) == available
+
+
+async def test_the_table_of_built_in_functions_is_up_to_date() -> None:
+    page = inventory_page.PAGE.read_text(encoding="utf-8")
+    assert inventory_page.with_table(page, await inventory_page.table()) == page, (
+        "run python -m tests.inventory_page --write"
+    )

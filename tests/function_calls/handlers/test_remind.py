@@ -46,6 +46,13 @@ async def test_a_reminder_mentions_whom_it_is_for_and_offers_to_be_put_off() -> 
         ]
 
 
+@pytest.mark.parametrize("when", ["tomorrow at 9:00", "at 9:00", "on Friday at 9:00"])
+async def test_the_name_tom_is_no_day(when: str) -> None:
+    async with a_family() as group:
+        [reply] = await group.say("Ann", f"/remind me to call Tom {when}")
+        assert reply.endswith(": call Tom")
+
+
 async def test_a_reminder_speaks_the_language_of_its_chat() -> None:
     async with a_family("zh") as group:
         assert (await group.say("Ann", "/提醒 5分钟后泡茶"))[0] == (
