@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.measuring import REPOSITORY, Figure, resident_megabytes
-from tests.fakes import mattermost_server, onebot_server, slack_server, telegram_server
+from tests.fakes import feishu_server, mattermost_server, onebot_server, slack_server, telegram_server
 from tests.fakes.discord_server import TOKEN as DISCORD_TOKEN
 from tests.fakes.discord_server import Redirection, a_redirected_discord_server
 from tests.harness.irc_servers import an_irc_server
@@ -82,6 +82,13 @@ async def _mattermost(_: Path) -> AsyncIterator[Setup]:
 
 
 @asynccontextmanager
+async def _feishu(_: Path) -> AsyncIterator[Setup]:
+    async with feishu_server.FakeFeishu().running() as server:
+        app = f"app_id: {feishu_server.APP_ID}, app_secret: {feishu_server.APP_SECRET}"
+        yield Setup(f"{{{app}, domain: '{server.url}'}}")
+
+
+@asynccontextmanager
 async def _onebot(_: Path) -> AsyncIterator[Setup]:
     async with onebot_server.OneBotServer().serving() as server:
         yield Setup(f"{{url: '{server.url}', access_token: {onebot_server.TOKEN}}}")
@@ -133,6 +140,7 @@ async def _discord(home: Path) -> AsyncIterator[Setup]:
 
 NETWORKS: Mapping[str, tuple[Callable[[Path], AbstractAsyncContextManager[Setup]], str]] = {
     "discord": (_discord, "discord"),
+    "feishu": (_feishu, "aiohttp"),
     "irc": (_irc, ""),
     "matrix": (_matrix, "nio"),
     "mattermost": (_mattermost, "aiohttp"),
