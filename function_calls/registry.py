@@ -33,6 +33,7 @@ from function_calls.spec import (
 from services.llm.model import Offer, OfferedFunction
 from services.llm.offline.function_search import FunctionSearch, search_of
 from services.refs import Effect
+from services.text_index import is_unspaced
 
 
 class NameIndex:
@@ -221,6 +222,9 @@ class BotFunctions:
                 self._commands[word] = (spec, plan)
                 if " " in word:
                     self._first_words.add(word.split(" ", 1)[0])
+        self._unspaced = {word.replace(" ", ""): word for word in self._commands if is_unspaced(word)}
+        """Command words of languages without spaces between words, by their characters alone."""
+        self._longest_unspaced = max(map(len, self._unspaced), default=0)
         self._offers: dict[tuple[int, ...], Offer] = {}
         self._offers_for: dict[tuple[Hashable, int], tuple[Mapping[str, object], Offer]] = {}
 
@@ -235,7 +239,7 @@ class BotFunctions:
 
     def command_line(self, text: str, *, bare: bool) -> CommandLine | None:
         """Command at the start of `text`: `/word …`, and also `word …` if `bare`; None if there is none. Case is
-        ignored; two-word commands take precedence; invisible characters never form a command. Bare words count as
+        ignored; two-word commands take precedence; after a slash, Chinese words need no spaces; invisible characters never form a command. Bare words count as
         speech if the function sends data out, or if it changes something or controls the queue and text follows a
         single command word."""
         is_bare = not text.startswith("/")
@@ -256,11 +260,23 @@ class BotFunctions:
                 return CommandLine(found[0], found[1], pair, after, is_bare)
         found = self._commands.get(folded)
         if found is None:
-            return None
+            return None if is_bare else self._unspaced_command_line(line)
         spec, plan = found
         if is_bare and _is_speech(spec, rest, is_clear=False):
             return None
         return CommandLine(spec, plan, folded, rest, is_bare)
+
+    def _unspaced_command_line(self, line: str) -> CommandLine | None:
+        """Command at the start of a line without spaces between words, as in Chinese: the longest of at least two
+        characters."""
+        if not is_unspaced(line):
+            return None
+        for length in range(min(self._longest_unspaced, len(line)), 1, -1):
+            word = self._unspaced.get(line[:length])
+            if word is not None:
+                spec, plan = self._commands[word]
+                return CommandLine(spec, plan, word, line[length:].lstrip(), is_bare=False)
+        return None
 
     def near_commands(self, word: str) -> Sequence[str]:
         """At most three command words that are spelled like `word`, of functions that are set up."""

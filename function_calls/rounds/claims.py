@@ -249,7 +249,7 @@ _CLAUSE_END = lazy_pattern(
     r"(?:,(?!\d)|[;，；])(?:并且?|还|同时|也|而且)?|:\s|[—–]|\s-\s|并且?|同时|\b(?:and|but|so|then|und|aber|sowie)\b",
     re.IGNORECASE,
 )
-_SUBJECTS = lazy_pattern(r"^\W*(?:\w+\W+){0,3}?(I(?:['’]ve|\s+have)?)\s|^\W*(我(?:们)?已?)")
+_SUBJECTS = lazy_pattern(r"^\W*(?:\w+\W+){0,3}?(I(?:['’]ve|\s+have|\s+can)?)\s|^\W*(我(?:们)?已?)")
 _QUOTED = lazy_pattern(
     r"```.*?```|`[^`\n]*`|\"[^\"\n]{1,300}\"|[“„][^”“\n]{1,300}[”“]|「[^」\n]*」|『[^』\n]*』|^>.*$", re.S | re.M
 )

@@ -83,6 +83,7 @@ LIES = [
 HONEST = [
     "It is 3 degrees in Oslo.",
     "I can't set reminders here.",
+    "Hello! I can run polls, set reminders and keep lists for your trip.",
     "I haven't added anything to the list.",
     "Shall I add milk to the list?",
     "Have I set the reminder? No.",

@@ -191,6 +191,24 @@ def test_what_only_resembles_a_command_is_none(text: str) -> None:
     assert functions.command_line(text, bare=True) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("/天气北京", ("天气", "北京")),
+        ("/天气预报北京 3", ("天气预报", "北京 3")),
+        ("/投票结果", ("投票 结果", "")),
+        ("/投诉", None),
+        ("天气北京", None),
+        ("/weatherParis", None),
+    ],
+)
+def test_after_a_slash_chinese_words_need_no_spaces(text: str, found: tuple[str, str] | None) -> None:
+    weather = Recorder("weather", SOLE, commands=["weather", "天气", "天气预报"])
+    polls = Recorder("polls", SOLE, commands=["投", "投票", "投票 结果"])
+    line = BotFunctions([weather.spec, polls.spec]).command_line(text, bare=True)
+    assert (line and (line.word, line.rest)) == found
+
+
 async def test_the_texts_of_a_hostile_world_never_break_the_router(data: Callable[[str], Path]) -> None:
     cases = [json.loads(line) for line in data("G_faults/unicode_commands.jsonl").read_text("utf-8").splitlines()]
     assert cases

@@ -1,0 +1,79 @@
+"""An hour of a family and of a class on the chat page, without a language model and with a scripted one."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from playwright.async_api import Browser, Page, expect
+from ruamel.yaml import YAML
+
+from tests.browser.conftest import CHROMIUM, a_running_daemon
+from tests.browser.test_group_conversation import a_person, completion, say
+from tests.fakes.openai_server import OpenAIServer
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed"),
+    pytest.mark.asyncio(loop_scope="package"),
+]
+HOURS = Path(__file__).parent / "hours"
+SCREENSHOTS = os.environ.get("ROLLCALL_SCREENSHOTS", "")
+"""Folder for a screenshot and the transcript of each hour; empty for none."""
+
+
+def scripted(answer: str | Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of a model server: a text, or the call of one function."""
+    if isinstance(answer, str):
+        return completion(answer)
+    [(name, arguments)] = answer.items()
+    function = {"name": name, "arguments": orjson.dumps(arguments).decode()}
+    return completion(None, [{"id": "call_1", "type": "function", "function": function}])
+
+
+async def play(hour: Mapping[str, Any], kind: str, pages: Mapping[str, Page], model: OpenAIServer) -> list[str]:
+    """Play the steps of `kind`; returns the transcript. Every member sees every message."""
+    transcript, rows = [], await next(iter(pages.values())).locator(".row").count()
+    for step in hour["steps"]:
+        who = next(name for name in step if name in pages)
+        if step.get("only", kind) != kind:
+            continue
+        model.script += [scripted(one) for one in step.get("model", ())] if kind == "model" else []
+        await say(pages[who], step[who])
+        transcript.append(f"{who}: {step[who]}")
+        rows += 2 if "bot" in step else 1
+        for page in pages.values():
+            await expect(page.locator(".row")).to_have_count(rows)
+        if "bot" in step:
+            newest = pages[who].locator(".row .bubble").nth(rows - 1)
+            await expect(newest).to_contain_text(re.compile(step["bot"]))
+            transcript.append(f"Rollcall: {await newest.inner_text()}")
+            assert model.script == [], step
+    return transcript
+
+
+@pytest.mark.parametrize("kind", ["offline", "model"])
+@pytest.mark.parametrize("name", ["family", "class"])
+async def test_an_hour_of_a_group(name: str, kind: str, browser: Browser, tmp_path: Path) -> None:
+    hour = YAML(typ="safe").load(HOURS / f"{name}.yaml")
+    async with OpenAIServer([]) as model:
+        address = {"OPENAI_API_KEY": "test-key", "OPENAI_BASE_URL": model.base_url, "OPENAI_MODEL": "m"}
+        environment = address if kind == "model" else dict.fromkeys(address, "")
+        async with a_running_daemon(tmp_path, **environment) as printed:
+            owner = f"&{printed['Owner link'].partition('?')[2]}"
+            pages = {
+                who: await a_person(browser, printed["Chat page"], who, owner if who == hour["members"][0] else "")
+                for who in hour["members"]
+            }
+            first = pages[hour["members"][0]]
+            await say(first, f"/settings language {hour['language']}")
+            for page in pages.values():
+                await expect(page.locator(".row")).to_have_count(2)
+            transcript = await play(hour, kind, pages, model)
+            if SCREENSHOTS:
+                await first.screenshot(path=f"{SCREENSHOTS}/{name}-{kind}.png")
+                Path(SCREENSHOTS, f"{name}-{kind}.txt").write_text("\n".join(transcript), encoding="utf-8")
