@@ -165,7 +165,7 @@ class Absence(NamedTuple):
     since_ms: int | None
     """Time of the member's last message; None if none is stored."""
     excerpt: Excerpt
-    """Messages of the others and of the bot since then."""
+    """Messages of the other members since then."""
     names: frozenset[str]
     """Names under which the member wrote."""
 
@@ -213,19 +213,24 @@ class MessageHistory:
         is_cut = len(rows) > count and count == self.most_lines and period != Period(count=count)
         return Excerpt(list(reversed(await self._lines(rows[:count]))), is_cut)
 
-    async def missed_by(self, chat: ChatRef, member: MemberRef, at: datetime, before_native_id: str) -> Absence:
-        """Messages since the last message of `member` before the request, which was sent at `at`; the latest ones if
-        the member has no earlier message."""
+    async def missed_by(
+        self, chat: ChatRef, member: MemberRef, at: datetime, before_native_id: str, period: Period | None = None
+    ) -> Absence:
+        """Messages since the last message of `member` before the request, which was sent at `at`, or those in `period`;
+        the latest ones if the member has no earlier message."""
         own = await self._store.read(history.of_sender(chat.key, member.key, before_native_id, _OWN_ROWS))
         names = frozenset(row["sender_name"] for row in own)
         greeted_ms = round(at.timestamp() * 1000) - _GREETING_MS
         # The latest own message, and the latest one that is no greeting.
-        starts = [*own[:1], *[row for row in own if row["at_ms"] < greeted_ms][:1]]
-        for row in starts:
-            excerpt = _without(await self.read(chat, Period(row["at_ms"]), before_native_id), member)
-            if row["at_ms"] < greeted_ms or any(not line.from_bot for line in excerpt.lines):
-                return Absence(row["at_ms"], excerpt, names)
-        return Absence(None, _without(await self.read(chat, Period(), before_native_id), member), names)
+        starts: list[int | None] = [row["at_ms"] for row in own[:1]]
+        starts += [row["at_ms"] for row in own if row["at_ms"] < greeted_ms][:1] or [None]
+        periods = [Period(start) for start in starts] if period is None else [period]
+        for one in periods:
+            excerpt = await self.read(chat, one, before_native_id)
+            others = [line for line in excerpt.lines if not line.from_bot and line.sender != member.key]
+            if others or one is periods[-1] or (one.since_ms is not None and one.since_ms < greeted_ms):
+                break
+        return Absence(one.since_ms, excerpt._replace(lines=others), names)
 
     async def search(
         self,
@@ -294,10 +299,6 @@ class MessageHistory:
             )
         await self._store.commit(writes)
         return count
-
-
-def _without(excerpt: Excerpt, member: MemberRef) -> Excerpt:
-    return excerpt._replace(lines=[line for line in excerpt.lines if line.sender != member.key])
 
 
 def _fits(row: Row, wanted: Sequence[str], sender: MemberRef | None) -> bool:
