@@ -177,6 +177,10 @@ class PlatformMembers:
             return None
         return None if role is None else self._chats.role(member.key, role)
 
+    def file_bytes(self, chat: ChatRef) -> int:
+        """Maximum size of a file that the bot can send in `chat`; 0: none."""
+        return self._delivery.file_bytes(chat) if self._delivery else 0
+
     async def names(self, chat: ChatRef) -> Sequence[str]:
         """Display names of recent speakers, latest first; at most 50. Raises StoreError."""
         rows = await self._store.read(history.recent(chat.key, _NEWEST, 200))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef
@@ -72,15 +72,10 @@ class Grants:
             self._noted(chat, by, "grant", f"{function} {digest[:CODE_CHARS]}", now_ms),
         ]
 
-    async def add(
-        self, chat: ChatRef, digest: str, *, function: str, arguments: str, by: MemberRef, by_name: str
-    ) -> bool:
-        """`give` and commit; False if the chat has that grant already."""
-        if self.holds(chat, digest):
-            return False
-        writes = self.give(chat, digest, function=function, arguments=arguments, by=by, by_name=by_name)
-        await self._store.commit(writes)
-        return True
+    async def add(self, chat: ChatRef, digest: str, **facts: Any) -> None:
+        """`give` with the same `facts`, and commit; nothing if the chat has the grant."""
+        if not self.holds(chat, digest):
+            await self._store.commit(self.give(chat, digest, **facts))
 
     def allowed(self, chat: ChatRef, digest: str, *, function: str, by: MemberRef) -> Write:
         """Audit row of the approval of a single run, for the unit that stores its intent."""

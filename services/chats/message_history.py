@@ -163,17 +163,16 @@ class Absence(NamedTuple):
     """Messages that a member may have missed."""
 
     since_ms: int | None
-    """Time of the member's last message; None if none is stored."""
+    """Time of the member's last message; None if it is unknown."""
     excerpt: Excerpt
     """Messages of the other members since then."""
     names: frozenset[str]
     """Names under which the member wrote."""
 
 
-_OWN_ROWS = 20
+_SEARCHED = 5000
 _GREETING_MS = 10 * 60_000
 """Own messages of this time that nobody followed up do not end an absence: a greeting before the question."""
-_SEARCHED_AT_ONCE, _MOST_SEARCHES = 1000, 20
 
 
 class MessageHistory:
@@ -200,15 +199,7 @@ class MessageHistory:
         """Messages of `chat` in `period`, before the message with that id (if it is stored), without commands, deleted
         and blank ones. At most `most_lines` or the period's `count`, the latest."""
         count = self.most_lines if period.count is None else min(period.count, self.most_lines)
-        rows = await self._store.read(
-            history.period(
-                chat.key,
-                period.since_ms if period.since_ms is not None else 0,
-                period.until_ms if period.until_ms is not None else _FOREVER,
-                before_native_id,
-                count + 1,
-            )
-        )
+        rows = await self._rows(chat, period, before_native_id, count + 1)
         # For `last 100` it is obvious that there are more.
         is_cut = len(rows) > count and count == self.most_lines and period != Period(count=count)
         return Excerpt(list(reversed(await self._lines(rows[:count]))), is_cut)
@@ -217,49 +208,40 @@ class MessageHistory:
         self, chat: ChatRef, member: MemberRef, at: datetime, before_native_id: str, period: Period | None = None
     ) -> Absence:
         """Messages since the last message of `member` before the request, which was sent at `at`, or those in `period`;
-        the latest ones if the member has no earlier message."""
-        own = await self._store.read(history.of_sender(chat.key, member.key, before_native_id, _OWN_ROWS))
-        names = frozenset(row["sender_name"] for row in own)
-        greeted_ms = round(at.timestamp() * 1000) - _GREETING_MS
-        # The latest own message, and the latest one that is no greeting.
-        starts: list[int | None] = [row["at_ms"] for row in own[:1]]
-        starts += [row["at_ms"] for row in own if row["at_ms"] < greeted_ms][:1] or [None]
-        periods = [Period(start) for start in starts] if period is None else [period]
-        for one in periods:
-            excerpt = await self.read(chat, one, before_native_id)
-            others = [line for line in excerpt.lines if not line.from_bot and line.sender != member.key]
-            if others or one is periods[-1] or (one.since_ms is not None and one.since_ms < greeted_ms):
+        the latest ones if the member has none among the last 5000."""
+        rows = await self._rows(chat, period or Period(), before_native_id)
+        names = frozenset(row["sender_name"] for row in rows if row["sender"] == member.key)
+        since_ms, greeted_ms, others = None, round(at.timestamp() * 1000) - _GREETING_MS, list[Row]()
+        for row in rows:
+            if row["sender"] != member.key:
+                others += [] if row["from_bot"] else [row]
+            elif period is None and (others or row["at_ms"] < greeted_ms):
+                since_ms = row["at_ms"]
                 break
-        return Absence(one.since_ms, excerpt._replace(lines=others), names)
+        lines = await self._lines(others[: self.most_lines])
+        return Absence(since_ms, Excerpt(lines[::-1], len(others) > self.most_lines), names)
 
     async def search(
-        self,
-        chat: ChatRef,
-        words: str,
-        period: Period,
-        count: int,
-        before_native_id: str,
-        *,
-        sender: MemberRef | None = None,
+        self, chat: ChatRef, words: str, period: Period, count: int, before_native_id: str, sender: MemberRef | None
     ) -> Excerpt:
-        """The last `count` messages of members in `period` with all `words` in any order, also within longer words,
-        ignoring case; of one member if `sender` is given. Searches at most 20,000 messages."""
-        wanted, before_id = words.casefold().split(), 2**62
-        since_ms = period.since_ms if period.since_ms is not None else 0
-        until_ms = period.until_ms if period.until_ms is not None else _FOREVER
-        found: list[ChatLine] = []
-        rows: Sequence[Row] = ()
-        for _ in range(_MOST_SEARCHES):
-            rows = await self._store.read(
-                history.period(chat.key, since_ms, until_ms, before_native_id, _SEARCHED_AT_ONCE, before_id)
-            )
-            fitting = [row for row in rows if _fits(row, wanted, sender)]
-            found += await self._lines(fitting)
-            if len(rows) < _SEARCHED_AT_ONCE or len(found) > count:
-                break
-            before_id = rows[-1]["id"]
-        is_cut = len(found) > count or len(rows) == _SEARCHED_AT_ONCE
-        return Excerpt(found[:count][::-1], is_cut)
+        """The last `count` messages of members, or of `sender`, in `period` with all `words` in any order, also within
+        longer words, ignoring case. Searches the last 5000 messages of the period."""
+        wanted = words.casefold().split()
+        rows = [
+            row
+            for row in await self._rows(chat, period, before_native_id)
+            if not row["from_bot"]
+            and (sender is None or row["sender"] == sender.key)
+            and all(word in row["text"].casefold() for word in wanted)
+        ]
+        lines = await self._lines(rows)
+        return Excerpt(lines[:count][::-1], len(lines) > count)
+
+    async def _rows(
+        self, chat: ChatRef, period: Period, before_native_id: str, count: int = _SEARCHED
+    ) -> Sequence[Row]:
+        since_ms, until_ms = period.since_ms or 0, _FOREVER if period.until_ms is None else period.until_ms
+        return await self._store.read(history.period(chat.key, since_ms, until_ms, before_native_id, count))
 
     async def _lines(self, rows: Sequence[Row]) -> list[ChatLine]:
         """`rows` without blank ones and those of members that are left out, in their order."""
@@ -299,13 +281,6 @@ class MessageHistory:
             )
         await self._store.commit(writes)
         return count
-
-
-def _fits(row: Row, wanted: Sequence[str], sender: MemberRef | None) -> bool:
-    if row["from_bot"] or (sender is not None and row["sender"] != sender.key):
-        return False
-    text = row["text"].casefold()
-    return all(word in text for word in wanted)
 
 
 MOST_PEOPLE, MOST_WORDS, MOST_HOURS, MOST_LINKS, MOST_QUESTIONS = 8, 8, 3, 5, 5

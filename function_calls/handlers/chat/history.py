@@ -13,7 +13,7 @@ from function_calls.declaration import tool_function
 from function_calls.ports import ChatNotes
 from function_calls.spec import FunctionResult
 from services.chats.members import KnownMembers, SeveralMembers, UnknownMember, called
-from services.chats.message_history import ChatLine, MessageHistory, Period, spoken_period
+from services.chats.message_history import MessageHistory, Period, spoken_period
 from services.clock import Clock
 from services.patterns import visible_line
 from services.refs import ErrorCode
@@ -99,22 +99,18 @@ async def search_history(
         try:
             sender = called(member, await known.of(context.chat), context.mentions, as_mention=True).ref
         except (UnknownMember, SeveralMembers) as error:
-            several = ", ".join(error.names) if isinstance(error, SeveralMembers) else ""
-            key = "history.several_members" if several else "history.unknown_member"
-            return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say(key, name=error.name, names=several), ["member"])
-    excerpt = await past.search(context.chat, words, span, count, context.key.native_id, sender=sender)
+            text = call.say("history.unknown_member", name=error.name)
+            return FunctionResult.fail(ErrorCode.NOT_FOUND, text, ["member"])
+    excerpt = await past.search(context.chat, words, span, count, context.key.native_id, sender)
     if not excerpt.lines:
         return FunctionResult.say(call.say("history.none_found"), data={"messages": 0})
-    lines = [_line(line, call) for line in excerpt.lines]
-    lines += [call.say("history.more", count=len(lines))] if excerpt.is_cut else []
-    data = {"messages": len(excerpt.lines), "more": excerpt.is_cut}
-    return FunctionResult.say("\n".join([call.say("history.head"), *lines]), data=data)
-
-
-def _line(line: ChatLine, call: Call) -> str:
-    at = datetime.fromtimestamp(line.at_ms / 1000, call.profile.timezone)
-    text = one_line(line.text, _FOUND_CHARS)
-    return call.say("history.line", time=f"{at:%Y-%m-%d %H:%M}", name=visible_line(line.name), text=text)
+    lines = [call.say("history.head")]
+    for line in excerpt.lines:
+        at = datetime.fromtimestamp(line.at_ms / 1000, call.profile.timezone)
+        text, name = one_line(line.text, _FOUND_CHARS), visible_line(line.name)
+        lines.append(call.say("history.line", time=f"{at:%Y-%m-%d %H:%M}", name=name, text=text))
+    lines += [call.say("history.more", count=len(excerpt.lines))] if excerpt.is_cut else []
+    return FunctionResult.say("\n".join(lines), data={"messages": len(excerpt.lines), "more": excerpt.is_cut})
 
 
 _SHOWN_CHARS = 300

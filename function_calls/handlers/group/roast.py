@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from function_calls.call import Call
+from function_calls.call import Call, Path
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import ChatWriter
@@ -51,15 +51,17 @@ text, in the language {language}, with the member's name in it."""
     line="member",
     tags="have_fun",
     scope="group",
-    touches="reads_outside",
-    effect="read",
+    touches=("reads_outside", "stays_here"),
+    effect="idempotent",
     timeout_seconds=30,
     ask={"member": "@roast.ask_member"},
     return_direct=True,
 )
 async def roast(
     context: MessageContext,
-    member: Annotated[str, Field(description="Name of the member, or “me”", min_length=1, max_length=100)],
+    member: Annotated[
+        str, Field(description="Name of the member, or “me”; the command also has on and off", max_length=100)
+    ],
     *,
     grants: Grants,
     known: KnownMembers,
@@ -68,13 +70,22 @@ async def roast(
     call: Call,
 ) -> FunctionResult:
     """Roast a member with words of the model, or of the texts without one. Nobody else is ever teased."""
+    chat, sender, words = context.chat, KnownMember(context.sender.ref, context.sender.name), call.profile.texts.words
+    asked = member.strip().casefold()
+    if call.path is Path.COMMAND and asked in (*words("roast.on_words"), *words("roast.off_words")):
+        is_on, grant = asked in words("roast.on_words"), _grant(sender.ref)
+        if is_on:
+            await grants.add(chat, grant, function="roast", arguments=_name(sender), by=sender.ref, by_name=sender.name)
+        else:
+            await grants.revoke(chat, grant, sender.ref)
+        return FunctionResult.say(call.say("roast.agreed" if is_on else "roast.withdrawn", name=_name(sender)))
     try:
-        target = await _member(context, member, known, call)
+        is_self = asked in words("history.me_words")
+        target = sender if is_self else called(member, await known.of(chat), context.mentions)
     except (UnknownMember, SeveralMembers):
-        target = None
-    if target is None or not grants.holds(context.chat, _digest(target.ref)):
-        name = one_line(member.lstrip("@"), _NAME_CHARS) if target is None else _name(target)
-        return FunctionResult.fail(ErrorCode.REFUSED, call.say("roast.not_agreed", name=name))
+        target = KnownMember(MemberRef("", "", ""), member.lstrip("@"))
+    if not grants.holds(chat, _grant(target.ref)):
+        return FunctionResult.fail(ErrorCode.REFUSED, call.say("roast.not_agreed", name=_name(target)))
     messages = [
         ModelMessage("system", _INSTRUCTIONS.format(language=call.profile.texts.language)),
         ModelMessage("user", f"The member's name: {json.dumps(_name(target), ensure_ascii=False)}"),
@@ -85,52 +96,10 @@ async def roast(
     return FunctionResult.say(dice.pick(call.say("roast.lines", name=_name(target)).splitlines()))
 
 
-@tool_function(
-    name="roast_on",
-    description="Agree to be roasted in this group.",
-    commands=("roast on", "吐槽 开"),
-    tags="have_fun",
-    scope="group",
-    offered_to=["command"],
-    touches="stays_here",
-    effect="idempotent",
-)
-async def roast_on(context: MessageContext, *, grants: Grants, call: Call) -> FunctionResult:
-    """Store the sender's agreement as a grant of this chat, listed by /grants."""
-    sender = context.sender
-    name = one_line(sender.name, _NAME_CHARS)
-    await grants.add(
-        context.chat, _digest(sender.ref), function="roast", arguments=name, by=sender.ref, by_name=sender.name
-    )
-    return FunctionResult.say(call.say("roast.on", name=name))
-
-
-@tool_function(
-    name="roast_off",
-    description="Take back the agreement to be roasted in this group.",
-    commands=("roast off", "吐槽 关"),
-    tags="have_fun",
-    scope="group",
-    offered_to=["command"],
-    touches="stays_here",
-    effect="idempotent",
-)
-async def roast_off(context: MessageContext, *, grants: Grants, call: Call) -> FunctionResult:
-    """Revoke the sender's agreement."""
-    await grants.revoke(context.chat, _digest(context.sender.ref), context.sender.ref)
-    return FunctionResult.say(call.say("roast.off", name=one_line(context.sender.name, _NAME_CHARS)))
-
-
-async def _member(context: MessageContext, name: str, known: KnownMembers, call: Call) -> KnownMember:
-    """The member meant by `name`. Raises UnknownMember and SeveralMembers."""
-    if name.strip().casefold() in call.profile.texts.words("history.me_words"):
-        return KnownMember(context.sender.ref, context.sender.name)
-    return called(name, await known.of(context.chat), context.mentions)
-
-
 def _name(member: KnownMember) -> str:
     return one_line(member.name, _NAME_CHARS)
 
 
-def _digest(member: MemberRef) -> str:
+def _grant(member: MemberRef) -> str:
+    """Digest of the member's agreement, which is a grant of the chat."""
     return hashlib.sha256(f"roast\n{member.key}".encode()).hexdigest()

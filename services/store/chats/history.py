@@ -148,10 +148,13 @@ _ASKED_AT = (
     .scalar_subquery()
 )
 _NEWEST: ColumnElement[int] = literal_column(str(2**62))
-_SAID_BEFORE = (
+_PERIOD = Statement(
+    "history.period",
     select(*_SHOWN)
     .where(
         HISTORY.c.chat == bindparam("chat"),
+        HISTORY.c.at_ms >= bindparam("since_ms"),
+        HISTORY.c.at_ms < bindparam("until_ms"),
         HISTORY.c.id < func.coalesce(_ASKED_AT, _NEWEST),
         HISTORY.c.change != literal_column("'deleted'"),
         # Commands are addressed to the bot, not to the members.
@@ -160,17 +163,8 @@ _SAID_BEFORE = (
         ),
     )
     .order_by(HISTORY.c.id.desc())
-    .limit(bindparam("count"))
+    .limit(bindparam("count")),
 )
-_PERIOD = Statement(
-    "history.period",
-    _SAID_BEFORE.where(
-        HISTORY.c.id < bindparam("before"),
-        HISTORY.c.at_ms >= bindparam("since_ms"),
-        HISTORY.c.at_ms < bindparam("until_ms"),
-    ),
-)
-_OF_SENDER = Statement("history.of_sender", _SAID_BEFORE.where(HISTORY.c.sender == bindparam("sender", type_=TEXT)))
 _THREAD = Statement("history.thread", select(HISTORY.c.thread).where(HISTORY.c.id == bindparam("row_id")))
 # Scans the chat's rows: changes are too rare to justify an index that would slow down every message.
 _EDIT = Statement(
@@ -270,23 +264,10 @@ def between(chat: str, scope: str, part: str, after: int, before: int, count: in
     return _BETWEEN.query(chat=chat, scope=scope, part=part, after=after, before=before, count=count)
 
 
-def period(chat: str, since_ms: int, until_ms: int, before_native_id: str, count: int, before_id: int = 2**62) -> Query:
+def period(chat: str, since_ms: int, until_ms: int, before_native_id: str, count: int) -> Query:
     """The last `count` messages of `chat` in that period (`until_ms` excluded), newest first, without commands and
-    deleted ones; only those before the message `before_native_id`, if it is stored, and before the row `before_id`."""
-    return _PERIOD.query(
-        chat=chat,
-        since_ms=since_ms,
-        until_ms=until_ms,
-        native_id=before_native_id,
-        before=before_id,
-        count=count,
-    )
-
-
-def of_sender(chat: str, sender: str, before_native_id: str, count: int) -> Query:
-    """The last `count` messages of a member in `chat`, newest first, without commands and deleted ones; only those
-    before the message `before_native_id`, if it is stored."""
-    return _OF_SENDER.query(chat=chat, sender=sender, native_id=before_native_id, count=count)
+    deleted ones; only those before the message `before_native_id`, if it is stored."""
+    return _PERIOD.query(chat=chat, since_ms=since_ms, until_ms=until_ms, native_id=before_native_id, count=count)
 
 
 def count_until(chat: str, until_ms: int) -> Query:
