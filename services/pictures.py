@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, cast
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, cast
 
 import structlog
 
 from services.refs import ChatRef
 from services.threads import Threads
 from services.web.content import data_url
+from services.web.weather import DayWeather
 
 if TYPE_CHECKING:
     from PIL import ImageFont
@@ -25,14 +26,10 @@ _log = structlog.get_logger("pictures")
 _FONTS = {
     "": 0,
     "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf": 0,
-    "/usr/share/fonts/TTF/DejaVuSans.ttf": 0,
     "/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc": 2,
     "/usr/share/fonts/noto-cjk/NotoSansCJK-Regular.ttc": 2,
-    "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc": 0,
     "/usr/share/fonts/truetype/wqy/wqy-zenhei.ttc": 0,
-    "/usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf": 0,
     "/System/Library/Fonts/PingFang.ttc": 2,
-    "/System/Library/Fonts/Hiragino Sans GB.ttc": 0,
     "C:/Windows/Fonts/msyh.ttc": 0,
 }
 """Fonts of usual systems with the index of the face for simplified Chinese; empty: Pillow's own, for Latin letters. The
@@ -68,22 +65,14 @@ class VoteChart:
     foot: str
 
 
-class ChartDay(NamedTuple):
-    """A column of a WeekChart; unknown values are None."""
-
-    name: str
-    sky: str
-    low_celsius: float | None
-    high_celsius: float | None
-    rain_percent: int | None
-
-
 @dataclass(frozen=True, slots=True)
 class WeekChart:
     """Weather of some days."""
 
     title: str
-    days: Sequence[ChartDay]
+    days: Sequence[DayWeather]
+    labels: Sequence[tuple[str, str]]
+    """Name and weather of each day in words."""
     rain_label: str
 
 
@@ -112,13 +101,13 @@ class Pictures:
 def draw(chart: Chart, font: str = "") -> bytes | None:
     """PNG of `chart` in twice its nominal size; None if no font has its characters. Blocks; needs Pillow."""
     if isinstance(chart, VoteChart):
-        texts = [chart.title, chart.foot, *(text for text, _ in chart.options)]
+        face = _face([chart.title, chart.foot, *(text for text, _ in chart.options)], font)
+        canvas = _votes(chart, face) if face is not None else None
     else:
-        texts = [chart.title, chart.rain_label, *(text for day in chart.days for text in day[:2])]
-    face = _face(texts, font)
-    if face is None:
+        face = _face([chart.title, chart.rain_label, *chain(*chart.labels)], font)
+        canvas = _week(chart, face) if face is not None else None
+    if canvas is None:
         return None
-    canvas = _votes(chart, face) if isinstance(chart, VoteChart) else _week(chart, face)
     content = io.BytesIO()
     canvas.image.reduce(_SMOOTH).quantize(_MOST_COLOURS).save(content, "PNG", optimize=True)
     return content.getvalue()
@@ -265,14 +254,14 @@ def _week(chart: WeekChart, face: _Face) -> _Canvas:
     canvas = _Canvas(chart.title, _RAIN_TOP + _RAIN_HEIGHT + 42, face)
     column, top = _ROOM / len(chart.days), canvas.top
     base = top + _RAIN_TOP + _RAIN_HEIGHT
-    known = [value for day in chart.days for value in day[2:4] if value is not None] or [0.0]
+    known = [one for day in chart.days for one in (day.low_celsius, day.high_celsius) if one is not None] or [0.0]
     least, span = min(known), max(max(known) - min(known), 6.0)
     canvas.text(_MARGIN, base - _RAIN_HEIGHT - 14, face.lines(chart.rain_label, 13, _ROOM, 1)[0], 13, _GREY)
     canvas.bar((_MARGIN, base, _WIDTH - _MARGIN, base + 1), _TRACK)
-    for place, day in enumerate(chart.days):
+    for place, (day, (name, sky)) in enumerate(zip(chart.days, chart.labels, strict=True)):
         x = _MARGIN + column * (place + 0.5)
-        canvas.text(x, top + 20, face.lines(day.name, 15, column - 4, 1)[0], 15, _INK, "ms")
-        for row, line in enumerate(face.lines(day.sky, 12, column - 8, 2)):
+        canvas.text(x, top + 20, face.lines(name, 15, column - 4, 1)[0], 15, _INK, "ms")
+        for row, line in enumerate(face.lines(sky, 12, column - 8, 2)):
             canvas.text(x, top + 40 + 16 * row, line, 12, _GREY, "ms")
         if day.low_celsius is not None and day.high_celsius is not None:
             upper = top + _RANGE_TOP + _RANGE * (1 - (day.high_celsius - least) / span)

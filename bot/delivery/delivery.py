@@ -202,11 +202,6 @@ class Delivery:
         platform = self.platform(chat)
         return "" if platform is None else platform.limits.for_models
 
-    def file_bytes(self, chat: ChatRef) -> int:
-        """Maximum size of a file that the bot can send in `chat`; 0: none."""
-        platform = self.platform(chat)
-        return platform.limits.file_bytes if platform is not None and platform.limits.attachments else 0
-
     def last_unmarked_sent_at(self, chat: ChatRef) -> float | None:
         """When the bot last sent something in `chat`, on the monotonic clock; None if it has not, or if the network
         marks bots."""

@@ -179,7 +179,8 @@ class PlatformMembers:
 
     def file_bytes(self, chat: ChatRef) -> int:
         """Maximum size of a file that the bot can send in `chat`; 0: none."""
-        return self._delivery.file_bytes(chat) if self._delivery else 0
+        platform = self._delivery.platform(chat) if self._delivery else None
+        return platform.limits.file_bytes if platform is not None and platform.limits.attachments else 0
 
     async def names(self, chat: ChatRef) -> Sequence[str]:
         """Display names of recent speakers, latest first; at most 50. Raises StoreError."""

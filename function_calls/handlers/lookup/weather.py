@@ -13,7 +13,7 @@ from function_calls.context import Attachment, MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
 from function_calls.turn import PUBLIC
-from services.pictures import ChartDay, Pictures, WeekChart
+from services.pictures import Pictures, WeekChart
 from services.refs import ErrorCode, JsonObject
 from services.web.http import WebError
 from services.web.weather import DayWeather, Forecast, OpenMeteo, PlaceNotFound
@@ -87,15 +87,8 @@ def _place(found: Forecast) -> str:
 
 
 def _chart(found: Forecast, days: Sequence[DayWeather], call: Call) -> WeekChart:
-    columns = [
-        ChartDay(
-            _day_name(day, found.days[0].day, call),
-            call.say(f"weather.sky.{day.sky}"),
-            *(day.low_celsius, day.high_celsius, day.rain_percent),
-        )
-        for day in days
-    ]
-    return WeekChart(_place(found), columns, call.say("weather.chance"))
+    labels = [(_day_name(day, found.days[0].day, call), call.say(f"weather.sky.{day.sky}")) for day in days]
+    return WeekChart(_place(found), days, labels, call.say("weather.chance"))
 
 
 def _now(found: Forecast, call: Call) -> str:
