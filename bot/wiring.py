@@ -98,6 +98,7 @@ from services.fault_points import FaultPoints
 from services.mcp.opening import SandboxedStart
 from services.mcp.tools import COUNTER as PINS
 from services.mcp.tools import Pins
+from services.pictures import Pictures
 from services.redaction import Redactor
 from services.refs import ChatRef, Role
 from services.sandbox.sandbox import Sandbox
@@ -386,6 +387,7 @@ def function_services_of(base: Base, consent: Consent, models: Models, planning:
     }
     shared: dict[type, object] = {
         Grants: consent.grants,
+        Pictures: Pictures(settings.pictures.font, members.file_bytes),
         MemberLinks: base.links,
         Texts: base.texts,
         Schedules: planning.schedules,

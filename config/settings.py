@@ -36,7 +36,7 @@ from config.sections.models import (
     ThinkingSettings,
 )
 from config.sections.networks import NetworkSettings
-from config.sections.news_and_search import NewsSettings, SearchSettings, SummarySettings
+from config.sections.news_and_search import NewsSettings, PicturesSettings, SearchSettings, SummarySettings
 from config.sections.processes import FilesSettings, SandboxSettings, ShellSettings
 from config.sections.timers import RemindersSettings, SchedulesSettings, TimersSettings
 from config.terms import (
@@ -352,6 +352,7 @@ class Settings(Section):
     filters: FiltersSettings = FiltersSettings()
     memory: MemorySettings = MemorySettings()
     summary: SummarySettings = SummarySettings()
+    pictures: PicturesSettings = PicturesSettings()
     news: NewsSettings = NewsSettings()
     search: SearchSettings = SearchSettings()
     sandbox: SandboxSettings = SandboxSettings()

@@ -177,6 +177,11 @@ class PlatformMembers:
             return None
         return None if role is None else self._chats.role(member.key, role)
 
+    def file_bytes(self, chat: ChatRef) -> int:
+        """Maximum size of a file that the bot can send in `chat`; 0: none."""
+        platform = self._delivery.platform(chat) if self._delivery else None
+        return platform.limits.file_bytes if platform is not None and platform.limits.attachments else 0
+
     async def names(self, chat: ChatRef) -> Sequence[str]:
         """Display names of recent speakers, latest first; at most 50. Raises StoreError."""
         rows = await self._store.read(history.recent(chat.key, _NEWEST, 200))

@@ -94,3 +94,11 @@ class SummarySettings(Section):
     """Maximum length of these messages for the model, in estimated tokens."""
     timeout_seconds: Number = Field(default=40, gt=0, le=100)
     """Timeout of the model; then the summary is made without it."""
+
+
+class PicturesSettings(Section):
+    """Pictures of the weather of a week and of results of polls, on networks that can send files. They need the extra
+    `pictures`."""
+
+    font: str = ""
+    """Path of a font file that is tried before the usual fonts of the system."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef
@@ -72,6 +72,11 @@ class Grants:
             self._noted(chat, by, "grant", f"{function} {digest[:CODE_CHARS]}", now_ms),
         ]
 
+    async def add(self, chat: ChatRef, digest: str, **facts: Any) -> None:
+        """`give` with the same `facts`, and commit; nothing if the chat has the grant."""
+        if not self.holds(chat, digest):
+            await self._store.commit(self.give(chat, digest, **facts))
+
     def allowed(self, chat: ChatRef, digest: str, *, function: str, by: MemberRef) -> Write:
         """Audit row of the approval of a single run, for the unit that stores its intent."""
         return self._noted(chat, by, "approve", f"{function} {digest[:CODE_CHARS]}", self._clock.now_ms())
@@ -81,10 +86,10 @@ class Grants:
         return [_grant(row) for row in await self._store.read(chat_settings.of_chat(chat.key))]
 
     async def revoke(self, chat: ChatRef, code: str, by: MemberRef) -> Grant | None:
-        """Revoke the grant with that code (with or without `#`), at once and durably, and return it; None if the chat
-        has none."""
+        """Revoke the grant with that code (with or without `#`) or digest, at once and durably, and return it; None if
+        the chat has none."""
         wanted = code.casefold().lstrip("#")
-        found = next((one for one in await self.of(chat) if one.code == wanted), None)
+        found = next((one for one in await self.of(chat) if wanted in (one.code, one.digest)), None)
         if found is None:
             return None
         now_ms = self._clock.now_ms()

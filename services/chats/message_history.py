@@ -1,10 +1,10 @@
-"""A chat's history for its members: excerpts, an overview, and deletion."""
+"""A chat's history for its members: excerpts, search, an overview, and deletion."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import NamedTuple
@@ -16,9 +16,10 @@ from services.patterns import lazy_pattern
 from services.refs import ChatRef, MemberRef
 from services.store.chats import history, summaries
 from services.store.ids import Ids
-from services.store.port import Store
+from services.store.port import Row, Store
 from services.store.turns import audit
 from services.text_index import STOP_CHARACTERS, STOP_WORDS, is_unspaced, listed, stem
+from services.times import Kind, Times
 from services.web.addresses import clean_link, link_key
 from services.web.content import one_line
 
@@ -63,6 +64,34 @@ def read_period(text: str, now: datetime, zone: ZoneInfo) -> Period | None:
     if words in _THIS_WEEK:
         return Period(_midnight(today - timedelta(days=today.weekday()), zone))
     return _last(words, now) or _iso(text.strip().removeprefix("since "), zone)
+
+
+_SINCE = lazy_pattern(r"since (.+)|(?:从|自)?(.+?)(?:以来|开始|起)", re.IGNORECASE)
+_DAYS_BACK = (0, 1, 7, 31, 366)
+"""A time in words that lies ahead, such as Monday, is read again as on these earlier days, until it has passed."""
+_MOMENT = timedelta(hours=1)
+
+
+def spoken_period(text: str, now: datetime, zone: ZoneInfo, times: Times) -> Period | None:
+    """Parse a period like `read_period`, or a past time in the words that `times` knows: `yesterday evening`, `from 3
+    to 5 May`, `since Monday`. A single time means the hour from then on. None for other texts."""
+    found = read_period(text, now, zone)
+    if found is not None or not text.strip():
+        return found
+    open_ended = _SINCE.fullmatch(text.strip())
+    words, today = (open_ended[1] or open_ended[2]) if open_ended else text, now.astimezone(zone)
+    for days in _DAYS_BACK:
+        reading = times.read(words, today - timedelta(days=days))
+        if reading is None or reading.repeats is not None:
+            return None
+        if reading.kind is Kind.DURATION:
+            return since(now, (reading.end - reading.start).total_seconds() / 60)
+        start = reading.start.replace(tzinfo=reading.zone or zone)
+        if start <= now:
+            end = max(reading.end.replace(tzinfo=start.tzinfo), start + _MOMENT)
+            until_ms = None if open_ended else round(end.timestamp() * 1000)
+            return Period(round(start.timestamp() * 1000), until_ms)
+    return None
 
 
 def since(now: datetime, minutes: float) -> Period:
@@ -130,10 +159,36 @@ def within_tokens(lines: Sequence[ChatLine], tokens: int) -> Sequence[ChatLine]:
     return lines[first:]
 
 
+class Absence(NamedTuple):
+    """Messages that a member may have missed."""
+
+    since_ms: int | None
+    """Time of the member's last message; None if it is unknown."""
+    excerpt: Excerpt
+    """Messages of the other members since then."""
+    names: frozenset[str]
+    """Names under which the member wrote."""
+
+
+_SEARCHED = 5000
+_GREETING_MS = 10 * 60_000
+"""Own messages of this time that nobody followed up do not end an absence: a greeting before the question."""
+
+
 class MessageHistory:
     """History of each chat; every call is limited to one chat."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids, *, most_lines: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        *,
+        most_lines: int,
+        is_left_out: Callable[[MemberRef], Awaitable[bool]] | None = None,
+    ) -> None:
+        """`is_left_out`: whether the messages of a member are left out of all excerpts; None: of no member."""
+        self._is_left_out = is_left_out
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -144,18 +199,57 @@ class MessageHistory:
         """Messages of `chat` in `period`, before the message with that id (if it is stored), without commands, deleted
         and blank ones. At most `most_lines` or the period's `count`, the latest."""
         count = self.most_lines if period.count is None else min(period.count, self.most_lines)
-        rows = await self._store.read(
-            history.period(
-                chat.key,
-                period.since_ms if period.since_ms is not None else 0,
-                period.until_ms if period.until_ms is not None else _FOREVER,
-                before_native_id,
-                count + 1,
-            )
-        )
+        rows = await self._rows(chat, period, before_native_id, count + 1)
         # For `last 100` it is obvious that there are more.
         is_cut = len(rows) > count and count == self.most_lines and period != Period(count=count)
-        lines = [
+        return Excerpt(list(reversed(await self._lines(rows[:count]))), is_cut)
+
+    async def missed_by(
+        self, chat: ChatRef, member: MemberRef, at: datetime, before_native_id: str, period: Period | None = None
+    ) -> Absence:
+        """Messages since the last message of `member` before the request, which was sent at `at`, or those in `period`;
+        the latest ones if the member has none among the last 5000."""
+        rows = await self._rows(chat, period or Period(), before_native_id)
+        names = frozenset(row["sender_name"] for row in rows if row["sender"] == member.key)
+        since_ms, greeted_ms, others = None, round(at.timestamp() * 1000) - _GREETING_MS, list[Row]()
+        for row in rows:
+            if row["sender"] != member.key:
+                others += [] if row["from_bot"] else [row]
+            elif period is None and (others or row["at_ms"] < greeted_ms):
+                since_ms = row["at_ms"]
+                break
+        lines = await self._lines(others[: self.most_lines])
+        return Absence(since_ms, Excerpt(lines[::-1], len(others) > self.most_lines), names)
+
+    async def search(
+        self, chat: ChatRef, words: str, period: Period, count: int, before_native_id: str, sender: MemberRef | None
+    ) -> Excerpt:
+        """The last `count` messages of members, or of `sender`, in `period` with all `words` in any order, also within
+        longer words, ignoring case. Searches the last 5000 messages of the period."""
+        wanted = words.casefold().split()
+        rows = [
+            row
+            for row in await self._rows(chat, period, before_native_id)
+            if not row["from_bot"]
+            and (sender is None or row["sender"] == sender.key)
+            and all(word in row["text"].casefold() for word in wanted)
+        ]
+        lines = await self._lines(rows)
+        return Excerpt(lines[:count][::-1], len(lines) > count)
+
+    async def _rows(
+        self, chat: ChatRef, period: Period, before_native_id: str, count: int = _SEARCHED
+    ) -> Sequence[Row]:
+        since_ms, until_ms = period.since_ms or 0, _FOREVER if period.until_ms is None else period.until_ms
+        return await self._store.read(history.period(chat.key, since_ms, until_ms, before_native_id, count))
+
+    async def _lines(self, rows: Sequence[Row]) -> list[ChatLine]:
+        """`rows` without blank ones and those of members that are left out, in their order."""
+        left_out: set[str] = set()
+        if self._is_left_out is not None:
+            senders = {row["sender"] for row in rows if not row["from_bot"]}
+            left_out = {sender for sender in senders if await self._is_left_out(MemberRef.parse(sender))}
+        return [
             ChatLine(
                 row["sender"],
                 row["sender_name"],
@@ -164,10 +258,9 @@ class MessageHistory:
                 bool(row["from_bot"]),
                 row["reply_to_name"],
             )
-            for row in reversed(rows[:count])
-            if row["text"].strip()
+            for row in rows
+            if row["text"].strip() and (row["from_bot"] or row["sender"] not in left_out)
         ]
-        return Excerpt(lines, is_cut)
 
     async def forget(self, chat: ChatRef, until: datetime, by: MemberRef) -> int:
         """Delete the messages of `chat` up to `until`, inclusive, and all its summaries. Adds an audit row for `by`
@@ -200,6 +293,11 @@ _NOISE = re.compile(r"@\S+|`[^`]*`")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _HAN_RUN = re.compile(r"[\u3400-\u9fff\u3040-\u30ff\uac00-\ud7af]{2,}")
 _QUESTION = re.compile(r"[?？]\s*\Z|[吗呢嘛么]\s*[。.!！~～]?\s*\Z")
+_DECISION = re.compile(
+    r"\b(?:agreed|decided|settled|it[’']?s (?:a deal|a date|final)|we[’']?(?:ll| will)? go with"
+    r"|let[’']?s (?!see\b|say\b|talk\b|wait\b))|定了|说定|敲定|决定|就这样|就这么|说好了|一言为定|那就",
+    re.IGNORECASE,
+)
 _FILLERS = frozenset(
     listed("""
     yes yeah yep nope okay lol haha hahaha really think thing things going gonna good well maybe sure right today
@@ -243,6 +341,24 @@ def overview(lines: Sequence[ChatLine], zone: ZoneInfo) -> Overview:
         links=_links(member_lines),
         questions=_open_questions(lines),
     )
+
+
+def lines_for(lines: Sequence[ChatLine], names: Collection[str]) -> Sequence[ChatLine]:
+    """The messages of members that mention one of `names`, begin with it as an address, or reply to that member."""
+    spelled = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    calls = re.compile(rf"[@＠](?:{spelled})(?![^\W_])|\A(?:{spelled})[,:，：]", re.IGNORECASE)
+    return [
+        line
+        for line in lines
+        if names and not line.from_bot and (line.reply_to_name in names or calls.search(line.text))
+    ]
+
+
+def decisions(lines: Sequence[ChatLine]) -> Sequence[ChatLine]:
+    """The messages of members with words of a decision, such as "agreed", that are no questions."""
+    return [
+        line for line in lines if not line.from_bot and _DECISION.search(line.text) and not _QUESTION.search(line.text)
+    ]
 
 
 def _words(texts: Sequence[str], names: Iterable[str]) -> Sequence[str]:

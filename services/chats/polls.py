@@ -150,6 +150,12 @@ class Polls:
         await self._store.commit([closing])
         return await self.standing(chat, found.number)
 
+    async def created_since(self, chat: ChatRef, at_ms: int) -> list[Poll]:
+        """Polls created at that time or later, by number."""
+        return [
+            polls.poll(row) for row in await self._store.read(polls.everything(chat.key)) if row["created_ms"] >= at_ms
+        ]
+
     async def _find(self, chat: ChatRef, number: int | None, *, prefer_open: bool) -> Poll:
         known = await self._all(chat)
         if number is not None:

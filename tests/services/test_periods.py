@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.chats.message_history import Period, read_period
+from services.chats.message_history import Period, read_period, spoken_period
+from services.times import Times
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 1, 7, 9, 30, tzinfo=UTC)  # a Wednesday, 10:30 in Oslo
@@ -70,3 +71,37 @@ def test_no_text_gives_a_period_that_begins_after_now_or_has_no_bound(text: str)
     if period.since_ms is not None and not any(sign.isdigit() for sign in text[:5]):
         assert period.since_ms <= NOW.timestamp() * 1000
         assert period.since_ms >= (NOW - timedelta(days=500)).timestamp() * 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "period"),
+    [
+        ("today", Period(oslo(7))),
+        ("last 100", Period(count=100)),
+        ("yesterday evening", Period(oslo(6, 18), oslo(7))),
+        ("Monday", Period(oslo(5), oslo(6))),
+        ("since Monday", Period(oslo(5))),
+        ("from 2 to 4 January", Period(oslo(2), oslo(5))),
+        ("9:15 am", Period(oslo(7, 9, 15), oslo(7, 10, 15))),
+        ("two hours", Period(oslo(7, 8, 30))),
+        ("昨天晚上", Period(oslo(6, 18), oslo(7))),
+        ("周一", Period(oslo(5), oslo(6))),
+        ("从周一开始", Period(oslo(5))),
+        ("when pigs fly", None),
+        ("every day", None),
+        ("", None),
+    ],
+)
+def test_past_times_are_read_in_words(text: str, period: Period | None) -> None:
+    assert spoken_period(text, NOW, OSLO, Times()) == period
+
+
+@given(st.text(max_size=60))
+def test_any_words_are_a_past_period_or_none(text: str) -> None:
+    found = spoken_period(text, NOW, OSLO, Times())
+    assert (
+        found is None
+        or found.since_ms is None
+        or found.since_ms <= NOW.timestamp() * 1000
+        or read_period(text, NOW, OSLO)
+    )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from function_calls.call import Call
-from function_calls.context import MessageContext
+from function_calls.context import Attachment, MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import Choice, FunctionResult, Message
 from services.chats.polls import (
@@ -24,6 +24,7 @@ from services.chats.polls import (
     Standing,
     TooManyPolls,
 )
+from services.pictures import Pictures, VoteChart
 from services.refs import ErrorCode, JsonObject, Role
 
 
@@ -158,13 +159,16 @@ async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Poll
     scope="group",
     effect="read",
 )
-async def poll_results(context: MessageContext, args: PollArguments, *, polls: Polls, call: Call) -> FunctionResult:
+async def poll_results(
+    context: MessageContext, args: PollArguments, *, polls: Polls, pictures: Pictures, call: Call
+) -> FunctionResult:
     """Show the votes of a poll, open or closed."""
     try:
         standing = await polls.standing(context.chat, args.poll)
     except NoPoll:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
-    return FunctionResult.say(_report(standing, call), data=_data(standing))
+    files = await _picture(context, standing, pictures, call)
+    return FunctionResult.say(_report(standing, call), data=_data(standing), attachments=files)
 
 
 @tool_function(
@@ -186,7 +190,9 @@ async def poll_results(context: MessageContext, args: PollArguments, *, polls: P
     scope="group",
     effect="idempotent",
 )
-async def poll_close(context: MessageContext, args: PollArguments, *, polls: Polls, call: Call) -> FunctionResult:
+async def poll_close(
+    context: MessageContext, args: PollArguments, *, polls: Polls, pictures: Pictures, call: Call
+) -> FunctionResult:
     """Close a poll: the member's own, or any poll for moderators and above."""
     may_close_any = context.sender.role in Role.at_least(Role.MODERATOR)
     try:
@@ -198,7 +204,8 @@ async def poll_close(context: MessageContext, args: PollArguments, *, polls: Pol
     except NotYourPoll as error:
         return FunctionResult.fail(ErrorCode.REFUSED, call.say("poll.not_yours", author=error.poll.author_name))
     report = _report(standing, call)
-    return FunctionResult.say(report, data=_data(standing), update=Message(report))
+    files = await _picture(context, standing, pictures, call)
+    return FunctionResult.say(report, data=_data(standing), attachments=files, update=Message(report))
 
 
 def _buttons(number: int, options: Sequence[str]) -> tuple[Choice, ...]:
@@ -206,10 +213,23 @@ def _buttons(number: int, options: Sequence[str]) -> tuple[Choice, ...]:
     return tuple(Choice(option, f"/vote {index} poll={number}") for index, option in enumerate(options, 1))
 
 
-def _report(standing: Standing, call: Call) -> str:
+async def _picture(
+    context: MessageContext, standing: Standing, pictures: Pictures, call: Call
+) -> tuple[Attachment, ...]:
+    """The votes as a picture; empty before the first vote, and where none can be sent."""
+    options = tuple(zip(standing.poll.options, standing.votes, strict=True))
+    chart = VoteChart(_title(standing, call), options, _verdict(standing, call))
+    picture = await pictures.drawn(context.chat, chart) if standing.voters else ""
+    return (Attachment("poll.png", "image/png", picture),) if picture else ()
+
+
+def _title(standing: Standing, call: Call) -> str:
     poll = standing.poll
-    title = call.say("poll.title" if poll.is_open else "poll.title_closed", number=poll.number, question=poll.question)
-    return "\n".join([title, *_votes(standing, call), _verdict(standing, call)])
+    return call.say("poll.title" if poll.is_open else "poll.title_closed", number=poll.number, question=poll.question)
+
+
+def _report(standing: Standing, call: Call) -> str:
+    return "\n".join([_title(standing, call), *_votes(standing, call), _verdict(standing, call)])
 
 
 def _votes(standing: Standing, call: Call) -> list[str]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from function_calls.call import Call
-from function_calls.context import MessageContext
+from function_calls.context import Attachment, MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
 from function_calls.turn import PUBLIC
+from services.pictures import Pictures, WeekChart
 from services.refs import ErrorCode, JsonObject
 from services.web.http import WebError
 from services.web.weather import DayWeather, Forecast, OpenMeteo, PlaceNotFound
+
+_DAYS_OF_A_PICTURE = 3
 
 
 class WeatherArguments(BaseModel):
@@ -59,9 +63,9 @@ class WeatherArguments(BaseModel):
     ask={"city": "@weather.ask_city"},
 )
 async def weather(
-    context: MessageContext, args: WeatherArguments, *, forecasts: OpenMeteo, call: Call
+    context: MessageContext, args: WeatherArguments, *, forecasts: OpenMeteo, pictures: Pictures, call: Call
 ) -> FunctionResult:
-    """Return the current weather and the forecast for a place."""
+    """Return the current weather and the forecast for a place, from three days on with a picture."""
     try:
         found = await forecasts.forecast(args.city, call.profile.texts.language)
     except PlaceNotFound as error:
@@ -72,13 +76,25 @@ async def weather(
         return FunctionResult.fail(code, call.say("weather.try_again" if may_retry else "weather.out_of_order"))
     days = found.days[: args.days]
     lines = [_now(found, call), *(_day(day, found.days[0].day, call) for day in days)]
-    return replace(FunctionResult.say("\n".join(lines), data=_data(found, days)), metadata={PUBLIC: True})
+    picture = await pictures.drawn(context.chat, _chart(found, days, call)) if len(days) >= _DAYS_OF_A_PICTURE else ""
+    files = (Attachment("weather.png", "image/png", picture),) if picture else ()
+    result = FunctionResult.say("\n".join(lines), data=_data(found, days), attachments=files)
+    return replace(result, metadata={PUBLIC: True})
+
+
+def _place(found: Forecast) -> str:
+    return ", ".join(filter(None, (found.place, found.region, found.country)))
+
+
+def _chart(found: Forecast, days: Sequence[DayWeather], call: Call) -> WeekChart:
+    labels = [(_day_name(day, found.days[0].day, call), call.say(f"weather.sky.{day.sky}")) for day in days]
+    return WeekChart(_place(found), days, labels, call.say("weather.chance"))
 
 
 def _now(found: Forecast, call: Call) -> str:
     return call.say(
         "weather.now",
-        place=", ".join(filter(None, (found.place, found.region, found.country))),
+        place=_place(found),
         sky=call.say(f"weather.sky.{found.sky}"),
         celsius=round(found.celsius),
         feels=round(found.feels_like_celsius),
@@ -87,15 +103,17 @@ def _now(found: Forecast, call: Call) -> str:
     )
 
 
-def _day(day: DayWeather, today: date, call: Call) -> str:
+def _day_name(day: DayWeather, today: date, call: Call) -> str:
     ahead = day.day - today
     if ahead < timedelta(days=2):
-        name = call.say("weather.tomorrow" if ahead else "weather.today")
-    else:
-        name = call.profile.texts.words("time.weekdays")[day.day.weekday()]
+        return call.say("weather.tomorrow" if ahead else "weather.today")
+    return call.profile.texts.words("time.weekdays")[day.day.weekday()]
+
+
+def _day(day: DayWeather, today: date, call: Call) -> str:
     return call.say(
         "weather.day" if day.rain_percent is None else "weather.day_with_chance",
-        day=name,
+        day=_day_name(day, today, call),
         sky=call.say(f"weather.sky.{day.sky}"),
         low=_degrees(day.low_celsius),
         high=_degrees(day.high_celsius),

@@ -19,10 +19,10 @@ _SLOT = re.compile(r"\{(\w+)\}")
 class Functions:
     """The functions of `module` with `services`."""
 
-    def __init__(self, module: ModuleType, *services: object) -> None:
-        self.specs: Mapping[str, FunctionSpec] = {
-            spec.name: spec for spec in specs_of(module, {type(service): service for service in services})
-        }
+    def __init__(self, module: ModuleType, *services: object, ports: Mapping[type, object] | None = None) -> None:
+        """`ports`: services by a protocol instead of their own type."""
+        known = {type(service): service for service in services} | dict(ports or {})
+        self.specs: Mapping[str, FunctionSpec] = {spec.name: spec for spec in specs_of(module, known)}
         self._count = 0
 
     async def run(

@@ -4,22 +4,27 @@ import random
 from pathlib import Path
 
 from config.sections.models import MemorySettings
+from config.sections.news_and_search import SummarySettings
 from config.sections.timers import RemindersSettings
-from function_calls.handlers.chat import memory, usage
-from function_calls.handlers.group import poll, todo
+from function_calls.handlers.chat import history, memory, summary, usage
+from function_calls.handlers.group import poll, roast, todo
 from function_calls.handlers.lookup import weather
 from function_calls.handlers.reminders import reminder_changes, reminders
 from function_calls.handlers.small import calculate, dice, time, timezone
+from function_calls.ports import ChatNotes, ChatWriter
 from function_calls.spec import OfferedTo
 from services.calc.dice import Dice
 from services.calc.units import Units
+from services.chats.grants import Grants
 from services.chats.member_links import MemberLinks
 from services.chats.members import KnownMembers, MemberZones
 from services.chats.memory import Memory
+from services.chats.message_history import MessageHistory
 from services.chats.polls import Polls
 from services.chats.todo import TodoLists
 from services.chats.usage import UsageCounts
-from services.clock import VirtualClock
+from services.clock import Clock, VirtualClock
+from services.pictures import Pictures
 from services.store.ids import Ids
 from services.timers.reminders import Reminders
 from services.timers.timetable import Timetable
@@ -49,10 +54,17 @@ async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_e
             Dice(random.Random(1)),
             Units(),
             UsageCounts(store),
+            Pictures(),
+            MessageHistory(store, clock, Ids(clock), most_lines=300),
+            SummarySettings(),
+            Grants(store, clock, Ids(clock)),
+            Times(),
         )
         about_time = (reminder_changes, reminder_changes, reminders, reminders, time, timezone)
-        modules = (calculate, dice, memory, poll, todo, usage, weather, *about_time)
-        loaded = [Functions(module, *services) for module in modules]
+        about_chats = (history, memory, poll, roast, summary, todo, usage)
+        ports = {ChatNotes: None, ChatWriter: None, Clock: clock}
+        modules = (calculate, dice, weather, *about_chats, *about_time)
+        loaded = [Functions(module, *services, ports=ports) for module in modules]
     assert [slot for functions in loaded for slot in functions.unknown_slots()] == []
     for functions in loaded:
         for spec in functions.specs.values():

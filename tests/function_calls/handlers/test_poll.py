@@ -10,6 +10,7 @@ from function_calls.handlers.group import poll
 from function_calls.schema.commands import arguments_of, plan_for
 from services.chats.polls import MOST_OPEN, Polls
 from services.clock import VirtualClock
+from services.pictures import Pictures
 from services.refs import ChatRef, ErrorCode, Role
 from tests.fakes.builders import a_member
 from tests.fakes.sqlite_store import a_store
@@ -27,7 +28,7 @@ def clock() -> VirtualClock:
 @pytest.fixture
 async def functions(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[Functions]:
     async with a_store(tmp_path, clock) as store:
-        yield Functions(poll, Polls(store, clock))
+        yield Functions(poll, Polls(store, clock), Pictures())
 
 
 @pytest.mark.requirement("D13", "D32", "D33", "D56")

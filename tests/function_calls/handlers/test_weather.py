@@ -4,6 +4,7 @@ import pytest
 
 from function_calls.handlers.lookup import weather
 from services.clock import VirtualClock
+from services.pictures import Pictures
 from services.refs import ErrorCode
 from services.web.http import WebClient, WebLimits
 from services.web.weather import OpenMeteo
@@ -15,7 +16,7 @@ from tests.function_calls.handlers.running import Functions, text_of
 def a_weather(server: WebServer) -> Functions:
     http = WebClient(WebLimits(timeout_seconds=0.5), allow_loopback=True)
     urls = {"geocoding_url": server.url(GEOCODING_PATH), "forecast_url": server.url(FORECAST_PATH)}
-    return Functions(weather, OpenMeteo(http, VirtualClock(), **urls))
+    return Functions(weather, OpenMeteo(http, VirtualClock(), **urls), Pictures())
 
 
 @pytest.mark.requirement("D3", "D13", "D32", "D33", "D56", "D58")
@@ -93,7 +94,7 @@ async def test_a_service_that_fails_is_told_in_plain_words(page: Page, code: Err
 
 async def test_a_network_that_is_not_there_is_told_in_plain_words() -> None:
     http = WebClient(resolve=_no_network)
-    result = await Functions(weather, OpenMeteo(http, VirtualClock())).run("weather", city="Paris")
+    result = await Functions(weather, OpenMeteo(http, VirtualClock()), Pictures()).run("weather", city="Paris")
     assert result.error is not None
     assert result.error.code is ErrorCode.ENVIRONMENT
 
