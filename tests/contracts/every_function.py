@@ -112,6 +112,9 @@ CASES: dict[str, Case] = {
     "todo_update": Case("todo update 1 buy tea", {"number": 1, "text": "buy tea"}, before=(_TODO,)),
     "todo_remove": Case("todo remove 1", {"item": "1"}, before=(_TODO,)),
     "usage": Case("usage"),
+    "catchup": Case("catchup", before=("/roll",), writes="They rolled dice."),
+    "history": Case("history milk", {"words": "milk"}, before=("@Rollcall remember that I buy milk",)),
+    "roast": Case("roast Ann", {"member": "Ann"}, before=("/roast on",), writes="Ann is late again."),
     "chat_usage": Case("usage all", by_model=False),
     "think": Case(
         "think why is the sky blue", {"question": "why is the sky blue"}, by_model=False, writes="Light scatters."

@@ -294,6 +294,8 @@ def _messages(instructions: str, lines: Sequence[ChatLine], call: Call, before: 
 
 
 def _head(lines: Sequence[ChatLine], call: Call) -> str:
+    """Number and span of the members' messages among `lines`; of all if members wrote none."""
+    lines = [line for line in lines if not line.from_bot] or lines
     first, last = _clock(lines[0].at_ms, call), _clock(lines[-1].at_ms, call)
     if len(lines) == 1:
         return call.say("summary.head_one", since=first)
