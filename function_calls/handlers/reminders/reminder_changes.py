@@ -38,7 +38,6 @@ from services.timers.reminders import (
     is_in_own_words,
     is_own_affair,
     means_all,
-    one_line,
     only,
     require_mine,
 )
