@@ -10,44 +10,42 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel
 
-from services.chats.documents import Document
-from services.patterns import lazy_pattern, one_line
+from services.chats.documents import Document, Problem
+from services.patterns import lazy_pattern
+from services.refs import ErrorCode
 from services.scripts.values import as_amount
 
 MOST_ENTRIES = 500
 MOST_AMOUNT = 1_000_000_000
 _MOST_EXACT = 12
 _SIGNS = {
-    **{"€": "EUR", "$": "USD", "£": "GBP", "¥": "CNY", "￥": "CNY", "円": "JPY"},
-    **{"元": "CNY", "块": "CNY", "块钱": "CNY", "人民币": "CNY", "欧元": "EUR", "美元": "USD", "日元": "JPY"},
+    "€": "EUR",
+    "$": "USD",
+    "£": "GBP",
+    "¥": "CNY",
+    "￥": "CNY",
+    "円": "JPY",
+    "元": "CNY",
+    "块": "CNY",
+    "块钱": "CNY",
+    "人民币": "CNY",
+    "欧元": "EUR",
+    "美元": "USD",
+    "日元": "JPY",
 }
 _CODES = (
     "AUD BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF INR ISK JPY KRW MXN NOK NZD PLN RON SEK SGD THB TWD UAH USD VND ZAR"
 )
 _MONEY = "|".join([*sorted(map(re.escape, _SIGNS), key=len, reverse=True), rf"(?:{_CODES.replace(' ', '|')})(?![A-Z])"])
-_LINE = lazy_pattern(rf"({_MONEY})?\s*(\d[\d.,]*)\s*({_MONEY})?[\s，,]*(\S.*)", re.IGNORECASE | re.DOTALL)
-_FOR = lazy_pattern(r"(.*\S)(?:\s+for\s+|\s*(?:给|为)\s*|\s+(?=@))(\S.*)", re.IGNORECASE | re.DOTALL)
+_LINE = lazy_pattern(
+    rf"({_MONEY})?\s*(\d[\d.,]*)\s*({_MONEY})?[\s，,]*(\S.*?)(?:\s+(?:for\b|给|为)\s*(\S.*?))?",
+    re.IGNORECASE | re.DOTALL,
+)
 _BETWEEN_NAMES = lazy_pattern(r"\s*(?:[,，、;；&]|\band\b|和|与|跟)\s*", re.IGNORECASE)
 _WITHOUT_CENTS = frozenset({"CLP", "ISK", "JPY", "KRW", "VND", "XAF", "XOF"})
 
 Balances = Mapping[str, Mapping[str, int]]
 """By currency, and by key of the member: positive if the others owe it to the member. The sum is zero."""
-
-
-class NoEntry(LookupError):
-    """There is no entry with that number."""
-
-
-class ForeignEntry(PermissionError):
-    """The entry was made by another member."""
-
-
-class BadAmount(ValueError):
-    """Not a positive amount of whole units of the currency, or too large."""
-
-
-class BadCurrency(ValueError):
-    """Neither a currency's sign nor a code of three letters."""
 
 
 class Entry(BaseModel):
@@ -63,20 +61,6 @@ class Entry(BaseModel):
     shares: dict[str, int]
     """Part of the amount by key of each member for whom it was paid; the sum is `cents`."""
     is_deleted: bool = False
-
-
-class Written(NamedTuple):
-    """An expense as it was typed."""
-
-    amount: float
-    currency: str
-    """Sign or code; empty if it has none."""
-    what: str
-    """The rest of the line without the names."""
-    names: Sequence[str]
-    """What follows the last "for", which may be a part of the description: names of members, or empty."""
-    rest: str
-    """The rest of the line with the names."""
 
 
 class Transfer(NamedTuple):
@@ -99,35 +83,29 @@ class Expenses(Document):
     carried: dict[str, dict[str, int]] = {}
     """Balances from entries that are no longer kept."""
 
-    def add(self, payer: str, cents: int, currency: str, what: str, members: Sequence[str]) -> Entry:
-        """Add an expense that `members` share equally, and make its currency that of the chat. Cents that cannot be
-        divided go to one member each, in the order of the keys, from a position that moves with each entry."""
-        self.last += 1
-        unit, order = 100 if currency in _WITHOUT_CENTS else 1, sorted(set(members))
-        each, rest = divmod(cents // unit, len(order))
-        turned = [order[(at + self.last) % len(order)] for at in range(len(order))]
-        shares = {member: (each + (at < rest)) * unit for at, member in enumerate(turned)}
-        entry = Entry(number=self.last, payer=payer, cents=cents, currency=currency, what=what, shares=shares)
-        self.currency = currency
+    def add(self, payer: str, amount: float | Decimal, currency: str | None, what: str, members: Sequence[str]) -> int:
+        """Add an expense that `members` share equally, in the currency of the latest entry if that is None, and return its number. Cents
+        that cannot be divided go to one member each, in the order of the keys, from a place that moves with each entry.
+        Raises Problem for an amount that is not positive, too large, or has fractions of a cent."""
+        currency = currency_code(currency) if currency else self.currency if currency is None else ""
+        unit, cents = 100 if currency in _WITHOUT_CENTS else 1, Decimal(str(amount)) * 100
+        if not 0 < cents <= MOST_AMOUNT * 100 or cents % unit:
+            raise Problem("expenses.bad_amount", ErrorCode.BAD_ARGUMENTS, most=MOST_AMOUNT)
+        self.last, self.currency, order = self.last + 1, currency, sorted(set(members))
+        each, rest = divmod(int(cents) // unit, len(order))
+        shares = {member: (each + ((at + self.last) % len(order) < rest)) * unit for at, member in enumerate(order)}
+        entry = Entry(number=self.last, payer=payer, cents=int(cents), currency=currency, what=what, shares=shares)
         self.entries.append(entry)
         while len(self.entries) > MOST_ENTRIES:
             _book(self.carried, self.entries.pop(0))
-        return entry
+        return self.last
 
-    def pay(self, transfer: Transfer) -> Entry:
-        """Add a payment."""
-        return self.add(transfer.payer, transfer.cents, transfer.currency, "", [transfer.receiver])
-
-    def delete(self, number: int, by: str, *, any_author: bool, restore: bool = False) -> Entry:
-        """Delete the entry with that number, or with `restore` make it valid again. Permitted to its payer, and to the
-        receiver of a payment. Raises NoEntry and ForeignEntry."""
-        entry = next((one for one in self.entries if one.number == number), None)
-        if entry is None:
-            raise NoEntry(number)
-        if not any_author and by != entry.payer and (entry.what or by not in entry.shares):
-            raise ForeignEntry(number)
-        entry.is_deleted = not restore
-        return entry
+    def find(self, number: int | str) -> Entry:
+        """The entry with that number. Raises Problem."""
+        for entry in self.entries:
+            if entry.number == number:
+                return entry
+        raise Problem("expenses.no_entry", ErrorCode.NOT_FOUND, number=number)
 
     def balances(self) -> Balances:
         """What each member has paid minus their shares; settled members are left out."""
@@ -151,38 +129,28 @@ class Expenses(Document):
         ]
 
 
-def read_line(line: str) -> Written | None:
-    """Parse a line such as `30 EUR pizza for Anna, Ben`; None if it does not begin with an amount."""
+def read_line(line: str) -> tuple[float, str, str, Sequence[str]] | None:
+    """Amount, currency or empty, description, and names of `30 EUR pizza for Anna, Ben`; None without an amount."""
     found = _LINE.fullmatch(line.strip())
     amount = as_amount(found[2].rstrip(".,")) if found else None
     if found is None or amount is None:
         return None
-    rest = one_line(found[4])
-    named = _FOR.fullmatch(rest)
-    names = [name for name in _BETWEEN_NAMES.split(named[2]) if name] if named else []
-    return Written(amount, found[1] or found[3] or "", named[1] if named else rest, names, rest)
-
-
-def hundredths(amount: float, currency: str) -> int:
-    """`amount`, as it was written, in hundredths. Raises BadAmount."""
-    cents = Decimal(str(amount)) * 100
-    if not 0 < cents <= MOST_AMOUNT * 100 or cents % (100 if currency in _WITHOUT_CENTS else 1):
-        raise BadAmount(amount)
-    return int(cents)
-
-
-def in_words(cents: int, currency: str) -> str:
-    """The amount without a sign, such as `12.50 EUR`."""
-    number = str(abs(cents) // 100) if currency in _WITHOUT_CENTS else f"{abs(cents) // 100}.{abs(cents) % 100:02}"
-    return f"{number} {currency}".rstrip()
+    names = [name for name in _BETWEEN_NAMES.split(found[5] or "") if name]
+    return amount, found[1] or found[3] or "", found[4].strip(), names
 
 
 def currency_code(text: str) -> str:
-    """Code of the currency with that sign or code. Raises BadCurrency."""
+    """Code of the currency with that sign or code. Raises Problem."""
     code = _SIGNS.get(text.strip(), text.strip().upper())
     if len(code) != 3 or not (code.isascii() and code.isalpha()):
-        raise BadCurrency(text)
+        raise Problem("expenses.bad_currency", ErrorCode.BAD_ARGUMENTS, currency=text)
     return code
+
+
+def in_words(cents: int, currency: str) -> str:
+    """The amount without its sign, such as `12.50 EUR`."""
+    number = str(abs(cents) // 100) if currency in _WITHOUT_CENTS else f"{abs(cents) // 100}.{abs(cents) % 100:02}"
+    return f"{number} {currency}".rstrip()
 
 
 def _book(balances: dict[str, dict[str, int]], entry: Entry) -> None:

@@ -7,15 +7,14 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from services.chats.documents import Document
+from services.chats.documents import Document, Problem
+from services.chats.todo import MOST_OPEN
 
-MOST_OPEN = 200
-_MOST_ENDED = 200
-"""Done and removed items that are kept, so that they can be restored."""
+_MOST_REMOVED = 200
 
 
 class Item(BaseModel):
-    """One thing to buy."""
+    """A thing to buy."""
 
     number: int
     text: str
@@ -25,16 +24,12 @@ class Item(BaseModel):
 
     @property
     def is_removed(self) -> bool:
-        """Whether it is no longer on the list."""
+        """Whether it is kept only to be restored."""
         return self.removed_in > 0
 
 
-class TooManyItems(Exception):
-    """The list has `MOST_OPEN` open items."""
-
-
 class ShoppingList(Document):
-    """The shopping list of a chat; numbers are not reused."""
+    """Items of a chat; numbers are not reused."""
 
     kind: ClassVar[str] = "shopping"
     last: int = 0
@@ -42,26 +37,22 @@ class ShoppingList(Document):
 
     @property
     def shown(self) -> Sequence[Item]:
-        """Items on the list: open ones first, then by number."""
+        """Items on the list, open ones first."""
         return sorted((one for one in self.items if not one.is_removed), key=lambda one: (one.is_done, one.number))
 
     def add(self, texts: Sequence[str]) -> list[int]:
-        """Add items unless an open one has the same text; returns the numbers of all. Raises TooManyItems."""
-        numbers: list[int] = []
+        """Add items that are not open yet; returns their numbers. Raises Problem if there are too many."""
+        known, first = {one.text.casefold() for one in self.shown if not one.is_done}, self.last + 1
         for text in texts:
-            open_items = [one for one in self.shown if not one.is_done]
-            same = next((one for one in open_items if one.text.casefold() == text.casefold()), None)
-            if same is None:
-                if len(open_items) >= MOST_OPEN:
-                    raise TooManyItems
+            if text.casefold() not in known:
                 self.last += 1
-                same = Item(number=self.last, text=text)
-                self.items.append(same)
-            numbers.append(same.number)
-        return numbers
+                self.items.append(Item(number=self.last, text=text))
+        if len(known) + self.last - first >= MOST_OPEN:
+            raise Problem("todo.full", most=MOST_OPEN)
+        return list(range(first, self.last + 1))
 
     def mark(self, numbers: Sequence[int], *, done: bool) -> list[int]:
-        """Tick items off, or with `done=False` put them back; returns the numbers of those that changed."""
+        """Tick items off or put them back; returns the numbers of those that changed."""
         changed = [one for one in self.shown if one.number in numbers and one.is_done is not done]
         for one in changed:
             one.is_done = done
@@ -72,13 +63,13 @@ class ShoppingList(Document):
         removed = [one for one in self.shown if one.number in numbers]
         for one in removed:
             one.removed_in = self.version + 1
-        ended = [one.number for one in self.items if one.is_removed][:-_MOST_ENDED]
-        self.items = [one for one in self.items if one.number not in ended]
+        kept = [one.number for one in self.items if one.is_removed][-_MOST_REMOVED:]
+        self.items = [one for one in self.items if not one.is_removed or one.number in kept]
         return [one.number for one in removed]
 
     def restore(self, version: int) -> list[int]:
-        """Put back the items that were removed in that version of the list; returns their numbers."""
-        back = [one for one in self.items if version > 0 and one.removed_in == version]
+        """Put back the items removed in that version; returns their numbers."""
+        back = [one for one in self.items if one.removed_in == version > 0]
         for one in back:
             one.removed_in = 0
         return [one.number for one in back]

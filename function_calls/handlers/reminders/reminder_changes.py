@@ -30,6 +30,7 @@ from function_calls.reminder_results import (
 )
 from function_calls.spec import FunctionResult
 from services.chats.member_links import MemberLinks
+from services.patterns import one_line
 from services.timers.reminders import (
     Reminders,
     Requester,

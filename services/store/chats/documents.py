@@ -1,12 +1,12 @@
-"""JSON documents of chats, one of each kind per chat, with a version that increases with each change."""
+"""JSON documents of chats, one of each kind per chat, with a version that increases by one with each change."""
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, integer, table, text
+from services.store.schema import TEXT, integer, table, text
 
 DOCUMENTS = table(
     "chat_documents",
@@ -16,34 +16,26 @@ DOCUMENTS = table(
     text("body"),
     integer("changed_ms"),
 )
-_THIS = (DOCUMENTS.c.chat == bindparam("chat", type_=TEXT)) & (DOCUMENTS.c.kind == bindparam("kind", type_=TEXT))
-_ADD = Statement(
-    "documents.add",
-    insert(DOCUMENTS)
-    .values({column.name: bindparam(column.name, type_=column.type) for column in DOCUMENTS.columns})
-    .on_conflict_do_nothing(),
+_NEW = insert(DOCUMENTS).values(
+    {column.name: bindparam(column.name, type_=column.type) for column in DOCUMENTS.columns}
 )
-_CHANGE = Statement(
-    "documents.change",
-    update(DOCUMENTS)
-    .where(_THIS & (DOCUMENTS.c.version == bindparam("before", type_=INTEGER)))
-    .values(
-        version=bindparam("after", type_=INTEGER),
-        body=bindparam("new", type_=TEXT),
-        changed_ms=bindparam("at_ms", type_=INTEGER),
+_PUT = Statement(
+    "documents.put",
+    _NEW.on_conflict_do_update(
+        index_elements=["chat", "kind"],
+        set_={name: _NEW.excluded[name] for name in ("version", "body", "changed_ms")},
+        where=DOCUMENTS.c.version + 1 == _NEW.excluded.version,
     ),
 )
+_THIS = (DOCUMENTS.c.chat == bindparam("chat", type_=TEXT)) & (DOCUMENTS.c.kind == bindparam("kind", type_=TEXT))
 _ONE = Statement("documents.one", select(DOCUMENTS.c.version, DOCUMENTS.c.body).where(_THIS))
 
 
-def put(chat: str, kind: str, *, before: int, body: str, at_ms: int) -> Write:
-    """Replace version `before` of the document, 0 if there is none yet, by the next one. Conflict if it has another
-    version by now."""
-    if before == 0:
-        return _ADD.write_expecting(1, chat=chat, kind=kind, version=1, body=body, changed_ms=at_ms)
-    return _CHANGE.write_expecting(1, chat=chat, kind=kind, before=before, after=before + 1, new=body, at_ms=at_ms)
+def put(chat: str, kind: str, *, version: int, body: str, at_ms: int) -> Write:
+    """Write `version` of the document, the first one or the successor of the stored one. Conflict if it is not."""
+    return _PUT.write_expecting(1, chat=chat, kind=kind, version=version, body=body, changed_ms=at_ms)
 
 
 def one(chat: str, kind: str) -> Query:
-    """`version` and `body` of the document; no row if there is none yet."""
+    """`version` and `body` of the document; no row before its first version."""
     return _ONE.query(chat=chat, kind=kind)

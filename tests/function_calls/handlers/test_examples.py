@@ -6,13 +6,14 @@ from pathlib import Path
 from config.sections.models import MemorySettings
 from config.sections.timers import RemindersSettings
 from function_calls.handlers.chat import memory, usage
-from function_calls.handlers.group import poll, todo
+from function_calls.handlers.group import expenses, poll, shopping, signup, todo
 from function_calls.handlers.lookup import weather
 from function_calls.handlers.reminders import reminder_changes, reminders
 from function_calls.handlers.small import calculate, dice, time, timezone
 from function_calls.spec import OfferedTo
 from services.calc.dice import Dice
 from services.calc.units import Units
+from services.chats.documents import Documents
 from services.chats.member_links import MemberLinks
 from services.chats.members import KnownMembers, MemberZones
 from services.chats.memory import Memory
@@ -46,12 +47,13 @@ async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_e
             TodoLists(store, clock),
             Memory(store, clock, MemorySettings()),
             Polls(store, clock),
+            Documents(store, clock),
             Dice(random.Random(1)),
             Units(),
             UsageCounts(store),
         )
         about_time = (reminder_changes, reminder_changes, reminders, reminders, time, timezone)
-        modules = (calculate, dice, memory, poll, todo, usage, weather, *about_time)
+        modules = (calculate, dice, expenses, memory, poll, shopping, signup, todo, usage, weather, *about_time)
         loaded = [Functions(module, *services) for module in modules]
     assert [slot for functions in loaded for slot in functions.unknown_slots()] == []
     for functions in loaded:
