@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import ClassVar, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from services.chats.documents import Document, Problem
 from services.patterns import lazy_pattern
@@ -79,12 +79,12 @@ class Expenses(Document):
     last: int = 0
     currency: str = ""
     """Currency of the latest entry; empty before the first one with a currency."""
-    entries: list[Entry] = []
-    carried: dict[str, dict[str, int]] = {}
+    entries: list[Entry] = Field(default_factory=list)
+    carried: dict[str, dict[str, int]] = Field(default_factory=dict)
     """Balances from entries that are no longer kept."""
 
     def add(self, payer: str, amount: float | Decimal, currency: str | None, what: str, members: Sequence[str]) -> int:
-        """Add an expense that `members` share equally, in the currency of the latest entry if that is None, and return its number. Cents
+        """Add an expense that `members` share equally, and return its number; `currency` None: the latest one. Cents
         that cannot be divided go to one member each, in the order of the keys, from a place that moves with each entry.
         Raises Problem for an amount that is not positive, too large, or has fractions of a cent."""
         currency = currency_code(currency) if currency else self.currency if currency is None else ""

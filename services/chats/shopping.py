@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from services.chats.documents import Document, Problem
 from services.chats.todo import MOST_OPEN
@@ -33,7 +33,7 @@ class ShoppingList(Document):
 
     kind: ClassVar[str] = "shopping"
     last: int = 0
-    items: list[Item] = []
+    items: list[Item] = Field(default_factory=list)
 
     @property
     def shown(self) -> Sequence[Item]:

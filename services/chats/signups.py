@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from services.chats.documents import Document, Problem
 from services.refs import ErrorCode
@@ -56,7 +56,7 @@ class Signups(Document):
 
     kind: ClassVar[str] = "signups"
     last: int = 0
-    lists: list[Signup] = []
+    lists: list[Signup] = Field(default_factory=list)
 
     def create(self, title: str, places: int | None, author: str, now_ms: int) -> int:
         """Add a list and return its number. Raises Problem if there are too many."""
