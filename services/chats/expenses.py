@@ -38,7 +38,7 @@ _CODES = (
 )
 _MONEY = "|".join([*sorted(map(re.escape, _SIGNS), key=len, reverse=True), rf"(?:{_CODES.replace(' ', '|')})(?![A-Z])"])
 _LINE = lazy_pattern(
-    rf"({_MONEY})?\s*(\d[\d.,]*)\s*({_MONEY})?[\s，,]*(\S.*?)(?:\s+(?:for\b|给|为)\s*(\S.*?))?",
+    rf"({_MONEY})?\s*(\d[\d.,]*)(?![\d.,])\s*({_MONEY})?[\s，,]*(\S.*?)(?:\s+(?:for\b|给|为)\s*(\S.*?))?",
     re.IGNORECASE | re.DOTALL,
 )
 _BETWEEN_NAMES = lazy_pattern(r"\s*(?:[,，、;；&]|\band\b|和|与|跟)\s*", re.IGNORECASE)

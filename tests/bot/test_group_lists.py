@@ -11,7 +11,9 @@ import pytest
 
 from bot.platforms.base import Outgoing
 from bot.testing import Group, TestPlatform, a_group, call
+from config.texts import Texts
 from function_calls.context import Kind, Quoted
+from services.llm.offline.offline import OfflineModel
 from services.refs import ChatRef, MemberRef, Role
 
 WORK = ChatRef("test", "bot", "work")
@@ -65,7 +67,7 @@ async def test_expenses_are_shared_settled_and_paid_also_after_a_restart(home: O
         ]
     async with home() as group:
         assert (await group.say("Cem", "/expenses"))[0].splitlines()[-3:] == [
-            "Anna gets 13.75 EUR",
+            "Anna gets back 13.75 EUR",
             "Ben owes 3.75 EUR",
             "Cem owes 10.00 EUR",
         ]
@@ -168,7 +170,7 @@ async def test_three_members_at_once_lose_nothing(home: Opens) -> None:
         await group.say("Anna", "/signup Pizza")
         for name in ("Anna", "Ben", "Cem"):
             await group.hear(name, "/signup join 1")
-            await group.hear(name, f"/shop milk of {name}")
+            await group.hear(name, f"/shop oat milk of {name}")
             await group.hear(name, f"/expense 10 tea for {name}")
         await group.settle()
         assert (await group.say("Anna", "/signups"))[0].splitlines()[1:] == ["1. Anna", "2. Ben", "3. Cem"]
@@ -225,7 +227,6 @@ async def test_a_shopping_list_is_ticked_off_by_buttons_in_place() -> None:
     [
         ("/bought milk", "✅ Anna bought milk."),
         ("/bought 1, eggs", "✅ Anna bought milk, 6 eggs."),
-        ("@Rollcall bought 2", "✅ Anna bought 6 eggs."),
         ("/买好 1", "✅ Anna bought milk."),
         ("/bought tea", "I found nothing like tea on the list."),
         ("/bought m", "More than one item matches m:\n#1 milk\n#3 ham"),
@@ -261,7 +262,7 @@ async def test_bought_things_are_cleared_and_undo_brings_them_back() -> None:
 async def test_what_a_model_adds_is_removed_by_undo_and_known_items_stay() -> None:
     async with a_group() as group:
         await group.say("Anna", "/shop milk")
-        group.model.says(call("shop", items=["Milk", "6 eggs"]), "Added.")
+        group.model.says(call("shop", items="Milk, 6 eggs"), "Added.")
         assert "#2 6 eggs" in (await group.say("Ben", "@Rollcall we need milk and eggs"))[0]
         assert await press(group, "Ben", "Undo") == ["Removed from the list: 6 eggs"]
         assert (await group.say("Ben", "/shop"))[0].splitlines() == ["🛒 Shopping list (1 to buy):", "#1 milk"]
@@ -280,5 +281,5 @@ async def test_what_a_model_adds_is_removed_by_undo_and_known_items_stay() -> No
     ],
 )
 async def test_sentences_work_without_a_language_model(sentence: str, beginning: str) -> None:
-    async with a_group(settings={"models": [{"name": "offline", "protocol": "offline"}]}) as group:
+    async with a_group(model=OfflineModel(Texts())) as group:
         assert (await group.say("Anna", f"@Rollcall {sentence}"))[0].startswith(beginning)

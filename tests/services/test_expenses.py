@@ -71,7 +71,7 @@ def fewest(balances: tuple[int, ...]) -> int:
 def test_many_members_are_settled_with_fewer_transfers_than_members() -> None:
     state = Expenses()
     for number, payer in enumerate(MEMBERS):
-        state.add(payer, 10 + number * 3.37, "EUR", "food", MEMBERS)
+        state.add(payer, round(10 + number * 3.37, 2), "EUR", "food", MEMBERS)
     assert len(state.transfers()) < len(MEMBERS)
 
 

@@ -20,8 +20,7 @@ from services.refs import ErrorCode
 _MOST_BUTTONS = 10
 _LONGEST = 100
 _TAGS = ("shopping", "plan")
-_Items = Annotated[list[str], Field(default_factory=list, description="Each with its quantity, such as 6 eggs")]
-_Which = Annotated[list[str], Field(description="Their numbers or words of their texts", max_length=100)]
+_Which = Annotated[str, Field(description="Numbers or words of the items, separated by commas", max_length=2000)]
 
 
 @changes_document(
@@ -37,9 +36,15 @@ _Which = Annotated[list[str], Field(description="Their numbers or words of their
     commands=("shop", "shopping list", "买", "购物清单"),
     tags=_TAGS,
 )
-async def shop(context: MessageContext, items: _Items, *, documents: Documents, call: Call) -> FunctionResult:
+async def shop(
+    context: MessageContext,
+    items: Annotated[str, Field(description="Such as: milk, 6 eggs; empty to show the list", max_length=2000)] = "",
+    *,
+    documents: Documents,
+    call: Call,
+) -> FunctionResult:
     """Put things to buy on this chat's shopping list, or show the list if no items are given."""
-    texts = [text[:_LONGEST] for text in alternatives(items)]
+    texts = [text[:_LONGEST] for text in alternatives([items])]
     if not texts:
         return _shown(await documents.read(context.chat, ShoppingList), call)
     shopping, numbers = await changed(context, ShoppingList, lambda state, _: state.add(texts), documents, call)
@@ -59,6 +64,7 @@ async def shop(context: MessageContext, items: _Items, *, documents: Documents, 
     commands=("bought", "shop done", "买好"),
     tags=_TAGS,
     ask={"items": "@shopping.ask_items"},
+    line="items",
 )
 async def shop_done(
     context: MessageContext,
@@ -87,10 +93,11 @@ async def shop_done(
     ),
     commands=("shop clear", "shop remove", "买 清理", "买 删除"),
     tags=_TAGS,
+    line="items",
 )
 async def shop_remove(
     context: MessageContext,
-    items: _Items,
+    items: _Which = "",
     restore: Annotated[int, Field(description="Put back what this version of the list removed", ge=0)] = 0,
     *,
     documents: Documents,
@@ -112,13 +119,13 @@ async def shop_remove(
 
 
 def _of(
-    items: Sequence[str], change: Callable[[ShoppingList, Sequence[int]], list[int]]
+    items: str, change: Callable[[ShoppingList, Sequence[int]], list[int]]
 ) -> Callable[[ShoppingList, int], list[int]]:
     """`change` with the numbers of `items`. It raises Problem if one is unknown or ambiguous."""
 
     def run(state: ShoppingList, _: int) -> list[int]:
         numbers: list[int] = []
-        for which in alternatives(items):
+        for which in alternatives([items]):
             found = matching(state.shown, which)
             if not found:
                 raise Problem("todo.not_found", ErrorCode.NOT_FOUND, item=which)
