@@ -27,7 +27,7 @@ _Which = Annotated[str, Field(description="Numbers or words of the items, separa
     examples=(
         "put {items} on the shopping list",
         "add {items} to the shopping list",
-        "we need to buy {items}",
+        "shopping list: {items}",
         "show the shopping list",
         "what's on the shopping list",
         "把{items}加到购物清单",
