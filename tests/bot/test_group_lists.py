@@ -192,6 +192,26 @@ async def test_a_promotion_is_a_message_of_its_own_where_the_list_changes_in_pla
         assert [choice.label for choice in platform.edits[-1][1].choices] == ["Join", "Leave"]
 
 
+async def test_a_promotion_by_a_private_request_is_said_in_the_group() -> None:
+    async with a_group() as group:
+        await group.say("Anna", "/signup Pizza, 1 place")
+        for name in ("Anna", "Ben"):
+            await group.say(name, "/signup join")
+        await group.say("Anna", "/signup leave", private=True)
+        left, promoted = group.platform.sent[-2:]
+        assert (left.private_to, promoted.private_to) == (MemberRef("test", "bot", "anna"), None)
+        assert promoted.text.startswith("Ben, a place is free")
+
+
+async def test_a_private_chat_has_a_shopping_list_but_no_expenses_and_sign_ups() -> None:
+    async with a_group() as group:
+        alone = {"chat": ChatRef("test", "bot", "anna"), "is_group": False}
+        assert "#1 milk" in (await group.say("Anna", "/shop milk", **alone))[0]
+        for line in ("/expense 30 pizza", "/signup Pizza"):
+            assert "30" not in (refused := (await group.say("Anna", line, **alone))[0])
+            assert "group" in refused
+
+
 async def test_only_its_author_or_an_admin_closes_a_list() -> None:
     async with a_group() as group:
         await group.say("Anna", "/signup Pizza")

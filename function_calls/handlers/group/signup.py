@@ -123,9 +123,10 @@ async def signup_list(
 ) -> FunctionResult:
     """Show who is on a sign-up list of this group, and the titles of the other open lists."""
     state = await documents.read(context.chat, Signups)
-    if not state.lists:
-        return FunctionResult.say(call.say("signup.none"), data=[])
-    shown = next((one for one in state.lists if one.number == number), None) or state.find(None)
+    try:
+        shown = state.find(number)
+    except Problem as problem:
+        return FunctionResult.fail(problem.code, call.say(problem.key))
     board = _board(shown, state, call)
     others = [_title(one, call) for one in state.lists if one.closed_ms is None and one is not shown]
     return FunctionResult.say("\n".join([board.text, *others]), choices=board.choices)
@@ -186,9 +187,10 @@ async def _moved(
     update = Message(f"{board.text}\n{text}", choices=board.choices)
     messages = [Message(f"{text}\n{board.text}", brief=text, choices=undo, update=update)]
     for member in map(str, promoted):
-        # A message of its own: a mention in an edited message notifies nobody.
+        # A message of its own: a mention in an edited message notifies nobody, and a private reply only the sender.
         text = call.say("signup.promoted", name=names[member], title=signup.title)
-        messages.append(Message(text, mentions=(MemberRef.parse(member),)))
+        to = context.chat if context.private else None
+        messages.append(Message(text, to=to, mentions=(MemberRef.parse(member),)))
     return FunctionResult(True, tuple(messages), {"number": found, "is": key})
 
 
