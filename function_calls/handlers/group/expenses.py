@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -22,12 +23,13 @@ from services.times.reminder_lines import ME, US
 
 _MOST_SHOWN = 20
 _MOST_BUTTONS = 10
-_TAGS = ("expenses", "plan")
+_changes = partial(changes_document, tags=("expenses", "plan"), scope="group")
+_reads = partial(reads_document, tags=("expenses", "plan"), scope="group")
 _Amount = Annotated[float | None, Field(description="How much was paid; always required", gt=0)]
 _Currency = Annotated[str | None, Field(description="Code such as EUR; absent: the latest one", max_length=10)]
 
 
-@changes_document(
+@_changes(
     examples=(
         "i paid {amount} for {what}",
         "i spent {amount} {currency} on {what}",
@@ -38,8 +40,6 @@ _Currency = Annotated[str | None, Field(description="Code such as EUR; absent: t
         "记账{amount}{what}",
     ),
     commands=("expense", "记账"),
-    tags=_TAGS,
-    scope="group",
     ask={"what": "@expenses.ask_what"},
     line="what",
 )
@@ -75,7 +75,7 @@ async def expense_add(
     return FunctionResult.say(text, data={"number": number}, choices=call.undo(f"/expense delete {number}"))
 
 
-@reads_document(
+@_reads(
     examples=(
         "show our expenses",
         "list the shared expenses",
@@ -86,8 +86,6 @@ async def expense_add(
         "我们花了多少钱",
     ),
     commands=("expenses", "账单"),
-    tags=_TAGS,
-    scope="group",
 )
 async def expense_list(context: MessageContext, *, documents: Documents, call: Call) -> FunctionResult:
     """Show the shared expenses of this group and who owes how much."""
@@ -105,7 +103,7 @@ async def expense_list(context: MessageContext, *, documents: Documents, call: C
     return FunctionResult.say("\n".join([head, *lines, *(balances or [call.say("expenses.settled")])]), data=numbers)
 
 
-@reads_document(
+@_reads(
     examples=(
         "settle our expenses",
         "who has to pay whom",
@@ -116,8 +114,6 @@ async def expense_list(context: MessageContext, *, documents: Documents, call: C
         "谁该给谁转多少钱",
     ),
     commands=("settle", "结算"),
-    tags=_TAGS,
-    scope="group",
 )
 async def expense_settle(context: MessageContext, *, documents: Documents, call: Call) -> FunctionResult:
     """Show who has to pay whom how much, so that the shared expenses of this group are settled."""
@@ -125,7 +121,7 @@ async def expense_settle(context: MessageContext, *, documents: Documents, call:
     return FunctionResult.say(board.text, choices=board.choices)
 
 
-@changes_document(
+@_changes(
     examples=(
         "i paid {transfer} back",
         "{transfer} has paid me back",
@@ -136,8 +132,6 @@ async def expense_settle(context: MessageContext, *, documents: Documents, call:
         "{transfer}还我钱了",
     ),
     commands=("settle paid", "结算 已付"),
-    tags=_TAGS,
-    scope="group",
     ask={"transfer": "@expenses.ask_transfer"},
     line="transfer",
 )
@@ -171,7 +165,7 @@ async def expense_paid(
     return FunctionResult.say(text, data={"number": paid}, choices=undo, update=update)
 
 
-@changes_document(
+@_changes(
     examples=(
         "delete expense {number}",
         "remove expense number {number}",
@@ -182,8 +176,6 @@ async def expense_paid(
         "第{number}笔账记错了，删掉",
     ),
     commands=("expense delete", "记账 删除"),
-    tags=_TAGS,
-    scope="group",
     ask={"number": "@expenses.ask_number"},
 )
 async def expense_delete(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -19,11 +20,11 @@ from services.refs import ErrorCode
 
 _MOST_BUTTONS = 10
 _LONGEST = 100
-_TAGS = ("shopping", "plan")
+_changes = partial(changes_document, tags=("shopping", "plan"))
 _Which = Annotated[str, Field(description="Numbers or words of the items, separated by commas", max_length=2000)]
 
 
-@changes_document(
+@_changes(
     examples=(
         "put {items} on the shopping list",
         "add {items} to the shopping list",
@@ -34,7 +35,6 @@ _Which = Annotated[str, Field(description="Numbers or words of the items, separa
         "看看购物清单",
     ),
     commands=("shop", "shopping list", "买", "购物清单"),
-    tags=_TAGS,
 )
 async def shop(
     context: MessageContext,
@@ -51,7 +51,7 @@ async def shop(
     return _shown(shopping, call, call.undo(f"/shop remove {_listed(numbers)}") if numbers else ())
 
 
-@changes_document(
+@_changes(
     examples=(
         "i bought {items}",
         "tick {items} off the shopping list",
@@ -62,7 +62,6 @@ async def shop(
         "{items}买好了",
     ),
     commands=("bought", "shop done", "买好"),
-    tags=_TAGS,
     ask={"items": "@shopping.ask_items"},
     line="items",
 )
@@ -81,7 +80,7 @@ async def shop_done(
     return _report("back" if back else "bought", numbers, shopping, context, call, undo)
 
 
-@changes_document(
+@_changes(
     examples=(
         "clear the shopping list",
         "remove {items} from the shopping list",
@@ -92,7 +91,6 @@ async def shop_done(
         "从购物清单删掉{items}",
     ),
     commands=("shop clear", "shop remove", "买 清理", "买 删除"),
-    tags=_TAGS,
     line="items",
 )
 async def shop_remove(

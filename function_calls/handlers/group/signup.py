@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -16,7 +17,8 @@ from services.chats.signups import MOST_PLACES, Signup, Signups
 from services.patterns import lazy_pattern, one_line
 from services.refs import MemberRef, Role
 
-_TAGS = ("signup", "plan")
+_changes = partial(changes_document, tags=("signup", "plan"), scope="group")
+_reads = partial(reads_document, tags=("signup", "plan"), scope="group")
 _PLACES = lazy_pattern(
     r"(.*?\S)\s*[,，;；:：]?\s*(?:\b(?:for|with)\s+|限)?(\d{1,5})\s*(?:(?:place|spot|seat)s?|people|个?(?:名额|位子?|人))",
     re.IGNORECASE,
@@ -25,7 +27,7 @@ _Number = Annotated[int | None, Field(description="Number of the list; absent: t
 _Places = Annotated[int | None, Field(description="Number of places; absent: unlimited", ge=1, le=MOST_PLACES)]
 
 
-@changes_document(
+@_changes(
     examples=(
         "start a sign-up list for {title}",
         "make a sign-up for {title} with {places} places",
@@ -36,8 +38,6 @@ _Places = Annotated[int | None, Field(description="Number of places; absent: unl
         "组织{title}报名",
     ),
     commands=("signup", "报名"),
-    tags=_TAGS,
-    scope="group",
     ask={"title": "@signup.ask_title"},
     line="title",
 )
@@ -62,7 +62,7 @@ async def signup_create(
     return FunctionResult.say(text, data={"number": number}, choices=(*board.choices, *undo))
 
 
-@changes_document(
+@_changes(
     examples=(
         "sign me up",
         "put me on the sign-up list",
@@ -73,8 +73,6 @@ async def signup_create(
         "给我报名",
     ),
     commands=("signup join", "报名 参加"),
-    tags=_TAGS,
-    scope="group",
 )
 async def signup_join(
     context: MessageContext, number: _Number = None, *, documents: Documents, call: Call
@@ -83,7 +81,7 @@ async def signup_join(
     return await _moved(context, number, documents, call, joins=True)
 
 
-@changes_document(
+@_changes(
     examples=(
         "take me off the sign-up list",
         "remove me from the sign-up",
@@ -94,8 +92,6 @@ async def signup_join(
         "我不去了，取消报名",
     ),
     commands=("signup leave", "报名 退出"),
-    tags=_TAGS,
-    scope="group",
 )
 async def signup_leave(
     context: MessageContext, number: _Number = None, *, documents: Documents, call: Call
@@ -104,7 +100,7 @@ async def signup_leave(
     return await _moved(context, number, documents, call, joins=False)
 
 
-@reads_document(
+@_reads(
     examples=(
         "show the sign-up list",
         "who has signed up",
@@ -115,8 +111,6 @@ async def signup_leave(
         "谁报名了",
     ),
     commands=("signups", "报名 名单"),
-    tags=_TAGS,
-    scope="group",
 )
 async def signup_list(
     context: MessageContext, number: _Number = None, *, documents: Documents, call: Call
@@ -132,7 +126,7 @@ async def signup_list(
     return FunctionResult.say("\n".join([board.text, *others]), choices=board.choices)
 
 
-@changes_document(
+@_changes(
     examples=(
         "close the sign-up list",
         "close sign-up {number}",
@@ -143,8 +137,6 @@ async def signup_list(
         "报名截止",
     ),
     commands=("signup close", "报名 结束"),
-    tags=_TAGS,
-    scope="group",
 )
 async def signup_close(
     context: MessageContext,
