@@ -91,14 +91,14 @@ async def expense_list(context: MessageContext, *, documents: Documents, call: C
     """Show the shared expenses of this group and who owes how much."""
     state = await documents.read(context.chat, Expenses)
     numbers = [entry.number for entry in state.entries if not entry.is_deleted]
-    if not numbers:
-        return FunctionResult.say(call.say("expenses.none"), data=[])
-    lines = [_line(number, state, call) for number in numbers[-_MOST_SHOWN:]]
     balances = [
         call.say(f"expenses.{'gets' if cents > 0 else 'owes'}", name=state.names[one], amount=in_words(cents, currency))
         for currency, members in state.balances().items()
         for one, cents in members.items()
     ]
+    if not numbers and not balances:
+        return FunctionResult.say(call.say("expenses.none"), data=[])
+    lines = [_line(number, state, call) for number in numbers[-_MOST_SHOWN:]]
     head = call.say("expenses.title", count=len(numbers), shown=len(lines))
     return FunctionResult.say("\n".join([head, *lines, *(balances or [call.say("expenses.settled")])]), data=numbers)
 
