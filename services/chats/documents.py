@@ -1,5 +1,5 @@
 """Typed state of a chat that many members change: read, change and write as one step. For small state with rules that
-would need a statement each in tables, such as places that move up; each kind limits its size, and needs no migration."""
+would need a statement each in tables, such as places that move up. Each kind limits its size."""
 
 from __future__ import annotations
 
