@@ -239,9 +239,9 @@ class BotFunctions:
 
     def command_line(self, text: str, *, bare: bool) -> CommandLine | None:
         """Command at the start of `text`: `/word …`, and also `word …` if `bare`; None if there is none. Case is
-        ignored; two-word commands take precedence; after a slash, Chinese words need no spaces; invisible characters never form a command. Bare words count as
-        speech if the function sends data out, or if it changes something or controls the queue and text follows a
-        single command word."""
+        ignored; two-word commands take precedence; after a slash, Chinese words need no spaces; invisible characters
+        never form a command. Bare words count as speech if the function sends data out, or if it changes something or
+        controls the queue and text follows a single command word."""
         is_bare = not text.startswith("/")
         if is_bare and not bare:
             return None

@@ -24,6 +24,11 @@ def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
     return cast("re.Pattern[str]", _LazyPattern(pattern, flags))
 
 
+def one_line(text: str) -> str:
+    """`text` on a single line, without NUL and repeated spaces, so that it cannot imitate several messages."""
+    return " ".join(text.replace("\0", " ").split())
+
+
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 
 

@@ -20,6 +20,7 @@ from function_calls.context import MessageContext
 from function_calls.ports import ChatWriter, Speaker
 from services.calc.dice import Dice
 from services.calc.units import Units
+from services.chats.documents import Documents
 from services.chats.members import KnownMembers, MemberZones
 from services.chats.memory import Memory
 from services.chats.message_history import MessageHistory
@@ -92,6 +93,7 @@ def services_of(
         TodoLists: TodoLists(store, clock),
         Memory: Memory(store, clock, settings.memory),
         Polls: Polls(store, clock),
+        Documents: Documents(store, clock),
         Places: Places(clock),
         Dice: Dice(rng),
         Units: Units(),

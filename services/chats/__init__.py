@@ -1,4 +1,4 @@
 """Data stored for members.
 
-Polls, to-do lists, grants, members' names and zones, and chat history. Used by handlers and the bot.
+Polls, lists, expenses, grants, members' names and zones, and chat history. Used by handlers and the bot.
 """

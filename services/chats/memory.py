@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from config.sections.models import MemorySettings
 from services.chats.members import KnownMember
 from services.clock import Clock
-from services.patterns import lazy_pattern
+from services.patterns import lazy_pattern, one_line
 from services.refs import MemberRef
 from services.store.chats import memory
 from services.store.chats.memory import Note
@@ -93,8 +93,8 @@ class Memory:
         """Add a note on its author, or on the chat, that was said at `at_ms`; `key` is the key of the call. It replaces
         the note with the number `replaces`, and notes with the same subject. Raises NoteError: full, or unknown for
         `replaces`."""
-        text, about = _one_line(text), "" if on_chat else author.ref.key
-        subject, name = subject_of(text, on_chat=on_chat), _one_line(author.name)
+        text, about = one_line(text), "" if on_chat else author.ref.key
+        subject, name = subject_of(text, on_chat=on_chat), one_line(author.name)
         new = Note(place.chat, 0, place.reader, about, author.ref.key, name, text, subject, at_ms, key)
         most = self.settings.notes_per_chat if on_chat else self.settings.notes_per_member
         for _ in range(_ATTEMPTS):
@@ -142,7 +142,7 @@ class Memory:
         Raises NoteError."""
         for note in await self._read(memory.by_call(place.chat, key)):
             return Remembered(note)
-        number, wanted = _NUMBER.fullmatch(which.strip()), _one_line(which).casefold()
+        number, wanted = _NUMBER.fullmatch(which.strip()), one_line(which).casefold()
         if number is not None:
             numbered = await self._read(memory.numbered(place.chat, int(number[1])))
             found = [note for note in numbered if note.private_to in ("", place.reader)]
@@ -166,7 +166,7 @@ class Memory:
 def subject_of(text: str, *, on_chat: bool) -> str:
     """What a statement such as "my X is Y" or "我的X是Y" is about; two notes with the same subject contradict each
     other. Empty if the form is unknown."""
-    words = _one_line(text).casefold().replace("’", "'").rstrip(".!。！")
+    words = one_line(text).casefold().replace("’", "'").rstrip(".!。！")
     for kind, form in (*_SUBJECTS, *([("of", _OF_CHAT)] if on_chat else [])):
         found = re.fullmatch(form, words)
         if found is not None:
@@ -190,7 +190,3 @@ def is_in_words(text: str, said: Iterable[str], name: str) -> bool:
     known = {*terms(spoken), *(stem(token.text) for token in scan(spoken)), *_DIGITS.findall(spoken)}
     words = {term for term in terms(text) if len(term) == 1 or not is_unspaced(term)}
     return bool(words) and known.issuperset({*words, *_DIGITS.findall(text)})
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.replace("\0", " ").split())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from services.calc.dice import alternatives, chosen
 from services.clock import Clock
+from services.patterns import one_line
 from services.refs import ChatRef, MemberRef
 from services.store.chats import polls
 from services.store.chats.polls import Poll
@@ -100,8 +101,8 @@ class Polls:
             chat.key,
             call_key=call_key,
             author=author.key,
-            author_name=_one_line(author_name),
-            question=_one_line(question),
+            author_name=one_line(author_name),
+            question=one_line(question),
             options=texts,
             at_ms=now,
             most_open=MOST_OPEN,
@@ -172,7 +173,3 @@ class Polls:
     async def _standing(self, chat: ChatRef, poll: Poll) -> Standing:
         votes = polls.counts(await self._store.read(polls.tally(chat.key, poll.number)))
         return Standing(poll, tuple(votes.get(index, 0) for index in range(len(poll.options))))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.replace("\0", " ").split())

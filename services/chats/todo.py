@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Protocol, TypeVar
 
 from services.clock import Clock
+from services.patterns import one_line
 from services.refs import ChatRef, MemberRef
 from services.store.chats import todos
 from services.store.chats.todos import Todo
@@ -87,8 +89,8 @@ class TodoLists:
             chat.key,
             call_key=call_key,
             author=author.key,
-            author_name=_one_line(author_name),
-            text=_one_line(text),
+            author_name=one_line(author_name),
+            text=one_line(text),
             priority=priority.rank,
             at_ms=now,
             most_open=MOST_OPEN,
@@ -141,7 +143,7 @@ class TodoLists:
         if text is not None:
             if entry.author != by.key and not may_reword_any:
                 raise NotYours(entry)
-            changes.append(todos.reword(chat.key, entry.number, _one_line(text)))
+            changes.append(todos.reword(chat.key, entry.number, one_line(text)))
         if state is State.DONE:
             changes.append(todos.finish(chat.key, entry.number, call_key=call_key, at_ms=self._clock.now_ms()))
         elif state is State.OPEN:
@@ -181,18 +183,8 @@ def _numbered(entries: Sequence[Todo], number: int) -> Todo:
 
 
 def _meant(entries: Sequence[Todo], which: str) -> Todo:
-    """The entry with that number, else that text, else a text containing it; open entries have precedence. Raises
-    NoSuchTodo and SeveralTodos."""
-    present = [entry for entry in entries if not entry.is_removed]
-    numbered = _NUMBER.fullmatch(which.strip())
-    if numbered:
-        found = [entry for entry in present if entry.number == int(numbered[1])]
-        if found:
-            return found[0]
-    wanted = _one_line(which).casefold()
-    same = [entry for entry in present if entry.text.casefold() == wanted]
-    like = same or [entry for entry in present if wanted and wanted in entry.text.casefold()]
-    candidates = [entry for entry in like if not entry.is_done] or like
+    """The only entry that `matching` finds. Raises NoSuchTodo and SeveralTodos."""
+    candidates = matching(entries, which)
     if not candidates:
         raise NoSuchTodo(which)
     if len(candidates) > 1:
@@ -200,5 +192,35 @@ def _meant(entries: Sequence[Todo], which: str) -> Todo:
     return candidates[0]
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.replace("\0", " ").split())
+class ListEntry(Protocol):
+    """Entry of a list, as `matching` needs it."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def is_done(self) -> bool: ...
+
+    @property
+    def is_removed(self) -> bool: ...
+
+
+Entry = TypeVar("Entry", bound=ListEntry)
+
+
+def matching(entries: Sequence[Entry], which: str) -> Sequence[Entry]:
+    """The entry with that number, else those with that text, else with a text containing it; open entries have
+    precedence. Removed entries are left out."""
+    present = [entry for entry in entries if not entry.is_removed]
+    numbered = _NUMBER.fullmatch(which.strip())
+    if numbered:
+        found = [entry for entry in present if entry.number == int(numbered[1])]
+        if found:
+            return found
+    wanted = one_line(which).casefold()
+    same = [entry for entry in present if entry.text.casefold() == wanted]
+    like = same or [entry for entry in present if wanted and wanted in entry.text.casefold()]
+    return [entry for entry in like if not entry.is_done] or like

@@ -87,11 +87,6 @@ class Plan:
         return is_ambiguous and isinstance(self.time.rule.when, Once)
 
 
-def one_line(text: str) -> str:
-    """`text` on a single line, without NUL and repeated spaces, so that a reminder cannot imitate several messages."""
-    return " ".join(text.replace("\0", " ").split())
-
-
 _A_NUMBER = r"(?:#|no\.?|number|reminders?|第)?\s*#?\s*\d{1,9}\s*(?:号|条|个|项)?"
 _BETWEEN = r"(?:\s*(?:,|，|、|&|\+|\band\b|和|跟|与)\s*|\s+)"
 _NUMBERS = lazy_pattern(rf"\s*{_A_NUMBER}(?:{_BETWEEN}{_A_NUMBER})*\s*", re.IGNORECASE)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from bot.testing import ACCOUNT, PLATFORM, Group, a_group, call
 from function_calls.filters.call import Invocation, Proceed
-from function_calls.spec import FunctionResult
+from function_calls.spec import FunctionResult, ToolError
 from services.clock import VirtualClock
 from services.refs import ChatRef, ErrorCode, Role
 from services.web.http import WebAnswer, WebClient, WebLimits
@@ -32,7 +32,7 @@ class Case:
     arguments: dict[str, Any] = field(default_factory=dict)
     """The same arguments as a model gives them."""
     before: tuple[str, ...] = ()
-    """Messages of the same member before."""
+    """Messages of the same member before, or that Ben says hello."""
     by_model: bool = True
     private: bool = False
     """The call is made in a private chat."""
@@ -46,9 +46,12 @@ class Case:
         return replace(self, private=not self.private)
 
 
+_BEN = "Ben says hello"
+_EXPENSE = "/expense 30 pizza"
 _POLL = "/poll Lunch? | Pizza | Soup"
 _REMINDER = "/remind me to call Tom tomorrow at 9:00"
 _SCHEDULE = "/schedule every day at 8:00 /roll"
+_SIGNUP = "/signup Pizza night"
 _TODO = "/todo add buy milk"
 
 CASES: dict[str, Case] = {
@@ -115,6 +118,19 @@ CASES: dict[str, Case] = {
     "catchup": Case("catchup", before=("/roll",), writes="They rolled dice."),
     "history": Case("history milk", {"words": "milk"}, before=("@Rollcall remember that I buy milk",)),
     "roast": Case("roast Ann", {"member": "Ann"}, before=("/roast on",), writes="Ann is late again."),
+    "expense_add": Case("expense 30 pizza", {"what": "pizza", "amount": 30}),
+    "expense_list": Case("expenses", before=(_EXPENSE,)),
+    "expense_settle": Case("settle", before=(_BEN, _EXPENSE)),
+    "expense_paid": Case("settle paid 1", {"transfer": "1"}, before=(_BEN, _EXPENSE)),
+    "expense_delete": Case("expense delete 1", {"number": 1}, before=(_EXPENSE,)),
+    "shop": Case("shop milk, 6 eggs", {"items": "milk, 6 eggs"}),
+    "shop_done": Case("bought milk", {"items": "milk"}, before=("/shop milk",)),
+    "shop_remove": Case("shop remove milk", {"items": "milk"}, before=("/shop milk",)),
+    "signup_create": Case("signup Pizza night", {"title": "Pizza night"}),
+    "signup_join": Case("signup join", before=(_SIGNUP,)),
+    "signup_leave": Case("signup leave", before=(_SIGNUP, "/signup join")),
+    "signup_list": Case("signups", before=(_SIGNUP,)),
+    "signup_close": Case("signup close", before=(_SIGNUP,)),
     "chat_usage": Case("usage all", by_model=False),
     "think": Case(
         "think why is the sky blue", {"question": "why is the sky blue"}, by_model=False, writes="Light scatters."
@@ -131,7 +147,10 @@ class Runs:
     results: list[FunctionResult] = field(default_factory=list)
 
     async def __call__(self, invocation: Invocation, proceed: Proceed) -> FunctionResult:
-        result = await proceed(invocation)
+        try:
+            result = await proceed(invocation)
+        except ToolError as error:
+            result = FunctionResult.fail(error.code, error.text)
         if invocation.spec.name == self.name:
             self.results.append(result)
         return result
@@ -165,7 +184,10 @@ async def a_chat(case: Case, runs: Runs) -> AsyncIterator[Group]:
         web = LocalWeather(server)
         async with a_group(settings=settings, web=web, filters=[runs], clock=VirtualClock()) as group:
             for text in case.before:
-                assert await say(group, case, text), text
+                if text == _BEN:
+                    await say(group, case, "hello", "Ben")
+                else:
+                    assert await say(group, case, text), text
             runs.results.clear()
             yield group
 

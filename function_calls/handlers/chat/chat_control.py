@@ -29,6 +29,8 @@ class WhyArguments(BaseModel, frozen=True):
         "why didn't you answer",
         "why did you not reply to me",
         "explain why you said nothing",
+        "why did you ignore me",
+        "tell me why you stayed silent",
         "为什么不回答",
         "你为什么没有回复",
     ),

@@ -108,7 +108,15 @@ async def put_away_tools(
 @tool_function(
     name="list_tools",
     description="List the functions active in this chat and those that can be activated, or show one in detail",
-    examples=("which tools are at hand", "list the tools of this chat", "现在有哪些工具", "可以使用哪些工具"),
+    examples=(
+        "which tools are at hand",
+        "list the tools of this chat",
+        "what tools do you have here",
+        "show me the tools",
+        "which tools can be switched on",
+        "现在有哪些工具",
+        "可以使用哪些工具",
+    ),
     commands=("tools", "工具"),
     tags="tools",
     offered_to=("command", "model"),

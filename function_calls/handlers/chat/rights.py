@@ -56,6 +56,7 @@ async def roles(context: MessageContext, *, members: Members, call: Call) -> Fun
     examples=(
         "who is in this group",
         "list the members of this group",
+        "show the members of this group",
         "who has not said anything lately",
         "who has been silent here",
         "群里有哪些人",

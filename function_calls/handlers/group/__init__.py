@@ -1,1 +1,1 @@
-"""Things that a group keeps together: polls and to-do lists."""
+"""Things that a group keeps together: polls, to-do and shopping lists, expenses and sign-ups."""

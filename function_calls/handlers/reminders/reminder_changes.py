@@ -30,6 +30,7 @@ from function_calls.reminder_results import (
 )
 from function_calls.spec import FunctionResult
 from services.chats.member_links import MemberLinks
+from services.patterns import one_line
 from services.timers.reminders import (
     Reminders,
     Requester,
@@ -38,7 +39,6 @@ from services.timers.reminders import (
     is_in_own_words,
     is_own_affair,
     means_all,
-    one_line,
     only,
     require_mine,
 )

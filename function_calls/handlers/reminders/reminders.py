@@ -30,6 +30,7 @@ from function_calls.reminder_results import (
 )
 from function_calls.spec import Choice, FunctionResult, Resumed
 from services.chats.members import KnownMember, KnownMembers, called
+from services.patterns import one_line
 from services.refs import ErrorCode, JsonObject, Role
 from services.timers.reminders import (
     NotASingleTime,
@@ -39,7 +40,6 @@ from services.timers.reminders import (
     Requester,
     SeveralReminders,
     confirmation,
-    one_line,
     reminder_text,
 )
 from services.timers.timer import Timer

@@ -13,7 +13,7 @@ from function_calls.spec import FunctionResult, FunctionSpec, ToolError
 from services.refs import ChatRef
 from tests.fakes.builders import FAMILY, a_call, a_message
 
-_SLOT = re.compile(r"\{(\w+)\}")
+SLOT = re.compile(r"\{(\w+)\}")
 
 
 class Functions:
@@ -52,7 +52,7 @@ class Functions:
             (spec.name, slot)
             for spec in self.specs.values()
             for example in spec.prompt.examples
-            for slot in _SLOT.findall(example)
+            for slot in SLOT.findall(example)
             if slot not in spec.parameters["properties"]
         ]
 

@@ -1,79 +1,21 @@
 from __future__ import annotations
 
-import random
-from pathlib import Path
-
-from config.sections.models import MemorySettings
-from config.sections.news_and_search import SummarySettings
-from config.sections.timers import RemindersSettings
-from function_calls.handlers.chat import history, memory, summary, usage
-from function_calls.handlers.group import poll, roast, todo
-from function_calls.handlers.lookup import weather
-from function_calls.handlers.reminders import reminder_changes, reminders
-from function_calls.handlers.small import calculate, dice, time, timezone
-from function_calls.ports import ChatNotes, ChatWriter
+from bot.testing import a_group
 from function_calls.spec import OfferedTo
-from services.calc.dice import Dice
-from services.calc.units import Units
-from services.chats.grants import Grants
-from services.chats.member_links import MemberLinks
-from services.chats.members import KnownMembers, MemberZones
-from services.chats.memory import Memory
-from services.chats.message_history import MessageHistory
-from services.chats.polls import Polls
-from services.chats.todo import TodoLists
-from services.chats.usage import UsageCounts
-from services.clock import Clock, VirtualClock
-from services.pictures import Pictures
-from services.store.ids import Ids
-from services.timers.reminders import Reminders
-from services.timers.timetable import Timetable
-from services.times import Times
-from services.times.places import Places
-from services.web.http import WebClient
-from services.web.weather import OpenMeteo
-from tests.fakes.sqlite_store import a_store
-from tests.function_calls.handlers.running import Functions
+from tests.function_calls.handlers.running import SLOT
 
 
-async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_examples(tmp_path: Path) -> None:
-    clock = VirtualClock()
-    async with a_store(tmp_path, clock) as store:
-        zones = MemberZones(store, clock)
-        timetable = Timetable(store, clock, Ids(clock))
-        services = (
-            zones,
-            KnownMembers(store),
-            MemberLinks(store, clock),
-            Reminders(timetable, zones, Times(), RemindersSettings(), clock),
-            OpenMeteo(WebClient(), clock),
-            Places(clock),
-            TodoLists(store, clock),
-            Memory(store, clock, MemorySettings()),
-            Polls(store, clock),
-            Dice(random.Random(1)),
-            Units(),
-            UsageCounts(store),
-            Pictures(),
-            MessageHistory(store, clock, Ids(clock), most_lines=300),
-            SummarySettings(),
-            Grants(store, clock, Ids(clock)),
-            Times(),
-        )
-        about_time = (reminder_changes, reminder_changes, reminders, reminders, time, timezone)
-        about_chats = (history, memory, poll, roast, summary, todo, usage)
-        ports = {ChatNotes: None, ChatWriter: None, Clock: clock}
-        modules = (calculate, dice, weather, *about_chats, *about_time)
-        loaded = [Functions(module, *services, ports=ports) for module in modules]
-    assert [slot for functions in loaded for slot in functions.unknown_slots()] == []
-    for functions in loaded:
-        for spec in functions.specs.values():
-            if OfferedTo.MODEL not in spec.access.offered_to:
-                continue
-            chinese = [
-                example for example in spec.prompt.examples if any("\u4e00" <= sign <= "\u9fff" for sign in example)
-            ]
-            assert len(spec.prompt.examples) - len(chinese) >= 5, spec.name
-            assert len(chinese) >= 2, spec.name
-            assert any(word.isascii() for word in spec.command.words), spec.name
-            assert any(not word.isascii() for word in spec.command.words), spec.name
+async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_examples() -> None:
+    async with a_group() as group:
+        specs = group.daemon.registry.of("default").specs
+    for spec in specs:
+        examples, words = spec.prompt.examples, spec.command.words
+        slots = {slot for example in examples for slot in SLOT.findall(example)}
+        assert slots <= set(spec.parameters["properties"]), spec.name
+        if not {OfferedTo.MODEL, OfferedTo.COMMAND} <= spec.access.offered_to:
+            continue
+        chinese = [example for example in examples if any("\u4e00" <= sign <= "\u9fff" for sign in example)]
+        assert len(examples) - len(chinese) >= 5, spec.name
+        assert len(chinese) >= 2, spec.name
+        assert any(word.isascii() for word in words), spec.name
+        assert any(not word.isascii() for word in words), spec.name
