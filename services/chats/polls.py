@@ -152,7 +152,7 @@ class Polls:
         return await self.standing(chat, found.number)
 
     async def created_since(self, chat: ChatRef, at_ms: int) -> list[Poll]:
-        """Polls created at that time or later, by number."""
+        """Polls created at that time (ms since 1970) or later, by number."""
         return [
             polls.poll(row) for row in await self._store.read(polls.everything(chat.key)) if row["created_ms"] >= at_ms
         ]

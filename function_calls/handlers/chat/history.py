@@ -52,7 +52,7 @@ _FOUND_CHARS = 200
 
 @tool_function(
     name="history",
-    description="Search the earlier messages of this chat, by words, by member and by time; shows who wrote what when",
+    description="Search the earlier messages of this chat, by words, member and period; shows who wrote them",
     examples=(
         "who mentioned {words} in this chat",
         "search the chat history for {words}",

@@ -183,7 +183,9 @@ async def catchup(
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("summary.bad_period", period=period), ["period"])
     absence = await past.missed_by(context.chat, context.sender.ref, context.sent_at, context.key.native_id, asked)
     lines, since_ms = absence.excerpt.lines, absence.since_ms
-    opened = await polls.created_since(context.chat, lines[0].at_ms if since_ms is None and lines else since_ms or 0)
+    first_ms = lines[0].at_ms if since_ms is None and lines else since_ms or 0
+    created = await polls.created_since(context.chat, first_ms)
+    opened = [poll for poll in created if poll.author != context.sender.ref.key]
     if not lines and not opened:
         key = "summary.nothing" if asked else "catchup.nothing" if since_ms is None else "catchup.nothing_since"
         return FunctionResult.say(call.say(key, since=_clock(since_ms or 0, call)))
