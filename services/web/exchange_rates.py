@@ -72,7 +72,8 @@ def currency_code(name: str) -> str:
 class Rates:
     """Reference rates of one day."""
 
-    day: date
+    day: str
+    """ISO date."""
     per_euro: Mapping[str, Fraction]
     """Exact units of each currency for one euro, with EUR."""
 
@@ -114,9 +115,6 @@ def _parsed(answer: WebAnswer) -> Rates:
     text = answer.body.decode("utf-8", "replace")
     day = _DATE.search(text)
     rates = {code: Fraction(rate) for code, rate in _RATE.findall(text) if Fraction(rate)}
-    try:
-        if day is None or not rates:
-            raise ValueError("no date or no rates")
-        return Rates(date.fromisoformat(day[1]), {**rates, "EUR": Fraction(1)})
-    except ValueError as error:
-        raise WebError(ErrorCode.FAILED, "the central bank answers in a shape that is not known") from error
+    if day is None or not rates:
+        raise WebError(ErrorCode.FAILED, "the central bank answers in a shape that is not known")
+    return Rates(day[1], {**rates, "EUR": Fraction(1)})

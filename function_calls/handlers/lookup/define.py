@@ -48,7 +48,9 @@ class DefineArguments(BaseModel):
     effect="read",
     ask={"word": "@define.ask_word"},
 )
-async def define(context: MessageContext, args: DefineArguments, *, dictionary: Dictionary, call: Call) -> FunctionResult:
+async def define(
+    context: MessageContext, args: DefineArguments, *, dictionary: Dictionary, call: Call
+) -> FunctionResult:
     """Return the first meanings by part of speech, with examples and the name of the dictionary."""
     word = " ".join(args.word.split())
     try:

@@ -16,6 +16,7 @@ from services.llm.model import ModelMessage, NoTextReason, TextRequest
 from services.refs import ErrorCode
 
 _TEXT_CHARS = 5_000
+_CODE_CHARS = 2
 _INSTRUCTIONS = """\
 You are a translator. The user message is one JSON object: "text" is to be translated into the language "into". Reply \
 with the translation only, without quotation marks, notes or the original. Keep names, numbers, links, line breaks and \
@@ -52,9 +53,7 @@ th Thai 泰语
 id Indonesian 印尼语
 la Latin 拉丁语
 """
-_NAMES = {
-    name.casefold(): line.split()[1] for line in _LANGUAGES.strip().splitlines() for name in line.split()
-}
+_NAMES = {name.casefold(): line.split()[1] for line in _LANGUAGES.strip().splitlines() for name in line.split()}
 
 
 class TranslateArguments(BaseModel):
@@ -88,12 +87,16 @@ class TranslateArguments(BaseModel):
     timeout_seconds=100,
     return_direct=True,
 )
-async def translate(context: MessageContext, args: TranslateArguments, *, words: TextModel, call: Call) -> FunctionResult:
+async def translate(
+    context: MessageContext, args: TranslateArguments, *, words: TextModel, call: Call
+) -> FunctionResult:
     """Return the translation of the text, or else of the quoted message. A command may begin with the language."""
     text, language = args.text.strip(), args.language.strip()
     if call.path is Path.COMMAND and not language:
         first, _, rest = text.partition(" ")
-        if first.casefold() in _NAMES and (rest.strip() or context.reply_to is not None):
+        # Codes such as "it" and "no" are also words.
+        is_name = len(first) > _CODE_CHARS or not first.isascii()
+        if is_name and first.casefold() in _NAMES and (rest.strip() or context.reply_to is not None):
             text, language = rest.strip(), first
     if not text and context.reply_to is not None:
         text = context.reply_to.text[:_TEXT_CHARS].strip()

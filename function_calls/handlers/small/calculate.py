@@ -33,7 +33,9 @@ class ConvertArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     value: float = Field(description="How many of the first unit", allow_inf_nan=False)
-    from_unit: str = Field(description="Unit or currency, e.g. 'km', 'pounds', '°F', 'EUR'", min_length=1, max_length=40)
+    from_unit: str = Field(
+        description="Unit or currency, e.g. 'km', 'pounds', '°F', 'EUR'", min_length=1, max_length=40
+    )
     to_unit: str = Field(description="Unit or currency to convert to", min_length=1, max_length=40)
 
 
@@ -73,7 +75,7 @@ async def calculate_expression(context: MessageContext, args: CalculateArguments
 
 @tool_function(
     name="unit_convert",
-    description="Convert between currencies, or between units of length, mass, temperature, volume, speed, time or data",
+    description="Convert between units of length, mass, temperature, volume, speed, time or data, or between currencies",
     examples=(
         "convert {value} {from_unit} to {to_unit}",
         "how many {to_unit} are in {value} {from_unit}",
@@ -148,9 +150,9 @@ async def _exchanged(value: Fraction, source: str, target: str, rates: ExchangeR
         result=result.text,
         to_unit=target,
         source=SOURCE,
-        day=known.day.isoformat(),
+        day=known.day,
     )
-    data = {"value": result.text, "unit": target, "source": SOURCE, "rates_of": known.day.isoformat()}
+    data = {"value": result.text, "unit": target, "source": SOURCE, "rates_of": known.day}
     return FunctionResult.say(text, data=data)
 
 
