@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -53,7 +54,15 @@ th Thai 泰语
 id Indonesian 印尼语
 la Latin 拉丁语
 """
+_POINTERS = frozenset({"this", "that", "it", "this message", "这个", "这句", "这句话", "这条消息"})
+"""Texts that mean the quoted message."""
 _NAMES = {name.casefold(): line.split()[1] for line in _LANGUAGES.strip().splitlines() for name in line.split()}
+
+
+# Codes such as "it" and "no" are also words.
+_SPOKEN = "|".join(re.escape(name) for name in _NAMES if len(name) > _CODE_CHARS or not name.isascii())
+_LEADING = re.compile(rf"(?:(?:in)?to\s+|成\s*)?({_SPOKEN})(?:\s*[:：]\s*|\s+|$)", re.IGNORECASE)
+_TRAILING = re.compile(rf"\s*(?:\b(?:in)?to\s+|翻译成|成)({_SPOKEN})\s*[.!。！]?$", re.IGNORECASE)
 
 
 class TranslateArguments(BaseModel):
@@ -93,11 +102,9 @@ async def translate(
     """Return the translation of the text, or else of the quoted message. A command may begin with the language."""
     text, language = args.text.strip(), args.language.strip()
     if call.path is Path.COMMAND and not language:
-        first, _, rest = text.partition(" ")
-        # Codes such as "it" and "no" are also words.
-        is_name = len(first) > _CODE_CHARS or not first.isascii()
-        if is_name and first.casefold() in _NAMES and (rest.strip() or context.reply_to is not None):
-            text, language = rest.strip(), first
+        text, language = _parted(text)
+    if text.casefold() in _POINTERS:
+        text = ""
     if not text and context.reply_to is not None:
         text = context.reply_to.text[:_TEXT_CHARS].strip()
     if not text:
@@ -114,3 +121,13 @@ async def translate(
     if isinstance(written, NoTextReason):
         return not_written(written, call.profile.texts)
     return FunctionResult.say(written.text, data={"language": into})
+
+
+def _parted(line: str) -> tuple[str, str]:
+    """Text and language of a command, such as `French good morning` or `good morning to French`; the language is empty
+    if the line names none."""
+    leading = _LEADING.match(line)
+    if leading is not None:
+        return line[leading.end() :].strip(), leading[1]
+    trailing = _TRAILING.search(line)
+    return (line[: trailing.start()].strip(), trailing[1]) if trailing is not None else (line, "")

@@ -75,7 +75,7 @@ async def calculate_expression(context: MessageContext, args: CalculateArguments
 
 @tool_function(
     name="unit_convert",
-    description="Convert between units of length, mass, temperature, volume, speed, time or data, or between currencies",
+    description="Convert between units of length, mass, temperature, volume, speed, time or data, or currencies",
     examples=(
         "convert {value} {from_unit} to {to_unit}",
         "how many {to_unit} are in {value} {from_unit}",

@@ -7,7 +7,7 @@ from config.sections.models import MemorySettings
 from config.sections.timers import RemindersSettings
 from function_calls.handlers.chat import memory, usage
 from function_calls.handlers.group import poll, todo
-from function_calls.handlers.lookup import weather
+from function_calls.handlers.lookup import define, read, weather
 from function_calls.handlers.reminders import reminder_changes, reminders
 from function_calls.handlers.small import calculate, dice, time, timezone
 from function_calls.spec import OfferedTo
@@ -25,7 +25,10 @@ from services.timers.reminders import Reminders
 from services.timers.timetable import Timetable
 from services.times import Times
 from services.times.places import Places
+from services.web.dictionary import Dictionary
+from services.web.exchange_rates import ExchangeRates
 from services.web.http import WebClient
+from services.web.pages import PageReader
 from services.web.weather import OpenMeteo
 from tests.fakes.sqlite_store import a_store
 from tests.function_calls.handlers.running import Functions
@@ -48,10 +51,13 @@ async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_e
             Polls(store, clock),
             Dice(random.Random(1)),
             Units(),
+            ExchangeRates(WebClient(), clock),
+            Dictionary(WebClient()),
+            PageReader(WebClient(), clock),
             UsageCounts(store),
         )
         about_time = (reminder_changes, reminder_changes, reminders, reminders, time, timezone)
-        modules = (calculate, dice, memory, poll, todo, usage, weather, *about_time)
+        modules = (calculate, dice, memory, poll, todo, usage, define, read, weather, *about_time)
         loaded = [Functions(module, *services) for module in modules]
     assert [slot for functions in loaded for slot in functions.unknown_slots()] == []
     for functions in loaded:
