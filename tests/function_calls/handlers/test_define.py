@@ -80,8 +80,12 @@ async def test_an_unknown_word_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("page", "code"),
-    [(Page(status=503), ErrorCode.TRANSIENT), (Page(b"<html>"), ErrorCode.ENVIRONMENT), (Page.json(5), ErrorCode.ENVIRONMENT)],
-)  # fmt: skip
+    [
+        (Page(status=503), ErrorCode.TRANSIENT),
+        (Page(b"<html>"), ErrorCode.ENVIRONMENT),
+        (Page.json(5), ErrorCode.ENVIRONMENT),
+    ],
+)
 async def test_failing_dictionaries_are_reported_in_a_sentence(page: Page, code: ErrorCode) -> None:
     pages = {f"{DICTIONARY_PATH}/mark": page, f"{WIKTIONARY_PATH}/mark": page}
     async with WebServer(pages) as server:

@@ -26,7 +26,8 @@ def an_article(text: str = SENTENCE * 5) -> Page:
 <meta property="article:published_time" content="2026-01-03T10:00:00Z">
 <script>alert("never shown")</script></head>
 <body><nav><a href="/">Home</a> <a href="/about">About us</a></nav>
-<article><h1>The tall bridge</h1><p>{text}</p><p>A second paragraph about cafés, of some length, follows here.</p></article>
+<article><h1>The tall bridge</h1><p>{text}</p>
+<p>A second paragraph about cafés, of some length, follows here.</p></article>
 <footer>All rights reserved</footer></body></html>""".encode(),
         headers=HTML,
     )

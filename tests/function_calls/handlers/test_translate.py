@@ -1,4 +1,4 @@
-"""Translations, from the message to the reply: the request to the model, quoted messages, and replies without a model."""
+"""Translations, from the message to the reply: the request to the model, quotations, and replies without a model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_a_command_translates_into_the_named_language_or_that_of_the_chat(
 
 @pytest.mark.parametrize(
     ("message", "into"),
-    [("/translate", "English"), ("/translate Chinese", "Chinese"), ("@Rollcall translate this into French", "French")],
+    [("/translate", "English"), ("/translate Chinese", "Chinese"), ("/translate this into French", "French")],
 )
 async def test_a_quoted_message_is_translated(message: str, into: str) -> None:
     quoted = Quoted("m7", "Bo", "Wo ist der Bahnhof?")
