@@ -23,40 +23,20 @@ _RETRY_SECONDS = 600.0
 _DATE = re.compile(r"""\btime=["'](\d{4}-\d{2}-\d{2})["']""")
 _RATE = re.compile(r"""\bcurrency=["']([A-Z]{3})["']\s+rate=["'](\d{1,12}(?:\.\d{1,12})?)["']""")
 _CODE = re.compile(r"[A-Za-z]{3}")
-# One currency per line: code and names, which may also be names of units ("pounds").
+# Code and names of each currency; the names may also be names of units ("pounds").
 _NAMES = """
-EUR euro euros € 欧元
-USD dollar dollars us-dollar us-dollars $ us$ 美元 美金 刀
-GBP pound pounds sterling pounds-sterling £ quid 英镑
-CNY yuan rmb renminbi 元 人民币 块 块钱
-JPY yen ¥ 日元 日圆
-CHF franc francs swiss-franc swiss-francs 瑞士法郎 瑞郎
-HKD hong-kong-dollar hong-kong-dollars hk$ 港币 港元
-KRW won ₩ 韩元 韩币
-INR rupee rupees ₹ 卢比 印度卢比
-CAD canadian-dollar canadian-dollars c$ 加元 加拿大元
-AUD australian-dollar australian-dollars a$ 澳元
-NZD new-zealand-dollar new-zealand-dollars 新西兰元 纽元
-SGD singapore-dollar singapore-dollars s$ 新加坡元 新币
-THB baht 泰铢
-SEK swedish-krona swedish-kronor 瑞典克朗
-NOK norwegian-krone norwegian-kroner 挪威克朗
-DKK danish-krone danish-kroner 丹麦克朗
-PLN zloty zł 兹罗提
-CZK koruna czech-koruna 捷克克朗
-HUF forint 福林
-TRY lira turkish-lira 里拉 土耳其里拉
-BRL real reais r$ 雷亚尔
-MXN mexican-peso mexican-pesos 墨西哥比索
-ZAR rand 兰特
-MYR ringgit 林吉特 马币
-IDR rupiah 印尼盾
-PHP philippine-peso philippine-pesos 菲律宾比索
-ILS shekel shekels ₪ 谢克尔
-RUB ruble rubles rouble roubles ₽ 卢布
-TWD taiwan-dollar nt$ 新台币 台币
+EUR euro euros € 欧元; USD dollar dollars us-dollar us-dollars $ us$ 美元 美金; GBP pound pounds sterling £ 英镑
+CNY yuan rmb renminbi 元 人民币 块 块钱; JPY yen ¥ 日元; CHF franc francs swiss-franc swiss-francs 瑞士法郎 瑞郎
+HKD hk$ hong-kong-dollar hong-kong-dollars 港币 港元; KRW won ₩ 韩元; INR rupee rupees ₹ 卢比; THB baht 泰铢
+CAD canadian-dollar canadian-dollars c$ 加元; AUD australian-dollar australian-dollars a$ 澳元; NZD 新西兰元 纽元
+SGD singapore-dollar singapore-dollars s$ 新加坡元 新币; SEK swedish-krona 瑞典克朗; PLN zloty zł 兹罗提
+NOK norwegian-krone 挪威克朗; DKK danish-krone 丹麦克朗; CZK koruna 捷克克朗
+HUF forint 福林; TRY lira 土耳其里拉; BRL reais r$ 雷亚尔; MXN mexican-peso 墨西哥比索; ZAR rand 兰特
+MYR ringgit 林吉特 马币; IDR rupiah 印尼盾; PHP philippine-peso 菲律宾比索; ILS shekel shekels ₪ 谢克尔; RUB ruble rubles 卢布
 """
-_CODES = {name: line.split()[0] for line in _NAMES.strip().splitlines() for name in line.split()[1:]}
+_CODES = {
+    name: one.split()[0] for line in _NAMES.strip().splitlines() for one in line.split(";") for name in one.split()[1:]
+}
 
 
 def currency_code(name: str) -> str:

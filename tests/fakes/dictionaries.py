@@ -1,45 +1,33 @@
-"""Responses in the formats of the Free Dictionary API, the English Wiktionary and the European Central Bank."""
+"""Responses in the formats of the English Wiktionary and the European Central Bank."""
 
 from __future__ import annotations
 
 from typing import Any
 
-DICTIONARY_PATH = "/api/v2/entries/en"
-WIKTIONARY_PATH = "/api/rest_v1/page/definition"
+DICTIONARY_PATH = "/api/rest_v1/page/definition"
 RATES_PATH = "/stats/eurofxref/eurofxref-daily.xml"
 
 
-def dictionary_answer() -> list[dict[str, Any]]:
-    """An English word with two parts of speech."""
-    return [
+def english_answer() -> dict[str, Any]:
+    """An English word with two parts of speech, which is also a French one."""
+    noun = [
+        {"definition": "A <i>challenge</i>, trial.", "parsedExamples": []},
         {
-            "word": "test",
-            "phonetic": "/tɛst/",
-            "phonetics": [{"text": "/tɛst/", "audio": ""}],
-            "meanings": [
-                {
-                    "partOfSpeech": "noun",
-                    "definitions": [
-                        {"definition": "A challenge, trial.", "synonyms": [], "antonyms": []},
-                        {
-                            "definition": "A cupel for melting metals.",
-                            "synonyms": [],
-                            "antonyms": [],
-                            "example": "The  test\nwas cracked.",
-                        },
-                    ],
-                    "synonyms": ["quiz"],
-                    "antonyms": [],
-                },
-                {"partOfSpeech": "verb", "definitions": [{"definition": "To challenge."}]},
-            ],
-            "license": {"name": "CC BY-SA 3.0", "url": "https://creativecommons.org/licenses/by-sa/3.0"},
-            "sourceUrls": ["https://en.wiktionary.org/wiki/test"],
-        }
+            "definition": "A cupel for melting metals.",
+            "parsedExamples": [{"example": "The  <b>test</b>\nwas cracked."}],
+            "examples": ["The <b>test</b> was cracked."],
+        },
     ]
+    return {
+        "fr": [{"partOfSpeech": "Noun", "language": "French", "definitions": [{"definition": "test"}]}],
+        "en": [
+            {"partOfSpeech": "Noun", "language": "English", "definitions": noun},
+            {"partOfSpeech": "Verb", "language": "English", "definitions": [{"definition": "To challenge."}]},
+        ],
+    }
 
 
-def wiktionary_answer() -> dict[str, Any]:
+def chinese_answer() -> dict[str, Any]:
     """A word in Chinese characters, with markup; Japanese comes first in the answer."""
     return {
         "ja": [

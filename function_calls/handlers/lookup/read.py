@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from function_calls.call import Call, Path
 from function_calls.context import MessageContext
@@ -21,27 +22,17 @@ _MISSING = (404, 410)
 _FORBIDDEN = (401, 402, 403, 451)
 
 
-class ReadArguments(BaseModel):
-    """Arguments of `read`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    url: str = Field(description="Complete link of the page", min_length=3, max_length=2000, pattern=r"^\S+$")
-
-
 @tool_function(
     name="read",
     description="Read the text of a web page by its link",
     examples=(
-        "read {url}",
         "read the page {url}",
         "what does {url} say",
+        "what is written at {url}",
         "what does this page say {url}",
         "open this link {url}",
-        "what is written at {url}",
         "读一下这个网页{url}",
         "这个链接{url}写了什么",
-        "打开网页{url}",
     ),
     commands=("read", "读网页"),
     tags="find_out",
@@ -50,12 +41,18 @@ class ReadArguments(BaseModel):
     timeout_seconds=45,
     ask={"url": "@read.ask_url"},
 )
-async def read(context: MessageContext, args: ReadArguments, *, pages: PageReader, call: Call) -> FunctionResult:
+async def read(
+    context: MessageContext,
+    url: Annotated[str, Field(description="Complete link", min_length=3, max_length=2000, pattern=r"^\S+$")],
+    *,
+    pages: PageReader,
+    call: Call,
+) -> FunctionResult:
     """Return title, site, date and main text of the page; the text is cut for a chat, less for a model."""
     await call.status(call.say("read.status"))
     is_typed = call.path is Path.COMMAND
     # Only people may leave out the scheme: vouching finds hosts of a model's call by it.
-    url = f"https://{args.url}" if is_typed and "://" not in args.url else args.url
+    url = f"https://{url}" if is_typed and "://" not in url else url
     try:
         page = await pages.read(url, _CHARS_FOR_CHAT if is_typed else _CHARS_FOR_MODEL)
     except NoExtractor:
@@ -67,8 +64,7 @@ async def read(context: MessageContext, args: ReadArguments, *, pages: PageReade
         return FunctionResult.fail(error.code, call.say(f"read.{_reason(error)}"), ["url"])
     if not page.text:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("read.empty"), ["url"])
-    data = {"url": page.url, "title": page.title, "site": page.site, "date": page.date or None, "is_cut": page.is_cut}
-    return replace(FunctionResult.say(_shown(page, call), data=data), metadata={PUBLIC: True})
+    return replace(FunctionResult.say(_shown(page, call), data={"url": page.url}), metadata={PUBLIC: True})
 
 
 def _reason(error: WebError) -> str:

@@ -7,10 +7,10 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -53,14 +53,6 @@ _MARKDOWN = re.compile(r"[\[\]()<>*_`|]")
 _URL = re.compile(r"(?:https?://|www\.)[^\s)\]>]+", re.IGNORECASE)
 
 
-class ResearchArguments(BaseModel):
-    """Arguments of `research`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    question: str = Field(description="What to find out, complete in itself", min_length=3, max_length=500)
-
-
 class Source(NamedTuple):
     """A page that was read, with its number in the report."""
 
@@ -74,12 +66,10 @@ class Source(NamedTuple):
     examples=(
         "research {question}",
         "do some research on {question}",
-        "research this thoroughly: {question}",
         "find out everything about {question}",
         "write a report with sources on {question}",
         "investigate {question} in depth",
         "深入研究{question}",
-        "帮我研究一下{question}",
         "写一份有来源的报告：{question}",
     ),
     commands=("research", "深入研究"),
@@ -93,7 +83,7 @@ class Source(NamedTuple):
 )
 async def research(
     context: MessageContext,
-    args: ResearchArguments,
+    question: Annotated[str, Field(description="Complete in itself", min_length=3, max_length=500)],
     *,
     web: WebSearch,
     pages: PageReader,
@@ -106,16 +96,16 @@ async def research(
     if not web.is_configured(context.bot):
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("search.not_set"))
     await call.status(call.say("research.planning"))
-    plan = await _asked(_planning(args.question), context, words, call)
-    queries = _queries(plan, args.question)
+    plan = await _asked(_planning(question), context, words, call)
+    queries = _queries(plan, question)
     hits = await _found(queries, web, call)
     if not hits:
-        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("research.nothing", question=args.question))
+        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("research.nothing", question=question))
     sources = await _read(hits[:_MOST_PAGES], pages, call)
     if not sources:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("research.nothing_read", count=len(hits)))
     await call.status(call.say("research.writing", count=len(sources)))
-    written = await _asked(_reporting(args.question, sources, call), context, words, call)
+    written = await _asked(_reporting(question, sources, call), context, words, call)
     report, cited = _checked(written, sources)
     lines = [report, "", call.say("research.sources", searches=len(queries), pages=len(sources))]
     lines += [_line(source, call) for source in sources if source.number in cited or not cited]
@@ -190,25 +180,20 @@ async def _read(hits: Sequence[Hit], pages: PageReader, call: Call) -> Sequence[
 
 def _reporting(question: str, sources: Sequence[Source], call: Call) -> TextRequest:
     instructions = _REPORT.format(language=call.profile.texts.language)
-    material = [
-        {"number": number, "title": page.title, "site": page.site, "date": page.date, "text": page.text}
-        for number, page in sources
-    ]
     asked = json.dumps({"question": question}, ensure_ascii=False)
-    fence = fenced(json.dumps(_fitting(material), ensure_ascii=False), "read")
-    messages = [ModelMessage("system", instructions), ModelMessage("user", f"{asked}\n\n{fence}")]
+    material = f"{asked}\n\n{_material(sources, _MATERIAL_CHARS)}"
+    messages = [ModelMessage("system", instructions), ModelMessage("user", material)]
     return TextRequest(messages, timeout_seconds=_REPORT_SECONDS)
 
 
-def _fitting(material: list[dict[str, object]]) -> list[dict[str, object]]:
-    """`material` with texts cut so that its JSON, with escapes, is within the limit."""
-    size = len(fenced(json.dumps(material, ensure_ascii=False), "read"))
-    if size <= _MATERIAL_CHARS:
-        return material
-    share = _MATERIAL_CHARS / size
-    return _fitting(
-        [{**one, "text": str(one["text"])[: int(len(str(one["text"])) * share * 0.95)]} for one in material]
-    )
+def _material(sources: Sequence[Source], text_chars: int) -> str:
+    """The pages as data, each with at most `text_chars` of its text, or fewer so that all together fit."""
+    shown = [
+        {"number": number, "title": page.title, "site": page.site, "date": page.date, "text": page.text[:text_chars]}
+        for number, page in sources
+    ]
+    material = fenced(json.dumps(shown, ensure_ascii=False), "read")
+    return material if len(material) <= _MATERIAL_CHARS else _material(sources, text_chars * 3 // 4)
 
 
 def _checked(report: str, sources: Sequence[Source]) -> tuple[str, frozenset[int]]:

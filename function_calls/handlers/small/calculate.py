@@ -129,7 +129,7 @@ async def unit_convert(
 
 
 async def _exchanged(value: Fraction, source: str, target: str, rates: ExchangeRates, call: Call) -> FunctionResult:
-    """The amount at the latest reference rates, rounded to cents unless that would leave nothing."""
+    """The amount at the latest rates, rounded to cents unless that would leave nothing."""
     try:
         known = await rates.latest()
         exact = known.convert(value, source, target)

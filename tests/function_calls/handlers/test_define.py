@@ -10,7 +10,7 @@ from function_calls.handlers.lookup import define
 from services.refs import ErrorCode
 from services.web.dictionary import Dictionary
 from services.web.http import WebClient, WebLimits
-from tests.fakes.dictionaries import DICTIONARY_PATH, WIKTIONARY_PATH, dictionary_answer, wiktionary_answer
+from tests.fakes.dictionaries import DICTIONARY_PATH, chinese_answer, english_answer
 from tests.fakes.web_server import Page, WebServer
 from tests.function_calls.handlers.running import Functions, text_of
 
@@ -19,34 +19,29 @@ FATE = "%E7%BC%98%E5%88%86"
 
 def a_dictionary(server: WebServer) -> Functions:
     http = WebClient(WebLimits(timeout_seconds=2), allow_loopback=True)
-    dictionary = Dictionary(
-        http, dictionary_url=server.url(DICTIONARY_PATH), wiktionary_url=server.url(WIKTIONARY_PATH)
-    )
-    return Functions(define, dictionary)
+    return Functions(define, Dictionary(http, url=server.url(DICTIONARY_PATH)))
 
 
 async def test_an_english_word_is_shown_with_its_meanings_and_the_source() -> None:
-    async with WebServer({f"{DICTIONARY_PATH}/test": Page.json(dictionary_answer())}) as server:
+    async with WebServer({f"{DICTIONARY_PATH}/test": Page.json(english_answer())}) as server:
         result = await a_dictionary(server).run("define", word="test")
     assert text_of(result).splitlines() == [
-        "test  /tɛst/",
+        "test",
         "noun:",
         "1. A challenge, trial.",
         "2. A cupel for melting metals.",
         "   e.g. The test was cracked.",
         "verb:",
         "1. To challenge.",
-        "Source: dictionaryapi.dev",
+        "French, noun:",
+        "1. test",
+        "Source: Wiktionary",
     ]
-    assert result.data["meanings"][1] == {
-        "part_of_speech": "verb",
-        "language": "English",
-        "definitions": ["To challenge."],
-    }
+    assert result.data[1] == ["English", "verb", "To challenge."]
 
 
-async def test_a_chinese_word_is_looked_up_in_wiktionary_with_its_chinese_meanings_first() -> None:
-    async with WebServer({f"{WIKTIONARY_PATH}/{FATE}": Page.json(wiktionary_answer())}) as server:
+async def test_a_chinese_word_is_looked_up_with_its_chinese_meanings_first() -> None:
+    async with WebServer({f"{DICTIONARY_PATH}/{FATE}": Page.json(chinese_answer())}) as server:
         result = await a_dictionary(server).run("define", word="缘分", language="zh")
     assert text_of(result).splitlines() == [
         "缘分",
@@ -57,15 +52,6 @@ async def test_a_chinese_word_is_looked_up_in_wiktionary_with_its_chinese_meanin
         "1. fate",
         "来源：Wiktionary",
     ]
-
-
-@pytest.mark.parametrize("first", [Page(status=503), Page.json({"title": "No Definitions Found"}, 404), Page(b"{")])
-async def test_wiktionary_stands_in_for_a_dictionary_that_fails_or_lacks_the_word(first: Page) -> None:
-    usage = {"partOfSpeech": "Noun", "language": "English", "definitions": [{"definition": "A <i>sign</i>."}]}
-    pages = {f"{DICTIONARY_PATH}/mark": first, f"{WIKTIONARY_PATH}/mark": Page.json({"en": [usage]})}
-    async with WebServer(pages) as server:
-        result = await a_dictionary(server).run("define", word="mark")
-    assert text_of(result).splitlines() == ["mark", "noun:", "1. A sign.", "Source: Wiktionary"]
 
 
 async def test_an_unknown_word_is_named() -> None:
@@ -87,8 +73,7 @@ async def test_an_unknown_word_is_named() -> None:
     ],
 )
 async def test_failing_dictionaries_are_reported_in_a_sentence(page: Page, code: ErrorCode) -> None:
-    pages = {f"{DICTIONARY_PATH}/mark": page, f"{WIKTIONARY_PATH}/mark": page}
-    async with WebServer(pages) as server:
+    async with WebServer({f"{DICTIONARY_PATH}/mark": page}) as server:
         result = await a_dictionary(server).run("define", word="mark")
     assert result.error is not None
     assert result.error.code is code
@@ -96,8 +81,8 @@ async def test_failing_dictionaries_are_reported_in_a_sentence(page: Page, code:
 
 
 async def test_three_members_look_words_up_at_once() -> None:
-    pages = {f"{DICTIONARY_PATH}/test": Page.json(dictionary_answer())}
+    pages = {f"{DICTIONARY_PATH}/test": Page.json(english_answer())}
     async with WebServer(pages) as server:
         functions = a_dictionary(server)
         results = await asyncio.gather(*(functions.run("define", by=who, word="test") for who in ("Ann", "Bo", "Cy")))
-    assert [text_of(one).splitlines()[0] for one in results] == ["test  /tɛst/"] * 3
+    assert [text_of(one).splitlines()[0] for one in results] == ["test"] * 3

@@ -24,13 +24,13 @@ def wanted(group: Group, number: int = 0) -> dict[str, str]:
     ("message", "into", "text"),
     [
         ("/translate French good morning", "French", "good morning"),
-        ("/translate 德语 good morning", "German", "good morning"),
-        ("/翻译 good morning", "English", "good morning"),
+        ("/translate 德语 good morning", "德语", "good morning"),
+        ("/翻译 good morning", "en", "good morning"),
         ("/translate into French: good morning", "French", "good morning"),
         ("@Rollcall translate good morning to French", "French", "good morning"),
-        ("/翻译 早上好 成英语", "English", "早上好"),
-        ("/translate it works and no worries", "English", "it works and no worries"),
-        ("/translate language=it good morning", "Italian", "good morning"),
+        ("/翻译 早上好 成英语", "英语", "早上好"),
+        ("/translate it works and no worries", "en", "it works and no worries"),
+        ("/translate language=it good morning", "it", "good morning"),
         ("/translate language=Klingon good morning", "Klingon", "good morning"),
     ],
 )
@@ -45,7 +45,7 @@ async def test_a_command_translates_into_the_named_language_or_that_of_the_chat(
 
 @pytest.mark.parametrize(
     ("message", "into"),
-    [("/translate", "English"), ("/translate Chinese", "Chinese"), ("/translate this into French", "French")],
+    [("/translate", "en"), ("/translate Chinese", "Chinese"), ("/translate this into French", "French")],
 )
 async def test_a_quoted_message_is_translated(message: str, into: str) -> None:
     quoted = Quoted("m7", "Bo", "Wo ist der Bahnhof?")
