@@ -30,9 +30,9 @@ CNY yuan rmb renminbi 元 人民币 块 块钱; JPY yen ¥ 日元; CHF franc fra
 HKD hk$ hong-kong-dollar hong-kong-dollars 港币 港元; KRW won ₩ 韩元; INR rupee rupees ₹ 卢比; THB baht 泰铢
 CAD canadian-dollar canadian-dollars c$ 加元; AUD australian-dollar australian-dollars a$ 澳元; NZD 新西兰元 纽元
 SGD singapore-dollar singapore-dollars s$ 新加坡元 新币; SEK swedish-krona 瑞典克朗; PLN zloty zł 兹罗提
-NOK norwegian-krone 挪威克朗; DKK danish-krone 丹麦克朗; CZK koruna 捷克克朗
+NOK norwegian-krone 挪威克朗; DKK danish-krone 丹麦克朗; CZK koruna 捷克克朗; ILS shekel ₪ 谢克尔
 HUF forint 福林; TRY lira 土耳其里拉; BRL reais r$ 雷亚尔; MXN mexican-peso 墨西哥比索; ZAR rand 兰特
-MYR ringgit 林吉特 马币; IDR rupiah 印尼盾; PHP philippine-peso 菲律宾比索; ILS shekel shekels ₪ 谢克尔; RUB ruble rubles 卢布
+MYR ringgit 林吉特 马币; IDR rupiah 印尼盾; PHP philippine-peso 菲律宾比索; RUB ruble rubles 卢布
 """
 _CODES = {
     name: one.split()[0] for line in _NAMES.strip().splitlines() for one in line.split(";") for name in one.split()[1:]

@@ -32,7 +32,7 @@ _MOST_SENSES = 3
         "{word}这个词是什么意思",
         "查词典{word}",
     ),
-    commands=("define", "dictionary", "词典"),
+    commands=("dictionary", "词典"),
     tags="find_out",
     touches="reads_outside",
     effect="read",

@@ -63,7 +63,7 @@ async def translate(
     words: TextModel,
     call: Call,
 ) -> FunctionResult:
-    """Return the translation of the text, or else of the quoted message. A command may name the language in the text."""
+    """Return the translation of the text, or else of the quoted message. A command names the language in its text."""
     text = text.strip()
     if call.path is Path.COMMAND and not language:
         text, language = _parted(text)

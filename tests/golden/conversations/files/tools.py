@@ -63,7 +63,7 @@ def tools() -> list[Facts]:
             "name": "look_up",
             "description": "Look a word up in the dictionary",
             "handler": look_up,
-            "commands": ["meaning"],
+            "commands": ["define"],
             "parameters": {"word": {**TEXT, "description": "The word"}},
             "ask": {"word": "Which word?"},
         },
