@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ EXTRA = "read"
 """Extra of the installation with the extraction of text."""
 _LIMITS = WebLimits(timeout_seconds=20.0, body_bytes=3 * 1024 * 1024)
 _ACCEPT = "text/html, application/xhtml+xml, text/plain;q=0.8, */*;q=0.1"
+_MEDIA_TYPE = re.compile(r"[a-z]{1,20}/[a-z0-9.+-]{1,60}")
 _READABLE = ("text/html", "application/xhtml+xml", "text/plain")
 
 
@@ -66,7 +68,7 @@ class PageReader:
         answer = await self._http.request("GET", url, headers={"accept": _ACCEPT}, limits=_LIMITS)
         media_type = answer.content_type.partition(";")[0].strip().lower() or "text/html"
         if media_type not in _READABLE:
-            raise NotText(media_type)
+            raise NotText(media_type if _MEDIA_TYPE.fullmatch(media_type) else "?")
         try:
             found = await self._parser.parse(Parser.PAGE, answer.body, answer.content_type or media_type)
         except ParsingError as error:

@@ -58,8 +58,7 @@ async def read(
     except NoExtractor:
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("read.not_set", extra=EXTRA))
     except NotText as error:
-        text = call.say("read.not_text", type=error.media_type[:80])
-        return FunctionResult.fail(ErrorCode.FAILED, text, ["url"])
+        return FunctionResult.fail(ErrorCode.FAILED, call.say("read.not_text", type=error.media_type), ["url"])
     except WebError as error:
         return FunctionResult.fail(error.code, call.say(f"read.{_reason(error)}"), ["url"])
     if not page.text:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, zip_longest
 from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
@@ -25,7 +26,7 @@ from services.refs import ErrorCode
 from services.web.addresses import link_key
 from services.web.http import WebError
 from services.web.pages import EXTRA, NoExtractor, NotText, PageReader, PageText
-from services.web.search import Hit, NoSearch, WebSearch
+from services.web.search import Hit, WebSearch
 
 _LEAST_SEARCHES, _MOST_SEARCHES = 3, 6
 _MOST_PAGES = 8
@@ -140,22 +141,17 @@ async def _found(queries: Sequence[str], web: WebSearch, call: Call) -> Sequence
     """Pages of all searches, the first of each search before the second, without repetitions. Raises ToolError if all
     searches fail."""
     results: list[Sequence[Hit]] = []
-    failed = 0
     for number, query in enumerate(queries, 1):
         await call.status(call.say("research.searching", query=query, number=number, count=len(queries)))
         try:
             results.append((await web.search(query, call.profile.texts.language)).hits)
-        except NoSearch as error:
-            raise ToolError(call.say("search.not_set"), ErrorCode.ENVIRONMENT) from error
         except WebError:
-            failed += 1
-    if failed == len(queries):
+            continue
+    if not results:
         raise ToolError(call.say("search.try_again"), ErrorCode.TRANSIENT)
     found: dict[str, Hit] = {}
-    for place in range(max((len(hits) for hits in results), default=0)):
-        for hits in results:
-            if place < len(hits):
-                found.setdefault(link_key(hits[place].url), hits[place])
+    for hit in filter(None, chain.from_iterable(zip_longest(*results))):
+        found.setdefault(link_key(hit.url), hit)
     return list(found.values())
 
 
@@ -172,7 +168,8 @@ async def _read(hits: Sequence[Hit], pages: PageReader, call: Call) -> Sequence[
         done += 1
         site = urlsplit(hit.url).hostname or ""
         await call.status(call.say("research.reading", site=site, number=done, count=len(hits)))
-        return page if page is not None and len(page.text) >= _LEAST_CHARS else None
+        # The link that the search found, not where it redirects.
+        return replace(page, url=hit.url) if page is not None and len(page.text) >= _LEAST_CHARS else None
 
     texts = await asyncio.gather(*(read(hit) for hit in hits))
     return [Source(number, page) for number, page in enumerate((one for one in texts if one is not None), 1)]
