@@ -187,6 +187,8 @@ class LimitsSettings(Section):
     """Maximum number of queued messages in all chats."""
     immediate_per_chat: Count = Field(default=10, ge=1, le=1000)
     """Maximum number of concurrent commands per chat that bypass its queue, such as /stop."""
+    background_per_chat: Count = Field(default=3, ge=1, le=1000)
+    """Maximum number of long runs per chat that continue beside its other turns, such as /research."""
     parallel_turns: Count = Field(default=256, ge=1, le=100_000)
     """Maximum number of chats that are answered concurrently."""
     message_chars: Count = Field(default=8000, ge=100, le=1_000_000)

@@ -90,8 +90,12 @@ def _failure(short_id: str, error: BaseException) -> dict[str, str]:
 
 def unknown(function: FunctionSpec | str, texts: Phrases, *, still_running: bool = False) -> FunctionResult:
     """Result for an effect whose outcome is unknown. `function` is a name if its spec no longer exists.
-    `still_running`: it cannot be stopped and may still complete."""
+    `still_running`: it cannot be stopped and may still complete. For a read in the background, which has no effect, the
+    result says that it was interrupted."""
     name = plain_name(function) if isinstance(function, str) else spoken_name(function, texts.language)
+    execution = function.execution if isinstance(function, FunctionSpec) and not still_running else None
+    if execution is not None and execution.background and execution.effect is Effect.READ:
+        return FunctionResult.fail(ErrorCode.CANCELLED, texts.say("failures.interrupted", name=name))
     key = "failures.still_running" if still_running else "failures.unknown_outcome"
     return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, texts.say(key, name=name))
 

@@ -96,7 +96,7 @@ class Invoker:
             text = profile.texts.say("refusals.effect_within_read", name=spec.name)
             return FunctionResult.fail(ErrorCode.REFUSED, text)
         known = turn.memory.nested.get(key) or turn.input.log.stored_run(key)
-        if known is not None and (known.result is not None or spec.execution.effect is Effect.ONCE):
+        if known is not None and (known.result is not None or spec.execution.starts_once):
             result = self._stored_result(key, spec, known.function, known.result, turn, profile)
             return await self._with_its_question(result, request, spec, profile)
         refused = refusal(context, spec, turn, profile, request.path)
@@ -256,9 +256,12 @@ class Invoker:
         started = self._clock.monotonic()
         call = Call(self, request, profile)
         try:
-            retry = spec.execution.retry
-            attempt = self._once if retry is None else functools.partial(self._attempts, retry)
-            result = await attempt(context, run, turn, call, started)
+            if _leaves_queue(request, spec) and not turn.leave_queue(started + timeout_seconds(spec, profile)):
+                result = FunctionResult.fail(ErrorCode.REFUSED, profile.texts.say("refusals.too_many_in_background"))
+            else:
+                retry = spec.execution.retry
+                attempt = self._once if retry is None else functools.partial(self._attempts, retry)
+                result = await attempt(context, run, turn, call, started)
         except asyncio.CancelledError as cancelled:
             stopped = self._timed_out(still_running(cancelled), run, turn, profile, started)
             self._record(context, run, stopped, turn.input.id, int((self._clock.monotonic() - started) * 1e6))
@@ -404,6 +407,10 @@ class Invoker:
             return unknown(spec, profile.texts)
         turn.memory.state.update(result.context_updates)
         return result
+
+
+def _leaves_queue(request: CallRequest, spec: FunctionSpec) -> bool:
+    return spec.execution.background and request.depth == 0
 
 
 def _exceeds(outer: FunctionSpec, spec: FunctionSpec) -> bool:

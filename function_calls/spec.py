@@ -487,12 +487,20 @@ class Execution:
     """An answer of a model with a call of it runs its calls in order; without, reads run at the same time."""
     return_direct: bool = False
     """Its messages are the answer; the model is not asked again."""
+    background: bool = False
+    """The turn leaves the queue of its chat when a run starts, and may take as long as the run's timeout. A run that a
+    crash interrupts is reported and not repeated, whatever its effect."""
     status_text: str = ""
     """Shown in the chat when a run starts."""
     sensitive: frozenset[str] = frozenset()
     """Parameters whose values are not written to logs."""
     configured: tuple[Callable[[str], bool], ...] = ()
     """For each requested service that has to be configured: returns whether it is, for the bot of that name."""
+
+    @property
+    def starts_once(self) -> bool:
+        """Whether a run is never started again after a crash."""
+        return self.background or self.effect is Effect.ONCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,6 +281,8 @@ class TurnInput:
     those that fit the text best first."""
     network: str = ""
     """Sentence for models about the texts that the network can show, or empty."""
+    leave_queue: Callable[[], bool] | None = None
+    """Lets the next turn of the chat begin while this one continues. False: too many do. None: it waits in no queue."""
 
 
 @dataclass(slots=True)
@@ -464,6 +466,16 @@ class Turn:
             return Role.MEMBER
         self.memory.unknown_roles -= {sender.ref}
         return role
+
+    def leave_queue(self, deadline: float) -> bool:
+        """Leave the queue of the chat, with a new `deadline`; False if too many turns of the chat have left it. A turn
+        without a queue keeps its deadline."""
+        if self.input.leave_queue is None:
+            return True
+        if not self.input.leave_queue():
+            return False
+        self.deadline = max(self.deadline, deadline)
+        return True
 
     def next_key(self) -> str:
         """A new run key; the same sequence on every attempt of this turn."""

@@ -6,7 +6,7 @@ import asyncio
 import heapq
 import itertools
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Protocol, TypeVar
@@ -131,16 +131,17 @@ class Deadlines:
     def __init__(self, clock: Clock, tick_seconds: float = 0.25) -> None:
         self._clock = clock
         self._tick_seconds = tick_seconds
-        self._running: dict[object, tuple[asyncio.Task[object], float]] = {}
+        self._running: dict[object, tuple[asyncio.Task[object], float | Callable[[], float]]] = {}
         """Active runs: task and deadline by key."""
         self._late: dict[object, int] = {}
         """Number of cancellations of late runs, by key."""
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def run(self, work: Awaitable[Result], at: float) -> Result:
+    async def run(self, work: Awaitable[Result], at: float | Callable[[], float]) -> Result:
         """The result of `work`. Raises TimeoutError, caused by the cancellation, if it is not done at the time `at` of
-        the clock's `monotonic()`. Must be called in a task, else RuntimeError."""
+        the clock's `monotonic()`; a callable returns a time that may change. Must be called in a task, else
+        RuntimeError."""
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
@@ -172,7 +173,8 @@ class Deadlines:
         now = self._clock.monotonic()
         for key, (task, at) in list(self._running.items()):
             times = self._late.get(key, 0)
-            if at + times * _RETRY_SECONDS <= now:
+            due = at() if callable(at) else at
+            if due + times * _RETRY_SECONDS <= now:
                 self._late[key] = times + 1
                 task.cancel()
 

@@ -50,6 +50,8 @@ class Job:
     """Id of the log entry on why its end could not be stored; empty normally."""
     ended: Callable[[], None] | None = None
     """Called when the engine is done with the job, whatever the outcome."""
+    leave_queue: Callable[[], bool] | None = None
+    """Set by the engine: lets the next turn of the chat begin while this one continues. False: too many do."""
     claimed: tuple[OpenQuestion, float] | None = None
     """The claimed question and its expiry, for reopening it. Lost on restart."""
 
@@ -83,6 +85,8 @@ class EmbeddedEngine:
         self._ready: deque[ChatRef] = deque()
         self._running: dict[ChatRef, tuple[Job, asyncio.Task[None]]] = {}
         self._immediate: set[asyncio.Task[None]] = set()
+        self._background: dict[int, tuple[Job, asyncio.Task[None]]] = {}
+        """Turns that have left the queue of their chat, by turn id, oldest first."""
         self._waiting = 0
         self._slots: dict[ChatRef, int] = {}
         self._slots_total = 0
@@ -106,7 +110,7 @@ class EmbeddedEngine:
     @property
     def running(self) -> int:
         """Number of running turns."""
-        return len(self._running) + len(self._immediate)
+        return len(self._running) + len(self._immediate) + len(self._background)
 
     def reserve_slot(self, chat: ChatRef, immediate: bool) -> str:
         """Reserve a queue slot for a message of `chat` during its acceptance, until `release_slot`. Returns an empty
@@ -139,6 +143,7 @@ class EmbeddedEngine:
         self._idle.clear()
         chat = job.context.chat
         self._suspects += job.suspect
+        job.leave_queue = functools.partial(self._leave_queue, job)
         if job.immediate:
             self._immediate_slots[chat] = self._immediate_slots.get(chat, 0) + 1
             task = asyncio.create_task(self._guarded(job))
@@ -168,8 +173,7 @@ class EmbeddedEngine:
 
     def running_job(self, chat: ChatRef, native_id: str) -> Job | None:
         """The job of the message with that id if it is running, else None."""
-        job = self._running[chat][0] if chat in self._running else None
-        return job if job is not None and job.answers(native_id) else None
+        return next((job for job, _ in self._tasks_of(chat) if job.answers(native_id)), None)
 
     def remove(self, job: Job) -> bool:
         """Remove a waiting job; False if it is not waiting any more."""
@@ -185,24 +189,39 @@ class EmbeddedEngine:
         return True
 
     def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
-        """Stop the running turn of `chat`, if `by` is its requester, the sender of its message, or a moderator or
-        above. Returns whether it is being stopped."""
+        """Stop the running turn of `chat`, or else the latest that has left its queue, if `by` is its requester, the
+        sender of its message, or a moderator or above. Returns whether one is being stopped."""
+        for job, task in self._tasks_of(chat):
+            is_own = by in (job.context.sender.ref, job.runs_for.sender.ref)
+            if not job.answered and (is_own or role.rank >= Role.MODERATOR.rank):
+                job.stopped = True
+                # Cancelling a task before its first step would skip its body, and nothing would end the turn.
+                return task.cancel() if job.started else True
+        return False
+
+    def _tasks_of(self, chat: ChatRef) -> list[tuple[Job, asyncio.Task[None]]]:
+        """The running turn of `chat`, then the turns that have left its queue, latest first."""
+        running = [self._running[chat]] if chat in self._running else []
+        return running + [one for one in reversed(self._background.values()) if one[0].context.chat == chat]
+
+    def _leave_queue(self, job: Job) -> bool:
+        """Let the next turn of the chat begin while `job`, its running turn, continues. False if as many turns as the
+        limits allow do so."""
+        chat = job.context.chat
         running = self._running.get(chat)
-        if running is None:
+        if running is None or running[0] is not job:
+            return True
+        in_chat = sum(one.context.chat == chat for one, _ in self._background.values())
+        if in_chat >= self._limits.background_per_chat or len(self._background) >= self._limits.parallel_turns:
             return False
-        job, task = running
-        if job.answered:
-            return False
-        if by not in (job.context.sender.ref, job.runs_for.sender.ref) and role.rank < Role.MODERATOR.rank:
-            return False
-        job.stopped = True
-        # Cancelling a task before its first step would skip its body, and nothing would end the turn.
-        return task.cancel() if job.started else True
+        self._background[job.turn_id] = running
+        self._turn_ended(chat)
+        return True
 
     async def drain(self, seconds: float) -> None:
         """Start no more turns, and wait up to `seconds` for the running ones. The rest resume at the next start."""
         self._accepts = False
-        tasks = [task for _, task in self._running.values()] + list(self._immediate)
+        tasks = [task for _, task in (*self._running.values(), *self._background.values())] + list(self._immediate)
         if not tasks:
             return
         _, unfinished = await asyncio.wait(tasks, timeout=seconds)
@@ -253,7 +272,7 @@ class EmbeddedEngine:
         self._note_idle()
 
     def _note_idle(self) -> None:
-        if not self._running and not self._immediate and not self._waiting:
+        if not self.running and not self._waiting:
             self._idle.set()
 
     async def _guarded(self, job: Job) -> None:
@@ -270,7 +289,9 @@ class EmbeddedEngine:
             if job.ended is not None:
                 job.ended()
             self._suspects -= job.suspect
-            if not job.immediate:
+            if self._background.pop(job.turn_id, None) is not None:
+                self._note_idle()
+            elif not job.immediate:
                 self._turn_ended(job.context.chat)
 
 

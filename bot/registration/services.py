@@ -41,8 +41,11 @@ from services.timers.schedules import OPERATORS_PLATFORM
 from services.timers.timetable import Timetable
 from services.times import Times
 from services.times.places import Places
+from services.web.dictionary import Dictionary
+from services.web.exchange_rates import ExchangeRates
 from services.web.http import WebClient, WebLimits
 from services.web.news import News
+from services.web.pages import PageReader
 from services.web.search import OPENAI_URL, PERPLEXITY_URL, Searcher, SearchingModel, SearXNG, WebSearch
 from services.web.weather import OpenMeteo
 
@@ -90,6 +93,9 @@ def services_of(
         Clock: clock,
         WebClient: client,
         OpenMeteo: OpenMeteo(client, clock),
+        Dictionary: Dictionary(client),
+        ExchangeRates: ExchangeRates(client, clock),
+        PageReader: PageReader(client, clock),
         TodoLists: TodoLists(store, clock),
         Memory: Memory(store, clock, settings.memory),
         Polls: Polls(store, clock),

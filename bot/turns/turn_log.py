@@ -110,7 +110,9 @@ class StoreTurnLog:
 
     def intend(self, run: Run, writes: Sequence[Write] = ()) -> Awaitable[None] | None:
         spec = run.spec
-        if spec.execution.effect is Effect.READ and not (writes or self._collected or run.key in self._runs):
+        if spec.execution.effect is Effect.READ and not (
+            writes or self._collected or run.key in self._runs or spec.execution.background
+        ):
             self._started[run.key] = self._clock.now_ms()
             return None
         return self._intend(run, writes)
@@ -118,17 +120,14 @@ class StoreTurnLog:
     async def _intend(self, run: Run, writes: Sequence[Write]) -> None:
         spec = run.spec
         before, must_be_durable = list(self._collected) if writes else [], self._must_be_durable
-        if spec.execution.effect is Effect.READ and not writes and run.key not in self._runs:
+        is_read = spec.execution.effect is Effect.READ and not spec.execution.background
+        if is_read and not writes and run.key not in self._runs:
             self._started[run.key] = self._clock.now_ms()
         else:
             # A read with a cost gets a row: it is charged once, however often it is started.
             self._collected.append(self._row(run, self._clock.now_ms()))
         self._collected += writes
-        if (
-            spec.execution.effect is Effect.ONCE
-            or writes
-            or (self._is_answer_new and spec.execution.effect is not Effect.READ)
-        ):
+        if spec.execution.starts_once or writes or (self._is_answer_new and spec.execution.effect is not Effect.READ):
             self._must_be_durable = True
         try:
             await self.settle()
@@ -169,8 +168,9 @@ class StoreTurnLog:
         self._runs[run.key] = StoredRun(run.spec.name, result, run.spec.execution.effect)
         self._read_by_runs[run.key] = taint
         code = ended_as(result)
-        now_ms, is_read = self._clock.now_ms(), run.spec.execution.effect is Effect.READ
+        now_ms, execution = self._clock.now_ms(), run.spec.execution
         # After a crash a read simply runs again, so its result is not stored.
+        is_read = execution.effect is Effect.READ and not execution.background
         body = None if is_read else orjson.dumps(result_to_json(result), default=str).decode()
         started_ms = self._started.pop(run.key, None)
         if started_ms is not None:

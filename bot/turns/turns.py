@@ -381,6 +381,7 @@ class Turns:
             own_zone=functools.partial(self._zones.of, context.sender.ref),
             recall=functools.partial(self._memory.recall, place),
             network=self._delivery.shows(chat),
+            leave_queue=job.leave_queue,
         )
         if job.question is not None:
             approval = WaitingApproval(
@@ -405,7 +406,7 @@ class Turns:
                 await self._deadlines.run(router.end_waiting(job.context, turn), turn.deadline + _GRACE_SECONDS)
                 return unserved
             return await self._deadlines.run(
-                self._dispatch_with_current_role(job, turn, router), turn.deadline + _GRACE_SECONDS
+                self._dispatch_with_current_role(job, turn, router), lambda: turn.deadline + _GRACE_SECONDS
             )
         except asyncio.CancelledError:
             if not job.stopped:

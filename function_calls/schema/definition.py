@@ -272,6 +272,7 @@ _OPTIONS: dict[str, tuple[type, str, Callable[[Any], Any]]] = {
     "filters": (Execution, "filters", _words),
     "serial": (Execution, "serial", _flag),
     "return_direct": (Execution, "return_direct", _flag),
+    "background": (Execution, "background", _flag),
     "sensitive": (Execution, "sensitive", _tags),
     "sinks": (Access, "sinks", _tags),
     "status_text": (Execution, "status_text", _text),

@@ -14,13 +14,6 @@ from services.refs import JsonValue
 from services.sandbox.processes import CannotStart, Command, Limits
 from services.sandbox.sandbox import Isolation, Sandbox
 
-_LIMITS = Limits(
-    timeout_seconds=4.0,
-    output_bytes=1_000_000,
-    memory_bytes=256 * 1024 * 1024,
-    cpu_seconds=4,
-    file_bytes=0,
-)
 _AT_ONCE = 2
 _ROOT = str(Path(__file__).resolve().parents[2])
 _PARSE = """
@@ -38,6 +31,21 @@ class Parser(StrEnum):
     JSON value. Their modules import little, because every document starts a new process."""
 
     FEED = "services.web.feeds:feed_to_json"
+    PAGE = "services.web.page_text:page_to_json"
+
+
+def _limits(seconds: int) -> Limits:
+    return Limits(
+        timeout_seconds=float(seconds),
+        output_bytes=1_000_000,
+        memory_bytes=256 * 1024 * 1024,
+        cpu_seconds=seconds,
+        file_bytes=0,
+    )
+
+
+_LIMITS = {Parser.FEED: _limits(4), Parser.PAGE: _limits(10)}
+"""The imports for pages take a second."""
 
 
 class ParsingError(Exception):
@@ -52,16 +60,17 @@ class DocumentParser:
         self._sandbox = Sandbox(clock, SandboxSettings(isolation="off", at_once=_AT_ONCE))
 
     async def parse(self, parser: Parser, document: bytes, content_type: str) -> JsonValue:
-        """The result of `parser`. The process is killed after 4 seconds, and if the caller is cancelled. Raises
-        ParsingError. The caller limits the size of `document`."""
+        """The result of `parser`. The process is killed after 4 seconds for a feed and 10 for a page, and if the caller
+        is cancelled. Raises ParsingError. The caller limits the size of `document`."""
+        limits = _LIMITS[parser]
         head = orjson.dumps([[*sys.path, _ROOT], parser.value, content_type])
         argv = (sys.executable, "-I", "-S", "-B", "-c", _PARSE)
         try:
-            ended = await self._sandbox.run(Command(argv, head + b"\n" + document), _LIMITS, Isolation.OFF)
+            ended = await self._sandbox.run(Command(argv, head + b"\n" + document), limits, Isolation.OFF)
         except CannotStart as error:
             raise ParsingError(str(error)) from error
         if ended.timed_out:
-            raise ParsingError(f"parsing it takes longer than {_LIMITS.timeout_seconds:g} seconds")
+            raise ParsingError(f"parsing it takes longer than {limits.timeout_seconds:g} seconds")
         if ended.exit_code or ended.cut:
             raise ParsingError("parsing it exceeds the limits of CPU time, memory or output, or fails")
         return orjson.loads(ended.stdout)

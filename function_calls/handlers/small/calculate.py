@@ -1,4 +1,4 @@
-"""Arithmetic and units of measure."""
+"""Arithmetic, units of measure and currencies."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
 from services.calc.calculator import BadExpression, calculate
-from services.calc.units import Number, Units, UnitsDiffer, UnknownUnit
+from services.calc.units import Number, Units, UnitsDiffer, UnknownUnit, bounded
 from services.refs import ErrorCode
+from services.web.exchange_rates import SOURCE, ExchangeRates, currency_code
+from services.web.http import WebError
+
+_CENTS = 100
 
 
 class CalculateArguments(BaseModel):
@@ -29,8 +33,10 @@ class ConvertArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     value: float = Field(description="How many of the first unit", allow_inf_nan=False)
-    from_unit: str = Field(description="Unit, e.g. 'km', 'pounds', '°F', 'MiB'", min_length=1, max_length=40)
-    to_unit: str = Field(description="Unit to convert to", min_length=1, max_length=40)
+    from_unit: str = Field(
+        description="Unit or currency, e.g. 'km', 'pounds', '°F', 'EUR'", min_length=1, max_length=40
+    )
+    to_unit: str = Field(description="Unit or currency to convert to", min_length=1, max_length=40)
 
 
 @tool_function(
@@ -69,7 +75,7 @@ async def calculate_expression(context: MessageContext, args: CalculateArguments
 
 @tool_function(
     name="unit_convert",
-    description="Convert between units of length, mass, temperature, volume, speed, time or data",
+    description="Convert between units of length, mass, temperature, volume, speed, time or data, or currencies",
     examples=(
         "convert {value} {from_unit} to {to_unit}",
         "how many {to_unit} are in {value} {from_unit}",
@@ -81,16 +87,23 @@ async def calculate_expression(context: MessageContext, args: CalculateArguments
         "{value}{from_unit}等于多少{to_unit}",
         "{value}{from_unit}是多少{to_unit}",
         "把{value}{from_unit}换算成{to_unit}",
+        "exchange {value} {from_unit} for {to_unit}",
+        "{value}{from_unit}能换多少{to_unit}",
     ),
     commands=("convert", "换算"),
     tags="numbers",
     effect="read",
 )
-async def unit_convert(context: MessageContext, args: ConvertArguments, *, units: Units, call: Call) -> FunctionResult:
-    """Convert the measure."""
+async def unit_convert(
+    context: MessageContext, args: ConvertArguments, *, units: Units, rates: ExchangeRates, call: Call
+) -> FunctionResult:
+    """Convert the measure, or the amount if the units are unknown and both are currencies."""
     try:
         converted = units.convert(Fraction(repr(args.value)), args.from_unit, args.to_unit)
     except UnknownUnit as error:
+        source, target = currency_code(args.from_unit), currency_code(args.to_unit)
+        if source and target:
+            return await _exchanged(Fraction(repr(args.value)), source, target, rates, call)
         key = "calculate.unknown_unit_similar" if error.similar else "calculate.unknown_unit"
         text = call.say(key, unit=error.name, similar=", ".join(error.similar))
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["from_unit", "to_unit"])
@@ -113,6 +126,34 @@ async def unit_convert(context: MessageContext, args: ConvertArguments, *, units
         to_unit=converted.target.symbol,
     )
     return FunctionResult.say(text, data={"value": result.text, "unit": converted.target.symbol})
+
+
+async def _exchanged(value: Fraction, source: str, target: str, rates: ExchangeRates, call: Call) -> FunctionResult:
+    """The amount at the latest rates, rounded to cents unless that would leave nothing."""
+    try:
+        known = await rates.latest()
+        exact = known.convert(value, source, target)
+    except KeyError as error:
+        text = call.say("calculate.no_rate", currency=error.args[0])
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["from_unit", "to_unit"])
+    except WebError as error:
+        code = ErrorCode.TRANSIENT if error.code is ErrorCode.TRANSIENT else ErrorCode.ENVIRONMENT
+        return FunctionResult.fail(code, call.say("calculate.rates_down"))
+    cents = Fraction(round(exact * _CENTS), _CENTS)
+    result = bounded(cents or exact)
+    is_exact = result.value == exact and result.is_shown_exactly
+    text = call.say(
+        "calculate.exchanged",
+        value=bounded(value).text,
+        from_unit=source,
+        sign="=" if is_exact else "≈",
+        result=result.text,
+        to_unit=target,
+        source=SOURCE,
+        day=known.day,
+    )
+    data = {"value": result.text, "unit": target, "source": SOURCE, "rates_of": known.day}
+    return FunctionResult.say(text, data=data)
 
 
 def _sign(value: Number) -> str:

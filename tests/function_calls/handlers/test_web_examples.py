@@ -9,7 +9,7 @@ from function_calls.encodings import openai_tool
 from function_calls.spec import TAINTING
 from services.refs import Effect
 
-NAMES = ("news", "search", "summary", "clear_messages")
+NAMES = ("news", "search", "summary", "clear_messages", "read", "define", "translate", "research")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -26,7 +26,7 @@ async def test_each_can_be_asked_for_in_both_languages_by_words_and_by_command(n
 async def test_what_gives_words_of_others_says_so_and_changes_nothing() -> None:
     async with a_group() as group:
         specs = {spec.name: spec for spec in group.daemon.registry.specs}
-    for name in ("news", "search", "summary"):
+    for name in ("news", "search", "summary", "read", "define", "translate", "research"):
         assert specs[name].execution.effect is Effect.READ
         assert not specs[name].execution.touches.isdisjoint(TAINTING)
 
@@ -36,4 +36,5 @@ async def test_a_model_is_told_of_them_in_few_bytes() -> None:
         specs = {spec.name: spec for spec in group.daemon.registry.specs}
     sizes = {name: len(str(openai_tool(specs[name]))) for name in NAMES}
     assert sizes["summary"] <= 1000
-    assert max(sizes["news"], sizes["search"], sizes["clear_messages"]) <= 400
+    assert sizes["translate"] <= 500
+    assert max(size for name, size in sizes.items() if name not in ("summary", "translate")) <= 400
