@@ -237,6 +237,20 @@ class OpenQuestions:
                 writes.append(pending.expire(question.id))
         return writes, [question for _, question in late if not _has_waiting_run(question)]
 
+    async def forget(self, chat: str, member: str) -> None:
+        """Drop the questions to the member in the chat with that key, or without one in all chats. Their rows are deleted
+        already."""
+        for place in [one for one in self._waiting if one[1] == member and chat in ("", one[0])]:
+            del self._waiting[place]
+        approvals = [
+            (where, question)
+            for where, asked in self._approvals.items()
+            for question, _ in asked.values()
+            if chat in ("", where) and question.terms is not None and question.terms.asker.sender.ref.key == member
+        ]
+        for where, question in approvals:
+            self._drop(where, question.id)
+
     def take_unanswered(self) -> list[OpenQuestion]:
         """Remove and return the left-over questions. The caller has to notify their runs."""
         unanswered, self._unanswered = self._unanswered, []

@@ -24,9 +24,11 @@ from function_calls.result import storable_text
 from function_calls.schema.commands import done_text, plain_name
 from function_calls.spec import Message
 from function_calls.turn import OpenQuestion, StoredRun, Turn
+from services.chats.privacy import MemberData
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, Effect, ReasonCode
+from services.store import member_data as member_rows
 from services.store.ids import Ids
 from services.store.port import Conflict, Store, Write
 from services.store.turns import inbox, outbox
@@ -212,6 +214,7 @@ class Closing:
         epoch: int,
         faults: FaultPoints,
         collected: Collected,
+        member_data: MemberData,
         after: Callable[[str, ChatRef], None] | None = None,
     ) -> None:
         """`after(turn_id, chat)` is called for each ended turn after its messages are handed to the delivery."""
@@ -227,6 +230,7 @@ class Closing:
         self._reach = faults.reach
         self._after = after
         self.collected = collected
+        self._member_data = member_data
         self.on_given_up: list[Callable[[Job], None]] = []
         """Called for each turn that was given up."""
 
@@ -261,7 +265,14 @@ class Closing:
             writes += self._questions.reopen_writes(chat, job.context.sender.ref.key, reopened, job.turn_id)
         if turn.output.ran_start_function:
             writes.append(self._start_scripts.started_write(job.context))
-        writes.append(_end(job, outcome, now_ms))
+        if self._is_unrecorded(job, turn):
+            # Also if it was given up: a retry would need the message. The detail of an unknown command is a word of it.
+            detail = "" if outcome.reason is ReasonCode.UNKNOWN_COMMAND else outcome.detail
+            writes.append(inbox.end(job.turn_id, str(outcome.reason), detail, now_ms))
+            answered = job.question.id if job.question is not None else 0
+            writes += member_rows.drop_turn(job.turn_id, answered, chat, member)
+        else:
+            writes.append(_end(job, outcome, now_ms))
         self._reach("reply.before_outbox")
         try:
             await self._store.commit(writes)
@@ -287,6 +298,11 @@ class Closing:
         self._delivery.statuses.forget(job.turn_id)
         if self._after is not None:
             self._after(turn.input.id, job.context.chat)
+
+    def _is_unrecorded(self, job: Job, turn: Turn) -> bool:
+        """Whether the sender, or the member whose request the turn continues, has opted out."""
+        contexts = (job.context, turn.memory.asker or job.context)
+        return any(self._member_data.is_opted_out(one.chat, one.sender.ref) for one in contexts)
 
     async def _next_number(self, job: Job) -> int:
         """Number of the first message. After a restart it continues behind the stored messages, so that no key is used
@@ -331,6 +347,7 @@ class Closing:
         the turn, or the status is deleted after all messages."""
         # A private request is answered in private, no matter who approved it.
         context, profile = turn.memory.asker or job.context, turn.input.profile()
+        is_unrecorded = self._is_unrecorded(job, turn)
         writes: list[Write] = []
         outbound: list[OutboundMessage] = []
         for number, message in enumerate(messages, first):
@@ -357,6 +374,7 @@ class Closing:
                 pressed=_pressed(job.context) if chat == job.context.chat else None,
                 ends_status=ends_status and len(messages) == 1 and chat == job.context.chat,
                 is_held=self._is_collected(job, message, chat),
+                is_unrecorded=is_unrecorded,
             )
             rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
             writes += rows
