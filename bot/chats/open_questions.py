@@ -238,8 +238,8 @@ class OpenQuestions:
         return writes, [question for _, question in late if not _has_waiting_run(question)]
 
     async def forget(self, chat: str, member: str) -> None:
-        """Drop the questions to the member in the chat with that key, or without one in all chats. Their rows are deleted
-        already."""
+        """Drop the questions to the member, whose rows are deleted, in the chat with that key or, without one, in all
+        chats."""
         for place in [one for one in self._waiting if one[1] == member and chat in ("", one[0])]:
             del self._waiting[place]
         approvals = [

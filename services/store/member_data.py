@@ -9,61 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Table,
-    and_,
-    bindparam,
-    delete,
-    exists,
-    func,
-    literal_column,
-    or_,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, literal_column, or_, select, tuple_, update
 from sqlalchemy.sql import Executable
 
-from services.store.chats.chat_notes import CHAT_NOTES
-from services.store.chats.chat_settings import ACTIVATIONS, CHAT_SETTINGS, GRANTS
-from services.store.chats.history import HISTORY
-from services.store.chats.member_links import CODES, LINKS
-from services.store.chats.members import MEMBERS, OWNERS
-from services.store.chats.memory import NOTES
-from services.store.chats.opt_outs import OPT_OUTS
-from services.store.chats.polls import poll_votes, polls
-from services.store.chats.script_data import SCRIPT_MEMORY
-from services.store.chats.summaries import SUMMARIES
-from services.store.chats.todos import todos
+from services.store.all_tables import all_tables
 from services.store.port import Query, Statement, Write
 from services.store.schema import INTEGER, TEXT
-from services.store.turns.audit import AUDIT
-from services.store.turns.budgets import BUDGETS, NOTICE_PREFIX, USAGE_PREFIX
-from services.store.turns.http_events import EVENTS
 from services.store.turns.inbox import INBOX, MAY_RUN, WAITING
-from services.store.turns.ledger import LEDGER
-from services.store.turns.occurrences import OCCURRENCES
 from services.store.turns.outbox import OUTBOX, status_key
-from services.store.turns.pending import PENDING
-from services.store.turns.timers import TIMERS
-from services.store.turns.turn_state import ANSWERS, TURN_MEMORY
 
-_MEMBER = bindparam("of_member", type_=TEXT)
-_CHAT = bindparam("in_chat", type_=TEXT)
-_TURN = bindparam("this_turn", type_=INTEGER)
-_OWNER = bindparam("script_owner", type_=TEXT)
-_NATIVE = bindparam("native", type_=TEXT)
-_NOTHING: ColumnElement[str] = literal_column("''", TEXT)
-_EMPTY_BODY: ColumnElement[str] = literal_column("'{}'", TEXT)
-_IN_ALL = _CHAT == _NOTHING
-
-
-class Erasure(NamedTuple):
-    """A statement that deletes or blanks rows; `counted_as` names them for members, or is empty."""
-
-    counted_as: str
-    statement: Statement
+_TABLES = all_tables().tables
+_ANSWERS, _EVENTS, _HISTORY, _LEDGER = (_TABLES[one] for one in ("turn_answers", "http_events", "history", "ledger"))
+_LINKS, _OPT_OUTS, _PENDING, _TIMERS = (_TABLES[one] for one in ("member_links", "opt_outs", "pending", "timers"))
+_MEMBER, _CHAT = bindparam("of_member", type_=TEXT), bindparam("in_chat", type_=TEXT)
+_TURN, _OWNER = bindparam("this_turn", type_=INTEGER), bindparam("script_owner", type_=TEXT)
+Erasure = tuple[str, Statement]
+"""What its rows are called in the counts for members (empty: not counted), and the statement."""
 
 
 class MemberTable(NamedTuple):
@@ -80,361 +41,182 @@ class MemberTable(NamedTuple):
     """Why nothing is erased or exported."""
 
 
-def _here(column: ColumnElement[str]) -> ColumnElement[bool]:
-    return or_(_IN_ALL, column == _CHAT)
+def _text(value: str) -> ColumnElement[str]:
+    return literal_column(f"'{value}'", TEXT)
 
 
-def _own(table: Table, member: str) -> ColumnElement[bool]:
+def _own(table: str, member: str) -> ColumnElement[bool]:
     """Rows of the chats in scope whose column `member` has the member's key."""
-    return and_(table.c[member] == _MEMBER, _here(table.c.chat))
+    columns = _TABLES[table].c
+    return and_(columns[member] == _MEMBER, or_(_IN_ALL, columns["chat"] == _CHAT))
 
 
-def _erased(table: Table, counted_as: str, clause: Executable, number: str = "") -> Erasure:
-    return Erasure(counted_as, Statement(f"member_data.erase_{table.name}{number}", clause))
+def _erased(counted_as: str, clause: Executable) -> Erasure:
+    return counted_as, Statement("member_data.erase", clause)
 
 
-def _export(table: Table, condition: ColumnElement[bool], columns: str = "") -> Statement:
+def _export(table: str, condition: ColumnElement[bool], columns: str = "") -> Statement:
     """Export of the named columns (all by default), in a stable order."""
-    chosen = [table.c[name] for name in columns.split()] or list(table.columns)
-    return Statement(
-        f"member_data.export_{table.name}", select(*chosen).where(condition).order_by(*table.primary_key.columns)
-    )
+    found = _TABLES[table]
+    chosen = [found.c[name] for name in columns.split()] or list(found.c)
+    return Statement(f"member_data.{table}", select(*chosen).where(condition).order_by(*found.primary_key.columns))
 
 
-# The running turn and the turn that asked for its confirmation.
+def _owned(table: str, rows: str | ColumnElement[bool], counted_as: str = "", *, signed: str = "") -> MemberTable:
+    """Table whose `rows`, by a condition or the column with the member's key, are deleted. In the other rows the key is
+    erased from the column `signed`."""
+    condition = _own(table, rows) if isinstance(rows, str) else rows
+    deleted = _erased(counted_as, delete(_TABLES[table]).where(condition))
+    return MemberTable(table, [deleted, *_unsigned(table, signed)], export=_export(table, condition))
+
+
+def _unsigned(table: str, signed: str) -> list[Erasure]:
+    return [_erased("", update(_TABLES[table]).where(_own(table, signed)).values({signed: ""}))] if signed else []
+
+
+def _marked(table: str, member: str) -> MemberTable:
+    """Table of a chat's own data, which stays without the key of the member who set it."""
+    return MemberTable(table, _unsigned(table, member), export=_export(table, _own(table, member)))
+
+
+_IN_ALL = _text("") == _CHAT
+# The running turn, and the turn that asked for its confirmation, have to end.
 _QUESTION = select(INBOX.c.question_id).where(INBOX.c.id == _TURN, INBOX.c.question_id.is_not(None))
-_ASKING = select(PENDING.c.turn_id).where(PENDING.c.id.in_(_QUESTION))
-_WAITING_TURNS = select(INBOX.c.id).where(INBOX.c.reason == WAITING)
+_NOT_OVER = (
+    select(_PENDING.c.turn_id).where(_PENDING.c.id.in_(_QUESTION)),
+    select(INBOX.c.id).where(INBOX.c.reason == WAITING),
+)
 
 
 def _is_over(turn: ColumnElement[int]) -> ColumnElement[bool]:
-    return and_(turn != _TURN, turn.not_in(_ASKING), turn.not_in(_WAITING_TURNS))
+    return and_(turn != _TURN, *(turn.not_in(turns) for turns in _NOT_OVER))
 
 
-_IS_OWN_TURN = _own(INBOX, "sender")
+_IS_OWN_TURN = _own("inbox", "sender")
 _OWN_TURNS = select(INBOX.c.id).where(_IS_OWN_TURN, _is_over(INBOX.c.id))
 _FIRST = (
     select(INBOX.c.chat, func.min(INBOX.c.id).label("id")).where(_IS_OWN_TURN).group_by(INBOX.c.chat).subquery("first")
 )
 _CHATS = select(_FIRST.c.chat)
-# A later answer to any member may repeat the member's words.
+# Every later answer of the bot may repeat the member's words.
 _TURNS = (
     select(INBOX.c.id)
     .join(_FIRST, _FIRST.c.chat == INBOX.c.chat)
     .where(INBOX.c.id >= _FIRST.c.id, or_(~MAY_RUN, INBOX.c.sender == _MEMBER), _is_over(INBOX.c.id))
 )
-_SAID = HISTORY.alias("said")
-_SAID_BY_BOT = (
-    select(_SAID.c.id)
-    .join(_FIRST, _FIRST.c.chat == _SAID.c.chat)
-    .where(_SAID.c.from_bot == literal_column("1"), _SAID.c.id >= _FIRST.c.id)
-)
-_OWN_MESSAGES = and_(_own(HISTORY, "sender"), HISTORY.c.from_bot == literal_column("0"))
+_SAID, _SENT = _HISTORY.alias("said"), _EVENTS.alias("event")
+_FROM_BOT = _HISTORY.c.from_bot == literal_column("1")
+_SAID_SINCE = select(_SAID.c.id).join(_FIRST, _FIRST.c.chat == _SAID.c.chat).where(_SAID.c.id >= _FIRST.c.id)
+_SENT_SINCE = select(_SENT.c.id).join(_FIRST, _FIRST.c.chat == _SENT.c.chat).where(_SENT.c.id >= _FIRST.c.id)
 _REPLIED = select(_SAID.c.chat, _SAID.c.native_id).where(
-    _SAID.c.sender == _MEMBER, _SAID.c.from_bot == literal_column("0"), _SAID.c.native_id.is_not(None)
+    _SAID.c.sender == _MEMBER, _IN_ALL | (_SAID.c.chat == _CHAT), _SAID.c.native_id.is_not(None)
 )
-_OWN_TIMERS = select(TIMERS.c.id).where(_own(TIMERS, "owner"))
-_OWN_POLLS = select(polls.c.chat, polls.c.number).where(_own(polls, "author"))
-_PERSON = select(LINKS.c.person).where(LINKS.c.member == _MEMBER)
-_IS_LINKED = and_(_IN_ALL, LINKS.c.person.in_(_PERSON))
-_IS_CODE = and_(_IN_ALL, or_(CODES.c.member == _MEMBER, CODES.c.claimed_by == _MEMBER))
-_IS_OPEN = PENDING.c.state == literal_column("'open'")
-_MAY_BE_ANSWERED = PENDING.c.answered_by.in_(select(INBOX.c.id).where(MAY_RUN))
-_IS_SENT = OUTBOX.c.state.in_([literal_column(f"'{state}'") for state in ("sent", "dropped", "merged")])
-_NEVER_SENT = OUTBOX.c.state.in_([literal_column("'failed'"), literal_column("'held'")])
-_IS_OWN_NOTE = and_(_here(NOTES.c.chat), or_(*(NOTES.c[name] == _MEMBER for name in ("author", "about", "private_to"))))
-_OWNS = or_(
-    SCRIPT_MEMORY.c.owner == _OWNER + literal_column("']'", TEXT),
-    func.substr(SCRIPT_MEMORY.c.owner, literal_column("1"), func.length(_OWNER) + literal_column("2"))
-    == _OWNER + literal_column("', '", TEXT),
+_IS_MESSAGE = and_(_own("history", "sender"), ~_FROM_BOT)
+_OF_TIMER = _TABLES["occurrences"].c.timer_id.in_(select(_TIMERS.c.id).where(_own("timers", "owner")))
+_POLLS = select(_TABLES["polls"].c.chat, _TABLES["polls"].c.number).where(_own("polls", "author"))
+_VOTES = _TABLES["poll_votes"]
+_IN_OWN_POLL = tuple_(_VOTES.c.chat, _VOTES.c.poll).in_(_POLLS)
+_IS_NOTE = or_(*(_own("memory_notes", column) for column in ("author", "about", "private_to")))
+_IS_CODE = and_(_IN_ALL, or_(*(_TABLES["link_codes"].c[one] == _MEMBER for one in ("member", "claimed_by"))))
+_IS_LINKED = and_(_IN_ALL, _LINKS.c.person.in_(select(_LINKS.c.person).where(_LINKS.c.member == _MEMBER)))
+_KEPT_FOR = _TABLES["script_memory"].c.owner
+_LENGTH = func.length(_OWNER) + literal_column("2")
+_IS_VALUE = or_(
+    _OWNER + _text("]") == _KEPT_FOR, func.substr(_KEPT_FOR, literal_column("1"), _LENGTH) == _OWNER + _text(", ")
 )
-_KINDS = ("member ", "link ")
-_USED_IN_CHAT = literal_column(f"'{USAGE_PREFIX}'", TEXT) + _CHAT + literal_column("'\n'", TEXT) + _MEMBER
-_COUNTS = BUDGETS.c.holder.like(literal_column(f"'{USAGE_PREFIX}%'", TEXT)) & or_(
-    BUDGETS.c.holder == _USED_IN_CHAT,
-    and_(
-        _IN_ALL,
-        func.substr(BUDGETS.c.holder, func.length(BUDGETS.c.holder) - func.length(_MEMBER))
-        == literal_column("'\n'", TEXT) + _MEMBER,
-    ),
+_HOLDER, _DAY = _TABLES["budgets"].c.holder, _TABLES["budgets"].c.day
+_END_OF_HOLDER = func.substr(_HOLDER, func.length(_HOLDER) - func.length(_MEMBER))
+_IS_COUNT = or_(
+    _text("usage ") + _CHAT + _text("\n") + _MEMBER == _HOLDER,
+    and_(_IN_ALL, _HOLDER.like(_text("usage %")), _text("\n") + _MEMBER == _END_OF_HOLDER),
 )
-_LIMITED = and_(
+_IS_LIMIT = and_(
     _IN_ALL,
     or_(
-        *(BUDGETS.c.holder == literal_column(f"'{kind}'", TEXT) + _MEMBER for kind in _KINDS),
-        BUDGETS.c.holder.like(literal_column(f"'{NOTICE_PREFIX}%'", TEXT))
-        & (func.replace(BUDGETS.c.holder, _MEMBER, _NOTHING) != BUDGETS.c.holder),
+        _HOLDER.in_([_text("member ") + _MEMBER, _text("link ") + _MEMBER]),
+        and_(_HOLDER.like(_text("told %")), func.replace(_HOLDER, _MEMBER, _text("")) != _HOLDER),
     ),
 )
-_IS_OWN_EVENT = and_(
-    EVENTS.c.chat.in_(_CHATS),
-    func.replace(EVENTS.c.body, bindparam("sender_json", type_=TEXT), _NOTHING) != EVENTS.c.body,
+_SENDER = bindparam("sender_json", type_=TEXT)
+_IS_EVENT = and_(_EVENTS.c.chat.in_(_CHATS), func.replace(_EVENTS.c.body, _SENDER, _text("")) != _EVENTS.c.body)
+_IS_ANSWER = or_(
+    _EVENTS.c.private_to == bindparam("native", type_=TEXT),
+    *(_EVENTS.c.body.like(_text(f'{{"type":"{kind}"%')) for kind in ("message", "edited")),
 )
-_BOT_EVENT = or_(
-    *(EVENTS.c.body.like(literal_column(f'\'{{"type":"{kind}"%\'', TEXT)) for kind in ("message", "edited"))
+_IS_OPEN = _PENDING.c.state == _text("open")
+_IS_USED = ~_PENDING.c.answered_by.in_(select(INBOX.c.id).where(MAY_RUN)) | _PENDING.c.answered_by.is_(None)
+_IS_SENT = OUTBOX.c.state.in_([_text(state) for state in ("sent", "dropped", "merged")])
+_OF_OTHERS = or_(OUTBOX.c.turn_id.in_(_TURNS), and_(OUTBOX.c.turn_id == literal_column("0"), OUTBOX.c.chat.in_(_CHATS)))
+_NEVER_SENT = and_(OUTBOX.c.state.in_([_text("failed"), _text("held")]), OUTBOX.c.turn_id.in_(_OWN_TURNS))
+
+_NO_SUMMARY = _erased("", delete(_TABLES["summaries"]).where(_TABLES["summaries"].c.chat.in_(_CHATS)))
+_IS_REPLY = tuple_(_HISTORY.c.chat, _HISTORY.c.reply_to).in_(_REPLIED)
+_IS_REPEATED = and_(_FROM_BOT, _own("history", "asked_by") | _HISTORY.c.id.in_(_SAID_SINCE))
+_NO_MESSAGES = (
+    _erased("", update(_HISTORY).where(_IS_REPLY).values(reply_to_name="")),
+    _erased("messages", delete(_HISTORY).where(_IS_MESSAGE)),
+    _erased("answers", delete(_HISTORY).where(_IS_REPEATED)),
 )
-_EVENT = EVENTS.alias("event")
-_EVENTS_SINCE = select(_EVENT.c.id).join(_FIRST, _FIRST.c.chat == _EVENT.c.chat).where(_EVENT.c.id >= _FIRST.c.id)
+_NO_ANSWERS = _erased("", delete(_ANSWERS).where(_ANSWERS.c.turn_id.in_(_TURNS)))
+_IS_RUN = _LEDGER.c.turn_id.in_(_TURNS) | (_own("ledger", "member") & _is_over(_LEDGER.c.turn_id))
+_RUN_FACTS = "turn_id key chat function arguments path at_ms ended_ms code"
+_IS_ASKED = and_(_own("pending", "member") | _PENDING.c.turn_id.in_(_OWN_TURNS), _PENDING.c.id.not_in(_QUESTION))
+_NO_QUESTIONS = _erased("", delete(_PENDING).where(~_IS_OPEN, _PENDING.c.turn_id.in_(_TURNS), _IS_USED))
+_NO_EVENTS = delete(_EVENTS).where(_IS_EVENT | (_EVENTS.c.id.in_(_SENT_SINCE) & _IS_ANSWER))
+_NO_BODIES = _erased("", update(OUTBOX).where(_IS_SENT, _OF_OTHERS).values(body="{}"))
+_NO_SENDER = (
+    _erased("", update(INBOX).where(_IS_OWN_TURN).values(sender_name="")),
+    _erased("received", update(INBOX).where(_IS_OWN_TURN, _is_over(INBOX.c.id)).values(sender="", body="", detail="")),
+)
+_RECEIVED = _export("inbox", _IS_OWN_TURN, "id chat native_id sender_name kind received_ms reason")
+_ASKED = _export("pending", _own("pending", "member"), "id chat state asked_ms expires_ms")
+_USED = _export("budgets", _IS_COUNT | _IS_LIMIT)
+# Today's limits stay, because a member could reset them otherwise.
+_NO_USE = delete(_TABLES["budgets"]).where(_IS_COUNT | (_IS_LIMIT & (bindparam("before_day", type_=TEXT) > _DAY)))
 
 MEMBER_TABLES: Sequence[MemberTable] = (
-    MemberTable(
-        "occurrences",
-        [_erased(OCCURRENCES, "", delete(OCCURRENCES).where(OCCURRENCES.c.timer_id.in_(_OWN_TIMERS)))],
-        export=_export(OCCURRENCES, OCCURRENCES.c.timer_id.in_(_OWN_TIMERS)),
-    ),
-    MemberTable(
-        "timers",
-        [
-            _erased(TIMERS, "timers", delete(TIMERS).where(_own(TIMERS, "owner"))),
-            _erased(TIMERS, "", update(TIMERS).where(_own(TIMERS, "removed_by")).values(removed_by=None), "_2"),
-        ],
-        export=_export(TIMERS, _own(TIMERS, "owner")),
-    ),
+    _owned("occurrences", _OF_TIMER),
+    _owned("timers", "owner", "timers", signed="removed_by"),
     MemberTable(
         "poll_votes",
-        [
-            _erased(
-                poll_votes,
-                "votes",
-                delete(poll_votes).where(
-                    or_(_own(poll_votes, "member"), tuple_(poll_votes.c.chat, poll_votes.c.poll).in_(_OWN_POLLS))
-                ),
-            )
-        ],
-        export=_export(poll_votes, _own(poll_votes, "member")),
+        [_erased("votes", delete(_VOTES).where(_own("poll_votes", "member") | _IN_OWN_POLL))],
+        export=_export("poll_votes", _own("poll_votes", "member")),
     ),
-    MemberTable(
-        "polls",
-        [_erased(polls, "polls", delete(polls).where(_own(polls, "author")))],
-        export=_export(polls, _own(polls, "author")),
-    ),
-    MemberTable(
-        "todos",
-        [_erased(todos, "todos", delete(todos).where(_own(todos, "author")))],
-        export=_export(todos, _own(todos, "author")),
-    ),
-    MemberTable(
-        "memory_notes",
-        [_erased(NOTES, "notes", delete(NOTES).where(_IS_OWN_NOTE))],
-        export=_export(NOTES, _own(NOTES, "author")),
-    ),
-    MemberTable(
-        "chat_notes",
-        [_erased(CHAT_NOTES, "values", delete(CHAT_NOTES).where(_own(CHAT_NOTES, "set_by")))],
-        export=_export(CHAT_NOTES, and_(_own(CHAT_NOTES, "set_by"), CHAT_NOTES.c.from_member == literal_column("1"))),
-    ),
-    MemberTable(
-        "script_memory",
-        [_erased(SCRIPT_MEMORY, "values", delete(SCRIPT_MEMORY).where(_OWNS))],
-        export=_export(SCRIPT_MEMORY, _OWNS),
-    ),
-    MemberTable(
-        "turn_memory",
-        [_erased(TURN_MEMORY, "values", delete(TURN_MEMORY).where(_own(TURN_MEMORY, "member")))],
-        export=_export(TURN_MEMORY, _own(TURN_MEMORY, "member")),
-    ),
-    MemberTable(
-        "members",
-        [_erased(MEMBERS, "values", delete(MEMBERS).where(_IN_ALL, MEMBERS.c.member == _MEMBER))],
-        export=_export(MEMBERS, and_(_IN_ALL, MEMBERS.c.member == _MEMBER)),
-    ),
-    # Codes before links: the person is read from the links.
-    MemberTable(
-        "link_codes", [_erased(CODES, "links", delete(CODES).where(_IS_CODE))], export=_export(CODES, _IS_CODE)
-    ),
-    MemberTable(
-        "member_links", [_erased(LINKS, "links", delete(LINKS).where(_IS_LINKED))], export=_export(LINKS, _IS_LINKED)
-    ),
-    MemberTable(
-        "grants",
-        [
-            _erased(GRANTS, "grants", delete(GRANTS).where(_own(GRANTS, "given_by"))),
-            _erased(GRANTS, "", update(GRANTS).where(_own(GRANTS, "revoked_by")).values(revoked_by=_NOTHING), "_2"),
-        ],
-        export=_export(GRANTS, _own(GRANTS, "given_by")),
-    ),
-    MemberTable(
-        "chat_settings",
-        [
-            _erased(
-                CHAT_SETTINGS, "", update(CHAT_SETTINGS).where(_own(CHAT_SETTINGS, "set_by")).values(set_by=_NOTHING)
-            )
-        ],
-        export=_export(CHAT_SETTINGS, _own(CHAT_SETTINGS, "set_by")),
-    ),
-    MemberTable(
-        "activations",
-        [_erased(ACTIVATIONS, "", update(ACTIVATIONS).where(_own(ACTIVATIONS, "given_by")).values(given_by=_NOTHING))],
-        export=_export(ACTIVATIONS, _own(ACTIVATIONS, "given_by")),
-    ),
-    MemberTable(
-        "budgets",
-        # Today's limits hold: a limit that its member can reset is none.
-        [
-            _erased(
-                BUDGETS,
-                "usage",
-                delete(BUDGETS).where(
-                    or_(_COUNTS, and_(_LIMITED, BUDGETS.c.day < bindparam("before_day", type_=TEXT)))
-                ),
-            )
-        ],
-        export=_export(BUDGETS, or_(_COUNTS, _LIMITED)),
-    ),
-    MemberTable(
-        "http_events",
-        [
-            _erased(EVENTS, "", delete(EVENTS).where(_IS_OWN_EVENT)),
-            _erased(
-                EVENTS,
-                "",
-                delete(EVENTS).where(EVENTS.c.id.in_(_EVENTS_SINCE), or_(_BOT_EVENT, EVENTS.c.private_to == _NATIVE)),
-                "_2",
-            ),
-        ],
-        export=_export(EVENTS, _IS_OWN_EVENT, "id chat body"),
-    ),
-    MemberTable(
-        "summaries",
-        said=[
-            _erased(
-                SUMMARIES, "", delete(SUMMARIES).where(or_(SUMMARIES.c.chat == _CHAT, SUMMARIES.c.chat.in_(_CHATS)))
-            )
-        ],
-        why="written by a model from messages of several members",
-    ),
-    MemberTable(
-        "history",
-        said=[
-            _erased(
-                HISTORY,
-                "",
-                update(HISTORY)
-                .where(_here(HISTORY.c.chat), tuple_(HISTORY.c.chat, HISTORY.c.reply_to).in_(_REPLIED))
-                .values(reply_to_name=_NOTHING),
-                "_names",
-            ),
-            _erased(HISTORY, "messages", delete(HISTORY).where(_OWN_MESSAGES)),
-            _erased(
-                HISTORY,
-                "answers",
-                delete(HISTORY).where(
-                    HISTORY.c.from_bot == literal_column("1"),
-                    or_(_own(HISTORY, "asked_by"), HISTORY.c.id.in_(_SAID_BY_BOT)),
-                ),
-                "_answers",
-            ),
-        ],
-        export=_export(HISTORY, _OWN_MESSAGES),
-    ),
-    MemberTable(
-        "turn_answers",
-        said=[_erased(ANSWERS, "", delete(ANSWERS).where(ANSWERS.c.turn_id.in_(_TURNS)))],
-        why="written by a model, perhaps with words of others",
-    ),
+    _owned("polls", "author", "polls"),
+    _owned("todos", "author", "todos"),
+    _owned("memory_notes", _IS_NOTE, "notes"),
+    _owned("chat_notes", "set_by", "values"),
+    _owned("script_memory", _IS_VALUE, "values"),
+    _owned("turn_memory", "member", "values"),
+    _owned("members", and_(_IN_ALL, _TABLES["members"].c.member == _MEMBER), "values"),
+    _owned("link_codes", _IS_CODE, "links"),
+    _owned("member_links", _IS_LINKED, "links"),
+    _owned("grants", "given_by", "grants", signed="revoked_by"),
+    _marked("chat_settings", "set_by"),
+    _marked("activations", "given_by"),
+    MemberTable("budgets", [_erased("usage", _NO_USE)], export=_USED),
+    MemberTable("http_events", [_erased("", _NO_EVENTS)], export=_export("http_events", _IS_EVENT, "id chat body")),
+    MemberTable("summaries", said=[_NO_SUMMARY], why="written by a model from messages of several members"),
+    MemberTable("history", said=_NO_MESSAGES, export=_export("history", _IS_MESSAGE)),
+    MemberTable("turn_answers", said=[_NO_ANSWERS], why="written by a model, perhaps with words of others"),
     MemberTable(
         "ledger",
-        said=[
-            _erased(
-                LEDGER,
-                "calls",
-                delete(LEDGER).where(
-                    or_(
-                        LEDGER.c.turn_id.in_(_TURNS),
-                        and_(_own(LEDGER, "member"), _is_over(LEDGER.c.turn_id)),
-                    )
-                ),
-            )
-        ],
-        export=_export(LEDGER, _own(LEDGER, "member"), "turn_id key chat function arguments path at_ms ended_ms code"),
+        said=[_erased("", delete(_LEDGER).where(_IS_RUN))],
+        export=_export("ledger", _own("ledger", "member"), _RUN_FACTS),
     ),
     MemberTable(
         "outbox",
-        [
-            _erased(
-                OUTBOX,
-                "",
-                update(OUTBOX).where(_NEVER_SENT, OUTBOX.c.turn_id.in_(_OWN_TURNS)).values(state="dropped"),
-            )
-        ],
-        # The native ids stay, by which replies to the bot are recognised.
-        said=[
-            _erased(
-                OUTBOX,
-                "",
-                update(OUTBOX)
-                .where(
-                    _IS_SENT,
-                    or_(
-                        OUTBOX.c.turn_id.in_(_TURNS),
-                        and_(OUTBOX.c.turn_id == literal_column("0"), OUTBOX.c.chat.in_(_CHATS)),
-                    ),
-                )
-                .values(body=_EMPTY_BODY),
-                "_bodies",
-            )
-        ],
-        why="messages of the bot, perhaps with words of others",
+        [_erased("", update(OUTBOX).where(_NEVER_SENT).values(state="dropped"))],
+        said=[_NO_BODIES],
+        why="messages of the bot, perhaps with words of others; native ids stay, by which replies are recognised",
     ),
-    MemberTable(
-        "pending",
-        [
-            _erased(
-                PENDING,
-                "",
-                delete(PENDING).where(
-                    or_(_own(PENDING, "member"), PENDING.c.turn_id.in_(_OWN_TURNS)),
-                    PENDING.c.id.not_in(_QUESTION),
-                    PENDING.c.turn_id != _TURN,
-                ),
-            )
-        ],
-        said=[
-            _erased(
-                PENDING,
-                "",
-                delete(PENDING).where(
-                    ~_IS_OPEN,
-                    PENDING.c.turn_id.in_(_TURNS),
-                    PENDING.c.id.not_in(_QUESTION),
-                    or_(PENDING.c.answered_by.is_(None), ~_MAY_BE_ANSWERED),
-                ),
-                "_closed",
-            )
-        ],
-        export=_export(PENDING, _own(PENDING, "member"), "id chat state asked_ms expires_ms"),
-    ),
-    MemberTable(
-        "inbox",
-        said=[
-            _erased(INBOX, "", update(INBOX).where(_IS_OWN_TURN).values(sender_name=_NOTHING), "_names"),
-            # The rest of the row recognises a redelivery. Last, because the other statements read the sender.
-            _erased(
-                INBOX,
-                "received",
-                update(INBOX)
-                .where(_IS_OWN_TURN, _is_over(INBOX.c.id))
-                .values(sender=_NOTHING, body=_NOTHING, detail=_NOTHING),
-            ),
-        ],
-        export=_export(INBOX, _IS_OWN_TURN, "id chat native_id sender_name kind received_ms reason"),
-    ),
-    MemberTable(
-        "audit",
-        export=_export(AUDIT, _own(AUDIT, "actor"), "id at_ms chat action detail"),
-        why="proof of changes for operators, deleted after store.days_kept",
-    ),
-    MemberTable(
-        "page_owners",
-        export=_export(OWNERS, and_(_IN_ALL, OWNERS.c.member == _MEMBER)),
-        why="rights of owners of the chat page, which the operator manages",
-    ),
-    MemberTable("page_owner_links", why="who used a link of the operator to become owner of the chat page"),
-    MemberTable(
-        "opt_outs",
-        export=_export(OPT_OUTS, _own(OPT_OUTS, "member")),
-        why="the mark holds until /optin",
-    ),
+    MemberTable("pending", [_erased("", delete(_PENDING).where(_IS_ASKED))], said=[_NO_QUESTIONS], export=_ASKED),
+    # Last, because the other statements read the sender. The rest of a row recognises a redelivery.
+    MemberTable("inbox", said=_NO_SENDER, export=_RECEIVED),
+    MemberTable("audit", export=_export("audit", _own("audit", "actor")), why="proof of changes for operators"),
+    MemberTable("opt_outs", export=_export("opt_outs", _own("opt_outs", "member")), why="holds until /optin"),
+    MemberTable("page_owners", why="rights on the chat page, which the operator manages"),
+    MemberTable("page_owner_links", why="who became owner of the chat page by a link of the operator"),
     MemberTable("basic_tools", why="scripts of the operator"),
     MemberTable("begun_chats", why="chats only"),
     MemberTable("changes", why="counters"),
@@ -450,8 +232,7 @@ def erasures(values: Mapping[str, Any], *, only_said: bool) -> Sequence[tuple[st
     """The writes that erase a member's rows, each with the name under which its rows are counted. `only_said`: only
     recorded words."""
     chosen = [one for entry in MEMBER_TABLES for one in (*(() if only_said else entry.erase), *entry.said)]
-    # The rows of the inbox tell which turns are the member's, so they are last.
-    return [(one.counted_as, one.statement.write(**_bound(one.statement, values))) for one in chosen]
+    return [(name, statement.write(**_bound(statement, values))) for name, statement in chosen]
 
 
 def exports(values: Mapping[str, Any]) -> Mapping[str, Query]:
@@ -466,46 +247,30 @@ def _bound(statement: Statement, values: Mapping[str, Any]) -> Mapping[str, Any]
     return {name: value for name, value in values.items() if name in names}
 
 
-def _is_opted_out(table: Table, member: str) -> ColumnElement[bool]:
-    in_chat = or_(OPT_OUTS.c.chat == _NOTHING, OPT_OUTS.c.chat == table.c.chat)
-    return and_(OPT_OUTS.c.member == table.c[member], in_chat)
+def _is_opted_out(table: str, member: str) -> ColumnElement[bool]:
+    columns = _TABLES[table].c
+    return and_(_OPT_OUTS.c.member == columns[member], _OPT_OUTS.c.chat.in_([_text(""), columns["chat"]]))
 
 
-_DROP_ANSWERS = Statement("member_data.drop_answers", delete(ANSWERS).where(ANSWERS.c.turn_id == _TURN))
-_DROP_RUNS = Statement("member_data.drop_runs", delete(LEDGER).where(LEDGER.c.turn_id == _TURN))
-_DROP_STATE = Statement("member_data.drop_state", delete(TURN_MEMORY).where(_own(TURN_MEMORY, "member")))
-_DROP_STATUS = Statement(
-    "member_data.drop_status",
-    update(OUTBOX).where(OUTBOX.c.key == bindparam("status_key", type_=TEXT)).values(body=_EMPTY_BODY),
-)
-_DROP_QUESTION = Statement(
-    "member_data.drop_question",
-    delete(PENDING).where(PENDING.c.id == bindparam("question", type_=INTEGER), ~_IS_OPEN),
-)
-_DROP_CLOSED = Statement(
-    "member_data.drop_closed_questions",
-    delete(PENDING).where(
-        ~_IS_OPEN,
-        or_(PENDING.c.answered_by.is_(None), ~_MAY_BE_ANSWERED),
-        or_(
-            PENDING.c.turn_id.in_(select(INBOX.c.id).join(OPT_OUTS, _is_opted_out(INBOX, "sender"))),
-            exists().where(_is_opted_out(PENDING, "member")),
-        ),
-    ),
+_OF_OPTED_OUT = select(INBOX.c.id).join(_OPT_OUTS, _is_opted_out("inbox", "sender"))
+_IS_UNRECORDED = _PENDING.c.turn_id.in_(_OF_OPTED_OUT) | exists().where(_is_opted_out("pending", "member"))
+_CLOSED = Statement("member_data.drop_closed", delete(_PENDING).where(~_IS_OPEN, _IS_USED, _IS_UNRECORDED))
+_STATUS, _ANSWERED = bindparam("status", type_=TEXT), bindparam("answered", type_=INTEGER)
+_OF_TURN = (
+    Statement("member_data.drop_answers", delete(_ANSWERS).where(_ANSWERS.c.turn_id == _TURN)),
+    Statement("member_data.drop_runs", delete(_LEDGER).where(_LEDGER.c.turn_id == _TURN)),
+    Statement("member_data.drop_state", delete(_TABLES["turn_memory"]).where(_own("turn_memory", "member"))),
+    Statement("member_data.drop_status", update(OUTBOX).where(OUTBOX.c.key == _STATUS).values(body="{}")),
+    Statement("member_data.drop_question", delete(_PENDING).where(_PENDING.c.id == _ANSWERED, ~_IS_OPEN)),
 )
 
 
-def drop_turn(turn_id: int, question_id: int, chat: str, member: str) -> list[Write]:
-    """Delete what an ended turn of a member who opted out has stored, and the question that it has closed."""
-    return [
-        _DROP_ANSWERS.write(this_turn=turn_id),
-        _DROP_RUNS.write(this_turn=turn_id),
-        _DROP_STATE.write(of_member=member, in_chat=chat),
-        _DROP_STATUS.write(status_key=status_key(turn_id)),
-        _DROP_QUESTION.write(question=question_id),
-    ]
+def drop_turn(turn_id: int, answered: int, chat: str, member: str) -> list[Write]:
+    """Delete what an ended turn of a member who opted out has stored, and the question with the id `answered`."""
+    values = {"this_turn": turn_id, "answered": answered, "in_chat": chat, "of_member": member}
+    return [one.write(**_bound(one, values | {"status": status_key(turn_id)})) for one in _OF_TURN]
 
 
 def drop_closed_questions() -> Write:
-    """Delete the closed questions of members who opted out; few rows, since each turn deletes those that it closes."""
-    return _DROP_CLOSED.write()
+    """Delete the closed questions of members who opted out; each turn deletes those that it closes."""
+    return _CLOSED.write()

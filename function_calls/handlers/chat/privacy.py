@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
 
 import orjson
 
@@ -57,12 +56,7 @@ async def export_me(context: MessageContext, *, data: MemberData, call: Call) ->
     """Send the member's own rows as JSON, privately."""
     here = _scope(context)
     tables = await data.export(context.sender.ref, here, _turn_of(call))
-    facts = {
-        "member": context.sender.ref.key,
-        "chat": here.key if here else "all",
-        "exported_at": call.now.isoformat(timespec="seconds"),
-        "tables": tables,
-    }
+    facts = {"member": context.sender.ref.key, "chat": here.key if here else "all", "at": call.now, "tables": tables}
     content = orjson.dumps(facts, option=orjson.OPT_INDENT_2)
     url = f"data:application/json;base64,{base64.b64encode(content).decode()}"
     file = Attachment(_FILE, "application/json", url, len(content))
@@ -85,8 +79,8 @@ async def opt_out(context: MessageContext, *, data: MemberData, call: Call) -> F
     """Mark the member, and delete the recorded messages."""
     here = _scope(context)
     counts = await data.opt_out(context.sender.ref, here, _turn_of(call))
-    text = call.say(f"privacy.opted_out.{'here' if here else 'everywhere'}", count=_messages(counts))
-    return FunctionResult.say(text)
+    key = "privacy.opted_out.here" if here else "privacy.opted_out.everywhere"
+    return FunctionResult.say(call.say(key, count=counts.get("messages", 0)))
 
 
 @tool_function(
@@ -113,7 +107,3 @@ def _scope(context: MessageContext) -> ChatRef | None:
 def _turn_of(call: Call) -> int:
     """The running turn: keys of calls begin with it."""
     return int(call.key.partition(":")[0])
-
-
-def _messages(counts: Mapping[str, int]) -> int:
-    return counts.get("messages", 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, or_, select, union_all
+from sqlalchemy import and_, bindparam, delete, or_, select, union_all
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -15,18 +15,12 @@ EVERYWHERE = ""
 OPT_OUTS = table("opt_outs", text("member", primary_key=True), text("chat", primary_key=True), integer("at_ms"))
 
 _CHAT = bindparam("in_chat", type_=TEXT)
-_ADD = Statement(
-    "opt_outs.add",
-    insert(OPT_OUTS)
-    .values({column.name: bindparam(column.name, type_=column.type) for column in OPT_OUTS.columns})
-    .on_conflict_do_nothing(),
+_NEW = {column.name: bindparam(column.name, type_=column.type) for column in OPT_OUTS.columns}
+_ADD = Statement("opt_outs.add", insert(OPT_OUTS).values(_NEW).on_conflict_do_nothing())
+_IS_MEANT = and_(
+    OPT_OUTS.c.member == bindparam("of_member", type_=TEXT), or_(_CHAT == EVERYWHERE, OPT_OUTS.c.chat == _CHAT)
 )
-_REMOVE = Statement(
-    "opt_outs.remove",
-    delete(OPT_OUTS).where(
-        OPT_OUTS.c.member == bindparam("of_member", type_=TEXT), or_(_CHAT == EVERYWHERE, OPT_OUTS.c.chat == _CHAT)
-    ),
-)
+_REMOVE = Statement("opt_outs.remove", delete(OPT_OUTS).where(_IS_MEANT))
 _ALL = Statement("opt_outs.all", select(OPT_OUTS.c.member, OPT_OUTS.c.chat))
 _SENDERS = Statement(
     "opt_outs.senders",

@@ -109,7 +109,6 @@ TODAY: Mapping[str, int] = {
     "tmrw": 1,
     "tmr": 1,
     "tmw": 1,
-    "tom": 1,
     "tomorow": 1,
     "tommorow": 1,
     "tommorrow": 1,
