@@ -52,8 +52,8 @@ class Gathering:
         """Current limits; may be replaced."""
 
     def begin(self, job: Job, decision: GateDecision) -> None:
-        """Let `job` wait for further messages before it is stored, unless it is a command or an answer. A sender who has
-        opted out is answered at once: further messages may be for others."""
+        """Let `job` wait for further messages before it is stored, unless it is a command or an answer. A sender who
+        has opted out is answered at once: further messages may be for others."""
         context, is_plain = job.context, decision.addressed and not decision.is_command and decision.question is None
         is_text = context.kind is Kind.MESSAGE and not context.text.startswith("/")
         if self._member_data.is_opted_out(context.chat, context.sender.ref):

@@ -108,9 +108,7 @@ _SAID, _SENT = _HISTORY.alias("said"), _EVENTS.alias("event")
 _FROM_BOT = _HISTORY.c.from_bot == literal_column("1")
 _SAID_SINCE = select(_SAID.c.id).join(_FIRST, _FIRST.c.chat == _SAID.c.chat).where(_SAID.c.id >= _FIRST.c.id)
 _SENT_SINCE = select(_SENT.c.id).join(_FIRST, _FIRST.c.chat == _SENT.c.chat).where(_SENT.c.id >= _FIRST.c.id)
-_REPLIED = select(_SAID.c.chat, _SAID.c.native_id).where(
-    _SAID.c.sender == _MEMBER, _IN_ALL | (_SAID.c.chat == _CHAT), _SAID.c.native_id.is_not(None)
-)
+_NAMES = select(INBOX.c.chat, INBOX.c.sender_name).where(_IS_OWN_TURN)
 _IS_MESSAGE = and_(_own("history", "sender"), ~_FROM_BOT)
 _OF_TIMER = _TABLES["occurrences"].c.timer_id.in_(select(_TIMERS.c.id).where(_own("timers", "owner")))
 _POLLS = select(_TABLES["polls"].c.chat, _TABLES["polls"].c.number).where(_own("polls", "author"))
@@ -150,7 +148,7 @@ _OF_OTHERS = or_(OUTBOX.c.turn_id.in_(_TURNS), and_(OUTBOX.c.turn_id == literal_
 _NEVER_SENT = and_(OUTBOX.c.state.in_([_text("failed"), _text("held")]), OUTBOX.c.turn_id.in_(_OWN_TURNS))
 
 _NO_SUMMARY = _erased("", delete(_TABLES["summaries"]).where(_TABLES["summaries"].c.chat.in_(_CHATS)))
-_IS_REPLY = tuple_(_HISTORY.c.chat, _HISTORY.c.reply_to).in_(_REPLIED)
+_IS_REPLY = tuple_(_HISTORY.c.chat, _HISTORY.c.reply_to_name).in_(_NAMES)
 _IS_REPEATED = and_(_FROM_BOT, _own("history", "asked_by") | _HISTORY.c.id.in_(_SAID_SINCE))
 _NO_MESSAGES = (
     _erased("", update(_HISTORY).where(_IS_REPLY).values(reply_to_name="")),
