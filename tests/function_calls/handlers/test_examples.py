@@ -5,7 +5,8 @@ from pathlib import Path
 
 from config.sections.models import MemorySettings
 from config.sections.timers import RemindersSettings
-from function_calls.handlers.chat import memory, usage
+from config.settings import StoreSettings
+from function_calls.handlers.chat import memory, privacy, usage
 from function_calls.handlers.group import poll, todo
 from function_calls.handlers.lookup import weather
 from function_calls.handlers.reminders import reminder_changes, reminders
@@ -17,6 +18,7 @@ from services.chats.member_links import MemberLinks
 from services.chats.members import KnownMembers, MemberZones
 from services.chats.memory import Memory
 from services.chats.polls import Polls
+from services.chats.privacy import MemberData
 from services.chats.todo import TodoLists
 from services.chats.usage import UsageCounts
 from services.clock import VirtualClock
@@ -46,12 +48,13 @@ async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_e
             TodoLists(store, clock),
             Memory(store, clock, MemorySettings()),
             Polls(store, clock),
+            MemberData(store, clock, StoreSettings()),
             Dice(random.Random(1)),
             Units(),
             UsageCounts(store),
         )
         about_time = (reminder_changes, reminder_changes, reminders, reminders, time, timezone)
-        modules = (calculate, dice, memory, poll, todo, usage, weather, *about_time)
+        modules = (calculate, dice, memory, poll, privacy, todo, usage, weather, *about_time)
         loaded = [Functions(module, *services) for module in modules]
     assert [slot for functions in loaded for slot in functions.unknown_slots()] == []
     for functions in loaded:
