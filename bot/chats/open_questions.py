@@ -242,14 +242,10 @@ class OpenQuestions:
         chats."""
         for place in [one for one in self._waiting if one[1] == member and chat in ("", one[0])]:
             del self._waiting[place]
-        approvals = [
-            (where, question)
-            for where, asked in self._approvals.items()
-            for question, _ in asked.values()
-            if chat in ("", where) and question.terms is not None and question.terms.asker.sender.ref.key == member
-        ]
-        for where, question in approvals:
-            self._drop(where, question.id)
+        for where in [one for one in self._approvals if chat in ("", one)]:
+            for question, _ in list(self._approvals[where].values()):
+                if question.terms is not None and question.terms.asker.sender.ref.key == member:
+                    self._drop(where, question.id)
 
     def take_unanswered(self) -> list[OpenQuestion]:
         """Remove and return the left-over questions. The caller has to notify their runs."""

@@ -58,13 +58,6 @@ class MemberData:
         senders = [MemberRef.parse(row["sender"]) for row in rows if row["sender"]]
         return bool(senders) and not any(self.is_opted_out(chat, sender) for sender in senders)
 
-    async def opt_out(self, member: MemberRef, chat: ChatRef | None, turn_id: int) -> Mapping[str, int]:
-        """Mark the member, and erase their recorded messages in the turn `turn_id`. Returns the numbers of erased rows
-        by kind. Raises StoreError."""
-        marks = self._opted_out.get(member.key, frozenset())
-        self._opted_out = {**self._opted_out, member.key: marks | {_key(chat)}}
-        return await self._erase(member, chat, turn_id, only_said=True)
-
     async def opt_in(self, member: MemberRef, chat: ChatRef | None) -> bool:
         """Delete the mark of `chat`, or all marks of the member. Returns whether the member is still opted out, by a
         mark for all chats. Raises StoreError."""
@@ -72,13 +65,24 @@ class MemberData:
         await self.load()
         return opt_outs.EVERYWHERE in self._opted_out.get(member.key, frozenset())
 
-    async def forget(self, member: MemberRef, chat: ChatRef | None, turn_id: int) -> Mapping[str, int]:
-        """Erase the member's data in one unit, except the running turn `turn_id` and what its end needs. Returns the
-        numbers of erased rows by kind. Raises StoreError."""
-        counts = await self._erase(member, chat, turn_id, only_said=False)
-        for drop in self.on_forget:
-            await drop(_key(chat), member.key)
-        return counts
+    async def erase(
+        self, member: MemberRef, chat: ChatRef | None, turn_id: int, *, opts_out: bool = False
+    ) -> Mapping[str, int]:
+        """Erase the member's data in one unit, except the running turn `turn_id` and what its end needs. `opts_out`:
+        mark the member, and erase only recorded messages. Returns the numbers of erased rows by kind. Raises
+        StoreError."""
+        where, marks = _key(chat), self._opted_out.get(member.key, frozenset())
+        erasures = member_data.erasures(self._values(member, chat, turn_id), only_said=opts_out)
+        writes = [write for _, write in erasures]
+        if opts_out:
+            self._opted_out = {**self._opted_out, member.key: marks | {where}}
+            writes += [opt_outs.add(member.key, where, self._clock.now_ms()), changes.touch(COUNTER)]
+        counts: Counter[str] = Counter()
+        for (kind, _), rows in zip(erasures, await self._store.commit(writes), strict=False):
+            counts[kind] += rows
+        for drop in () if opts_out else self.on_forget:
+            await drop(where, member.key)
+        return {kind: rows for kind, rows in counts.items() if kind and rows}
 
     async def export(self, member: MemberRef, chat: ChatRef | None, turn_id: int) -> Mapping[str, Sequence[Row]]:
         """The member's rows by table, without tables that have none. Raises StoreError."""
@@ -92,17 +96,6 @@ class MemberData:
         store = self.settings
         hours = 0 if store.is_on_a_server else store.backup_every_hours * store.backups_kept
         return math.ceil(hours / 24)
-
-    async def _erase(
-        self, member: MemberRef, chat: ChatRef | None, turn_id: int, *, only_said: bool
-    ) -> Mapping[str, int]:
-        erasures = member_data.erasures(self._values(member, chat, turn_id), only_said=only_said)
-        marks = [opt_outs.add(member.key, _key(chat), self._clock.now_ms()), changes.touch(COUNTER)]
-        touched = await self._store.commit([*(write for _, write in erasures), *(marks if only_said else ())])
-        counts: Counter[str] = Counter()
-        for (kind, _), rows in zip(erasures, touched, strict=False):
-            counts[kind] += rows
-        return {kind: rows for kind, rows in counts.items() if kind and rows}
 
     def _values(self, member: MemberRef, chat: ChatRef | None, turn_id: int) -> Mapping[str, Any]:
         owner = of_member(member) if chat is None else of_member_in(member, chat)

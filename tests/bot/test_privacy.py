@@ -15,13 +15,17 @@ from sqlalchemy import select
 
 from bot.database.opening import DATABASE
 from bot.platforms.base import SendFailed
+from bot.platforms.http.wire import member_message_body
 from bot.testing import PLATFORM, Group, TestPlatform, a_group, call
 from config.texts import Texts
 from function_calls.context import Kind, Quoted
 from services.refs import ChatRef, MemberRef, Role
 from services.store.all_tables import all_tables
+from services.store.chats import summaries
+from services.store.chats.history import HISTORY
 from services.store.chats.opt_outs import OPT_OUTS
 from services.store.port import Query, Statement
+from services.store.turns import http_events
 from tests.fakes.kept import heard, kept
 
 EN = Texts().of("en")
@@ -390,3 +394,31 @@ async def test_roles_do_not_matter_and_models_cannot_call_the_commands() -> None
         await group.say("Ann", "@Rollcall you should forget it", role=Role.OWNER)
         offered = {one.original for one in group.model.requests[-1].offer.functions}
         assert offered.isdisjoint({"forget_me", "export_me", "opt_out", "opt_in"})
+
+
+async def test_the_events_of_the_chat_page_are_forgotten_except_those_of_others() -> None:
+    async with a_group() as group:
+        events = {who: group.message(who, f"canary{who}") for who in ("Ann", "Ann2", "Bob")}
+        for context in events.values():
+            body = member_message_body(context, context.text)
+            event = http_events.Event(group.daemon.ids.next(), body)
+            await group.daemon.store.commit([http_events.add(event, group.chat.key, context.key.native_id)])
+        await group.say("Ann", "hello")
+        answer = '{"type":"message","id":"b","text":"canaryAnn"}'
+        event = http_events.Event(group.daemon.ids.next(), answer)
+        await group.daemon.store.commit([http_events.add(event, group.chat.key, "b")])
+        await forget(group)
+        left = (await contents(group))["http_events"]
+        assert sorted(set(re.findall(r"canary\w+", left))) == ["canaryAnn2", "canaryBob"]
+
+
+async def test_a_summary_in_progress_is_not_stored_after_its_messages_were_forgotten() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "canary")
+        await group.say("Bob", "hello")
+        until_id = (await kept(group, HISTORY.c.id))[-1][0]
+        query = summaries.unchanged(group.chat.key, 0, until_id)
+        [row] = await group.daemon.store.read(query)
+        facts: dict[str, Any] = {"after": 0, "until_id": until_id, "unchanged": row["count"], "at_ms": 0}
+        await forget(group)
+        assert await group.daemon.store.commit([summaries.put(group.chat.key, "", "canary", **facts)]) == [0]

@@ -29,7 +29,7 @@ _FILE = "rollcall-data.json"
 async def forget_me(context: MessageContext, *, data: MemberData, call: Call) -> FunctionResult:
     """Erase the member's rows; report their numbers, and what remains and for how long."""
     here = _scope(context)
-    counts = await data.forget(context.sender.ref, here, _turn_of(call))
+    counts = await data.erase(context.sender.ref, here, _turn_of(call))
     where, days = "here" if here else "everywhere", data.days_in_backups
     rows = call.say("privacy.and").join(call.say(f"privacy.rows.{kind}", count=count) for kind, count in counts.items())
     kept, until = data.settings.days_kept, "privacy.remains.backups" if days else "privacy.remains.operators_backups"
@@ -78,7 +78,7 @@ async def export_me(context: MessageContext, *, data: MemberData, call: Call) ->
 async def opt_out(context: MessageContext, *, data: MemberData, call: Call) -> FunctionResult:
     """Mark the member, and delete the recorded messages."""
     here = _scope(context)
-    counts = await data.opt_out(context.sender.ref, here, _turn_of(call))
+    counts = await data.erase(context.sender.ref, here, _turn_of(call), opts_out=True)
     key = "privacy.opted_out.here" if here else "privacy.opted_out.everywhere"
     return FunctionResult.say(call.say(key, count=counts.get("messages", 0)))
 
