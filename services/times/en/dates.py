@@ -355,7 +355,7 @@ def _in_words(line: Line, index: int, today: date) -> Parts:
     elif word in WEEKDAYS:
         yield from _weekday(line, index)
     elif word in TODAY:
-        if TODAY[word] == 1 and line.words[index + 1] == "week":
+        if line.words[index + 1] == "week" and word.startswith("tom"):
             yield Part(span=one_day(today + (TODAY[word] + 7) * _DAY)), index + 2
         yield _named_day(word, today), index + 1
     elif word in WHICH and word != "last":

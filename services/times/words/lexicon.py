@@ -109,6 +109,7 @@ TODAY: Mapping[str, int] = {
     "tmrw": 1,
     "tmr": 1,
     "tmw": 1,
+    "tom": 1,
     "tomorow": 1,
     "tommorow": 1,
     "tommorrow": 1,
