@@ -11,7 +11,6 @@ from typing import NamedTuple
 from bot.chats.chats import Chats
 from bot.intake.gate import GateDecision
 from function_calls.context import Kind, MessageContext
-from services.chats.privacy import MemberData
 from services.clock import Clock
 from services.refs import ChatRef, ReasonCode
 from services.store.chats import outcomes
@@ -60,11 +59,8 @@ class Conversation(NamedTuple):
 class ChimeIn:
     """Decides on unaddressed messages. A decision depends only on stored messages, so it survives restarts."""
 
-    def __init__(
-        self, chats: Chats, store: Store, clock: Clock, has_model: Callable[[], bool], member_data: MemberData
-    ) -> None:
+    def __init__(self, chats: Chats, store: Store, clock: Clock, has_model: Callable[[], bool]) -> None:
         self._chats = chats
-        self._member_data = member_data
         self._store = store
         self._clock = clock
         self._has_model = has_model
@@ -77,8 +73,6 @@ class ChimeIn:
         waits or runs. Raises StoreError."""
         chat, is_message = context.chat, context.is_group and context.kind is Kind.MESSAGE and not context.private
         if not is_message or self._chats.of(chat).settings.chime_in == "off" or not self._has_model():
-            return None
-        if self._member_data.is_opted_out(chat, context.sender.ref):
             return None
         latest = self._latest_turns.get(chat, 0)
         return Conversation(await self._store.read(outcomes.conversation(chat.key, _ROWS)), latest)

@@ -10,7 +10,6 @@ from bot.engine.embedded import EmbeddedEngine, Job
 from bot.intake.gate import GateDecision
 from config.settings import LimitsSettings
 from function_calls.context import Kind, MessageContext, with_part
-from services.chats.privacy import MemberData
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef, ReasonCode
 
@@ -34,16 +33,10 @@ class Gathering:
     """Turns that wait for further messages of their senders, at most one of each member in a chat."""
 
     def __init__(
-        self,
-        engine: EmbeddedEngine,
-        clock: Clock,
-        limits: LimitsSettings,
-        has_model: Callable[[], bool],
-        member_data: MemberData,
+        self, engine: EmbeddedEngine, clock: Clock, limits: LimitsSettings, has_model: Callable[[], bool]
     ) -> None:
         """Without a model turns do not wait: commands and examples match single messages."""
         self._engine = engine
-        self._member_data = member_data
         self._clock = clock
         self._has_model = has_model
         self._held: dict[_Place, _Held] = {}
@@ -52,12 +45,9 @@ class Gathering:
         """Current limits; may be replaced."""
 
     def begin(self, job: Job, decision: GateDecision) -> None:
-        """Let `job` wait for further messages before it is stored, unless it is a command or an answer. A sender who
-        has opted out is answered at once: further messages may be for others."""
+        """Let `job` wait for further messages before it is stored, unless it is a command or an answer."""
         context, is_plain = job.context, decision.addressed and not decision.is_command and decision.question is None
         is_text = context.kind is Kind.MESSAGE and not context.text.startswith("/")
-        if self._member_data.is_opted_out(context.chat, context.sender.ref):
-            return
         if is_plain and is_text and self.limits.gather_seconds and self._has_model():
             until = self._clock.monotonic() + self.limits.gather_seconds
             self._held.setdefault(_place(context), _Held(job, until))

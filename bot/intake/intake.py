@@ -307,8 +307,8 @@ class Intake:
         self._senders_retry = senders_retry
         self._is_only_bot = is_only_bot
         self._member_data = member_data
-        self._chime_in = ChimeIn(chats, store, clock, has_model, member_data)
-        self.gathering = Gathering(engine, clock, limits, has_model, member_data)
+        self._chime_in = ChimeIn(chats, store, clock, has_model)
+        self.gathering = Gathering(engine, clock, limits, has_model)
         self._limits = limits
         self._oldest = timedelta(minutes=limits.answer_within_minutes)
         self._history_per_chat = history_per_chat
@@ -427,7 +427,7 @@ class Intake:
         if edited is not None:
             context = replace(context, text=edited)
         is_busy = self._engine.is_busy(context.chat) or self.gathering.waiting_job(context.chat) is not None
-        conversation = None if is_busy else await self._chime_in.conversation(context)
+        conversation = None if is_busy or self._is_unrecorded(context) else await self._chime_in.conversation(context)
         if self.gathering.may_join(context) and await self._store.read(inbox.known(context.key.text)):
             await self._store.commit(also)
             return Accepted.DUPLICATE
@@ -491,7 +491,9 @@ class Intake:
         message = (context.chat.key, context.key.native_id)
         if decision.starts_turn:
             self._pending_changes.accepting.setdefault(message, job)
-            self.gathering.begin(job, decision)
+            # Further messages of a member who opted out may be for others.
+            if not self._is_unrecorded(context):
+                self.gathering.begin(job, decision)
         is_new = False
         try:
             is_new = await self._keep(job, decision, also)
@@ -579,7 +581,7 @@ class Intake:
         return GateDecision(ReasonCode.QUEUE_FULL, limit) if limit else decision
 
     def _writes(self, context: MessageContext, decision: GateDecision, turn_id: int) -> list[Write]:
-        now_ms, is_unrecorded = self._clock.now_ms(), self._member_data.is_opted_out(context.chat, context.sender.ref)
+        now_ms, is_unrecorded = self._clock.now_ms(), self._is_unrecorded(context)
         if decision.starts_turn:
             accept_write = inbox.accept(
                 turn_id,
@@ -613,6 +615,9 @@ class Intake:
                 )
             )
         return writes
+
+    def _is_unrecorded(self, context: MessageContext) -> bool:
+        return self._member_data.is_opted_out(context.chat, context.sender.ref)
 
     async def _change(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
         """Apply an edit or deletion: to a waiting message's text or turn; later, to the history only."""

@@ -27,7 +27,7 @@ from function_calls.turn import OpenQuestion, StoredRun, Turn
 from services.chats.privacy import MemberData
 from services.clock import Clock
 from services.fault_points import FaultPoints
-from services.refs import ChatRef, Effect, ReasonCode
+from services.refs import ChatRef, Effect, MemberRef, ReasonCode
 from services.store import member_data as member_rows
 from services.store.ids import Ids
 from services.store.port import Conflict, Store, Write
@@ -265,14 +265,7 @@ class Closing:
             writes += self._questions.reopen_writes(chat, job.context.sender.ref.key, reopened, job.turn_id)
         if turn.output.ran_start_function:
             writes.append(self._start_scripts.started_write(job.context))
-        if self._is_unrecorded(job, turn):
-            # Also if it was given up: a retry would need the message. The detail of an unknown command is a word of it.
-            detail = "" if outcome.reason is ReasonCode.UNKNOWN_COMMAND else outcome.detail
-            writes.append(inbox.end(job.turn_id, str(outcome.reason), detail, now_ms))
-            answered = job.question.id if job.question is not None else 0
-            writes += member_rows.drop_turn(job.turn_id, answered, chat, member)
-        else:
-            writes.append(_end(job, outcome, now_ms))
+        writes += _end(job, outcome, now_ms, asker.sender.ref if self._is_unrecorded(job, turn) else None)
         self._reach("reply.before_outbox")
         try:
             await self._store.commit(writes)
@@ -413,10 +406,17 @@ class Closing:
         return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
 
 
-def _end(job: Job, outcome: TurnOutcome, now_ms: int) -> Write:
-    if outcome.reason is ReasonCode.GAVE_UP:
-        return inbox.give_up(job.turn_id, outcome.detail, now_ms)
-    return inbox.end(job.turn_id, str(outcome.reason), outcome.detail, now_ms)
+def _end(job: Job, outcome: TurnOutcome, now_ms: int, unrecorded: MemberRef | None) -> list[Write]:
+    """Writes of the end. Of a turn of the member `unrecorded`, who has opted out, nothing is kept: no body for a retry,
+    and no detail that is a word of the message."""
+    if unrecorded is None and outcome.reason is ReasonCode.GAVE_UP:
+        return [inbox.give_up(job.turn_id, outcome.detail, now_ms)]
+    is_word = unrecorded is not None and outcome.reason is ReasonCode.UNKNOWN_COMMAND
+    ended = inbox.end(job.turn_id, str(outcome.reason), "" if is_word else outcome.detail, now_ms)
+    if unrecorded is None:
+        return [ended]
+    answered = job.question.id if job.question is not None else 0
+    return [ended, *member_rows.drop_turn(job.turn_id, answered, job.context.chat.key, unrecorded.key)]
 
 
 def _due(job: Job, now_ms: int) -> Due | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, literal_column, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, literal_column, or_, select, tuple_, update
 from sqlalchemy.sql import Executable
 
 from services.store.all_tables import all_tables
@@ -20,7 +20,7 @@ from services.store.turns.outbox import OUTBOX, status_key
 
 _TABLES = all_tables().tables
 _ANSWERS, _EVENTS, _HISTORY, _LEDGER = (_TABLES[one] for one in ("turn_answers", "http_events", "history", "ledger"))
-_LINKS, _OPT_OUTS, _PENDING, _TIMERS = (_TABLES[one] for one in ("member_links", "opt_outs", "pending", "timers"))
+_LINKS, _PENDING, _TIMERS, _VOTES = (_TABLES[one] for one in ("member_links", "pending", "timers", "poll_votes"))
 _MEMBER, _CHAT = bindparam("of_member", type_=TEXT), bindparam("in_chat", type_=TEXT)
 _TURN, _OWNER = bindparam("this_turn", type_=INTEGER), bindparam("script_owner", type_=TEXT)
 Erasure = tuple[str, Statement]
@@ -112,7 +112,6 @@ _NAMES = select(INBOX.c.chat, INBOX.c.sender_name).where(_IS_OWN_TURN)
 _IS_MESSAGE = and_(_own("history", "sender"), ~_FROM_BOT)
 _OF_TIMER = _TABLES["occurrences"].c.timer_id.in_(select(_TIMERS.c.id).where(_own("timers", "owner")))
 _POLLS = select(_TABLES["polls"].c.chat, _TABLES["polls"].c.number).where(_own("polls", "author"))
-_VOTES = _TABLES["poll_votes"]
 _IN_OWN_POLL = tuple_(_VOTES.c.chat, _VOTES.c.poll).in_(_POLLS)
 _IS_NOTE = or_(*(_own("memory_notes", column) for column in ("author", "about", "private_to")))
 _IS_CODE = and_(_IN_ALL, or_(*(_TABLES["link_codes"].c[one] == _MEMBER for one in ("member", "claimed_by"))))
@@ -245,13 +244,9 @@ def _bound(statement: Statement, values: Mapping[str, Any]) -> Mapping[str, Any]
     return {name: value for name, value in values.items() if name in names}
 
 
-def _is_opted_out(table: str, member: str) -> ColumnElement[bool]:
-    columns = _TABLES[table].c
-    return and_(_OPT_OUTS.c.member == columns[member], _OPT_OUTS.c.chat.in_([_text(""), columns["chat"]]))
-
-
-_OF_OPTED_OUT = select(INBOX.c.id).join(_OPT_OUTS, _is_opted_out("inbox", "sender"))
-_IS_UNRECORDED = _PENDING.c.turn_id.in_(_OF_OPTED_OUT) | exists().where(_is_opted_out("pending", "member"))
+_OPTED_OUT = select(_TABLES["opt_outs"].c.member)
+_BY_OPTED_OUT = select(INBOX.c.id).where(INBOX.c.sender.in_(_OPTED_OUT))
+_IS_UNRECORDED = _PENDING.c.turn_id.in_(_BY_OPTED_OUT) | _PENDING.c.member.in_(_OPTED_OUT)
 _CLOSED = Statement("member_data.drop_closed", delete(_PENDING).where(~_IS_OPEN, _IS_USED, _IS_UNRECORDED))
 _STATUS, _ANSWERED = bindparam("status", type_=TEXT), bindparam("answered", type_=INTEGER)
 _OF_TURN = (

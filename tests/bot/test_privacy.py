@@ -244,6 +244,7 @@ async def test_an_export_is_a_private_file_with_the_own_data_only() -> None:
         assert (file.name, data["member"], data["chat"]) == ("rollcall-data.json", ANN.key, group.chat.key)
         for word in ("spoken", "note", "chatnote", "todo", "reminder", "question", "bymodel"):
             assert f"canary{word}" in content, word
+        assert all(data["tables"].values())
         assert "bobword" not in content
         assert "office" not in content
         assert "base64" not in (await contents(group))["outbox"]
@@ -422,3 +423,13 @@ async def test_a_summary_in_progress_is_not_stored_after_its_messages_were_forgo
         facts: dict[str, Any] = {"after": 0, "until_id": until_id, "unchanged": row["count"], "at_ms": 0}
         await forget(group)
         assert await group.daemon.store.commit([summaries.put(group.chat.key, "", "canary", **facts)]) == [0]
+
+
+async def test_a_quotation_of_a_member_who_was_forgotten_is_left_out_while_another_opted_out() -> None:
+    async with a_group() as group:
+        await group.say("Ann", "canary", id="m-ann")
+        await forget(group)
+        await group.say("Bob", "/optout")
+        group.model.says("Sure.")
+        assert await group.say("Eve", "@Rollcall so?", reply_to=Quoted("m-ann", "Ann", "canary")) == ["Sure."]
+        assert "canary" not in prompts(group)
