@@ -35,6 +35,7 @@ from function_calls.router import FunctionCallRouter
 from services.call_log import JsonLines
 from services.chats.grants import Grants
 from services.chats.member_links import MemberLinks
+from services.chats.privacy import MemberData
 from services.fault_points import FaultPoints
 from services.llm.failover import ModelState
 from services.llm.model import ChatModel
@@ -92,6 +93,7 @@ class Daemon:
     questions: OpenQuestions
     grants: Grants
     links: MemberLinks
+    member_data: MemberData
     schedules: SettingsSchedules
     script_schedules: ScriptSchedules
     script_notes: ScriptNotes
@@ -125,6 +127,7 @@ class Daemon:
         await self.questions.load(self.store)
         await self.grants.load()
         await self.links.load()
+        await self.member_data.load()
         await self.schedules.sync()
         self.unknown_names.begin()
         unsent = await self.delivery.recover()

@@ -23,6 +23,7 @@ from function_calls.questions.approval_questions import not_in_time
 from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.refs import ReasonCode
+from services.store import member_data
 from services.store.chats import history, member_links, memory, script_data, summaries
 from services.store.ids import first_id_at
 from services.store.port import Conflict, Store, StoreError, Write
@@ -158,6 +159,7 @@ class Housekeeping:
             budgets.forget(self._oldest_day()),
             summaries.forget_old(before_ms),
             memory.forget_ended(before_ms),
+            member_data.drop_closed_questions(),
             audit.forget(before_id, before_ms),
             occurrences.forget(before_id, before_ms),
             *timers.forget(before_ms),

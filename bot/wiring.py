@@ -93,6 +93,8 @@ from services.chats.member_links import MemberLinks
 from services.chats.members import MemberZones
 from services.chats.memory import Memory
 from services.chats.message_history import MessageHistory
+from services.chats.privacy import COUNTER as OPT_OUTS
+from services.chats.privacy import MemberData
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
 from services.mcp.opening import SandboxedStart
@@ -225,6 +227,7 @@ class Base:
     faults: FaultPoints
     chats: Chats
     links: MemberLinks
+    member_data: MemberData
     registry: FunctionRegistry
     """Empty until the function sources are loaded."""
     redact: Redactor
@@ -248,6 +251,7 @@ def base_of(settings: Settings, store: Store, ids: Ids, texts: Texts, overrides:
         faults=overrides.faults,
         chats=Chats(settings, texts),
         links=MemberLinks(store, overrides.clock),
+        member_data=MemberData(store, overrides.clock, settings.store),
         registry=FunctionRegistry(),
         redact=Redactor([*secrets_of(settings), *environment_secrets()]),
         metrics=Metrics(),
@@ -389,6 +393,7 @@ def function_services_of(base: Base, consent: Consent, models: Models, planning:
         Grants: consent.grants,
         Pictures: Pictures(settings.pictures.font, members.file_bytes),
         MemberLinks: base.links,
+        MemberData: base.member_data,
         Texts: base.texts,
         Schedules: planning.schedules,
         ScheduleCheck: planning.schedule_check,
@@ -433,8 +438,10 @@ def calling_of(base: Base, consent: Consent) -> Calling:
         return replace(filters, call=[*overrides.filters, *filters.call], named=named)
 
     filters, units = filters_of(settings), FunctionBudgets(settings.budgets, base.store, clock, base.links.person_of)
+    vouching = Vouching(consent.approvals, found_here)
+    base.member_data.on_forget.append(vouching.forget)
     invoker = Invoker(
-        Policies(budget=units, approval=Vouching(consent.approvals, found_here)),
+        Policies(budget=units, approval=vouching),
         base.deadlines,
         clock,
         filters=filters.call,
@@ -598,6 +605,7 @@ def running_of(
         epoch=base.epoch,
         faults=base.faults,
         collected=collected,
+        member_data=base.member_data,
         after=routing.shadow.turn_ended if routing.shadow else None,
     )
     turns = Turns(
@@ -664,6 +672,7 @@ def receiving_of(
         senders_retry=delivery.senders_retry,
         is_only_bot=delivery.is_only_bot,
         has_model=lambda: models.current.can_write,
+        member_data=base.member_data,
         limits=settings.limits,
         history_per_chat=settings.store.history_per_chat,
         clock=base.clock,
@@ -761,7 +770,12 @@ def periodic_tasks_of(
             Expiry(intake, consent.questions, clock),
             base.settings.store,
             clock,
-            {PINS: loading.pins.load, SCRIPTS: scripts.reload_if_changed, DEAD: dead.look},
+            {
+                PINS: loading.pins.load,
+                SCRIPTS: scripts.reload_if_changed,
+                DEAD: dead.look,
+                OPT_OUTS: base.member_data.load,
+            },
             None if base.settings.store.is_on_a_server else database_of(base.settings),
         ),
         digests=Digests(
@@ -798,6 +812,7 @@ def build_daemon(
     )
 
     _bind(base, consent, planning, function_services, calling, loading, sending, running, reloading)
+    _register_erasure(base, consent, receiving)
     menus = ShownMenus(platforms, partial(_menus, base, texts), base.clock)
     loading.sources.on_change(menus.changed)
     _register_dead_letters(periodic.dead_letters, sending, running, receiving)
@@ -825,6 +840,7 @@ def build_daemon(
         questions=consent.questions,
         grants=consent.grants,
         links=base.links,
+        member_data=base.member_data,
         schedules=periodic.schedules,
         script_schedules=periodic.script_schedules,
         script_notes=periodic.script_notes,
@@ -876,6 +892,17 @@ def _bind(
     functions.on_change(function_services.start_scripts.warn_of_changes)
     functions.on_change(reloading.unknown_names.look)
     reloading.unknown_names.on_change(reloading.operator_notices.changed)
+
+
+def _register_erasure(base: Base, consent: Consent, receiving: Receiving) -> None:
+    """Register what drops or reloads data in memory after a member's data was erased."""
+
+    async def reload(_chat: str, _member: str) -> None:
+        await consent.grants.load()
+        await base.links.load()
+        await base.chats.load(base.store)
+
+    base.member_data.on_forget += [consent.questions.forget, receiving.intake.forget, reload]
 
 
 def _register_dead_letters(dead: DeadLetters, sending: Sending, running: Running, receiving: Receiving) -> None:

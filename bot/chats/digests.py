@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
@@ -77,8 +77,6 @@ class Digests:
     settings: Callable[[], MemorySettings]
     """Returns the current settings."""
     clock: Clock
-    is_opted_out: Callable[[MemberRef], Awaitable[bool]] | None = None
-    """Whether the messages of a member are left out; None: of no member."""
     begun: dict[str, int] = field(default_factory=dict)
     """End of the period of the last digest by chat, made or failed. A digest that is repeated after a restart adds no
     note twice."""
@@ -111,11 +109,10 @@ class Digests:
         return round(due.timestamp() * 1000) if now - due <= _LATEST else None
 
     async def _make(self, chat: ChatRef, profile: ChatProfile, until_ms: int) -> None:
-        excerpt = await self.past.read(chat, Period(until_ms - _DAY_MS, until_ms), "")
-        senders = dict.fromkeys(line.sender for line in reversed(excerpt.lines) if not line.from_bot)
-        is_out = self.is_opted_out
-        authors = [sender for sender in senders if is_out is None or not await is_out(MemberRef.parse(sender))]
-        lines = within_tokens([line for line in excerpt.lines if line.sender in authors], _MOST_TOKENS)
+        period = Period(until_ms - _DAY_MS, until_ms)
+        said = [line for line in (await self.past.read(chat, period, "")).lines if not line.from_bot]
+        authors = list(dict.fromkeys(line.sender for line in reversed(said)))
+        lines = within_tokens(said, _MOST_TOKENS)
         if not lines:
             return
         known = await self.notes.recall(Place(chat.key), authors, "")
@@ -125,10 +122,12 @@ class Digests:
         with suppress(ValidationError, IndexError):
             found = FoundNotes.model_validate(answer.calls[0].arguments).notes[:_MOST_NOTES]
         count = 0
+        # Messages may have been erased while the model was asked.
+        recorded = set((await self.past.read(chat, period, "")).lines)
         for place, note in enumerate(found):
             line = lines[note.message - 1] if 1 <= note.message <= len(lines) else None
             # The model's text may come from a message that tells it what to save.
-            if line is not None and is_in_words(note.text, [line.text], line.name):
+            if line in recorded and is_in_words(note.text, [line.text], line.name):
                 author = KnownMember(MemberRef.parse(line.sender), line.name)
                 with suppress(NoteError):
                     await self.notes.remember(

@@ -237,6 +237,16 @@ class OpenQuestions:
                 writes.append(pending.expire(question.id))
         return writes, [question for _, question in late if not _has_waiting_run(question)]
 
+    async def forget(self, chat: str, member: str) -> None:
+        """Drop the questions to the member, whose rows are deleted, in the chat with that key or, without one, in all
+        chats."""
+        for place in [one for one in self._waiting if one[1] == member and chat in ("", one[0])]:
+            del self._waiting[place]
+        for where in [one for one in self._approvals if chat in ("", one)]:
+            for question, _ in list(self._approvals[where].values()):
+                if question.terms is not None and question.terms.asker.sender.ref.key == member:
+                    self._drop(where, question.id)
+
     def take_unanswered(self) -> list[OpenQuestion]:
         """Remove and return the left-over questions. The caller has to notify their runs."""
         unanswered, self._unanswered = self._unanswered, []

@@ -175,7 +175,7 @@ class Summaries:
         if missing > 0:
             return
         until_id = selected[-1]["id"]
-        changed = (await self._store.read(summaries.changed(part.chat, after, until_id)))[0]["count"]
+        unchanged = (await self._store.read(summaries.unchanged(part.chat, after, until_id)))[0]["count"]
         # Read again: text that was deleted before the count must not be included.
         selected = await self._store.read(
             history.between(part.chat, part.scope, part.value, after, until_id + 1, _ROWS_READ)
@@ -190,7 +190,7 @@ class Summaries:
                     _cut(answer.text.strip(), self._settings.summary_tokens),
                     after=after,
                     until_id=until_id,
-                    changed=changed,
+                    unchanged=unchanged,
                     at_ms=self._clock.now_ms(),
                 ),
                 *writes,

@@ -69,6 +69,8 @@ class OutboundMessage(NamedTuple):
     """Part in the status message of its turn; None: none."""
     may_be_sent: bool = False
     """An earlier process may have sent it."""
+    is_unrecorded: bool = False
+    """Its content is deleted once it is sent or given up."""
 
     @property
     def only_ends_status(self) -> bool:
@@ -550,6 +552,9 @@ class Delivery:
             self._store.post([outbox.drop_unsent(message.row_id, problem)])
             return
         self.failed += 1
+        if message.is_unrecorded:
+            self._store.post([outbox.drop_unsent(message.row_id, problem), outbox.erase(message.row_id)])
+            return
         _log.error("message_not_delivered", chat=message.outgoing.chat.key, outbox=message.row_id, problem=problem)
         self._store.post([outbox.failed(message.row_id, problem, self._clock.now_ms())])
         for call in self.on_given_up:
@@ -571,6 +576,7 @@ def message_of_row(row: Row) -> OutboundMessage:
         due=due,
         turn_id=row["turn_id"],
         asked_by=body.get("asked_by", ""),
+        is_unrecorded=body.get("unrecorded", False),
         status=StatusPart(body["status"]) if "status" in body else None,
     )
 
@@ -583,6 +589,9 @@ def _sent(message: OutboundMessage, receipt: Receipt | None) -> list[Write]:
         writes = [outbox.sent(message.row_id, receipt.native_id)]
         if message.history_id is not None:
             writes.append(history.sent(message.history_id, receipt.native_id))
+    # A file may be large, and nobody reads it again.
+    if message.is_unrecorded or message.outgoing.uploads:
+        writes.append(outbox.erase(message.row_id))
     if message.status is StatusPart.END:
         writes.append(outbox.end_status(message.turn_id))
     return writes
@@ -625,6 +634,8 @@ class Origin:
     """Native id of the bot's message whose button was pressed. None: no button started the turn."""
     ends_status: bool = False
     """The message replaces the status of the turn, if it is one plain message."""
+    is_unrecorded: bool = False
+    """The member has opted out: the message is in no history, and its content is deleted once it is sent."""
 
 
 class OutboxRows:
@@ -647,7 +658,7 @@ class OutboxRows:
         replaces = origin.pressed if message.update is not None and isinstance(to.platform, Editing) else None
         if replaces is not None and message.update is not None:
             message = replace(message.update, to=message.to)
-        if to.private_to is None:
+        if to.private_to is None and not origin.is_unrecorded:
             history_id = self._ids.next()
             writes.append(
                 history.add_bot_message(
@@ -673,7 +684,7 @@ class OutboxRows:
                 piece, closes, replaces = replace(piece, closes=closes, replaces=replaces), (), None
             sent = OutboundMessage(
                 self._ids.next(), piece, history_id, claimed, now_ms, due, origin.turn_id, asked_by, status
-            )
+            )._replace(is_unrecorded=origin.is_unrecorded)
             writes.append(self._row(sent, "held" if origin.is_held else "sending" if claimed else "pending"))
             if not origin.is_held:
                 outbound.append(sent)
@@ -690,6 +701,8 @@ class OutboxRows:
 
     def _row(self, message: OutboundMessage, state: str) -> Write:
         body = outgoing_to_json(message.outgoing, message.due, message.asked_by, message.status)
+        if message.is_unrecorded:
+            body["unrecorded"] = True
         return outbox.put(
             id=message.row_id,
             key=message.outgoing.key,

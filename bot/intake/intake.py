@@ -33,6 +33,7 @@ from function_calls.questions.open_questions import Answered
 from function_calls.questions.resume import is_decision, read_answer
 from function_calls.registry import BotFunctions
 from function_calls.turn import OpenQuestion
+from services.chats.privacy import MemberData
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, MemberRef, ReasonCode
@@ -286,6 +287,7 @@ class Intake:
         senders_retry: Callable[[ChatRef], bool],
         is_only_bot: Callable[[ChatRef], bool],
         has_model: Callable[[], bool],
+        member_data: MemberData,
         limits: LimitsSettings,
         history_per_chat: int,
         clock: Clock,
@@ -304,6 +306,7 @@ class Intake:
         self._notices = notices
         self._senders_retry = senders_retry
         self._is_only_bot = is_only_bot
+        self._member_data = member_data
         self._chime_in = ChimeIn(chats, store, clock, has_model)
         self.gathering = Gathering(engine, clock, limits, has_model)
         self._limits = limits
@@ -325,6 +328,10 @@ class Intake:
         self._oldest = timedelta(minutes=limits.answer_within_minutes)
         self._bot_loop_limit.use(limits.bot_alternations)
         self.gathering.limits = limits
+
+    async def forget(self, chat: str, member: str) -> None:
+        """Drop what is in memory about the member with that key."""
+        self._zones = {ref: zone for ref, zone in self._zones.items() if ref.key != member}
 
     async def accept(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
         """Accept one event durably, together with `also`. Raises StoreError or QueueFull if nothing was stored."""
@@ -420,7 +427,7 @@ class Intake:
         if edited is not None:
             context = replace(context, text=edited)
         is_busy = self._engine.is_busy(context.chat) or self.gathering.waiting_job(context.chat) is not None
-        conversation = None if is_busy else await self._chime_in.conversation(context)
+        conversation = None if is_busy or self._is_unrecorded(context) else await self._chime_in.conversation(context)
         if self.gathering.may_join(context) and await self._store.read(inbox.known(context.key.text)):
             await self._store.commit(also)
             return Accepted.DUPLICATE
@@ -441,9 +448,15 @@ class Intake:
 
     async def _with_known_quote(self, context: MessageContext) -> MessageContext:
         """`context`; if it replies to a message that its network does not describe, with whether that is a message of
-        the bot. Raises StoreError."""
+        the bot. Quoted text of members who opted out is left out. Raises StoreError."""
         quoted = context.reply_to
-        if quoted is None or quoted.from_bot or quoted.text:
+        if quoted is None:
+            return context
+        if quoted.text:
+            key = MessageKey(context.chat, quoted.native_id).text
+            may_quote = await self._member_data.may_quote(context.chat, quoted.native_id, key)
+            return context if may_quote else replace(context, reply_to=replace(quoted, text=""))
+        if quoted.from_bot:
             return context
         is_own = bool(await self._store.read(outbox.turn_of(context.chat.key, quoted.native_id)))
         return replace(context, reply_to=replace(quoted, from_bot=True)) if is_own else context
@@ -478,7 +491,9 @@ class Intake:
         message = (context.chat.key, context.key.native_id)
         if decision.starts_turn:
             self._pending_changes.accepting.setdefault(message, job)
-            self.gathering.begin(job, decision)
+            # Further messages of a member who opted out may be for others.
+            if not self._is_unrecorded(context):
+                self.gathering.begin(job, decision)
         is_new = False
         try:
             is_new = await self._keep(job, decision, also)
@@ -566,7 +581,7 @@ class Intake:
         return GateDecision(ReasonCode.QUEUE_FULL, limit) if limit else decision
 
     def _writes(self, context: MessageContext, decision: GateDecision, turn_id: int) -> list[Write]:
-        now_ms = self._clock.now_ms()
+        now_ms, is_unrecorded = self._clock.now_ms(), self._is_unrecorded(context)
         if decision.starts_turn:
             accept_write = inbox.accept(
                 turn_id,
@@ -578,9 +593,9 @@ class Intake:
             )
         else:
             reason = str(decision.reason)
-            accept_write = inbox.note(
-                turn_id, _event(context), received_ms=now_ms, reason=reason, detail=decision.detail
-            )
+            # The detail of an unknown command is a word of the message.
+            detail = "" if is_unrecorded and decision.reason is ReasonCode.UNKNOWN_COMMAND else decision.detail
+            accept_write = inbox.note(turn_id, _event(context), received_ms=now_ms, reason=reason, detail=detail)
         writes = [accept_write]
         zone = context.sender.zone
         if zone and self._zones.get(context.sender.ref) != zone and is_timezone(zone):
@@ -588,7 +603,7 @@ class Intake:
                 self._zones.clear()
             self._zones[context.sender.ref] = zone
             writes.append(members.suggest_zone(context.sender.ref.key, zone))
-        if _is_history(context, decision):
+        if _is_history(context, decision) and not is_unrecorded:
             quoted = context.reply_to
             writes.append(
                 history.add_member_message(
@@ -600,6 +615,9 @@ class Intake:
                 )
             )
         return writes
+
+    def _is_unrecorded(self, context: MessageContext) -> bool:
+        return self._member_data.is_opted_out(context.chat, context.sender.ref)
 
     async def _change(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
         """Apply an edit or deletion: to a waiting message's text or turn; later, to the history only."""

@@ -24,9 +24,11 @@ from function_calls.result import storable_text
 from function_calls.schema.commands import done_text, plain_name
 from function_calls.spec import Message
 from function_calls.turn import OpenQuestion, StoredRun, Turn
+from services.chats.privacy import MemberData
 from services.clock import Clock
 from services.fault_points import FaultPoints
-from services.refs import ChatRef, Effect, ReasonCode
+from services.refs import ChatRef, Effect, MemberRef, ReasonCode
+from services.store import member_data as member_rows
 from services.store.ids import Ids
 from services.store.port import Conflict, Store, Write
 from services.store.turns import inbox, outbox
@@ -212,6 +214,7 @@ class Closing:
         epoch: int,
         faults: FaultPoints,
         collected: Collected,
+        member_data: MemberData,
         after: Callable[[str, ChatRef], None] | None = None,
     ) -> None:
         """`after(turn_id, chat)` is called for each ended turn after its messages are handed to the delivery."""
@@ -227,6 +230,7 @@ class Closing:
         self._reach = faults.reach
         self._after = after
         self.collected = collected
+        self._member_data = member_data
         self.on_given_up: list[Callable[[Job], None]] = []
         """Called for each turn that was given up."""
 
@@ -261,7 +265,7 @@ class Closing:
             writes += self._questions.reopen_writes(chat, job.context.sender.ref.key, reopened, job.turn_id)
         if turn.output.ran_start_function:
             writes.append(self._start_scripts.started_write(job.context))
-        writes.append(_end(job, outcome, now_ms))
+        writes += _end(job, outcome, now_ms, asker.sender.ref if self._is_unrecorded(job, turn) else None)
         self._reach("reply.before_outbox")
         try:
             await self._store.commit(writes)
@@ -287,6 +291,11 @@ class Closing:
         self._delivery.statuses.forget(job.turn_id)
         if self._after is not None:
             self._after(turn.input.id, job.context.chat)
+
+    def _is_unrecorded(self, job: Job, turn: Turn) -> bool:
+        """Whether the sender, or the member whose request the turn continues, has opted out."""
+        contexts = (job.context, turn.memory.asker or job.context)
+        return any(self._member_data.is_opted_out(one.chat, one.sender.ref) for one in contexts)
 
     async def _next_number(self, job: Job) -> int:
         """Number of the first message. After a restart it continues behind the stored messages, so that no key is used
@@ -331,6 +340,7 @@ class Closing:
         the turn, or the status is deleted after all messages."""
         # A private request is answered in private, no matter who approved it.
         context, profile = turn.memory.asker or job.context, turn.input.profile()
+        is_unrecorded = self._is_unrecorded(job, turn)
         writes: list[Write] = []
         outbound: list[OutboundMessage] = []
         for number, message in enumerate(messages, first):
@@ -357,6 +367,7 @@ class Closing:
                 pressed=_pressed(job.context) if chat == job.context.chat else None,
                 ends_status=ends_status and len(messages) == 1 and chat == job.context.chat,
                 is_held=self._is_collected(job, message, chat),
+                is_unrecorded=is_unrecorded,
             )
             rows, pieces = self._rows.of(message, Address(chat, private_to, platform), origin, now_ms)
             writes += rows
@@ -395,10 +406,17 @@ class Closing:
         return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
 
 
-def _end(job: Job, outcome: TurnOutcome, now_ms: int) -> Write:
-    if outcome.reason is ReasonCode.GAVE_UP:
-        return inbox.give_up(job.turn_id, outcome.detail, now_ms)
-    return inbox.end(job.turn_id, str(outcome.reason), outcome.detail, now_ms)
+def _end(job: Job, outcome: TurnOutcome, now_ms: int, unrecorded: MemberRef | None) -> list[Write]:
+    """Writes of the end. Of a turn of the member `unrecorded`, who has opted out, nothing is kept: no body for a retry,
+    and no detail that is a word of the message."""
+    if unrecorded is None and outcome.reason is ReasonCode.GAVE_UP:
+        return [inbox.give_up(job.turn_id, outcome.detail, now_ms)]
+    is_word = unrecorded is not None and outcome.reason is ReasonCode.UNKNOWN_COMMAND
+    ended = inbox.end(job.turn_id, str(outcome.reason), "" if is_word else outcome.detail, now_ms)
+    if unrecorded is None:
+        return [ended]
+    answered = job.question.id if job.question is not None else 0
+    return [ended, *member_rows.drop_turn(job.turn_id, answered, job.context.chat.key, unrecorded.key)]
 
 
 def _due(job: Job, now_ms: int) -> Due | None:

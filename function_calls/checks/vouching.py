@@ -171,6 +171,11 @@ class Vouching:
         known = self._recent.setdefault(_place(request, spec), deque(maxlen=5))
         known.append(_Approved(request.context.sent_at, values))
 
+    async def forget(self, chat: str, member: str) -> None:
+        """Drop the arguments that the member has approved in the chat with that key, or without one in all chats."""
+        for place in [one for one in self._recent if one[1] == member and chat in ("", one[0])]:
+            del self._recent[place]
+
 
 def is_judged(request: CallRequest, spec: FunctionSpec) -> bool:
     """Whether the call needs the asker's words: a model wrote it, it may affect more than this chat or send data out,

@@ -74,7 +74,7 @@ async def test_nothing_is_deleted_for_a_day_after_the_wall_clock_was_set_far_ahe
 async def test_summaries_and_what_was_done_to_settings_are_kept_no_longer_than_the_rest() -> None:
     now = 0
     async with a_group(settings={"store": {"days_kept": 10}}) as group:
-        for days in (0, 9, 11):
+        for number, days in enumerate((0, 9, 11), start=1):
             await group.clock.advance(days * DAY_SECONDS - now)
             now = days * DAY_SECONDS
             at_ms = group.clock.now_ms()
@@ -82,7 +82,9 @@ async def test_summaries_and_what_was_done_to_settings_are_kept_no_longer_than_t
             said = history.add_bot_message(
                 id=said_id, chat="c", sender_name="Ann", text="", at_ms=0, reply_to=None, asked_by="a", answers=0
             )
-            made = summaries.put("c", f"thread:{days}", "short", after=0, until_id=said_id, changed=0, at_ms=at_ms)
+            made = summaries.put(
+                "c", f"thread:{days}", "short", after=0, until_id=said_id, unchanged=number, at_ms=at_ms
+            )
             done = audit.note(id=days, at_ms=at_ms, actor="a", chat="c", action="set", detail="language")
             await group.daemon.store.commit([said, made, done])
             await group.daemon.housekeeping.forget()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from bot.testing import Group, a_group, call
 from function_calls.context import Quoted
 from services.llm.encoding import estimated_tokens
 from services.llm.model import ModelAnswer, ModelError, ModelRequest, ToolCall
-from services.refs import ChatRef, ErrorCode, MemberRef, Role
+from services.refs import ChatRef, ErrorCode, Role
 from services.store.chats import memory
 from services.store.chats.memory import NOTES
 from tests.fakes.kept import kept
@@ -464,13 +463,9 @@ async def test_members_who_opted_out_are_left_out_of_digests() -> None:
     async with a_group(settings=DIGEST) as group:
         await group.hear("Ann", "I live in Bergen")
         await group.hear("Bob", "I live in Paris")
-
-        async def is_opted_out(member: MemberRef) -> bool:
-            return member.native == "bob"
-
-        digests = replace(group.daemon.digests, is_opted_out=is_opted_out)
+        await group.say("Bob", "/optout")
+        await group.hear("Bob", "I live in Paris")
         group.model.says("nothing")
-        await group.clock.advance(TO_FOUR + 300)
-        await digests.make_due()
+        await night(group)
         assert "Bergen" in prompt(group.model.requests[-1])
         assert "Paris" not in prompt(group.model.requests[-1])

@@ -192,3 +192,18 @@ async def test_use_of_models_is_counted_and_shown_by_member_of_the_chat(home: Op
         assert "today 2× asked, 240 tokens" in (await group.say("Ann", "/usage"))[0]
         shown = await group.say("Ann", "/usage all", role=Role.ADMIN)
         assert [line.partition(":")[0] for line in shown[0].splitlines()] == ["Ann", "Anna"]
+
+
+async def test_a_member_is_forgotten_and_left_out(home: Opens) -> None:
+    async with home() as group:
+        await group.say("Ann", "/todo add milk")
+        group.model.says("You said hello.", "Fine.")
+        await group.say("Ann", "@Rollcall hello")
+        await group.say("Ann", "/forget me")
+        (answer,) = await group.say("Ann", "yes")
+        assert "messages: 4" in answer
+        assert "milk" not in "".join(await group.say("Bob", "/todo"))
+        await group.say("Ann", "/optout")
+        await group.say("Ann", "canary")
+        await group.say("Bob", "@Rollcall hi")
+        assert "canary" not in "".join(one.content for one in group.model.requests[-1].messages)

@@ -166,6 +166,7 @@ GUARDING: Mapping[str, Guarding] = {
         },
     ),
     "services/chats/member_links.py": Guarding(_bot("member_links")),
+    "services/chats/privacy.py": Guarding(_bot("privacy")),
     "bot/mcp/questions.py": Guarding(_bot("mcp_forms", "mcp_questions", "mcp_server")),
     "function_calls/basic/run/script_calls.py": Guarding(
         (

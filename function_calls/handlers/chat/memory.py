@@ -14,6 +14,7 @@ from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
 from services.chats.members import KnownMember
 from services.chats.memory import NOTE_CHARS, Memory, NoteError, Place, is_in_words, without_request
+from services.chats.privacy import MemberData
 from services.patterns import visible_line
 from services.refs import ErrorCode, JsonObject, Role
 from services.store.chats.memory import Note
@@ -49,11 +50,14 @@ async def remember(
     replaces: Annotated[int | None, Field(description="Number of the note that this one contradicts")] = None,
     *,
     memory: Memory,
+    data: MemberData,
     call: Call,
 ) -> FunctionResult:
     """Add a note. A model may only note what the asker's own words say, because a note outlives the conversation."""
     text, is_for_all = without_request(fact)
     said = call.askers_texts
+    if said is not None and data.is_opted_out(context.chat, context.sender.ref):
+        return FunctionResult.fail(ErrorCode.REFUSED, call.say("privacy.no_notes"))
     if said is not None and not is_in_words(text, map(own_text, said), context.sender.name):
         return FunctionResult.fail(ErrorCode.REFUSED, call.say("memory.not_own_words"), ["fact"])
     on_chat, author = is_for_all or for_everybody, KnownMember(context.sender.ref, context.sender.name)

@@ -21,24 +21,24 @@ SUMMARIES = table(
 _OF = and_(SUMMARIES.c.chat == bindparam("chat"), SUMMARIES.c.part == bindparam("part"))
 _GET = Statement("summaries.get", select(SUMMARIES.c.text, SUMMARIES.c.until_id).where(_OF))
 _UNTIL_NOW = func.coalesce(select(SUMMARIES.c.until_id).where(_OF).scalar_subquery(), literal_column("0"))
-_CHANGED = (
+_UNCHANGED = (
     select(func.count().label("count"))
     .select_from(HISTORY)
     .where(
         HISTORY.c.chat == bindparam("chat"),
         HISTORY.c.id > bindparam("after"),
         HISTORY.c.id <= bindparam("until_id"),
-        HISTORY.c.change != literal_column("''"),
+        HISTORY.c.change == literal_column("''"),
     )
 )
-_CHANGED_ROWS = _CHANGED.scalar_subquery()
-_CHANGED_COUNT = Statement("summaries.changed", _CHANGED)
-# Only if none of its messages was changed or deleted meanwhile: a deleted message must not survive in a summary.
+_UNCHANGED_ROWS = _UNCHANGED.scalar_subquery()
+_UNCHANGED_COUNT = Statement("summaries.unchanged", _UNCHANGED)
+# Only if none of its messages was changed, deleted or erased meanwhile: none of them must survive in a summary.
 _EXISTS = exists().where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.id == bindparam("until_id"))
 _INSERT = insert(SUMMARIES).from_select(
     ["chat", "part", "text", "until_id", "at_ms"],
     select(*(bindparam(column.name, type_=column.type) for column in SUMMARIES.columns)).where(
-        bindparam("after") == _UNTIL_NOW, bindparam("changed") == _CHANGED_ROWS, _EXISTS
+        bindparam("after") == _UNTIL_NOW, bindparam("unchanged") == _UNCHANGED_ROWS, _EXISTS
     ),
 )
 _PUT = Statement(
@@ -70,15 +70,17 @@ def get(chat: str, part: str) -> Query:
     return _GET.query(chat=chat, part=part)
 
 
-def put(chat: str, part: str, text: str, *, after: int, until_id: int, changed: int, at_ms: int) -> Write:
-    """Store a summary made of the one that ended at `after` (0: none) and the rows up to `until_id`; `changed` of these
-    rows had been edited or deleted. Touches no row if that has changed since, or if the last row was deleted."""
-    return _PUT.write(chat=chat, part=part, text=text, after=after, until_id=until_id, changed=changed, at_ms=at_ms)
+def put(chat: str, part: str, text: str, *, after: int, until_id: int, unchanged: int, at_ms: int) -> Write:
+    """Store a summary made of the one that ended at `after` (0: none) and the rows up to `until_id`; `unchanged` of
+    these rows had not been edited or deleted. Touches no row if that has changed since, or if the last row was
+    deleted."""
+    values = {"chat": chat, "part": part, "text": text, "after": after, "until_id": until_id, "at_ms": at_ms}
+    return _PUT.write(**values, unchanged=unchanged)
 
 
-def changed(chat: str, after: int, until_id: int) -> Query:
-    """Number of rows of `chat` with after < id <= until_id that were edited or deleted, as `count`."""
-    return _CHANGED_COUNT.query(chat=chat, after=after, until_id=until_id)
+def unchanged(chat: str, after: int, until_id: int) -> Query:
+    """Number of rows of `chat` with after < id <= until_id that were not edited or deleted, as `count`."""
+    return _UNCHANGED_COUNT.query(chat=chat, after=after, until_id=until_id)
 
 
 def forget(chat: str, native_id: str) -> Write:

@@ -46,6 +46,7 @@ _SENT = Statement(
     update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id")).values(state="sent", native_id=bindparam("new_native_id")),
     takes=("new_native_id", "row_id"),
 )
+_ERASE = Statement("outbox.erase", update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id")).values(body="{}"))
 _FAILED = Statement(
     "outbox.failed",
     update(OUTBOX)
@@ -141,6 +142,11 @@ def claim(id: int, epoch: int) -> Write:
 def sent(id: int, native_id: str) -> Write:
     """Mark a message as accepted by the network, with the network's id of it."""
     return _SENT.write_row((native_id, id))
+
+
+def erase(id: int) -> Write:
+    """Delete the content of a message that is not sent again."""
+    return _ERASE.write(row_id=id)
 
 
 def failed(id: int, problem: str, at_ms: int) -> Write:
