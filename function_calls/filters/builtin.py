@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import unicodedata
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from function_calls.spec import FunctionResult, Message
 from function_calls.turn import Turn
 from services.clock import Clock, Deadlines
 from services.llm.model import ModelAnswer, ModelError
+from services.patterns import word_finder
 from services.redaction import HIDDEN, Redactor
 from services.refs import ErrorCode, ReasonCode
 from services.store.port import Store
@@ -33,17 +33,13 @@ from services.store.turns import turn_state
 Classify = Callable[[MessageContext], Awaitable[str | None]]
 """Returns None or an empty text to let the message pass, else a short reason, which `/why` shows."""
 
-# Scripts written without spaces have no word boundaries.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_LETTER = rf"[^\W_{_UNSPACED}]"
-
 
 def blacklist(words: Sequence[str], setting: str, *, reply: bool) -> TurnFilter:
     """Filter that stops messages containing one of `words`. `setting` is the key that `/why` names."""
-    expression = re.compile("|".join(map(_expression, words)))
+    find = word_finder(words)
 
     async def around(context: MessageContext, turn: Turn, dispatch: Dispatch) -> TurnOutcome:
-        if expression.search(_folded(context.text)):
+        if find(context.text):
             return _stopped(turn, setting, reply=reply)
         return await dispatch(context, turn)
 
@@ -71,21 +67,6 @@ def classifier(
 def _stopped(turn: Turn, detail: str, *, reply: bool) -> TurnOutcome:
     messages = [Message(turn.input.profile().texts.say("filters.stopped"))] if reply else []
     return sent(ReasonCode.FILTERED, messages, detail, ErrorCode.REFUSED)
-
-
-def _expression(word: str) -> str:
-    """Pattern for `word` that does not match inside a longer word, in scripts with word boundaries."""
-    folded = _folded(word)
-    parts = r"\s+".join(map(re.escape, folded.split()))
-    before = rf"(?<!{_LETTER})" if re.match(_LETTER, folded) else ""
-    after = rf"(?!{_LETTER})" if re.search(rf"{_LETTER}\Z", folded) else ""
-    return f"{before}{parts}{after}"
-
-
-def _folded(text: str) -> str:
-    """`text` in NFKC form and casefolded, without invisible characters (category Cf)."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return folded if folded.isascii() else "".join(one for one in folded if unicodedata.category(one) != "Cf")
 
 
 _WINDOW_SECONDS = 60.0
