@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pydantic import BaseModel, Field
 
@@ -161,11 +161,12 @@ async def silence(
 ) -> FunctionResult:
     """Silence a member, by default for one hour, at most for 28 days."""
     zone, now, texts = call.profile.timezone, clock.now(), call.profile.texts
-    end = end_of(args.until, now.astimezone(zone), times, _SILENCE)
+    name, until = (args.member, args.until) if args.until else _split(args.member, now.astimezone(zone), times)
+    end = end_of(until, now.astimezone(zone), times, _SILENCE)
     if end is None or not now + _SHORTEST <= end <= now + _LONGEST:
-        text = call.say("moderation.unclear", duration=args.until or "")
+        text = call.say("moderation.unclear", duration=until)
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["until"])
-    target = await _target(context, args.member, members, known, call)
+    target = await _target(context, name, members, known, call)
     if isinstance(target, FunctionResult):
         return target
     seconds = round((end - now).total_seconds())
@@ -233,6 +234,15 @@ async def invite(
     return await _applied(ModerationRequest(context.chat, Measure.INVITE, member), moderation, call, native)
 
 
+def _split(line: str, now: datetime, times: Times) -> tuple[str, str]:
+    """Name and time of a command line such as `Ann 30 minutes`; the time is empty if there is none."""
+    words = line.split()
+    for count in range(1, len(words)):
+        if end_of(" ".join(words[count:]), now, times, _SILENCE) is not None:
+            return " ".join(words[:count]), " ".join(words[count:])
+    return line, ""
+
+
 async def _target(
     context: MessageContext, name: str, members: Members, known: KnownMembers, call: Call
 ) -> KnownMember | FunctionResult:
@@ -241,6 +251,8 @@ async def _target(
     everyone = await known.of(context.chat)
     try:
         found = next((one for one in everyone if name in (one.ref.key, one.ref.native)), None)
+        if found is None and name.startswith("@") and len(context.mentions) == 1:
+            found = next((one for one in everyone if one.ref == context.mentions[0]), None)
         found = found or called(name, everyone, context.mentions, as_mention=True)
     except SeveralMembers as several:
         text = call.say("moderation.several", name=several.name, names=", ".join(several.names))
