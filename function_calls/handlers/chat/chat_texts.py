@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
@@ -22,6 +23,8 @@ _LONGEST_PERSONA = 300
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _TRIGGER = re.compile(r'\s*["“”「](?P<quoted>[^"“”」]+)["“”」]\s*(?:→|[-=]>|:|：)?\s*(?P<text>.+)', re.DOTALL)
 _PLAIN_TRIGGER = re.compile(r"\s*(?P<quoted>.+?)\s*(?:→|[-=]>)\s*(?P<text>.+)", re.DOTALL)
+
+_admin_command = partial(tool_function, tags="chat", offered_to=["command"], roles="admin", effect="idempotent")
 
 
 class GreetingArguments(BaseModel, frozen=True, extra="forbid"):
@@ -50,32 +53,24 @@ class PersonaArguments(BaseModel, frozen=True, extra="forbid"):
     text: str | None = Field(default=None, description="The style; clear: none of its own; absent: show it")
 
 
-@tool_function(
+@_admin_command(
     name="welcome",
     description="Show or set the text for members who join this chat.",
     commands=("welcome", "欢迎语"),
     line="text",
-    tags="chat",
     scope="group",
-    offered_to=["command"],
-    roles="admin",
-    effect="idempotent",
 )
 async def welcome(context: MessageContext, args: GreetingArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
     """Set the text, and show how it will look."""
     return await _greeting("welcome", context, args.text, own, call)
 
 
-@tool_function(
+@_admin_command(
     name="goodbye",
     description="Show or set the text for members who leave this chat.",
     commands=("goodbye", "告别语"),
     line="text",
-    tags="chat",
     scope="group",
-    offered_to=["command"],
-    roles="admin",
-    effect="idempotent",
 )
 async def goodbye(context: MessageContext, args: GreetingArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
     """Set the text, and show how it will look."""
@@ -105,16 +100,12 @@ async def _greeting(
     return FunctionResult.say(call.say(f"greetings.{name}", preview=preview))
 
 
-@tool_function(
+@_admin_command(
     name="trigger",
     description="Show the texts with which the bot replies to words in this chat, or add one.",
     commands=("trigger", "触发词"),
     line="rule",
-    tags="chat",
     scope="group",
-    offered_to=["command"],
-    roles="admin",
-    effect="idempotent",
 )
 async def trigger(context: MessageContext, args: TriggerArguments, *, rules: ChatRules, call: Call) -> FunctionResult:
     """List the triggers; with a rule, add it or replace the text of its word."""
@@ -134,16 +125,12 @@ async def trigger(context: MessageContext, args: TriggerArguments, *, rules: Cha
     return FunctionResult.say(call.say("triggers.set", word=word, text=text))
 
 
-@tool_function(
+@_admin_command(
     name="trigger_delete",
     description="Remove a word to which the bot replies in this chat.",
     commands=("trigger delete", "触发词 删除"),
     line="word",
-    tags="chat",
     scope="group",
-    offered_to=["command"],
-    roles="admin",
-    effect="idempotent",
     ask={"word": "@triggers.ask_word"},
 )
 async def trigger_delete(
@@ -159,15 +146,11 @@ async def trigger_delete(
     return FunctionResult.say(call.say("triggers.removed", word=word))
 
 
-@tool_function(
+@_admin_command(
     name="persona",
     description="Show or set the bot's style in this chat.",
     commands=("persona", "人设"),
     line="text",
-    tags="chat",
-    offered_to=["command"],
-    roles="admin",
-    effect="idempotent",
 )
 async def persona(context: MessageContext, args: PersonaArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
     """Show the style; with a text, set or clear it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from dataclasses import replace
+from functools import partial
 
 from pydantic import BaseModel, Field
 
@@ -26,6 +27,10 @@ _MOST_WORDS = 10
 _LONGEST_WORD = 50
 _RULE = re.compile(r"\s*(?P<words>.+?)\s*(?:\bto\b|到|→|->)\s*(?P<chat>\S+:\S+:\S+)\s*", re.DOTALL | re.IGNORECASE)
 
+_admin_command = partial(
+    tool_function, tags="chat", scope="group", offered_to=["command"], roles="admin", effect="idempotent"
+)
+
 
 class ForwardArguments(BaseModel, frozen=True, extra="forbid"):
     """Arguments of `forward`."""
@@ -41,16 +46,11 @@ class CodeArguments(BaseModel, frozen=True, extra="forbid"):
     code: str = Field(description="The code of the rule", min_length=1, max_length=20)
 
 
-@tool_function(
+@_admin_command(
     name="forward",
     description="Show the rules that forward messages from or to this chat, or propose one.",
     commands=("forward", "转发"),
     line="rule",
-    tags="chat",
-    scope="group",
-    offered_to=["command"],
-    roles="admin",
-    effect="idempotent",
 )
 async def forward(
     context: MessageContext, args: ForwardArguments, *, rules: ChatRules, clock: Clock, call: Call
@@ -79,15 +79,10 @@ async def forward(
     return FunctionResult.say(text, data=code)
 
 
-@tool_function(
+@_admin_command(
     name="forward_accept",
     description="Let another chat forward messages to this one.",
     commands=("forward accept", "转发 同意"),
-    tags="chat",
-    scope="group",
-    offered_to=["command"],
-    roles="admin",
-    effect="idempotent",
     ask={"code": "@forwards.ask_code"},
 )
 async def forward_accept(
@@ -104,15 +99,10 @@ async def forward_accept(
     return FunctionResult(messages=(Message(text), Message(told, to=rule.source)))
 
 
-@tool_function(
+@_admin_command(
     name="forward_remove",
     description="Remove a rule that forwards messages from or to this chat.",
     commands=("forward remove", "转发 删除"),
-    tags="chat",
-    scope="group",
-    offered_to=["command"],
-    roles="admin",
-    effect="idempotent",
     ask={"code": "@forwards.ask_code"},
 )
 async def forward_remove(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from pydantic import BaseModel, Field
 
@@ -10,7 +11,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import Measure, Members, Moderation, ModerationOutcome, ModerationRequest
-from function_calls.spec import FunctionResult
+from function_calls.spec import FunctionResult, ToolError
 from services.chats.members import KnownMember, KnownMembers, SeveralMembers, UnknownMember, called
 from services.clock import Clock
 from services.refs import ErrorCode, MemberRef
@@ -26,6 +27,16 @@ _CODES = {
     ModerationOutcome.NOT_REACHED: ErrorCode.TRANSIENT,
     ModerationOutcome.UNKNOWN: ErrorCode.UNKNOWN_OUTCOME,
 }
+
+_measure = partial(
+    tool_function,
+    tags="moderation",
+    touches=("reaches_out", "affects_members"),
+    scope="group",
+    offered_to=["command", "model"],
+    roles="admin",
+    effect="once",
+)
 
 
 class MemberArguments(BaseModel, frozen=True, extra="forbid"):
@@ -51,7 +62,7 @@ class InviteArguments(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-@tool_function(
+@_measure(
     name="kick",
     description="Remove a member from this group; they may come back",
     examples=(
@@ -65,12 +76,6 @@ class InviteArguments(BaseModel, frozen=True, extra="forbid"):
     ),
     commands=("kick", "踢出"),
     line="member",
-    tags="moderation",
-    touches=("reaches_out", "affects_members"),
-    scope="group",
-    offered_to=["command", "model"],
-    roles="admin",
-    effect="once",
     ask={"member": "@moderation.ask_member"},
 )
 async def kick(
@@ -84,12 +89,10 @@ async def kick(
 ) -> FunctionResult:
     """Remove a member."""
     target = await _target(context, args.member, members, known, call)
-    if isinstance(target, FunctionResult):
-        return target
-    return await _applied(ModerationRequest(context.chat, Measure.KICK, target.ref), moderation, call, target.name)
+    return await _applied(context, Measure.KICK, target, moderation, call)
 
 
-@tool_function(
+@_measure(
     name="ban",
     description="Ban a member from this group, so that they cannot come back",
     examples=(
@@ -103,12 +106,6 @@ async def kick(
     ),
     commands=("ban", "封禁"),
     line="member",
-    tags="moderation",
-    touches=("reaches_out", "affects_members"),
-    scope="group",
-    offered_to=["command", "model"],
-    roles="admin",
-    effect="once",
     ask={"member": "@moderation.ask_member"},
 )
 async def ban(
@@ -122,12 +119,10 @@ async def ban(
 ) -> FunctionResult:
     """Ban a member."""
     target = await _target(context, args.member, members, known, call)
-    if isinstance(target, FunctionResult):
-        return target
-    return await _applied(ModerationRequest(context.chat, Measure.BAN, target.ref), moderation, call, target.name)
+    return await _applied(context, Measure.BAN, target, moderation, call)
 
 
-@tool_function(
+@_measure(
     name="silence",
     description="Forbid a member to write in this group for a time",
     examples=(
@@ -140,12 +135,6 @@ async def ban(
         "把{member}禁言{until}",
     ),
     commands=("silence", "禁言"),
-    tags="moderation",
-    touches=("reaches_out", "affects_members"),
-    scope="group",
-    offered_to=["command", "model"],
-    roles="admin",
-    effect="once",
     ask={"member": "@moderation.ask_member"},
 )
 async def silence(
@@ -166,15 +155,12 @@ async def silence(
     if end is None or not now + _SHORTEST <= end <= now + _LONGEST:
         text = call.say("moderation.unclear", duration=until)
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["until"])
-    target = await _target(context, name, members, known, call)
-    if isinstance(target, FunctionResult):
-        return target
-    seconds = round((end - now).total_seconds())
-    request = ModerationRequest(context.chat, Measure.SILENCE, target.ref, seconds=seconds)
-    return await _applied(request, moderation, call, target.name, moment(end, zone, now, texts))
+    target, seconds = await _target(context, name, members, known, call), round((end - now).total_seconds())
+    until = moment(end, zone, now, texts)
+    return await _applied(context, Measure.SILENCE, target, moderation, call, until=until, seconds=seconds)
 
 
-@tool_function(
+@_measure(
     name="pin",
     description="Pin the message that the asker replies to",
     examples=(
@@ -187,22 +173,15 @@ async def silence(
         "把这条置顶",
     ),
     commands=("pin", "置顶"),
-    tags="moderation",
-    touches=("reaches_out", "affects_members"),
-    scope="group",
-    offered_to=["command", "model"],
-    roles="admin",
-    effect="once",
 )
 async def pin(context: MessageContext, *, moderation: Moderation, call: Call) -> FunctionResult:
     """Pin the message replied to."""
     if context.reply_to is None:
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("moderation.no_message"))
-    request = ModerationRequest(context.chat, Measure.PIN, message_id=context.reply_to.native_id)
-    return await _applied(request, moderation, call)
+    return await _applied(context, Measure.PIN, None, moderation, call, message_id=context.reply_to.native_id)
 
 
-@tool_function(
+@_measure(
     name="invite",
     description="Invite somebody to this group, or give a link by which one person can join it",
     examples=(
@@ -216,22 +195,14 @@ async def pin(context: MessageContext, *, moderation: Moderation, call: Call) ->
     ),
     commands=("invite", "邀请"),
     line="member",
-    tags="moderation",
-    touches=("reaches_out", "affects_members"),
-    scope="group",
-    offered_to=["command", "model"],
-    roles="admin",
-    effect="once",
 )
 async def invite(
     context: MessageContext, args: InviteArguments, *, moderation: Moderation, call: Call
 ) -> FunctionResult:
     """Invite a member by native id, or create a link."""
-    native = (args.member or "").strip()
-    if not native:
-        return await _applied(ModerationRequest(context.chat, Measure.LINK), moderation, call)
-    member = MemberRef(context.chat.platform, context.chat.account, native)
-    return await _applied(ModerationRequest(context.chat, Measure.INVITE, member), moderation, call, native)
+    native, chat = (args.member or "").strip(), context.chat
+    member = KnownMember(MemberRef(chat.platform, chat.account, native), native) if native else None
+    return await _applied(context, Measure.INVITE if member else Measure.LINK, member, moderation, call)
 
 
 def _split(line: str, now: datetime, times: Times) -> tuple[str, str]:
@@ -243,39 +214,43 @@ def _split(line: str, now: datetime, times: Times) -> tuple[str, str]:
     return line, ""
 
 
-async def _target(
-    context: MessageContext, name: str, members: Members, known: KnownMembers, call: Call
-) -> KnownMember | FunctionResult:
+async def _target(context: MessageContext, name: str, members: Members, known: KnownMembers, call: Call) -> KnownMember:
     """The member of that name, if the asker may act on them: another one, with a lower role on the network and in the
-    settings, both as of now."""
+    settings, both as of now. Raises ToolError."""
     everyone = await known.of(context.chat)
+    named = context.mentions if name.startswith("@") and len(context.mentions) == 1 else ()
     try:
-        found = next((one for one in everyone if name in (one.ref.key, one.ref.native)), None)
-        if found is None and name.startswith("@") and len(context.mentions) == 1:
-            found = next((one for one in everyone if one.ref == context.mentions[0]), None)
+        found = next((one for one in everyone if one.ref in named or name in (one.ref.key, one.ref.native)), None)
         found = found or called(name, everyone, context.mentions, as_mention=True)
     except SeveralMembers as several:
         text = call.say("moderation.several", name=several.name, names=", ".join(several.names))
-        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["member"])
+        raise ToolError(text, ErrorCode.BAD_ARGUMENTS) from None
     except UnknownMember as unknown:
-        return FunctionResult.fail(
-            ErrorCode.NOT_FOUND, call.say("moderation.unknown_member", name=unknown.name), ["member"]
-        )
+        raise ToolError(call.say("moderation.unknown_member", name=unknown.name), ErrorCode.NOT_FOUND) from None
     own, theirs = await members.role(context.chat, context.sender.ref), await members.role(context.chat, found.ref)
     if own is None or theirs is None:
-        return FunctionResult.fail(ErrorCode.REFUSED, call.say("moderation.role_unknown", name=found.name))
+        raise ToolError(call.say("moderation.role_unknown", name=found.name), ErrorCode.REFUSED)
     if found.ref == context.sender.ref or theirs.rank >= own.rank:
-        return FunctionResult.fail(ErrorCode.REFUSED, call.say("moderation.not_below", name=found.name))
+        raise ToolError(call.say("moderation.not_below", name=found.name), ErrorCode.REFUSED)
     return found
 
 
 async def _applied(
-    request: ModerationRequest, moderation: Moderation, call: Call, name: str = "", until: str = ""
+    context: MessageContext,
+    measure: Measure,
+    member: KnownMember | None,
+    moderation: Moderation,
+    call: Call,
+    *,
+    until: str = "",
+    seconds: int = 0,
+    message_id: str = "",
 ) -> FunctionResult:
     """Take the measure, and report its outcome as the network has confirmed it."""
-    done = await moderation.moderate(request)
+    name, ref = (member.name, member.ref) if member else ("", None)
+    done = await moderation.moderate(ModerationRequest(context.chat, measure, ref, seconds, message_id))
     if done.outcome is ModerationOutcome.DONE:
-        text = call.say(f"moderation.done.{request.measure}", name=name, moment=until, link=done.link)
+        text = call.say(f"moderation.done.{measure}", name=name, moment=until, link=done.link)
         return FunctionResult.say(text, data={"done": True})
-    what = call.say(f"moderation.what.{request.measure}")
-    return FunctionResult.fail(_CODES[done.outcome], call.say(f"moderation.{done.outcome}", what=what, name=name))
+    text = call.say(f"moderation.{done.outcome}", what=call.say(f"moderation.what.{measure}"))
+    return FunctionResult.fail(_CODES[done.outcome], text)
