@@ -42,7 +42,7 @@ class ServedChat:
     triggers: Mapping[str, str]
     """Texts by the word to which they reply."""
     find_trigger: Callable[[str], str]
-    """Returns the word of a trigger in a text, the longest first; empty if there is none."""
+    """Returns the first word of a trigger in a text, the longest at its place; empty if there is none."""
     forwards: Sequence[tuple[ForwardRule, Callable[[str], str]]]
     """Rules that forward messages of the chat, each with a function that finds one of its words."""
 

@@ -111,7 +111,7 @@ class Unasked:
         self._send(chat, filled(text, values))
 
     def _trigger(self, context: MessageContext, text: str) -> None:
-        """Reply to the longest word of a trigger in `text`, once a minute for each word."""
+        """Reply to the first word of a trigger in `text`, once a minute for each word."""
         chat, served = context.chat, self._chats.of(context.chat)
         word = served.find_trigger(text)
         if not word or self._is_quiet(chat) or not self._may_send(chat, f"trigger {word}", 1):

@@ -746,9 +746,11 @@ def outbox_row(outgoing: Outgoing) -> Write:
 
 async def _until_gone(platform: ChatPlatform, chat: ChatRef, member: MemberRef) -> None:
     """Return when the network says that the member is not in the chat. Raises TimeoutError after WAIT_SECONDS."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        while await platform.role(chat, member) is not None:
-            await asyncio.sleep(0.05)
+    for _ in range(round(WAIT_SECONDS / 0.05)):
+        if await platform.role(chat, member) is None:
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError(f"{member.key} is still there")
 
 
 def _data_url(content: bytes, media_type: str) -> str:
