@@ -30,12 +30,13 @@ _CODES = {
 
 _measure = partial(
     tool_function,
-    tags="moderation",
+    tags=("chat", "moderation"),
     touches=("reaches_out", "affects_members"),
     scope="group",
     offered_to=["command", "model"],
     roles="admin",
     effect="once",
+    timeout_seconds=40,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from function_calls.context import Sender
@@ -17,12 +17,11 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 
 class Functions:
-    """The functions of `module` with `services`."""
+    """The functions of `module` with `services`, and `ports` by their protocols."""
 
-    def __init__(self, module: ModuleType, *services: object) -> None:
-        self.specs: Mapping[str, FunctionSpec] = {
-            spec.name: spec for spec in specs_of(module, {type(service): service for service in services})
-        }
+    def __init__(self, module: ModuleType, *services: object, ports: Mapping[type, object] = MappingProxyType({})):
+        by_type = {type(service): service for service in services} | dict(ports)
+        self.specs: Mapping[str, FunctionSpec] = {spec.name: spec for spec in specs_of(module, by_type)}
         self._count = 0
 
     async def run(

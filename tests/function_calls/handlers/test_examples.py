@@ -3,13 +3,15 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from bot.testing import TestPlatform
 from config.sections.models import MemorySettings
 from config.sections.timers import RemindersSettings
 from function_calls.handlers.chat import memory, usage
-from function_calls.handlers.group import poll, todo
+from function_calls.handlers.group import moderation, poll, todo
 from function_calls.handlers.lookup import weather
 from function_calls.handlers.reminders import reminder_changes, reminders
 from function_calls.handlers.small import calculate, dice, time, timezone
+from function_calls.ports import Members, Moderation
 from function_calls.spec import OfferedTo
 from services.calc.dice import Dice
 from services.calc.units import Units
@@ -19,7 +21,7 @@ from services.chats.memory import Memory
 from services.chats.polls import Polls
 from services.chats.todo import TodoLists
 from services.chats.usage import UsageCounts
-from services.clock import VirtualClock
+from services.clock import Clock, VirtualClock
 from services.store.ids import Ids
 from services.timers.reminders import Reminders
 from services.timers.timetable import Timetable
@@ -53,6 +55,8 @@ async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_e
         about_time = (reminder_changes, reminder_changes, reminders, reminders, time, timezone)
         modules = (calculate, dice, memory, poll, todo, usage, weather, *about_time)
         loaded = [Functions(module, *services) for module in modules]
+        ports = {Members: TestPlatform(), Moderation: TestPlatform(), Clock: clock}
+        loaded.append(Functions(moderation, *services, Times(), ports=ports))
     assert [slot for functions in loaded for slot in functions.unknown_slots()] == []
     for functions in loaded:
         for spec in functions.specs.values():
