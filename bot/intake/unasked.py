@@ -8,6 +8,8 @@ import re
 from collections import deque
 from datetime import timedelta
 
+import structlog
+
 from bot.chats.chats import Chats
 from bot.intake.gate import GateDecision
 from bot.intake.notices import Notices
@@ -16,6 +18,7 @@ from function_calls.context import Kind, MessageContext
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef, ReasonCode
 
+_log = structlog.get_logger("unasked")
 GREETING_SECONDS = 60.0
 """Members who come within this time are greeted together."""
 _LATE = timedelta(minutes=10)
@@ -126,7 +129,9 @@ class Unasked:
             served = self._chats.of(target)
             if served.allowed_by is None or not served.settings.enabled:
                 continue
-            if self._may_send(target, "forwards", _FORWARDS_PER_MINUTE):
+            if not self._may_send(target, "forwards", _FORWARDS_PER_MINUTE):
+                _log.warning("message_not_forwarded", chat=context.chat.key, to=target.key, because="too many")
+            else:
                 title = context.chat_title or context.chat.key
                 said = served.profile.texts.say("forwards.message", chat=title, name=context.sender.name, text=text)
                 self._send(target, "\n".join(f"{FORWARDED} {said[:_FORWARDED_CHARS]}".splitlines()[:_LINES]))
