@@ -120,7 +120,7 @@ TWENTY: Sequence[tuple[str, str, dict[str, _Parameter]]] = (
         {"question": (str, ..., "The question."), "options": (list[str], ..., "What can be chosen.")},
     ),
     (
-        "silence",
+        "hush",
         "Silence a member of the group for a while.",
         {"member": (str, ..., "Whom."), "minutes": (int, 10, "For how long.")},
     ),

@@ -159,6 +159,7 @@ class Daemon:
         wait for nothing, since the store is broken."""
         await self.timers.close()
         await self.intake.gathering.close()
+        await self.intake.unasked.close()
         await self.engine.drain(0.0 if at_once else DRAIN_SECONDS)
         await self.unknown_names.close()
         await self.functions.close()

@@ -38,6 +38,7 @@ from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sen
 from function_calls.filters.call import CallFilter
 from function_calls.loading.python_functions import as_spec
 from function_calls.loading.source import Changes, FunctionSource, Publish, Snapshot, Unwatched
+from function_calls.ports import Measure, ModerationRequest
 from function_calls.spec import FunctionSpec
 from services.clock import Deadlines, VirtualClock
 from services.fault_points import FaultPoints
@@ -111,6 +112,7 @@ class TestPlatform:
     __test__ = False
     name = PLATFORM
     account = ACCOUNT
+    measures = frozenset(Measure)
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits(
@@ -122,6 +124,10 @@ class TestPlatform:
         """Current roles by member: the role of the member's first message, unless the test sets another."""
         self.failures: list[Exception] = []
         """Raised by the next sends, one each."""
+        self.moderated: list[ModerationRequest] = []
+        """Measures taken."""
+        self.refusals: list[Exception] = []
+        """Raised by the next measures, one each."""
 
     async def run(self, deliver: Deliver) -> None:
         return None
@@ -138,6 +144,14 @@ class TestPlatform:
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
         return self.roles.get(member)
+
+    async def moderate(self, request: ModerationRequest) -> str:
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.moderated.append(request)
+        if request.member is not None and request.measure in (Measure.KICK, Measure.BAN):
+            self.roles.pop(request.member, None)
+        return "https://chat.example/join" if request.measure is Measure.LINK else ""
 
     async def close(self) -> None:
         return None

@@ -73,9 +73,11 @@ from function_calls.ports import (
     ActiveFunctions,
     ChatActions,
     ChatNotes,
+    ChatRules,
     ChatWriter,
     Explanations,
     Members,
+    Moderation,
     Mutes,
     OwnSettings,
     StartFunctions,
@@ -380,9 +382,11 @@ def function_services_of(base: Base, consent: Consent, models: Models, planning:
     ports: dict[type, object] = {
         Explanations: StoredExplanations(store),
         Members: members,
+        Moderation: members,
         ChatActions: actions,
         OwnSettings: own_settings,
         Mutes: own_settings,
+        ChatRules: own_settings,
         ActiveFunctions: StoredActivations(chats, store, ids, clock),
         ChatNotes: notes,
         StartFunctions: start_scripts,
@@ -427,10 +431,10 @@ class Calling:
     """Returns the filters of other settings; raises DefinitionError."""
 
 
-def calling_of(base: Base, consent: Consent) -> Calling:
+def calling_of(base: Base, consent: Consent, models: Models) -> Calling:
     """Build the invoker with the settings at the start. Raises DefinitionError for filters that cannot be used."""
     settings, overrides, clock = base.settings, base.overrides, base.clock
-    factory = FilterFactory(base.store, clock, base.deadlines, base.redact)
+    factory = FilterFactory(base.store, clock, base.deadlines, base.redact, models.writer)
 
     def filters_of(settings: Settings) -> Filters:
         filters = factory.build(settings.filters)
@@ -800,7 +804,7 @@ def build_daemon(
     models = models_of(base)
     planning = planning_of(base)
     function_services = function_services_of(base, consent, models, planning)
-    calling = calling_of(base, consent)
+    calling = calling_of(base, consent, models)
     loading = function_loading_of(base, function_services, calling)
     sending = sending_of(base, platforms)
     routing = routing_of(base, models, planning, calling, sending)

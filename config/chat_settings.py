@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
-from config.sections.bots import BotSettings, ChatSettingName, ChatSettings, FunctionSettings, FunctionsSettings
+from config.sections.bots import (
+    LONGEST_GREETING,
+    BotSettings,
+    ChatSettingName,
+    ChatSettings,
+    FunctionSettings,
+    FunctionsSettings,
+)
 from config.sections.mcp import PLATFORM
 from config.sections.models import ContextScope
 from config.settings import DEFAULT_BOT, Settings
@@ -67,6 +74,11 @@ class ResolvedChat:
     """True: each night, the model makes notes of the day's messages."""
     chime_in: str
     quiet_hours: str
+    welcome: str
+    """Text for members who join; `off` for none."""
+    goodbye: str
+    triggers: Mapping[str, str]
+    """Texts of the settings file, by the word to which they reply."""
     models: tuple[str, ...]
     """Names of the models that answer in the chat, in order; may include unusable ones."""
     selectable_models: tuple[str, ...]
@@ -128,6 +140,8 @@ def _is_good(name: str, text: str, selectable: Sequence[str]) -> bool:
             return len(text) <= LONGEST_PERSONA
         case "chime_in" | "quiet_hours":
             return re.fullmatch(CHIME_IN if name == "chime_in" else QUIET_HOURS, text) is not None
+        case "welcome" | "goodbye":
+            return 0 < len(text) <= LONGEST_GREETING
         case "model":
             return text in selectable
         case _:
@@ -171,6 +185,9 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
         memory_digest=_pick(layers, "memory_digest", False, _flag("memory_digest", own, entries)),
         chime_in=_pick(layers, "chime_in", "off", _of_chat("chime_in", own, entries)),
         quiet_hours=_pick(layers, "quiet_hours", "off", _of_chat("quiet_hours", own, entries)),
+        welcome=_pick(layers, "welcome", "off", _of_chat("welcome", own, entries)),
+        goodbye=_pick(layers, "goodbye", "off", _of_chat("goodbye", own, entries)),
+        triggers={word: text for _, entry in reversed(entries) for word, text in entry.triggers.items()},
         models=models,
         selectable_models=selectable,
         thinking_models=_thinking_models(settings, models),

@@ -137,6 +137,10 @@ class MessageContext:
     """Native id and text of each message of the turn, in order, if `text` joins several messages of the sender."""
     unasked: str = ""
     """`chance` or `judge` if the bot answers although it was not addressed."""
+    is_forwarded: bool = False
+    """The network marks the message as forwarded from another chat. Not stored."""
+    inviter: str = ""
+    """For a join, the name of the member who invited the sender, if the network tells it. Not stored."""
 
     @property
     def addresses_another(self) -> bool:

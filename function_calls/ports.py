@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from config.chat_settings import IgnoredReason
@@ -91,6 +92,94 @@ class OwnSettings(Protocol):
     async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> IgnoredReason | None:
         """Reset `name` to the value of the operator's settings. Returns None, or the reason if the chat may not change
         it."""
+
+
+class Measure(StrEnum):
+    """Measure of moderation on a network."""
+
+    KICK = "kick"  # remove a member, who may come back
+    BAN = "ban"  # remove a member, who may not come back
+    SILENCE = "silence"  # forbid a member to write for a time
+    PIN = "pin"  # pin a message
+    INVITE = "invite"  # invite a member by native id
+    LINK = "link"  # create a link by which one person can join
+
+
+@dataclass(frozen=True, slots=True)
+class ModerationRequest:
+    """One measure in a chat. The caller has checked who may take it on whom."""
+
+    chat: ChatRef
+    measure: Measure
+    member: MemberRef | None = None
+    """None for a message or a link."""
+    seconds: int = 0
+    """Duration of a silence."""
+    message_id: str = ""
+    """Native id of the message to pin."""
+
+    @property
+    def who(self) -> str:
+        """Native id of the member; empty without one."""
+        return self.member.native if self.member is not None else ""
+
+
+class ModerationOutcome(StrEnum):
+    """Outcome of a measure."""
+
+    DONE = "done"  # confirmed by the network
+    NOT_PERMITTED = "not_permitted"  # the network rejected it
+    UNSUPPORTED = "unsupported"  # the network, or Rollcall on it, does not have this measure
+    NOT_REACHED = "not_reached"  # the network cannot be reached, and nothing was done
+    UNKNOWN = "unknown"  # the network did not confirm it
+
+
+class Moderated(NamedTuple):
+    """Result of a measure."""
+
+    outcome: ModerationOutcome
+    link: str = ""
+    """For Measure.LINK."""
+
+
+class Moderation(Protocol):
+    """Moderation of chats on their networks."""
+
+    async def moderate(self, request: ModerationRequest) -> Moderated:
+        """Take the measure, once, and return its outcome within 20 seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardRule:
+    """A rule that forwards messages with one of `words` from a chat to another."""
+
+    code: str
+    """Id of the rule, and the code by which the admins of the other chat accept it."""
+    source: ChatRef
+    target: ChatRef
+    words: tuple[str, ...]
+    accepted: bool
+    expires_ms: int
+    """Until when it can be accepted, in milliseconds since 1970."""
+
+
+class ChatRules(Protocol):
+    """Triggers of chats, and rules that forward messages. Changes take effect before the method returns."""
+
+    def triggers(self, chat: ChatRef) -> Mapping[str, str]:
+        """Texts by the word to which they reply in `chat`; its own and those of the settings file."""
+
+    async def set_trigger(self, chat: ChatRef, word: str, text: str | None, by: MemberRef) -> None:
+        """Set the chat's own text for `word`; None removes it."""
+
+    def forwards(self, chat: ChatRef) -> Sequence[ForwardRule]:
+        """Accepted and open rules from `chat` and to it."""
+
+    async def put_forward(self, rule: ForwardRule, by: MemberRef) -> None:
+        """Add or replace a rule. Open rules that have expired are removed."""
+
+    async def remove_forward(self, rule: ForwardRule, by: MemberRef) -> None:
+        """Remove a rule."""
 
 
 class Mutes(Protocol):

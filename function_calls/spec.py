@@ -408,6 +408,7 @@ class Touch(StrEnum):
     READS_PRIVATE = "reads_private"  # its result contains data that not everybody in this chat may know
     REACHES_OUT = "reaches_out"  # acts on others' data, other chats, members, networks, or this machine
     SENDS_OUT = "sends_out"  # sends its arguments beyond this machine and its services: a search, a post
+    AFFECTS_MEMBERS = "affects_members"  # acts on other members; a model's call always needs the asker's yes
     STAYS_HERE = "stays_here"  # its effect stays in this chat, is visible there and can be undone
 
 

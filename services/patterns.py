@@ -1,9 +1,10 @@
-"""Regular expressions compiled on first use, and characters that are invisible or misleading."""
+"""Regular expressions compiled on first use, words in texts, and characters that are invisible or misleading."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 
@@ -27,6 +28,37 @@ def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
 def one_line(text: str) -> str:
     """`text` on a single line, without NUL and repeated spaces, so that it cannot imitate several messages."""
     return " ".join(text.replace("\0", " ").split())
+
+
+# Scripts written without spaces have no word boundaries.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_LETTER = rf"[^\W_{_UNSPACED}]"
+
+
+def word_finder(words: Sequence[str]) -> Callable[[str], str]:
+    """A function that returns the first of `words` in a text, or an empty string. Case and invisible characters do not
+    count; a word is not found within a longer one, except in scripts without spaces."""
+    expression = re.compile("|".join(f"({_expression(word)})" for word in words))
+
+    def find(text: str) -> str:
+        found = expression.search(folded(text)) if words else None
+        return words[found.lastindex - 1] if found is not None and found.lastindex else ""
+
+    return find
+
+
+def _expression(word: str) -> str:
+    plain = folded(word)
+    parts = r"\s+".join(map(re.escape, plain.split()))
+    before = rf"(?<!{_LETTER})" if re.match(_LETTER, plain) else ""
+    after = rf"(?!{_LETTER})" if re.search(rf"{_LETTER}\Z", plain) else ""
+    return f"{before}{parts}{after}"
+
+
+def folded(text: str) -> str:
+    """`text` in NFKC form and casefolded, without invisible characters (category Cf)."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return plain if plain.isascii() else "".join(one for one in plain if unicodedata.category(one) != "Cf")
 
 
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})

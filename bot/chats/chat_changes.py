@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import get_args
 
-from bot.chats.chats import MUTED_UNTIL, Chats
+import orjson
+
+from bot.chats.chats import FORWARD, MUTED_UNTIL, TRIGGER, Chats
 from config.chat_settings import IgnoredReason
 from config.sections.bots import ChatSettingName
-from function_calls.ports import OwnSetting
+from function_calls.ports import ForwardRule, OwnSetting
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef
 from services.store.chats import chat_settings
@@ -40,6 +42,8 @@ class StoredOwnSettings:
             "chime_in": resolved.chime_in,
             "quiet_hours": resolved.quiet_hours,
             "model": ", ".join(resolved.models),
+            "welcome": resolved.welcome,
+            "goodbye": resolved.goodbye,
         }
         choices = {"model": resolved.selectable_models}
         changeable = {name for name in self._chats.changeable if choices.get(name, True)}
@@ -75,6 +79,35 @@ class StoredOwnSettings:
         was_muted = self._chats.muted_until(chat, self._clock.now()) is not None
         await self._change(chat, MUTED_UNTIL, None, by, chat_settings.clear(chat.key, MUTED_UNTIL))
         return was_muted
+
+    def triggers(self, chat: ChatRef) -> Mapping[str, str]:
+        """Texts by the word to which they reply in `chat`."""
+        return self._chats.of(chat).triggers
+
+    async def set_trigger(self, chat: ChatRef, word: str, text: str | None, by: MemberRef) -> None:
+        """Set the chat's own text for `word`; None removes it. Raises StoreError."""
+        await self._set_rule(chat, f"{TRIGGER}{word}", text, by)
+
+    def forwards(self, chat: ChatRef) -> Sequence[ForwardRule]:
+        """Accepted and open rules from `chat` and to it."""
+        now_ms = self._clock.now_ms()
+        return [one for one in self._chats.forwards(chat) if one.accepted or one.expires_ms > now_ms]
+
+    async def put_forward(self, rule: ForwardRule, by: MemberRef) -> None:
+        """Add or replace a rule. Open rules of its chat that have expired are removed. Raises StoreError."""
+        for one in self._chats.forwards(rule.source):
+            if one.source == rule.source and not one.accepted and one.expires_ms <= self._clock.now_ms():
+                await self.remove_forward(one, by)
+        value = {"to": rule.target.key, "words": rule.words, "accepted": rule.accepted, "expires_ms": rule.expires_ms}
+        await self._set_rule(rule.source, f"{FORWARD}{rule.code}", orjson.dumps(value).decode(), by)
+
+    async def remove_forward(self, rule: ForwardRule, by: MemberRef) -> None:
+        """Remove a rule. Raises StoreError."""
+        await self._set_rule(rule.source, f"{FORWARD}{rule.code}", None, by)
+
+    async def _set_rule(self, chat: ChatRef, name: str, value: str | None, by: MemberRef) -> None:
+        put = chat_settings.put(chat.key, name, value or "", by.key, self._clock.now_ms())
+        await self._change(chat, name, value, by, put if value is not None else chat_settings.clear(chat.key, name))
 
     async def _change(self, chat: ChatRef, name: str, value: str | None, by: MemberRef, write: Write) -> None:
         """Commit the change with an audit entry. An unchanged value adds none, so that a run can be repeated. Raises

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
+
+import orjson
 
 from config.chat_settings import DEFAULT_LAYER, IgnoredReason, ResolvedChat, chat_settings, is_allowed, why_ignored
 from config.sections.timers import SchedulesSettings
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.context import MessageContext
+from function_calls.ports import ForwardRule
 from function_calls.profile import ChatNote, ChatProfile
+from services.patterns import word_finder
 from services.refs import ChatRef, Role
 from services.store.chats import chat_notes
 from services.store.chats import chat_settings as activations
@@ -23,6 +27,8 @@ from services.store.port import Store
 _MOST_CHATS = 10_000
 MUTED_UNTIL = "muted_until"
 """Name of the stored time until which a chat has muted the bot, in ISO format; no setting of the chat."""
+TRIGGER, FORWARD = "trigger ", "forward "
+"""Beginnings of the names of stored rules, before a word or a code; no settings of the chat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,12 @@ class ServedChat:
     """The matching pattern of `chats.allow`; None: the chat is not served."""
     settings: ResolvedChat
     profile: ChatProfile
+    triggers: Mapping[str, str]
+    """Texts by the word to which they reply."""
+    find_trigger: Callable[[str], str]
+    """Returns the first word of a trigger in a text, the longest at its place; empty if there is none."""
+    forwards: Sequence[tuple[ForwardRule, Callable[[str], str]]]
+    """Rules that forward messages of the chat, each with a function that finds one of its words."""
 
 
 class Chats:
@@ -197,7 +209,9 @@ class Chats:
         return max(Role(named), platform_role, key=lambda role: role.rank)
 
     def _resolve(self, chat: ChatRef) -> ServedChat:
-        own = {name: value for name, value in self._stored.get(chat.key, {}).items() if name != MUTED_UNTIL}
+        stored = self._stored.get(chat.key, {})
+        rules = {name: value for name, value in stored.items() if name.startswith((TRIGGER, FORWARD))}
+        own = {name: value for name, value in stored.items() if name != MUTED_UNTIL and name not in rules}
         resolved = chat_settings(self._settings, chat.key, own)
         if chat in self._languages and resolved.layers["language"] == DEFAULT_LAYER:
             resolved = replace(resolved, language=self._languages[chat])
@@ -216,7 +230,31 @@ class Chats:
             thinking_models=resolved.thinking_models,
             notes=tuple(note for note in self._notes.get(chat.key, ()) if note.bot == resolved.bot),
         )
-        return ServedChat(is_allowed(self._settings, chat.key), resolved, profile)
+        triggers = {**resolved.triggers, **_after(TRIGGER, rules)}
+        return ServedChat(
+            is_allowed(self._settings, chat.key),
+            resolved,
+            profile,
+            triggers,
+            word_finder(sorted(triggers, key=len, reverse=True)),
+            [(rule, word_finder(rule.words)) for rule in self._forwards(chat.key, rules) if rule.accepted],
+        )
+
+    def forwards(self, chat: ChatRef) -> Sequence[ForwardRule]:
+        """All rules that forward messages from `chat` or to it, also those that are not accepted."""
+        every = (rule for key, stored in self._stored.items() for rule in self._forwards(key, stored))
+        return [rule for rule in every if chat in (rule.source, rule.target)]
+
+    def _forwards(self, source: str, stored: Mapping[str, str]) -> Iterator[ForwardRule]:
+        for code, value in _after(FORWARD, stored).items():
+            rule = orjson.loads(value)
+            chats = ChatRef.parse(source), ChatRef.parse(rule["to"])
+            yield ForwardRule(code, *chats, tuple(rule["words"]), rule["accepted"], rule["expires_ms"])
+
+
+def _after(start: str, stored: Mapping[str, str]) -> dict[str, str]:
+    """Values by the rest of their name, of those whose name begins with `start`."""
+    return {name.removeprefix(start): value for name, value in stored.items() if name.startswith(start)}
 
 
 def end_of_period(period: str, zone: ZoneInfo, now: datetime) -> datetime | None:

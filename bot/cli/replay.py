@@ -40,7 +40,7 @@ from function_calls.schema.schema import UnusableSchema
 from function_calls.spec import FunctionResult, FunctionSpec, Handler, Origin
 from function_calls.turn import FixedHistory, HistoryLine, Turn, TurnInput
 from services.clock import Deadlines, InstantClock
-from services.llm.model import ModelAnswer, ModelError, ModelRequest, Offer
+from services.llm.model import ModelAnswer, ModelError, ModelRequest, Offer, ToolCall
 from services.llm.protocols.text_protocol import text_reader
 from services.llm.reading import anthropic, openai
 from services.llm.reading.dialects import dialect_of, reader_for
@@ -157,6 +157,8 @@ class Case(_Part):
     """Definitions to offer instead of the registry's functions."""
     results: Mapping[str, Any] = Field(default_factory=dict)
     """Return values of functions by name, used instead of running them."""
+    call: ExpectedCall | None = None
+    """A call that the model makes before its answers, in no protocol: the function and its arguments are given."""
     model: tuple[WrittenAnswer, ...] = ()
     settings: ReplaySettings = ReplaySettings()
     expect: Expected
@@ -195,12 +197,16 @@ class WrittenModel:
 
     def __init__(self, case: Case, clock: InstantClock) -> None:
         self._answers = list(case.model)
+        self._call = case.call
         self._settings = case.settings
         self._clock = clock
         self._last_error: ModelError | None = None
         self.exhausted = False
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
+        if self._call is not None:
+            given, self._call = self._call, None
+            return ModelAnswer(calls=(ToolCall("given", given.name, dict(given.arguments)),), finish="tool_calls")
         if self.has_run_out():
             if self._last_error is not None:
                 raise ModelError(self._last_error.code, str(self._last_error))
@@ -216,7 +222,7 @@ class WrittenModel:
 
     def has_run_out(self) -> bool:
         """Whether more answers are requested than the case has; sets `exhausted`."""
-        self.exhausted = self.exhausted or not self._answers
+        self.exhausted = self.exhausted or (not self._answers and self._call is None)
         return self.exhausted
 
     async def probe(self) -> str:

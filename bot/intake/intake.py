@@ -22,6 +22,7 @@ from bot.intake.chime_in import ChimeIn, Conversation
 from bot.intake.gate import ApprovalOutcomes, GateDecision, judge, named_or_quoted, quoted_id, unambiguous_approval
 from bot.intake.gathering import Gathering, extended
 from bot.intake.notices import BotLoopLimit, Notices
+from bot.intake.unasked import Unasked
 from bot.platforms.base import Accepted, QueueFull
 from bot.platforms.mentions import Found, name_finder
 from config.settings import LimitsSettings
@@ -309,6 +310,7 @@ class Intake:
         self._member_data = member_data
         self._chime_in = ChimeIn(chats, store, clock, has_model)
         self.gathering = Gathering(engine, clock, limits, has_model)
+        self.unasked = Unasked(notices, chats, clock)
         self._limits = limits
         self._oldest = timedelta(minutes=limits.answer_within_minutes)
         self._history_per_chat = history_per_chat
@@ -513,6 +515,7 @@ class Intake:
             self._notices.note(context, decision)
         elif not job.withdrawn:
             self.gathering.submit(job)
+        self.unasked.act(context, decision)
         if _is_history(context, decision):
             self._prune(context.chat.key)
         return Accepted.NEW

@@ -112,9 +112,15 @@ class Notices:
         if len(self._notified_at) >= _MOST_CHATS:
             self._notified_at = {one: at for one, at in self._notified_at.items() if now - at < _QUIET_SECONDS}
         self._notified_at[one] = now
-        write, outbound = self.notice(chat, self._chats.profile(chat).texts.say(key))
-        self._store.post([write])
-        self.send([outbound])
+        self.send_text(chat, self._chats.profile(chat).texts.say(key))
+
+    def send_text(self, chat: ChatRef, text: str, reply_to: str | None = None) -> None:
+        """Send a text outside of a turn, cut to one message; nothing if the bot has no platform for the chat."""
+        platform = self._delivery.platform(chat)
+        if platform is not None:
+            write, outbound = self.notice(chat, text[: platform.limits.text_chars], reply_to=reply_to)
+            self._store.post([write])
+            self.send([outbound])
 
     def notice(
         self,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from bot.platforms.markdown import plain_lines
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, MessageContext
+from function_calls.ports import Measure, ModerationRequest
 from function_calls.spec import Choice
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import Write
@@ -238,6 +239,18 @@ class Membership(Protocol):
 
     async def leave(self, chat: ChatRef) -> None:
         """Leave `chat`; succeeds if the bot is not in it. Raises SendFailed."""
+
+
+@runtime_checkable
+class Moderating(Protocol):
+    """Capability of a network on which the bot can moderate."""
+
+    measures: frozenset[Measure]
+    """Measures that the network has, for a bot with the rights."""
+
+    async def moderate(self, request: ModerationRequest) -> str:
+        """Take one of `measures`; returns when the network has confirmed it, with the link for Measure.LINK, else an
+        empty string. Raises SendFailed, not retryable if the network rejected the measure."""
 
 
 @runtime_checkable

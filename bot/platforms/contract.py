@@ -30,11 +30,13 @@ from bot.platforms.base import (
     FileUnavailable,
     Linked,
     Membership,
+    Moderating,
     Outgoing,
     Reacting,
     SendFailed,
 )
 from function_calls.context import Attachment, Kind, MessageContext
+from function_calls.ports import Measure, ModerationRequest
 from function_calls.spec import Choice
 from services.clock import SystemClock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
@@ -104,6 +106,7 @@ class OtherSide(Protocol):
     async def add_bot(self, who: str) -> str: ...
     # Give a member of the group the network's form of `role`.
     async def promote(self, who: str, role: Role) -> None: ...
+    async def empower(self) -> None: ...  # give the bot the rights to moderate the group
     async def repeat(self) -> None: ...  # deliver the last event again
     async def send_garbage(self) -> None: ...  # deliver an event that no parser expects
     async def disconnect(self) -> None: ...  # break the bot's connection; new ones are accepted
@@ -235,6 +238,7 @@ async def until(condition: Callable[[], bool], words: Callable[[], str] = str) -
     raise TimeoutError(words())
 
 
+_MODERATION = (Measure.KICK, Measure.BAN, Measure.SILENCE, Measure.PIN, Measure.INVITE)
 _NEEDS: dict[str, frozenset[str]] = {}
 """Capabilities that each test requires of a network, by the name of the test."""
 _Test = TypeVar("_Test", bound=Callable[..., object])
@@ -556,6 +560,45 @@ class PlatformContract:
             await network.side.say(network.ben, "as an admin", mention=True)
             assert (await daemon.gets(text="as an admin")).sender.role.rank >= Role.ADMIN.rank
 
+    @needs("say", "empower")
+    async def test_members_are_moderated_where_that_is_promised(self, tmp_path: Path) -> None:
+        async with self._both(tmp_path) as (network, _):
+            platform, ben = network.platform, network.member(network.ben)
+            if not isinstance(platform, Moderating):
+                return
+            await network.side.empower()
+            sent = await platform.send(network.outgoing())
+            ways = {
+                Measure.LINK: ModerationRequest(network.chat, Measure.LINK),
+                Measure.PIN: ModerationRequest(network.chat, Measure.PIN, message_id=sent.native_id),
+                Measure.SILENCE: ModerationRequest(network.chat, Measure.SILENCE, ben, seconds=3600),
+                Measure.KICK: ModerationRequest(network.chat, Measure.KICK, ben),
+            }
+            for measure, request in ways.items():
+                if measure in platform.measures:
+                    assert bool(await platform.moderate(request)) == (measure is Measure.LINK)
+            await _until_gone(platform, network.chat, ben)
+
+    @needs("say", "empower")
+    async def test_a_banned_member_is_gone(self, tmp_path: Path) -> None:
+        async with self._both(tmp_path) as (network, _):
+            platform, ben = network.platform, network.member(network.ben)
+            if isinstance(platform, Moderating) and Measure.BAN in platform.measures:
+                await network.side.empower()
+                await platform.moderate(ModerationRequest(network.chat, Measure.BAN, ben))
+                await _until_gone(platform, network.chat, ben)
+
+    @needs("say", "empower")
+    async def test_a_measure_that_the_network_rejects_is_not_done(self, tmp_path: Path) -> None:
+        async with self._both(tmp_path) as (network, _):
+            platform, stranger = network.platform, network.member(f"{network.ben}9")
+            if isinstance(platform, Moderating) and Measure.KICK in platform.measures:
+                await network.side.empower()
+                with pytest.raises(SendFailed) as failed:
+                    await platform.moderate(ModerationRequest(network.chat, Measure.KICK, stranger))
+                assert not failed.value.retryable
+                assert not failed.value.unknown_outcome
+
     async def test_files_of_members_are_read_up_to_a_limit(self, tmp_path: Path) -> None:
         async with self._both(tmp_path) as (network, daemon):
             platform = network.platform
@@ -701,6 +744,15 @@ def outbox_row(outgoing: Outgoing) -> Write:
     return outbox.put(id=1, key=outgoing.key, chat=outgoing.chat.key, body=body, **facts)  # type: ignore[arg-type]
 
 
+async def _until_gone(platform: ChatPlatform, chat: ChatRef, member: MemberRef) -> None:
+    """Return when the network says that the member is not in the chat. Raises TimeoutError after WAIT_SECONDS."""
+    for _ in range(round(WAIT_SECONDS / 0.05)):
+        if await platform.role(chat, member) is None:
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError(f"{member.key} is still there")
+
+
 def _data_url(content: bytes, media_type: str) -> str:
     return f"data:{media_type};base64,{b64encode(content).decode()}"
 
@@ -728,6 +780,8 @@ def capabilities(network: Network, lacks: frozenset[str]) -> dict[str, str]:
         "current roles": has({"promote"}),
         "members come and go": has({"enter"}),
         "who added the bot": has({"add_bot"}),
+        **{f"/{one}": isinstance(platform, Moderating) and one in platform.measures for one in _MODERATION},
+        "/invite with a link": isinstance(platform, Moderating) and Measure.LINK in platform.measures,
         "menu of commands": isinstance(platform, CommandMenus),
         "formatting": limits.markdown,
         "a repeated send is dropped": limits.sends_are_idempotent,

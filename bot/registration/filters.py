@@ -23,6 +23,7 @@ from function_calls.filters.builtin import (
     Limits,
     blacklist,
     classifier,
+    harm,
     logged_calls,
     logged_rounds,
     logged_turns,
@@ -34,6 +35,7 @@ from function_calls.filters.pre_post import call_filter, round_filter, steps_of
 from function_calls.filters.round import RoundFilter
 from function_calls.filters.turn import TurnFilter
 from function_calls.loading.module_loading import imported
+from function_calls.ports import ChatWriter
 from function_calls.schema.definition import DefinitionError, is_at_line
 from services.clock import Clock, Deadlines
 from services.redaction import Redactor
@@ -59,7 +61,9 @@ def _files(settings: OneFilter) -> list[Path]:
 class FilterFactory:
     """Builds filters from settings and caches them."""
 
-    def __init__(self, store: Store, clock: Clock, deadlines: Deadlines, redact: Redactor) -> None:
+    def __init__(self, store: Store, clock: Clock, deadlines: Deadlines, redact: Redactor, writer: ChatWriter) -> None:
+        """`writer` asks models on behalf of the filter `harm`."""
+        self._writer = writer
         self._store = store
         self._clock = clock
         self._deadlines = deadlines
@@ -132,6 +136,8 @@ class FilterFactory:
             return Limits(limits.calls_per_minute, limits.counted_by, f"{at}.limits", self._clock)
         if settings.redaction is not None:
             return redaction(settings.redaction, self._redact)
+        if settings.harm is not None:
+            return harm(self._writer, settings.harm, f"{at}.harm")
         if settings.module is not None:
             return call_filter(steps_of(imported(settings.module.file)))
         assert settings.python is not None

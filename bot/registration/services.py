@@ -13,11 +13,13 @@ from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
 from bot.delivery.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
+from bot.platforms.base import Moderating, SendFailed
+from bot.platforms.web_api import Refused
 from config.sections.news_and_search import NewsSettings, SearchSettings, SummarySettings
 from config.settings import Settings
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.ports import ChatWriter, Speaker
+from function_calls.ports import ChatWriter, Moderated, ModerationOutcome, ModerationRequest, Speaker
 from services.calc.dice import Dice
 from services.calc.units import Units
 from services.chats.documents import Documents
@@ -120,6 +122,9 @@ def services_of(
 
 
 _ANSWER_SECONDS = 3.0
+_MEASURE_SECONDS = 20.0
+_SERVER_ERROR = 500
+_moderation_log = structlog.get_logger("moderation")
 _NEWEST = 2**62
 _SPEAKERS = 20
 
@@ -189,6 +194,25 @@ class PlatformMembers:
         """Maximum size of a file that the bot can send in `chat`; 0: none."""
         platform = self._delivery.platform(chat) if self._delivery else None
         return platform.limits.file_bytes if platform is not None and platform.limits.attachments else 0
+
+    async def moderate(self, request: ModerationRequest) -> Moderated:
+        """Take a measure on the network; the outcome is DONE only if the network has confirmed it."""
+        platform: object = self._delivery.platform(request.chat) if self._delivery else None
+        if not isinstance(platform, Moderating) or request.measure not in platform.measures:
+            return Moderated(ModerationOutcome.UNSUPPORTED)
+        try:
+            deadline = self._clock.monotonic() + _MEASURE_SECONDS
+            link = await self._deadlines.run(platform.moderate(request), deadline)
+            return Moderated(ModerationOutcome.DONE, link)
+        except TimeoutError:
+            outcome, problem = ModerationOutcome.UNKNOWN, "no answer in time"
+        except SendFailed as failed:
+            is_unclear = failed.unknown_outcome or (isinstance(failed, Refused) and failed.status >= _SERVER_ERROR)
+            rejected = ModerationOutcome.NOT_REACHED if failed.retryable else ModerationOutcome.NOT_PERMITTED
+            outcome, problem = ModerationOutcome.UNKNOWN if is_unclear else rejected, str(failed)
+        facts = {"chat": request.chat.key, "measure": request.measure.value, "outcome": outcome.value}
+        _moderation_log.warning("moderation_failed", **facts, problem=problem)
+        return Moderated(outcome)
 
     async def names(self, chat: ChatRef) -> Sequence[str]:
         """Display names of recent speakers, latest first; at most 50. Raises StoreError."""

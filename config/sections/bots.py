@@ -31,9 +31,29 @@ from config.terms import (
 )
 
 ChatSettingName = Literal[
-    "language", "timezone", "persona", "functions_on", "memory_digest", "chime_in", "quiet_hours", "model"
+    "language",
+    "timezone",
+    "persona",
+    "functions_on",
+    "memory_digest",
+    "chime_in",
+    "quiet_hours",
+    "model",
+    "welcome",
+    "goodbye",
 ]
 """A setting that chats may change, if the operator permits it."""
+
+LONGEST_GREETING = 500
+"""Maximum length, in characters, of a text for members who come or go."""
+LONGEST_TRIGGER = 1000
+"""Maximum length, in characters, of the text of a trigger."""
+Greeting = Annotated[str, Field(min_length=1, max_length=LONGEST_GREETING)]
+"""A text with the placeholders {new_member}, {inviter} and {chat}; `off` for none."""
+Triggers = Annotated[
+    Mapping[Word, Annotated[str, Field(min_length=1, max_length=LONGEST_TRIGGER)]], Field(max_length=200)
+]
+"""Texts by the word or phrase to which they reply."""
 
 Persona = Annotated[str, Field(max_length=8000)]
 """The bot's style, described for the model."""
@@ -115,6 +135,13 @@ class ChatSettings(Section):
     reminders; the output of schedules is sent together afterwards. Missing: off."""
     models: ModelNames | None = None
     """Models that answer in the chat, by name in `models`, in order; no others do."""
+    welcome: Greeting | None = None
+    """Text for members who join, a minute later, with the placeholders `{new_member}`, `{inviter}` and `{chat}`.
+    Missing: off."""
+    goodbye: Greeting | None = None
+    """The same for members who leave; `{new_member}` is their name."""
+    triggers: Triggers = Field(default_factory=dict)
+    """Texts with which the bot replies to messages that are not addressed to it, by the word or phrase in them."""
     enabled: bool | None = None
     """False: the bot is silent in the chat, even if it is in `allow`."""
     functions: FunctionsSettings = Field(default_factory=dict)

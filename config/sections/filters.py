@@ -97,6 +97,19 @@ class MemoryFilter(Section):
     """Time until they expire, from the last turn that stored values."""
 
 
+class HarmFilter(Section):
+    """Asks a language model whether the run of a risky function is harmful. Without a clear answer it does not run."""
+
+    effects: tuple[Literal["read", "idempotent", "once"], ...] = ("once",)
+    """Functions with one of these effects are asked about."""
+    tags: tuple[Word, ...] = Field(default=(), max_length=100)
+    """Functions with one of these tags, too, whatever their effect."""
+    model: Word | None = None
+    """Name of the model in `models` that is asked. Missing: the chat's. The requests count towards the budgets."""
+    timeout_seconds: Seconds = 20
+    """Time for the answer, within the timeout of the function."""
+
+
 class PythonFilter(Section):
     """A custom filter."""
 
@@ -166,6 +179,8 @@ class CallFilterSettings(OneFilter):
     """Rejects runs that are too frequent."""
     redaction: RedactionFilter | None = None
     """Hides secrets and personal data in results."""
+    harm: HarmFilter | None = None
+    """Asks a model before risky functions run."""
     module: ModuleFilter | None = None
     """Filters `pre_invocation` and `post_invocation` of a tool module."""
     python: PythonFilter | None = None

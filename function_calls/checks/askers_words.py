@@ -49,12 +49,17 @@ _UNIT_LETTERS = {"秒": "s", "分": "m", "小": "h", "钟": "h", "天": "d", "�
 _TIMES = Times()
 
 
+def without_quotes(text: str) -> str:
+    """`text` without quoted lines and forwarded parts."""
+    return _FORWARDED.sub(" ", _QUOTED_LINE.sub(" ", text)).strip()
+
+
 def own_text(text: str) -> str:
     """`text` without quoted lines, code fences and forwarded parts. Of a long message, only a short first and a short
     last paragraph remain, because the rest is probably pasted."""
-    text = _FORWARDED.sub(" ", _QUOTED_LINE.sub(" ", _FENCES.sub(" ", text)))
+    text = without_quotes(_FENCES.sub(" ", text))
     if len(text) <= _PASTED_CHARS:
-        return text.strip()
+        return text
     paragraphs = [one.strip() for one in re.split(r"\n\s*\n|\n", text) if one.strip()]
     ends = dict.fromkeys((paragraphs[0], paragraphs[-1])) if paragraphs else {}
     return "\n".join(one for one in ends if len(one) <= _PARAGRAPH_CHARS)

@@ -52,6 +52,8 @@ class Doubt(StrEnum):
     """The asker's words select another function, or none."""
     VALUE = "value"
     """The asker did not name a value."""
+    MEMBERS = "members"
+    """The function acts on other members."""
     NO_VALUE = "no_value"
     """The function has no value that the asker could have named."""
     ADDRESS = "address"
@@ -111,6 +113,8 @@ class Vouching:
         now, words = await self._words(request, spec)
         if spec.execution.effect is Effect.READ and Touch.REACHES_OUT not in spec.execution.touches:
             return await _leaks(request, spec, values, words)
+        if Touch.AFFECTS_MEMBERS in spec.execution.touches:
+            return Unvouched(Doubt.MEMBERS)
         if not self._selects(now, request, spec) and not self._continues(now, words, request, spec, values):
             return Unvouched(Doubt.FUNCTION)
         return _unnamed(spec, values, words)

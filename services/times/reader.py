@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 from services.patterns import lazy_pattern
 from services.times.en.phrases import English
-from services.times.words.readings import Found, Reading, TimeLanguage
+from services.times.words.readings import Found, Kind, Reading, TimeLanguage
 from services.times.zh.reader import Chinese
 
 LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "sv", "da", "fi", "pl", "cs", "ru", "uk", "tr", "ja", "ko")
@@ -121,3 +121,17 @@ class Times:
             if language.speaks(looked_at) and (found := language.find_all(looked_at, now)):
                 return list(found)
         return []
+
+
+def end_of(until: str | None, now: datetime, times: Times, default: timedelta) -> datetime | None:
+    """The end, in UTC, of a period that begins at `now`, aware and in the member's zone: a duration or a time in words,
+    or `default`. None if `until` is no single time."""
+    if not (until or "").strip():
+        return (now + default).astimezone(UTC)
+    reading = times.read(until or "", now)
+    if reading is None or reading.problem is not None or reading.repeats is not None:
+        return None
+    if reading.kind is Kind.DURATION and reading.length is not None:
+        return now.astimezone(UTC) + timedelta(days=reading.length.days, seconds=reading.length.seconds)
+    at = reading.at or (reading.end if reading.kind is Kind.INTERVAL else reading.start)
+    return at.replace(tzinfo=now.tzinfo).astimezone(UTC) if at is not None else None

@@ -54,7 +54,7 @@ def functions(held: Held) -> list[FunctionSpec]:
         Recorder("hush", commands=["hush"], gives=None, effect="idempotent").spec,
         Recorder("rain", CITY, commands=["rain"], ask={"city": "Where?"}).spec,
         Recorder("dear", commands=["dear"]).spec,
-        Recorder("ban", commands=["ban"], roles="admin").spec,
+        Recorder("lock", commands=["lock"], roles="admin").spec,
         Recorder("broken", commands=["broken"], gives=ZeroDivisionError("oh")).spec,
         Recorder("pay", commands=["pay"], gives=ConnectionResetError("gone"), effect="once").spec,
     ]
@@ -181,7 +181,7 @@ CASES: dict[ReasonCode, tuple[Callable[[Group, Held], Awaitable[None]], str]] = 
     ReasonCode.UNKNOWN_COMMAND: (says("/nosuch"), "nosuch"),
     ReasonCode.FILTERED: (says("@Rollcall the casino"), r"filters\.turn\[0\]\.blacklist"),
     ReasonCode.USAGE: (says("/why often"), "why"),
-    ReasonCode.REFUSED: (says("/ban"), r"functions\.ban\.roles"),
+    ReasonCode.REFUSED: (says("/lock"), r"functions\.lock\.roles"),
     ReasonCode.FUNCTIONS_OFF: (in_words_without_functions, f"chats.settings.{PLAIN.key}.functions_on"),
     ReasonCode.QUEUE_FULL: (one_too_many, "limits.queue_per_chat"),
     ReasonCode.STOPPED: (stopped, ""),

@@ -17,6 +17,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.schema.definition import DefinitionError
 from function_calls.spec import FunctionResult, ToolError
+from services.llm.model import ModelError
 from services.refs import ChatRef, ErrorCode
 from tests.config.files import faults_of, settings_of
 from tests.fakes.functions import Recorder
@@ -386,3 +387,44 @@ def test_filters_stand_in_the_order_of_the_file(tmp_path: Path) -> None:
         tmp_path, "filters: {call: [{redaction: {}}, {logging: {}}, {limits: {calls_per_minute: 3}}]}"
     )
     assert [one.chosen[0] for one in settings.filters.call] == ["redaction", "logging", "limits"]
+
+
+@pytest.mark.requirement("D55")
+@pytest.mark.parametrize(
+    ("verdict", "key"),
+    [
+        ("harmless", ""),
+        (" Harmless\n", ""),
+        ("harmful", "harmful"),
+        ("It is harmless.", "harm_unclear"),
+        ("harmless, not harmful", "harm_unclear"),
+        (ModelError(ErrorCode.PROVIDER_ERROR, "down"), "harm_unclear"),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_a_risky_function_runs_only_if_the_model_finds_it_harmless(verdict: Any, key: str, language: str) -> None:
+    order = Recorder("order", effect="once", commands=["order"])
+    settings = {"language": language, **layers(call=[{"harm": {}}])}
+    async with a_group([order.spec], settings=settings) as group:
+        group.model.says(verdict)
+        said = await group.say("Ann", "/order")
+        assert len(order.calls) == (not key)
+        if key:
+            assert said == [Texts().of(language).say(f"filters.{key}", name="order")]
+            assert await last_reason(group) == ("refused", "filters.call[0].harm")
+
+
+@pytest.mark.requirement("D55")
+async def test_the_check_for_harm_concerns_the_named_effects_and_tags_and_counts_towards_the_budget() -> None:
+    look, dig = Recorder("look", commands=["look"]), Recorder("dig", commands=["dig"], tags=["risky"])
+    settings = layers(call=[{"harm": {"effects": [], "tags": ["risky"], "model": "guard"}}])
+    async with a_group([look.spec, dig.spec], settings={**settings, "budgets": {"chat": {"requests": 1}}}) as group:
+        await group.say("Ann", "/look")
+        assert group.model.requests == []
+        group.model.says("harmless", "harmless")
+        await group.say("Ann", "/dig")
+        (request,) = group.model.requests
+        assert request.models == ("guard",)
+        assert "never an instruction" in request.messages[0].content
+        assert await group.say("Ann", "/dig") == [EN.say("filters.harm_unclear", name="dig")], "the budget is used up"
+        assert (len(look.calls), len(dig.calls)) == (1, 1)

@@ -141,13 +141,15 @@ async def test_two_bots_do_not_talk_with_each_other() -> None:
 
 
 async def test_a_member_who_is_called_like_the_owner_is_not_the_owner() -> None:
-    ban = Recorder("ban", commands=["ban"], roles="owner")
-    async with a_group([ban.spec], settings={"chats": {"allow": ["*"]}, "members": {"test:bot:ann": "owner"}}) as group:
-        message = group.message("Ann", "/ban")
-        assert await group.say("ANN", "/ban") == ["done"]
-        assert await group.say("Аnn", "/ban") == ["Only owners and above can use “/ban”."]
+    lock = Recorder("lock", commands=["lock"], roles="owner")
+    async with a_group(
+        [lock.spec], settings={"chats": {"allow": ["*"]}, "members": {"test:bot:ann": "owner"}}
+    ) as group:
+        message = group.message("Ann", "/lock")
+        assert await group.say("ANN", "/lock") == ["done"]
+        assert await group.say("Аnn", "/lock") == ["Only owners and above can use “/lock”."]
         assert message.chat == FAMILY
-        assert len(ban.runs) == 1
+        assert len(lock.runs) == 1
 
 
 async def test_a_button_that_asked_somebody_else_is_no_message() -> None:

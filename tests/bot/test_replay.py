@@ -88,6 +88,17 @@ def test_a_result_line_has_exactly_the_promised_keys(replayed: Run) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.requirement("D61")
+def test_a_call_may_be_given_by_function_and_arguments_without_an_answer_of_a_model(replayed: Run) -> None:
+    right, wrong = replayed(
+        a_case(call=PARIS, results={"get_weather": "12 °C"}, expect={"calls": [PARIS]}),
+        a_case(call={**PARIS, "arguments": {"town": "Paris"}}, expect={"calls": [], "error": "schema_mismatch"}),
+    )
+    assert (right["reply"], right["ok"], wrong["ok"]) == ("12 °C", True, True)
+    (after,) = replayed(a_case(says("Mild."), call=PARIS, expect={"calls": [PARIS], "reply": "Mild."}))
+    assert "model_exhausted" not in after
+
+
 @pytest.mark.parametrize(
     "answer",
     [

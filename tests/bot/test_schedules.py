@@ -21,10 +21,10 @@ async def wipe(context: MessageContext) -> FunctionResult:
     return FunctionResult.say("Wiped.")
 
 
-@tool_function(commands=("kick",), roles="owner", effect="once")
-async def kick(context: MessageContext) -> FunctionResult:
-    """Kick somebody."""
-    return FunctionResult.say("Kicked.")
+@tool_function(commands=("eject",), roles="owner", effect="once")
+async def eject(context: MessageContext) -> FunctionResult:
+    """Eject somebody."""
+    return FunctionResult.say("Ejected.")
 
 
 @tool_function(commands=("here",), offered_to=["command", "model"])
@@ -108,7 +108,7 @@ async def test_only_admins_may_unless_the_settings_say_otherwise(line: str) -> N
         ("/schedule 99 7 * * * calc 6*7", "I don't understand that cron expression."),
         ("/schedule 0 0 30 2 * calc 6*7", "That day doesn't exist."),
         ("/schedule 0 7 * * * wipe", "“/wipe” asks a question every time it runs"),
-        ("/schedule 0 7 * * * kick", "Only owners and above can use “/kick”."),
+        ("/schedule 0 7 * * * eject", "Only owners and above can use “/eject”."),
         ("/schedule 0 7 * * * here", "“/here” can't run on a schedule."),
         ("/schedule 0 7 * * * stop", "“/stop” can't run on a schedule."),
         ("/schedule 0 7 * * * schedule 0 8 * * * calc 1", "“/schedule” can't run on a schedule."),
@@ -118,7 +118,7 @@ async def test_only_admins_may_unless_the_settings_say_otherwise(line: str) -> N
     ],
 )
 async def test_what_would_not_run_is_told_at_once(line: str, words: str) -> None:
-    async with a_group([wipe, kick, here]) as group:
+    async with a_group([wipe, eject, here]) as group:
         [said] = await group.say("Ann", line, role=ADMIN)
         assert words in said
         assert await group.say("Ann", "/schedule list") == ["There are no schedules in this chat."]

@@ -76,12 +76,12 @@ async def a_shadowed_group(
 @pytest.mark.requirement("D62")
 async def test_the_shadow_decides_on_the_same_request_and_neither_runs_nor_says_anything(tmp_path: Path) -> None:
     shadow = ScriptedModel()
-    note, ban = Recorder("note", CITY), Recorder("ban", effect="once")
-    async with a_shadowed_group(tmp_path, shadow, [note, ban]) as group:
+    note, lock = Recorder("note", CITY), Recorder("lock", effect="once")
+    async with a_shadowed_group(tmp_path, shadow, [note, lock]) as group:
         group.model.says(call("note", city="Oslo"), "Noted.")
-        shadow.says(call("ban"))
+        shadow.says(call("lock"))
         assert await says(group, "write down Oslo") == ["Noted."]
-        assert (len(note.runs), ban.runs, len(shadow.requests)) == (1, [], 1)
+        assert (len(note.runs), lock.runs, len(shadow.requests)) == (1, [], 1)
         first, seen = group.model.requests[0], shadow.requests[0]
         assert seen.offer is first.offer
         assert [message.role for message in seen.messages] == ["system", "user"]
@@ -90,7 +90,7 @@ async def test_the_shadow_decides_on_the_same_request_and_neither_runs_nor_says_
     (line,) = lines(tmp_path)
     assert (line["agrees"], line["differing_arguments"], line["chat"]) == (False, [], "test:bot:family")
     assert line["acted"]["calls"] == [{"name": "note", "arguments": {"city": "Oslo"}}]
-    assert line["shadow"]["calls"] == [{"name": "ban", "arguments": {}}]
+    assert line["shadow"]["calls"] == [{"name": "lock", "arguments": {}}]
 
 
 @pytest.mark.requirement("D62")

@@ -33,7 +33,11 @@ from tests.harness.irc_servers import an_irc_server, irc_settings
 NOT_ON_IRC = frozenset(
     {
         *("edit", "delete", "react", "press", "open_thread", "add_bot", "repeat", "send_garbage", "fail_next"),
-        *("promote", "disconnect"),  # tests/bot/platforms/irc has them, with services and a server that is killed
+        *(
+            "promote",
+            "disconnect",
+            "empower",
+        ),  # tests/bot/platforms/irc has them, with services and a server that is killed
     }
 )
 

@@ -324,6 +324,9 @@ class DiscordServer:
         self.world.emit("GUILD_CREATE", serializers.guild_create_payload(self.world, guild))
         return str(channel.id)
 
+    async def empower(self) -> None:
+        """See OtherSide: the bot has the rights from the start."""
+
     async def promote(self, who: str, role: Role) -> None:
         user = self.user(who)
         for held in list(self.guild.members[user].role_ids):

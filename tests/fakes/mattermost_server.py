@@ -176,6 +176,12 @@ class FakeMattermost:
             case "DELETE", "channels", channel, "members", user:
                 del self.members[channel][user]
                 return {"status": "OK"}
+            case "POST", "channels", channel, "members":
+                self.members[channel][body["user_id"]] = _member(body["user_id"])
+                return {}
+            case "POST", "posts", post, "pin":
+                self.posts[post]["is_pinned"] = True
+                return {"status": "OK"}
             case "POST", "channels", "direct":
                 return self._direct(body)
             case "GET", "channels", channel:
@@ -433,6 +439,9 @@ class FakeMattermost:
         await self.emit("user_added", {"user_id": BOT, "team_id": TEAM}, channel)
         await self.post(channel, who, "rollcall added to the channel.", type="system_add_to_channel", props=props)
         return channel
+
+    async def empower(self) -> None:
+        """See OtherSide: the bot has the rights from the start."""
 
     async def promote(self, who: str, role: Role) -> None:
         """See OtherSide."""

@@ -75,6 +75,7 @@ class OneBotServer:
         self.friends = {ANN}
         self.messages: list[Message] = []
         self.calls: list[tuple[str, Json]] = []
+        self.silenced: dict[str, int] = {}
         self.muted_until = 0
         self.online = True
         self.answers_status = True
@@ -343,6 +344,15 @@ class OneBotServer:
             likes.discard(like)
         return {"result": 0}
 
+    def _do_set_group_kick(self, params: Json) -> None:
+        self._do_get_group_member_info(params)
+        assert params["reject_add_request"] in (True, False)
+        self.groups[str(params["group_id"])].pop(str(params["user_id"]))
+
+    def _do_set_group_ban(self, params: Json) -> None:
+        self._do_get_group_member_info(params)
+        self.silenced[str(params["user_id"])] = params["duration"]
+
     def _do_set_group_leave(self, params: Json) -> None:
         self.groups[str(params["group_id"])].pop(SELF_ID)
 
@@ -443,6 +453,9 @@ class OneBotServer:
     async def _came_or_went(self, kind: str, how: str, who: str, operator: str, group: str = GROUP) -> None:
         facts = {"group_id": int(group), "user_id": int(who), "operator_id": int(operator)}
         await self.emit("notice", notice_type=kind, sub_type=how, **facts)
+
+    async def empower(self) -> None:
+        """See OtherSide: the bot has the rights from the start."""
 
     async def promote(self, who: str, role: Role) -> None:
         self.groups[GROUP][who] = role.value

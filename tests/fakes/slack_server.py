@@ -273,6 +273,23 @@ class FakeSlack:
         members.remove(BOT)
         return {}
 
+    async def _conversations_kick(self, arguments: Data) -> Data:
+        if arguments["user"] not in self.channels[arguments["channel"]]:
+            raise Refused("not_in_channel")
+        self.channels[arguments["channel"]].remove(arguments["user"])
+        return {}
+
+    async def _conversations_invite(self, arguments: Data) -> Data:
+        if arguments["users"] in self.channels[arguments["channel"]]:
+            raise Refused("already_in_channel")
+        self.channels[arguments["channel"]].append(arguments["users"])
+        return {}
+
+    async def _pins_add(self, arguments: Data) -> Data:
+        if all(one["ts"] != arguments["timestamp"] for one in self._in(arguments)):
+            raise Refused("message_not_found")
+        return {}
+
     async def _chat_postMessage(self, arguments: Data) -> Data:  # noqa: N802 - named after the method
         self._in(arguments)
         _check(arguments)
@@ -479,6 +496,9 @@ class FakeSlack:
         self.channels[channel], self.messages[channel] = [BOT, who], []
         await self._came("member_joined_channel", channel, BOT, inviter=who)
         return channel
+
+    async def empower(self) -> None:
+        """See OtherSide: the bot has the rights from the start."""
 
     async def promote(self, who: str, role: Role) -> None:
         """See OtherSide."""

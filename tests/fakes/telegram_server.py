@@ -319,6 +319,36 @@ class FakeTelegram:
         self.on_sent(message)
         return message
 
+    def _user_in(self, chat_id: Any, user_id: Any) -> int:
+        chat = self._chat_of(chat_id)
+        if self.members[chat].get(int(user_id), "left") in ("left", "kicked"):
+            raise Rejected(400, "Bad Request: PARTICIPANT_ID_INVALID")
+        if self.members[chat][int(user_id)] in ("creator", "administrator"):
+            raise Rejected(400, "Bad Request: user is an administrator of the chat")
+        return chat
+
+    def _on_banchatmember(self, chat_id: Any, user_id: int) -> bool:
+        self.members[self._user_in(chat_id, user_id)][int(user_id)] = "kicked"
+        return True
+
+    def _on_unbanchatmember(self, chat_id: Any, user_id: int) -> bool:
+        """Without `only_if_banned`, removes a member."""
+        self.members[self._user_in(chat_id, user_id)][int(user_id)] = "left"
+        return True
+
+    def _on_restrictchatmember(self, chat_id: Any, user_id: int, permissions: Json, until_date: int) -> bool:
+        self._user_in(chat_id, user_id)
+        assert permissions == {"can_send_messages": False}
+        assert until_date > time.time()
+        return True
+
+    def _on_pinchatmessage(self, chat_id: Any, message_id: int, disable_notification: bool = False) -> bool:
+        self._find(chat_id, message_id, "pin")
+        return True
+
+    def _on_createchatinvitelink(self, chat_id: Any, member_limit: int) -> Json:
+        return {"invite_link": f"https://t.me/+{-self._chat_of(chat_id)}", "member_limit": member_limit}
+
     def _on_sendmessage(self, chat_id: Any, text: str, parse_mode: str | None = None, **more: Any) -> Json:
         return self._send(chat_id, parsed("text", text, parse_mode, 4096), **more)
 

@@ -74,7 +74,7 @@ GUARDING: Mapping[str, Guarding] = {
                 *_calls("handlers/chat_control", "invocation", "permissions", "remembered_offers", "router"),
                 *_calls("every_approval_check_matters", "every_check_matters"),
             ),
-            *(*_bot("outside_text", "vouching"), *_calls("handlers/reminders", "touches")),
+            *(*_bot("moderation", "outside_text", "vouching"), *_calls("handlers/reminders", "touches")),
         ),
         {},
     ),

@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from typing import Any
 
 import aiohttp
@@ -30,6 +31,7 @@ from bot.platforms.discord.gateway import ERRORS, NETWORK, Gateway, Received, ro
 from bot.platforms.discord.settings import DiscordSettings
 from bot.platforms.web_api import FILE_SECONDS, Refused, content_of
 from function_calls.context import Attachment
+from function_calls.ports import Measure, ModerationRequest
 from services.refs import ChatRef, MemberRef, Role
 from services.web.content import data_in
 
@@ -37,6 +39,7 @@ Connector = Callable[[], aiohttp.BaseConnector]
 _LONGEST = 2000
 _SEND_SECONDS = 60.0
 _CLOSE_SECONDS = 2.0
+_INVITE_SECONDS = 86_400
 _TYPING_SECONDS = 8.0
 _MOST_CHATS = 1000
 _FILE = aiohttp.ClientTimeout(FILE_SECONDS)
@@ -202,6 +205,28 @@ class DiscordPlatform(ConnectedPlatform):
                 channel = await _full_channel(gateway, chat)
                 if not isinstance(channel, discord.DMChannel):
                     await channel.guild.leave()
+
+    measures = frozenset({Measure.KICK, Measure.BAN, Measure.SILENCE, Measure.PIN, Measure.LINK})
+
+    async def moderate(self, request: ModerationRequest) -> str:
+        async with self._requests() as gateway:
+            if request.measure is Measure.PIN:
+                await _channel(gateway, request.chat).get_partial_message(int(request.message_id)).pin()
+                return ""
+            channel = await _full_channel(gateway, request.chat)
+            if isinstance(channel, discord.DMChannel):
+                raise SendFailed("a private chat has no members to moderate", retryable=False)
+            match request.measure:
+                case Measure.KICK:
+                    await channel.guild.kick(discord.Object(int(request.who)))
+                case Measure.BAN:
+                    await channel.guild.ban(discord.Object(int(request.who)), delete_message_seconds=0)
+                case Measure.SILENCE:
+                    member = await channel.guild.fetch_member(int(request.who))
+                    await member.timeout(timedelta(seconds=request.seconds))
+                case _:
+                    return str((await channel.create_invite(max_age=_INVITE_SECONDS, max_uses=1)).url)
+        return ""
 
     async def show_commands(self, menus: Mapping[str, Sequence[CommandHint]]) -> None:
         """Show at most 100 commands, all languages in one menu, once the bot is connected; words that Discord does not

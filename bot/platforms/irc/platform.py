@@ -21,6 +21,7 @@ from bot.platforms.irc.text import NOTHING, Progress, ctcp, ctcp_answer, lines_o
 from bot.platforms.irc.wire import Line, Wire, encode, one_word
 from config.sections.irc import BY_NICK, IrcSettings
 from function_calls.context import MessageContext
+from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock, Deadlines
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import StoreError
@@ -40,6 +41,9 @@ _LINE_BYTES = 400
 """Approximate text per line: the server's limit of 512 without the prefix and target."""
 _MAY_OPEN_A_CHANNEL = frozenset({"366", "JOIN", "KICK"})
 _SHOWS_WHO_IS_THERE = frozenset({"354", "ACCOUNT", "JOIN", "PRIVMSG"})
+_OF_MESSAGES = frozenset({"404", "407", "411", "412"})
+"""Errors of messages, which may be about the same channel."""
+_IS_IN_CHANNEL = "443"
 _PROBE_SECONDS = 30.0
 
 
@@ -372,6 +376,51 @@ class IrcPlatform(ConnectedPlatform):
             return Role.MEMBER if await self._nick(session, member.native) else None
         except TimeoutError:
             return None
+
+    measures = frozenset({Measure.KICK, Measure.BAN, Measure.INVITE})
+
+    async def moderate(self, request: ModerationRequest) -> str:
+        """A ban is one of the member's host."""
+        session = self._session
+        channel = session.channel(request.chat.native) if session is not None else ""
+        if session is None or not channel or not session.is_in(channel):
+            raise SendFailed("the bot is not in the channel", retryable=True)
+        is_invite = request.measure is Measure.INVITE
+        nick = request.who if is_invite else session.state.nick_of(request.who)
+        if not nick or not one_word(nick):
+            raise SendFailed("there is no such member", retryable=False)
+        if is_invite:
+            await self._confirmed(session, ("INVITE", nick, channel), channel, nick)
+            return ""
+        if request.measure is Measure.BAN:
+            found = await self._confirmed(session, ("WHOIS", nick), channel, nick)
+            await self._confirmed(session, ("MODE", channel, "+b", f"*!*@{found.param(3)}"), channel, nick)
+        try:
+            await self._confirmed(session, ("KICK", channel, nick), channel, nick)
+        except SendFailed:
+            if request.measure is not Measure.BAN:
+                raise
+        return ""
+
+    async def _confirmed(self, session: Session, command: tuple[str, ...], channel: str, nick: str) -> Line:
+        """Send a command on a member of a channel, and return the line that confirms it. Raises SendFailed."""
+        fold, verb = session.state.features.fold, command[0]
+        confirms = {"INVITE": "341", "WHOIS": "311"}.get(verb, verb)
+        about, last = {fold(channel), fold(nick)}, fold(command[-1])
+
+        def is_error(line: Line) -> bool:
+            is_refusal = line.command.isdigit() and line.command >= "400" and line.command not in _OF_MESSAGES
+            return is_refusal and any(fold(one) in about for one in line.params[1:])
+
+        def is_answer(line: Line) -> bool:
+            is_own = line.command.isdigit() or session.state.is_me(line.nick)
+            named = {fold(one) for one in line.params}
+            return is_error(line) or (line.command == confirms and is_own and (last in named or fold(nick) in named))
+
+        line = await session.answered(encode(*command), is_answer)
+        if is_error(line) and line.command != _IS_IN_CHANNEL:
+            raise SendFailed(f"the server answers {line.command}", retryable=False)
+        return line
 
 
 async def probe(settings: IrcSettings, clock: Clock) -> str:

@@ -189,6 +189,7 @@ class Session:
         self._deadlines = deadlines
         self._registration = Registration(settings)
         self._receipts = Receipts(self.state)
+        self._watched: list[tuple[Callable[[Line], bool], asyncio.Future[Line]]] = []
         self._soon: asyncio.Queue[bytes] = asyncio.Queue(_MOST_QUESTIONS)
         self._asked: dict[str, tuple[asyncio.Future[str | None], list[str]]] = {}
         """Future for the end of WHOIS, and the accounts that it has reported (empty: none), by folded nick."""
@@ -249,6 +250,21 @@ class Session:
         finally:
             self._receipts.forget(sent)
 
+    async def answered(self, line: bytes, is_answer: Callable[[Line], bool]) -> Line:
+        """Send `line`, and return the first line of the server that `is_answer` accepts. Raises SendFailed; the outcome
+        is unknown if there is no answer in time."""
+        if not self.is_ready:
+            raise SendFailed("the connection was lost before it was sent", retryable=True)
+        waiting = is_answer, asyncio.get_running_loop().create_future()
+        self._watched.append(waiting)
+        self.soon(line)
+        try:
+            return await self._deadlines.run(waiting[1], self._clock.monotonic() + self._settings.answer_seconds)
+        except TimeoutError:
+            raise SendFailed("the server did not answer", retryable=True, unknown_outcome=True) from None
+        finally:
+            self._watched.remove(waiting)
+
     def soon(self, line: bytes) -> None:
         """Queue `line` without waiting for an answer; dropped if the queue is full."""
         with suppress(asyncio.QueueFull):
@@ -287,6 +303,9 @@ class Session:
         self.state.follow(line)
         self.channels.follow(line, self.state)
         self._receipts.follow(line)
+        for is_answer, waiting in self._watched:
+            if not waiting.done() and is_answer(line):
+                waiting.set_result(line)
         match line.command:
             case "001":
                 # The nick in the server's welcome counts, whatever was requested.

@@ -135,8 +135,11 @@ class Inbound:
         before, now = membership_change(view.event)
         if (before == "join") == (now == "join"):
             return []
-        kind = Kind.JOIN if now == "join" else Kind.LEAVE
-        return [self._context(view, view.event["event_id"], kind, view.event["state_key"])]
+        kind, by = Kind.JOIN if now == "join" else Kind.LEAVE, ""
+        if kind is Kind.JOIN and before == "invite":
+            by = str(view.event.get("unsigned", {}).get("prev_sender", ""))
+        inviter = view.room.name_of(by) if by else ""
+        return [self._context(view, view.event["event_id"], kind, view.event["state_key"], inviter=inviter)]
 
     def _context(
         self,

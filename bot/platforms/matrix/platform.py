@@ -25,6 +25,7 @@ from bot.platforms.matrix.inbound import NETWORK, Inbound, RoomView, membership_
 from bot.platforms.matrix.settings import MatrixSettings
 from bot.platforms.web_api import Refused, unless
 from function_calls.context import Attachment, MessageContext
+from function_calls.ports import Measure, ModerationRequest
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
 
@@ -472,6 +473,20 @@ class MatrixPlatform(ConnectedPlatform):
             except Refused as problem:
                 if problem.retryable:
                     raise
+
+    measures = frozenset({Measure.KICK, Measure.BAN, Measure.PIN, Measure.INVITE})
+
+    async def moderate(self, request: ModerationRequest) -> str:
+        chat = request.chat.native
+        if request.measure is not Measure.PIN:
+            await self._call("POST", _at(chat, request.measure.value), {"user_id": request.who})
+            return ""
+        path, pinned = _at(chat, "state", "m.room.pinned_events", ""), JsonObject()
+        with unless("M_NOT_FOUND"):
+            pinned = await self._call("GET", path)
+        events = [one for one in pinned.get("pinned", ()) if one != request.message_id]
+        await self._call("PUT", path, {"pinned": [*events, request.message_id]})
+        return ""
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import aiohttp
 import structlog
@@ -22,6 +23,7 @@ from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, form_with, obje
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl, matching
 from function_calls.context import Attachment
+from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
@@ -298,6 +300,19 @@ class MattermostPlatform(ConnectedPlatform):
         channel, _ = thread_of(chat.native)
         with unless(404):
             await self._api.call("DELETE", f"channels/{channel}/members/{await self._me()}")
+
+    measures = frozenset({Measure.KICK, Measure.PIN, Measure.INVITE})
+
+    async def moderate(self, request: ModerationRequest) -> str:
+        channel, _ = thread_of(request.chat.native)
+        match request.measure:
+            case Measure.KICK:
+                await self._api.call("DELETE", f"channels/{channel}/members/{quote(request.who, safe='')}")
+            case Measure.INVITE:
+                await self._api.call("POST", f"channels/{channel}/members", json={"user_id": request.who})
+            case _:
+                await self._api.call("POST", f"posts/{quote(request.message_id, safe='')}/pin")
+        return ""
 
     # Sending
 

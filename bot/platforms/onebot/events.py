@@ -79,7 +79,7 @@ class Reader:
                 who, at = str(event["user_id"]), str(seconds_of(event))
                 if change == "group_increase" and who == self_id:
                     yield self._notice(Kind.ADDED, event, who, str(event.get("operator_id") or 0), at)
-                else:
+                elif who != self_id:
                     yield self._notice(Kind.JOIN if change == "group_increase" else Kind.LEAVE, event, who, who, at)
             case "notice", "group_recall" | "friend_recall":
                 who = str(event.get("operator_id") or event["user_id"])

@@ -23,6 +23,7 @@ from bot.platforms.onebot.session import CALL_SECONDS, CallFailed, Dialling, Lis
 from bot.platforms.onebot.settings import OneBotSettings
 from bot.platforms.web_api import FileGone, WebApi, check_host, object_in
 from function_calls.context import Attachment, Quoted
+from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
@@ -172,6 +173,20 @@ class OneBotPlatform(ConnectedPlatform):
         group = _group(chat)
         if group is not None and await self._is_in(group):
             await self._call("set_group_leave", group_id=group)
+
+    measures = frozenset({Measure.KICK, Measure.BAN, Measure.SILENCE})
+
+    async def moderate(self, request: ModerationRequest) -> str:
+        who: JsonObject = {"group_id": _group(request.chat), "user_id": _id(request.who)}
+        try:
+            if request.measure is Measure.SILENCE:
+                await self._call("set_group_ban", **who, duration=request.seconds)
+            else:
+                # A member who may not come back is one whose requests to join are rejected.
+                await self._call("set_group_kick", **who, reject_add_request=request.measure is Measure.BAN)
+        except CallFailed as failed:
+            raise SendFailed(str(failed), retryable=False) from None
+        return ""
 
     async def _is_in(self, group: int | str) -> bool:
         groups = await self._call("get_group_list", _LOOKUP_SECONDS, no_cache=True)

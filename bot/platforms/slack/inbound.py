@@ -149,7 +149,8 @@ class Reader:
                 return None
             event, kind = {**event, "user": event["inviter"]}, Kind.ADDED
         key = self._key(event, f"{event['user']} {event['event_ts']}", kind)
-        return self._context(event, users, key, event["event_ts"], text="")
+        by = users.get(event.get("inviter") or "") if kind is Kind.JOIN else None
+        return self._context(event, users, key, event["event_ts"], text="", inviter=by.name if by else "")
 
     def _press(self, event: JsonObject, users: Mapping[str, Profile]) -> MessageContext | None:
         action, place = event["actions"][0], event["container"]

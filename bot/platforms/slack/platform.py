@@ -29,6 +29,7 @@ from bot.platforms.web_api import Refused, WebApi, objects_of, unless
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl, is_loopback, matching
 from function_calls.context import Attachment
+from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
@@ -349,6 +350,21 @@ class SlackPlatform(ConnectedPlatform):
         channel, _ = thread_of(chat.native)
         with unless("not_in_channel", "channel_not_found"):
             await self._api.call("conversations.leave", channel=channel)
+
+    measures = frozenset({Measure.KICK, Measure.PIN, Measure.INVITE})
+
+    async def moderate(self, request: ModerationRequest) -> str:
+        channel, _ = thread_of(request.chat.native)
+        match request.measure:
+            case Measure.KICK:
+                await self._api.call("conversations.kick", channel=channel, user=request.who)
+            case Measure.INVITE:
+                with unless("already_in_channel"):
+                    await self._api.call("conversations.invite", channel=channel, users=request.who)
+            case _:
+                with unless("already_pinned"):
+                    await self._api.call("pins.add", channel=channel, timestamp=request.message_id)
+        return ""
 
     # Sending
 

@@ -136,8 +136,15 @@ class Updates:
         """Joins and leaves of others. A service message, which each member gets, and an update, which is only for
         administrators, have the same key."""
         changes = [(Kind.JOIN, user) for user in came] + [(Kind.LEAVE, user) for user in gone]
+        by = source.get("from") or {}
         return [
-            self._event(source, kind, (f"member-{user['id']}", str(source["date"])), user)
+            self._event(
+                source,
+                kind,
+                (f"member-{user['id']}", str(source["date"])),
+                user,
+                inviter=name_of(by) if by and kind is Kind.JOIN and by["id"] != user["id"] else "",
+            )
             for kind, user in changes
             if str(user["id"]) != self.bot
         ]
@@ -157,6 +164,7 @@ class Updates:
         if not (written or files) or str(message["from"]["id"]) == self.bot:
             return []
         facts = {**self._parsed(message, written), "reply_to": self._quoted(message), "attachments": files}
+        facts["is_forwarded"] = "forward_origin" in message
         return [self._event(message, kind, (self.message_id(message), revision), **facts)]
 
     def _parsed(self, message: Json, written: str) -> Json:

@@ -31,6 +31,7 @@ from bot.platforms.telegram.messages import FILE_URL, Json, Updates, migration, 
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl, matching
 from function_calls.context import Attachment
+from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import StoreError, Write
@@ -241,6 +242,28 @@ class TelegramPlatform(ConnectedPlatform):
     async def leave(self, chat: ChatRef) -> None:
         with _unless("chat not found", "not a member"):
             await self._call("leaveChat", chat.native)
+
+    measures = frozenset({Measure.KICK, Measure.BAN, Measure.SILENCE, Measure.PIN, Measure.LINK})
+
+    async def moderate(self, request: ModerationRequest) -> str:
+        chat, user = thread_of(request.chat.native)[0], int(request.who) if request.who.isdecimal() else 0
+        match request.measure:
+            case Measure.KICK if chat.startswith("-100"):
+                # Removes the user without banning them.
+                await self._call("unbanChatMember", chat, user_id=user)
+            case Measure.KICK | Measure.BAN:
+                await self._call("banChatMember", chat, user_id=user)
+            case Measure.SILENCE:
+                until = self._clock.now_ms() // 1000 + request.seconds
+                await self._call(
+                    "restrictChatMember", chat, user_id=user, permissions={"can_send_messages": False}, until_date=until
+                )
+            case Measure.PIN:
+                number = self._number(chat, request.message_id)
+                await self._call("pinChatMessage", chat, message_id=number, disable_notification=True)
+            case _:
+                return str((await self._call("createChatInviteLink", chat, member_limit=1))["invite_link"])
+        return ""
 
     # Sending
 

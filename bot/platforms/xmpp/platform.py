@@ -39,11 +39,13 @@ from bot.platforms.xmpp.inbound import (
 from bot.platforms.xmpp.settings import JID, XmppSettings
 from bot.platforms.xmpp.stream import CLIENT, MAM, NO_ANSWER, PING, Refused, Stream, an_element, condition_of
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Sender
+from function_calls.ports import Measure, ModerationRequest
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import Write
 from services.web.http import WebClient, WebError, WebLimits
 
 _log = structlog.get_logger("platforms")
+_ADMIN = "{http://jabber.org/protocol/muc#admin}"
 _OWNER = "{http://jabber.org/protocol/muc#owner}"
 _FORWARDED = "{urn:xmpp:forward:0}forwarded"
 _STATES = "{http://jabber.org/protocol/chatstates}"
@@ -533,6 +535,34 @@ class XmppPlatform(ConnectedPlatform):
         occupants = room.occupants.values() if room is not None else ()
         others = dict.fromkeys(one.member for one in occupants if room is not None and one.nick != room.nick)
         return [self._member(one) for one in others]
+
+    measures = frozenset({Measure.KICK, Measure.BAN, Measure.INVITE})
+
+    async def moderate(self, request: ModerationRequest) -> str:
+        """A ban needs the address of the member, which the room shows to its moderators."""
+        room = self._rooms.get(request.chat.native)
+        if room is None or not room.is_joined:
+            raise SendFailed("the bot is not in the room", retryable=True)
+        if request.measure is Measure.INVITE:
+            if re.fullmatch(JID, request.who) is None:
+                raise SendFailed("this is no address", retryable=False)
+            invite = an_element(f"{MUC_USER}x", an_element(f"{MUC_USER}invite", to=request.who))
+            message = an_element(f"{CLIENT}message", invite, to=room.jid, id=uuid.uuid4().hex)
+            await self._stream.send(message, is_echoed=False)
+            return ""
+        occupant = room.named(request.who)
+        who = {"nick": occupant.nick, "role": "none"} if occupant is not None else {}
+        if request.measure is Measure.BAN:
+            jid = occupant.jid if occupant is not None else request.who
+            who = {"jid": jid, "affiliation": "outcast"} if re.fullmatch(JID, jid) else {}
+        if not who:
+            raise SendFailed("the member is not in the room, or the room hides the address", retryable=False)
+        try:
+            await self._stream.ask(room.jid, an_element(f"{_ADMIN}query", an_element(f"{_ADMIN}item", **who)), "set")
+        except Refused as refused:
+            is_unknown = refused.condition in NO_ANSWER
+            raise SendFailed(refused.condition, retryable=is_unknown, unknown_outcome=is_unknown) from None
+        return ""
 
     async def leave(self, chat: ChatRef) -> None:
         if room := self._rooms.get(chat.native):

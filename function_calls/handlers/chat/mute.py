@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from pydantic import BaseModel, Field
 
@@ -13,7 +13,8 @@ from function_calls.ports import Mutes
 from function_calls.spec import FunctionResult
 from services.clock import Clock
 from services.refs import ErrorCode
-from services.times import Kind, Times
+from services.times import Times
+from services.times.reader import end_of
 from services.times.time_formatting import distance, moment
 
 _DEFAULT = timedelta(hours=1)
@@ -56,7 +57,7 @@ async def mute(
 ) -> FunctionResult:
     """Mute the bot, by default for one hour, at most for a week."""
     zone, now, texts = call.profile.timezone, clock.now(), call.profile.texts
-    end = _end(args.until, now.astimezone(zone), times)
+    end = end_of(args.until, now.astimezone(zone), times, _DEFAULT)
     if end is None or not now < end <= now + _LONGEST:
         text = call.say("quiet.unclear", duration=args.until or "")
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["until"])
@@ -88,16 +89,3 @@ async def unmute(context: MessageContext, *, mutes: Mutes, call: Call) -> Functi
     """End the mute."""
     was_muted = await mutes.unmute(context.chat, context.sender.ref)
     return FunctionResult.say(call.say("quiet.unmuted" if was_muted else "quiet.was_not_muted"))
-
-
-def _end(until: str | None, now: datetime, times: Times) -> datetime | None:
-    """The end, in UTC, of a mute that begins now, in the member's zone; None if `until` is no single time."""
-    if not (until or "").strip():
-        return (now + _DEFAULT).astimezone(UTC)
-    reading = times.read(until or "", now)
-    if reading is None or reading.problem is not None or reading.repeats is not None:
-        return None
-    if reading.kind is Kind.DURATION and reading.length is not None:
-        return now.astimezone(UTC) + timedelta(days=reading.length.days, seconds=reading.length.seconds)
-    at = reading.at or (reading.end if reading.kind is Kind.INTERVAL else reading.start)
-    return at.replace(tzinfo=now.tzinfo).astimezone(UTC) if at is not None else None

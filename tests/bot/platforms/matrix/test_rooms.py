@@ -11,6 +11,7 @@ import pytest
 from bot.platforms.base import FileUnavailable, Outgoing, SendFailed
 from bot.platforms.contract import receiving
 from function_calls.context import Attachment, Kind
+from function_calls.ports import Measure, ModerationRequest
 from services.refs import ChatRef, Role
 from tests.bot.platforms.matrix.other_side import World, a_network
 
@@ -195,3 +196,31 @@ async def test_members_are_listed_without_the_bot(world: World, tmp_path: Path) 
         members = {one.native for one in await network.platform.members(network.chat)}  # type: ignore[attr-defined]
         assert {network.ann, network.ben, network.robot} <= members
         assert side.bot.user not in members
+
+
+async def test_a_bot_with_the_power_removes_bans_pins_and_invites(world: World, tmp_path: Path) -> None:
+    async with a_network(world, tmp_path) as (network, host, side), receiving(network.platform, host.store):
+        ben = network.member(network.ben)
+        room = await side.ann.create_room(network.ben, side.bot.user, name="Orderly")
+        await side.api(network.ben)("POST", f"join/{quote(room)}", {})
+        await side.joined(room)
+        chat = ChatRef("matrix", "main", room)
+        with pytest.raises(SendFailed) as refused:
+            await network.platform.moderate(ModerationRequest(chat, Measure.KICK, ben))
+        assert not refused.value.retryable
+        assert await network.platform.role(chat, ben) is Role.MEMBER
+        levels = await side.ann("GET", f"rooms/{quote(room)}/state/m.room.power_levels/")
+        levels["users"] = levels.get("users", {}) | {side.bot.user: 50}
+        await side.ann("PUT", f"rooms/{quote(room)}/state/m.room.power_levels/", levels)
+        texts = [await side.ann.text(room, text) for text in ("one", "two")]
+        for event in texts:
+            await network.platform.moderate(ModerationRequest(chat, Measure.PIN, message_id=event))
+        pinned = await side.ann("GET", f"rooms/{quote(room)}/state/m.room.pinned_events/")
+        assert pinned["pinned"] == texts
+        await network.platform.moderate(ModerationRequest(chat, Measure.KICK, ben))
+        assert await network.platform.role(chat, ben) is None
+        await network.platform.moderate(ModerationRequest(chat, Measure.INVITE, ben))
+        await side.api(network.ben)("POST", f"join/{quote(room)}", {})
+        await network.platform.moderate(ModerationRequest(chat, Measure.BAN, ben))
+        member = await side.ann("GET", f"rooms/{quote(room)}/state/m.room.member/{network.ben}")
+        assert member["membership"] == "ban"

@@ -104,6 +104,9 @@ class Side:
         self._server.change_member(BOT, "member", -500, by=_name(who))
         return "-500"
 
+    async def empower(self) -> None:
+        """See OtherSide: the bot has the rights from the start."""
+
     async def promote(self, who: str, role: Role) -> None:
         self._server.change_member(USERS[_name(who)], _STATUSES[role])
 

@@ -122,6 +122,10 @@ class Family:
         muc = (await self.person("ann")).client.plugin["xep_0045"]
         await muc.set_affiliation(JID(self.room), _AFFILIATIONS[role], jid=JID(self.jid(who)))
 
+    async def empower(self) -> None:
+        muc = (await self.person("ann")).client.plugin["xep_0045"]
+        await muc.set_affiliation(JID(self.room), "admin", jid=JID(self.bot))
+
     async def repeat(self) -> None:
         raise NotImplementedError
 

@@ -117,7 +117,7 @@ def tools() -> list[Facts]:
             "name": "store_pin",
             "description": "Keep a PIN",
             "handler": lambda args: "Kept.",
-            "commands": ["pin"],
+            "commands": ["secret"],
             "effect": "idempotent",
             "sensitive": ["pin"],
             "parameters": {"pin": {**TEXT, "description": "The PIN"}},
