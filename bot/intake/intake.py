@@ -593,7 +593,7 @@ class Intake:
             writes.append(
                 history.add_member_message(
                     id=turn_id,
-                    text=context.text,
+                    text=context.marked_text,
                     at_ms=min(int(context.sent_at.timestamp() * 1000), now_ms),
                     reply_to=quoted.native_id if quoted else None,
                     reply_to_name=quoted.sender_name if quoted else "",
