@@ -57,6 +57,7 @@ from bot.telemetry.records import FILE as SHADOW_LOG
 from bot.telemetry.records import CallRecords, ModelRecords, ShadowRecords
 from bot.timers.schedules import ScheduleEnds, SchedulePlans, SettingsSchedules
 from bot.timers.timer_dispatch import Timers, late_note
+from bot.turns.attached import AttachedFiles, FileReader
 from bot.turns.closing import Closing
 from bot.turns.turn_log import StoredExplanations
 from bot.turns.turns import Turns
@@ -100,6 +101,7 @@ from services.mcp.tools import COUNTER as PINS
 from services.mcp.tools import Pins
 from services.redaction import Redactor
 from services.refs import ChatRef, Role
+from services.sandbox.parsing import DocumentParser
 from services.sandbox.sandbox import Sandbox
 from services.scripts.basic_tools import COUNTER as SCRIPTS
 from services.scripts.basic_tools import BasicTools
@@ -568,6 +570,7 @@ class Running:
     closing: Closing
     summaries: Summaries
     direct_calls: DirectCalls
+    attached: AttachedFiles
 
 
 def running_of(
@@ -598,6 +601,7 @@ def running_of(
         collected=collected,
         after=routing.shadow.turn_ended if routing.shadow else None,
     )
+    attached = AttachedFiles(FileReader(sending.delivery.platform), settings, DocumentParser(base.clock))
     turns = Turns(
         router=routing.router,
         functions=base.registry.of,
@@ -611,6 +615,7 @@ def running_of(
         delivery=sending.delivery,
         zones=MemberZones(base.store, base.clock),
         memory=function_services.memory,
+        attached=attached,
         summaries=summaries,
         deadlines=base.deadlines,
         settings=settings.router,
@@ -634,7 +639,7 @@ def running_of(
         epoch=base.epoch,
         faults=base.faults,
     )
-    return Running(EmbeddedEngine(turns.run, settings.limits), turns, closing, summaries, direct_calls)
+    return Running(EmbeddedEngine(turns.run, settings.limits), turns, closing, summaries, direct_calls, attached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -943,6 +948,11 @@ def _register_live_settings(
     if base.overrides.model is None:
         texts, clock, deadlines = base.texts, base.clock, base.deadlines
         models_live(live, models.current, lambda fresh: model_of(fresh, texts, clock, deadlines), models.outages)
+    live.register(
+        "media",
+        prepare=lambda fresh: partial(running.attached.use, fresh),
+        depends_on=lambda fresh: (fresh.media, fresh.seeing_models),
+    )
     sources_live(live, functions, loading.configured_sources)
     live.register("operators", prepare=lambda fresh: partial(reloading.operator_notices.use, fresh.operators))
     live.register(prepare=lambda fresh: partial(base.redact.learn, secrets_of(fresh)), depends_on=secrets_of)

@@ -245,6 +245,7 @@ def context_from_json(data: JsonObject) -> MessageContext:
     platform, account, native, name, role = data["sender"]
     key_kind, revision = data.get("key", (Kind.MESSAGE, ""))
     quoted: list[Any] | None = data.get("reply_to")
+    quoted_files: list[Any] = [_files_from_json(data["quoted_files"])] if "quoted_files" in data else []
     return MessageContext(
         key=MessageKey(chat, data["id"], Kind(key_kind), revision),
         kind=Kind(data.get("kind", Kind.MESSAGE)),
@@ -255,7 +256,7 @@ def context_from_json(data: JsonObject) -> MessageContext:
         sent_at=datetime.fromtimestamp(data["at"], UTC),
         mentions=tuple(MemberRef(*one) for one in data.get("mentions", ())),
         mentions_bot=data.get("mentions_bot", False),
-        reply_to=Quoted(*quoted, _files_from_json(data.get("quoted_files", ()))) if quoted else None,
+        reply_to=Quoted(*quoted, *quoted_files) if quoted else None,
         attachments=_files_from_json(data.get("attachments", ())),
         private=data.get("private", False),
         chat_title=data.get("title", ""),

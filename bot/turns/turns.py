@@ -19,6 +19,7 @@ from bot.delivery.delivery import Delivery
 from bot.engine.embedded import Job
 from bot.intake.gate import ApprovalOutcomes
 from bot.platforms.base import Outgoing
+from bot.turns.attached import AttachedFiles
 from bot.turns.closing import Closing, end_not_stored, explained, given_up, interrupted, stopped
 from bot.turns.turn_log import StoreTurnLog
 from config.settings import RouterSettings
@@ -253,6 +254,7 @@ class Turns:
         delivery: Delivery,
         zones: MemberZones,
         memory: Memory,
+        attached: AttachedFiles,
         summaries: Summaries,
         deadlines: Deadlines,
         settings: RouterSettings,
@@ -274,6 +276,7 @@ class Turns:
         self._delivery = delivery
         self._zones = zones
         self._memory = memory
+        self._attached = attached
         self._summaries = summaries
         self._deadlines = deadlines
         self._settings = settings
@@ -380,6 +383,7 @@ class Turns:
             live_role=functools.partial(self._members.role, chat),
             own_zone=functools.partial(self._zones.of, context.sender.ref),
             recall=functools.partial(self._memory.recall, place),
+            attached=lambda: self._attached.load(context, profiles.profile(chat)),
             network=self._delivery.shows(chat),
         )
         if job.question is not None:

@@ -90,10 +90,19 @@ class Web:
         await owners.load()
         members = PageMembers(Signer(page_key(Path(settings.home) / "keys")), owners, bot_names=names)
         platforms: list[HttpPlatform] = []
+        upload_bytes = _upload_bytes(settings)
         if settings.platforms.web.page:
             platforms.append(
                 HttpPlatform(
-                    "web", ACCOUNT, store=store, ids=ids, clock=clock, hear=hear, callers=members, shows_members=True
+                    "web",
+                    ACCOUNT,
+                    store=store,
+                    ids=ids,
+                    clock=clock,
+                    hear=hear,
+                    callers=members,
+                    shows_members=True,
+                    upload_bytes=upload_bytes,
                 )
             )
         http = settings.platforms.http
@@ -101,7 +110,16 @@ class Web:
         if http.enabled:
             programs = Programs(http.token, Role(http.max_role))
             platforms.append(
-                HttpPlatform("http", ACCOUNT, store=store, ids=ids, clock=clock, hear=hear, callers=programs)
+                HttpPlatform(
+                    "http",
+                    ACCOUNT,
+                    store=store,
+                    ids=ids,
+                    clock=clock,
+                    hear=hear,
+                    callers=programs,
+                    upload_bytes=upload_bytes,
+                )
             )
         return cls(settings, platforms, members, owners, clock, programs)
 
@@ -112,6 +130,7 @@ class Web:
             live.register(
                 "mcp.serve.clients", prepare=lambda fresh: partial(self._use_clients, fresh.mcp.serve.clients)
             )
+        live.register(prepare=lambda fresh: partial(self._use_uploads, _upload_bytes(fresh)), depends_on=_upload_bytes)
         programs = self._programs
         if programs is None:
             return
@@ -129,6 +148,10 @@ class Web:
 
         names = ("enabled", "token", "max_role")
         live.register(*(f"platforms.http.{name}" for name in names), prepare=prepare)
+
+    def _use_uploads(self, upload_bytes: int) -> None:
+        for platform in self.platforms:
+            platform.upload_bytes = upload_bytes
 
     def _use_clients(self, clients: Sequence[McpClientSettings]) -> None:
         self._clients = clients
@@ -149,7 +172,16 @@ class Web:
                 await zones.suggest(MemberRef("web", ACCOUNT, member), zone)
 
             hints = _hints(daemon, page_settings)
-            page = ChatPage(page_settings, self._members, self._owners, hints, self._clock, suggest_zone)
+            uploads = [one for one in self.platforms if one.name == "web"]
+            page = ChatPage(
+                page_settings,
+                self._members,
+                self._owners,
+                hints,
+                self._clock,
+                suggest_zone,
+                lambda: uploads[0].upload_bytes,
+            )
         programs = await self._serve_programs(daemon)
         app = web_app(
             platforms=self.platforms,
@@ -199,6 +231,11 @@ class Web:
             self.programs.end()
         for platform in self.platforms:
             platform.feed.end()
+
+
+def _upload_bytes(settings: Settings) -> int:
+    """Maximum size of the files of a message; 0 without a model that is given files."""
+    return settings.media.upload_bytes if settings.takes_files else 0
 
 
 def _webhooks(platforms: Sequence[ChatPlatform]) -> list[BaseRoute]:

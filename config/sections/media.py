@@ -49,7 +49,7 @@ class SpeakingModelSettings(MediaModelSettings):
 
 
 class MediaSettings(Section):
-    """Pictures, voice and documents. Each is off until a model for it is configured; `sees` in `models` is the switch of
+    """Pictures, voice and documents. Each is off until it is configured; `sees` in `models` is the switch of
     pictures."""
 
     picture_bytes: Count = Field(default=5_000_000, ge=1000, le=20_000_000)
@@ -62,7 +62,7 @@ class MediaSettings(Section):
     """Whether models are given the text of attached documents. PDF and Excel files need the extra `documents`."""
     document_bytes: Count = Field(default=10_000_000, ge=1000, le=50_000_000)
     """Maximum size of a document that is read."""
-    document_chars: Count = Field(default=20_000, ge=100, le=1_000_000)
+    document_chars: Count = Field(default=20_000, ge=100, le=100_000)
     """Maximum length of its text in a request to a model, in characters; a longer one is cut, with a mark."""
     documents_per_turn: Count = Field(default=3, ge=1, le=20)
     """Maximum number of documents that are read with a message."""

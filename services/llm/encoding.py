@@ -117,9 +117,7 @@ def offer_tokens(offer: Offer) -> int:
     return offer.tokens
 
 
-def encode_messages(
-    messages: Sequence[ModelMessage], *, echo_reasoning: bool = True, sees: bool = False
-) -> bytes:
+def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True, sees: bool = False) -> bytes:
     """Encode `messages` as a JSON array of chat completions messages; unreadable arguments become `{}`.
     `echo_reasoning` returns a model's reasoning verbatim: some providers require it with tool calls, others reject
     it. `sees`: pictures are sent; otherwise a note says that there are some."""

@@ -1,3 +1,4 @@
-"""Pictures, voice and documents: recognition of formats, reading of documents, and the models that draw, hear and speak.
-Exports its modules. Imported by `function_calls` and `bot`.
+"""Pictures, voice and documents.
+
+Formats of pictures, the reader of documents, and clients of the models that draw, hear and speak.
 """

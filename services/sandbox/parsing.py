@@ -38,6 +38,7 @@ class Parser(StrEnum):
     JSON value. Their modules import little, because every document starts a new process."""
 
     FEED = "services.web.feeds:feed_to_json"
+    DOCUMENT = "services.media.documents:document_to_json"
 
 
 class ParsingError(Exception):

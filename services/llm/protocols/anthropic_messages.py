@@ -124,9 +124,7 @@ class AnthropicMessages:
         if request.offer is not None and request.offer.functions:
             parts += [b',"tools":', encode_tools(request.offer), self._tool_choice(request.tool_choice)]
         profile = self._profile
-        system, turns = encode_conversation(
-            guided(request), echo_reasoning=profile.echo_reasoning, sees=profile.sees
-        )
+        system, turns = encode_conversation(guided(request), echo_reasoning=profile.echo_reasoning, sees=profile.sees)
         if system != b"[]":
             parts += [b',"system":', system]
         parts += [b',"messages":', turns, b"}"]
