@@ -113,6 +113,7 @@ def _runs(read: Callable[[int], bytes]) -> Iterator[str]:
                 yield _BREAKS.get(name, "\n")
             if name in _BLOCKS:
                 element.clear()
+    parser.close()  # raises ParseError if the end is missing
 
 
 def _sheets(content: bytes) -> Iterator[str]:
