@@ -61,6 +61,7 @@ from bot.turns.attached import AttachedFiles, FileReader
 from bot.turns.closing import Closing
 from bot.turns.turn_log import StoredExplanations
 from bot.turns.turns import Turns
+from bot.turns.voice import Voice
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
 from function_calls.checks.approvals import Approvals
@@ -99,6 +100,7 @@ from services.fault_points import FaultPoints
 from services.mcp.opening import SandboxedStart
 from services.mcp.tools import COUNTER as PINS
 from services.mcp.tools import Pins
+from services.media.models import MediaModels
 from services.redaction import Redactor
 from services.refs import ChatRef, Role
 from services.sandbox.parsing import DocumentParser
@@ -571,6 +573,7 @@ class Running:
     summaries: Summaries
     direct_calls: DirectCalls
     attached: AttachedFiles
+    voice: Voice
 
 
 def running_of(
@@ -601,7 +604,9 @@ def running_of(
         collected=collected,
         after=routing.shadow.turn_ended if routing.shadow else None,
     )
-    attached = AttachedFiles(FileReader(sending.delivery.platform), settings, DocumentParser(base.clock))
+    files, media = FileReader(sending.delivery.platform), cast(MediaModels, function_services.services[MediaModels])
+    attached = AttachedFiles(files, settings, DocumentParser(base.clock))
+    voice = Voice(files, media, models.requests, settings)
     turns = Turns(
         router=routing.router,
         functions=base.registry.of,
@@ -616,6 +621,7 @@ def running_of(
         zones=MemberZones(base.store, base.clock),
         memory=function_services.memory,
         attached=attached,
+        voice=voice,
         summaries=summaries,
         deadlines=base.deadlines,
         settings=settings.router,
@@ -639,7 +645,7 @@ def running_of(
         epoch=base.epoch,
         faults=base.faults,
     )
-    return Running(EmbeddedEngine(turns.run, settings.limits), turns, closing, summaries, direct_calls, attached)
+    return Running(EmbeddedEngine(turns.run, settings.limits), turns, closing, summaries, direct_calls, attached, voice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -667,6 +673,7 @@ def receiving_of(
         senders_retry=delivery.senders_retry,
         is_only_bot=delivery.is_only_bot,
         has_model=lambda: models.current.can_write,
+        may_name_bot=running.voice.may_name_bot,
         limits=settings.limits,
         history_per_chat=settings.store.history_per_chat,
         clock=base.clock,
@@ -914,6 +921,11 @@ def _register_metrics(
     show_backups(metrics, reloading.backups)
 
 
+def _use_media(running: Running, fresh: Settings) -> None:
+    running.attached.use(fresh)
+    running.voice.use(fresh)
+
+
 def _register_live_settings(
     base: Base,
     consent: Consent,
@@ -950,8 +962,8 @@ def _register_live_settings(
         models_live(live, models.current, lambda fresh: model_of(fresh, texts, clock, deadlines), models.outages)
     live.register(
         "media",
-        prepare=lambda fresh: partial(running.attached.use, fresh),
-        depends_on=lambda fresh: (fresh.media, fresh.seeing_models),
+        prepare=lambda fresh: partial(_use_media, running, fresh),
+        depends_on=lambda fresh: (fresh.media, fresh.seeing_models, fresh.bots),
     )
     sources_live(live, functions, loading.configured_sources)
     live.register("operators", prepare=lambda fresh: partial(reloading.operator_notices.use, fresh.operators))

@@ -67,6 +67,8 @@ class ResolvedChat:
     """True: each night, the model makes notes of the day's messages."""
     chime_in: str
     quiet_hours: str
+    voice_answers: bool
+    """True: answers to voice messages are read aloud, too."""
     models: tuple[str, ...]
     """Names of the models that answer in the chat, in order; may include unusable ones."""
     selectable_models: tuple[str, ...]
@@ -171,6 +173,7 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
         memory_digest=_pick(layers, "memory_digest", False, _flag("memory_digest", own, entries)),
         chime_in=_pick(layers, "chime_in", "off", _of_chat("chime_in", own, entries)),
         quiet_hours=_pick(layers, "quiet_hours", "off", _of_chat("quiet_hours", own, entries)),
+        voice_answers=_pick(layers, "voice_answers", False, _flag("voice_answers", own, entries)),
         models=models,
         selectable_models=selectable,
         thinking_models=_thinking_models(settings, models),

@@ -214,6 +214,7 @@ class Chats:
             context_scope=resolved.context_scope,
             models=resolved.models,
             thinking_models=resolved.thinking_models,
+            voice_answers=resolved.voice_answers,
             notes=tuple(note for note in self._notes.get(chat.key, ()) if note.bot == resolved.bot),
         )
         return ServedChat(is_allowed(self._settings, chat.key), resolved, profile)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+import orjson
 import structlog
 
 from bot.chats.chat_notes import StartScripts, with_start_messages
@@ -22,8 +23,9 @@ from bot.platforms.base import Outgoing
 from bot.turns.attached import AttachedFiles
 from bot.turns.closing import Closing, end_not_stored, explained, given_up, interrupted, stopped
 from bot.turns.turn_log import StoreTurnLog
+from bot.turns.voice import Voice
 from config.settings import RouterSettings
-from function_calls.context import Kind, MessageContext
+from function_calls.context import Kind, MessageContext, context_to_json
 from function_calls.outcome import OutcomeKind, TurnOutcome, sent
 from function_calls.ports import Members
 from function_calls.registry import BotFunctions
@@ -255,6 +257,7 @@ class Turns:
         zones: MemberZones,
         memory: Memory,
         attached: AttachedFiles,
+        voice: Voice,
         summaries: Summaries,
         deadlines: Deadlines,
         settings: RouterSettings,
@@ -277,6 +280,7 @@ class Turns:
         self._zones = zones
         self._memory = memory
         self._attached = attached
+        self._voice = voice
         self._summaries = summaries
         self._deadlines = deadlines
         self._settings = settings
@@ -319,12 +323,18 @@ class Turns:
     async def _attempt(self, job: Job, log: StoreTurnLog) -> None:
         job.answered, job.started_ms = False, self._clock.now_ms()
         sign, unasked = self._indicators.begin(job.context.chat), bool(job.context.unasked)
-        if unasked:
+        unheard = self._voice.may_name_bot(job.context)
+        if unasked or unheard:
             sign.clear()
         past = self._history(job)
         turn = self._turn(job, log, sign, past)
         seconds = self._settings.status_after_seconds
-        if seconds and not unasked and not _is_silent(job) and self._delivery.has_status_messages(job.context.chat):
+        if (
+            seconds
+            and not (unasked or unheard)
+            and not _is_silent(job)
+            and self._delivery.has_status_messages(job.context.chat)
+        ):
             sign.follow = functools.partial(self._show_status, job, turn, sign, self._clock.monotonic() + seconds)
         if (job.recovered or job.repeated) and not unasked:
             # An earlier attempt may have started the chat, whatever the outcome of this one.
@@ -408,9 +418,7 @@ class Turns:
             if unserved is not None:
                 await self._deadlines.run(router.end_waiting(job.context, turn), turn.deadline + _GRACE_SECONDS)
                 return unserved
-            return await self._deadlines.run(
-                self._dispatch_with_current_role(job, turn, router), turn.deadline + _GRACE_SECONDS
-            )
+            return await self._deadlines.run(self._hear_and_dispatch(job, turn, router), turn.deadline + _GRACE_SECONDS)
         except asyncio.CancelledError:
             if not job.stopped:
                 raise
@@ -452,6 +460,33 @@ class Turns:
         if not served.settings.enabled:
             return sent(ReasonCode.CHAT_OFF, [], served.settings.layers["enabled"])
         return None
+
+    async def _hear_and_dispatch(self, job: Job, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
+        """Outcome of a turn. What is heard in a voice message is stored as its text first, so that a repeated run does
+        not hear it again. Raises StoreError."""
+        if self._voice.concerns(job.context):
+            heard = await self._voice.hear(job.context, turn)
+            if isinstance(heard, TurnOutcome):
+                return heard
+            context, chat = heard, heard.chat
+            body = orjson.dumps(context_to_json(context)).decode()
+            edited = history.edited(chat.key, context.key.native_id, context.marked_text)
+            await self._store.commit([inbox.replace(job.turn_id, body), edited])
+            job.context, answering = context, turn.input.answering
+            turn.input = replace(
+                turn.input,
+                attached=lambda: self._attached.load(context, self._chats.profile(chat)),
+                addressed=turn.input.addressed or context.calls_bot,
+                answering=None if answering is None else (answering[0], context.text),
+            )
+        if job.context.spoken and not (job.context.calls_bot or job.question is not None):
+            return TurnOutcome(OutcomeKind.SILENT, ReasonCode.NOT_ADDRESSED)
+        outcome = await self._dispatch_with_current_role(job, turn, router)
+        if not job.context.spoken:
+            return outcome
+        platform = self._delivery.platform(job.context.chat)
+        most_bytes = platform.limits.file_bytes if platform is not None and platform.limits.attachments else 0
+        return await self._voice.answered(outcome, job.context, turn, most_bytes=most_bytes)
 
     async def _dispatch_with_current_role(self, job: Job, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         context = job.context

@@ -31,7 +31,15 @@ from config.terms import (
 )
 
 ChatSettingName = Literal[
-    "language", "timezone", "persona", "functions_on", "memory_digest", "chime_in", "quiet_hours", "model"
+    "language",
+    "timezone",
+    "persona",
+    "functions_on",
+    "memory_digest",
+    "chime_in",
+    "quiet_hours",
+    "voice_answers",
+    "model",
 ]
 """A setting that chats may change, if the operator permits it."""
 
@@ -113,6 +121,8 @@ class ChatSettings(Section):
     quiet_hours: QuietHours | None = None
     """Daily period, as `22:00-07:00` in the chat's time zone, in which the bot speaks only if addressed, and sends
     reminders; the output of schedules is sent together afterwards. Missing: off."""
+    voice_answers: bool | None = None
+    """True: answers to voice messages are also sent as voice messages, by the models of `media.speaking`."""
     models: ModelNames | None = None
     """Models that answer in the chat, by name in `models`, in order; no others do."""
     enabled: bool | None = None

@@ -14,9 +14,7 @@ from bot.platforms.base import FileUnavailable, Limits
 from bot.testing import TestPlatform
 from function_calls.context import Attachment
 
-EYES: dict[str, Any] = {
-    "models": [{"name": "eyes", "model": "m", "base_url": "http://127.0.0.1:1/v1", "sees": True}]
-}
+EYES: dict[str, Any] = {"models": [{"name": "eyes", "model": "m", "base_url": "http://127.0.0.1:1/v1", "sees": True}]}
 """Settings with a model that sees."""
 
 

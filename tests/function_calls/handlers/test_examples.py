@@ -3,13 +3,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from config.sections.media import MediaSettings
 from config.sections.models import MemorySettings
 from config.sections.timers import RemindersSettings
 from function_calls.handlers.chat import memory, usage
 from function_calls.handlers.group import poll, todo
 from function_calls.handlers.lookup import weather
 from function_calls.handlers.reminders import reminder_changes, reminders
-from function_calls.handlers.small import calculate, dice, time, timezone
+from function_calls.handlers.small import calculate, dice, draw, time, timezone
 from function_calls.spec import OfferedTo
 from services.calc.dice import Dice
 from services.calc.units import Units
@@ -20,6 +21,7 @@ from services.chats.polls import Polls
 from services.chats.todo import TodoLists
 from services.chats.usage import UsageCounts
 from services.clock import VirtualClock
+from services.media.models import MediaModels
 from services.store.ids import Ids
 from services.timers.reminders import Reminders
 from services.timers.timetable import Timetable
@@ -42,6 +44,7 @@ async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_e
             MemberLinks(store, clock),
             Reminders(timetable, zones, Times(), RemindersSettings(), clock),
             OpenMeteo(WebClient(), clock),
+            MediaModels(MediaSettings(), WebClient()),
             Places(clock),
             TodoLists(store, clock),
             Memory(store, clock, MemorySettings()),
@@ -51,7 +54,7 @@ async def test_every_slot_of_an_example_is_a_parameter_and_both_languages_have_e
             UsageCounts(store),
         )
         about_time = (reminder_changes, reminder_changes, reminders, reminders, time, timezone)
-        modules = (calculate, dice, memory, poll, todo, usage, weather, *about_time)
+        modules = (calculate, dice, draw, memory, poll, todo, usage, weather, *about_time)
         loaded = [Functions(module, *services) for module in modules]
     assert [slot for functions in loaded for slot in functions.unknown_slots()] == []
     for functions in loaded:
