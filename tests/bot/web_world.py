@@ -134,7 +134,8 @@ async def a_world(
     members = PageMembers(Signer(page_key(home / "keys")), owners, bot_names=NAMES)
     hear = mention_parser(NAMES)
     shared: dict[str, Any] = {
-        "store": store, "ids": ids, "clock": clock, "hear": hear, "stream_limits": limits, "keep_events": keep_events, "upload_bytes": upload_bytes
+        "store": store, "ids": ids, "clock": clock, "hear": hear, "stream_limits": limits, "keep_events": keep_events,
+        "upload_bytes": upload_bytes,
     }  # fmt: skip
     http = HttpPlatform("http", "main", callers=Programs(SecretStr(TOKEN), max_role), **shared)
     web = HttpPlatform("web", "main", callers=members, shows_members=True, **shared)
