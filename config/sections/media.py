@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, SecretStr
+from pydantic import Field, JsonValue, SecretStr, model_validator
 
-from config.terms import BaseUrl, Count, Headers, Seconds, Section, Word
+from config.terms import BaseUrl, Count, Headers, Seconds, Section, Word, settings_error
 
 
 class MediaModelSettings(Section):
@@ -83,6 +83,15 @@ class MediaSettings(Section):
     """Models of the function `draw`, in the order of use."""
     upload_bytes: Count = Field(default=8_000_000, ge=1000, le=50_000_000)
     """Maximum size of all files of a message from the chat page or the HTTP API."""
+
+    @model_validator(mode="after")
+    def _with_their_models(self) -> Self:
+        if self.heard_by_name and not self.hearing:
+            raise settings_error("has heard_by_name, but no model in hearing")
+        names = [one.name for one in (*self.hearing, *self.speaking, *self.drawing)]
+        if len({*names}) < len(names):
+            raise settings_error("has models of the same name in hearing, speaking and drawing")
+        return self
 
     @property
     def secrets(self) -> tuple[str, ...]:

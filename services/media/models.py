@@ -25,6 +25,7 @@ _REFUSALS = ("content_policy", "moderation", "content_filter", "safety")
 _EXTENSIONS = {"ogg": "ogg", "opus": "ogg", "mpeg": "mp3", "mp4": "m4a", "x-m4a": "m4a", "wav": "wav", "x-wav": "wav"}
 """File name extensions, by which servers recognise the format, by subtype."""
 _SOUND_TYPES = {"opus": "audio/ogg", "mp3": "audio/mpeg"}
+_PROBE_SECONDS = 20.0
 _DOWNLOAD = WebLimits(timeout_seconds=60.0, body_bytes=20_000_000)
 Model = TypeVar("Model", bound=MediaModelSettings)
 Made = TypeVar("Made")
@@ -105,6 +106,19 @@ class MediaModels:
             return Sound(await answer.aread(), _SOUND_TYPES[voice.format], name)
 
         return await self._first(settings, ask)
+
+    async def probe(self, model: MediaModelSettings) -> str:
+        """One line confirming that the server knows `model`. Raises MediaError with the reason, in words for
+        operators."""
+        openai = await asyncio.to_thread(importlib.import_module, "openai")
+        try:
+            async with _client(openai.AsyncOpenAI, openai.DefaultAsyncHttpxClient, model) as client:
+                async with asyncio.timeout(_PROBE_SECONDS):
+                    await client.models.retrieve(model.model)
+        except (openai.OpenAIError, TimeoutError) as error:
+            status = getattr(error, "status_code", "")
+            raise MediaError(f"{model.name}: {type(error).__name__} {status}".strip()) from None
+        return f"{model.name}: {model.model}"
 
     async def _first(
         self, models: Sequence[Model], ask: Callable[[AsyncOpenAI, MediaModelSettings], Awaitable[Made]]

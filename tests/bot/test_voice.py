@@ -30,8 +30,9 @@ async def a_hearing_group(
 ) -> AsyncIterator[tuple[Group, FileNetwork, OpenAIServer]]:
     """A group whose models that hear, speak and draw have these answers, in order."""
     async with OpenAIServer(answers) as server:
-        model = {"name": "m", "model": "m-1", "base_url": server.base_url, "api_key": "sk-secret"}
-        settings = {"media": {"hearing": [model], "speaking": [model], "drawing": [model], **(media or {})}}
+        model = {"model": "m-1", "base_url": server.base_url, "api_key": "sk-secret"}
+        lists = {key: [{"name": key, **model}] for key in ("hearing", "speaking", "drawing")}
+        settings = {"media": {**lists, **(media or {})}}
         network = options.pop("platform", None) or FileNetwork()
         async with a_group(settings={**settings, **(more or {})}, platform=network, **options) as group:
             yield group, network, server
@@ -189,7 +190,7 @@ async def test_hearing_counts_towards_the_budget() -> None:
 async def test_an_answer_is_read_aloud_where_the_chat_wants_it(form: str, media_type: str) -> None:
     async with OpenAIServer([HEARD, {"body": b"sound", "headers": {"content-type": media_type}}]) as server:
         model = {"name": "m", "model": "m-1", "base_url": server.base_url}
-        media = {"hearing": [model], "speaking": [{**model, "voice": "coral", "format": form}]}
+        media = {"hearing": [model], "speaking": [{**model, "name": "v", "voice": "coral", "format": form}]}
         network = FileNetwork()
         async with a_group(settings={"media": media, **SPEAKS}, platform=network) as group:
             group.model.says("At eight.", "Hello.")
