@@ -377,10 +377,8 @@ def role_of(member: discord.Member) -> Role:
 
 
 def _files(message: discord.Message) -> tuple[Attachment, ...]:
-    unknown = "application/octet-stream"
-    return tuple(
-        Attachment(one.filename, one.content_type or unknown, one.url, one.size) for one in message.attachments
-    )
+    files = ((one, one.content_type or "application/octet-stream") for one in message.attachments)
+    return tuple(Attachment(one.filename, media_type, one.url, one.size) for one, media_type in files)
 
 
 def _with_names(text: str, message: discord.Message) -> str:
