@@ -329,12 +329,8 @@ class Turns:
         past = self._history(job)
         turn = self._turn(job, log, sign, past)
         seconds = self._settings.status_after_seconds
-        if (
-            seconds
-            and not (unasked or unheard)
-            and not _is_silent(job)
-            and self._delivery.has_status_messages(job.context.chat)
-        ):
+        is_silent = unasked or unheard or _is_silent(job)
+        if seconds and not is_silent and self._delivery.has_status_messages(job.context.chat):
             sign.follow = functools.partial(self._show_status, job, turn, sign, self._clock.monotonic() + seconds)
         if (job.recovered or job.repeated) and not unasked:
             # An earlier attempt may have started the chat, whatever the outcome of this one.
@@ -479,7 +475,7 @@ class Turns:
                 addressed=turn.input.addressed or context.calls_bot,
                 answering=None if answering is None else (answering[0], context.text),
             )
-        if job.context.spoken and not (job.context.calls_bot or job.question is not None):
+        if job.question is None and self._voice.is_for_others(job.context):
             return TurnOutcome(OutcomeKind.SILENT, ReasonCode.NOT_ADDRESSED)
         outcome = await self._dispatch_with_current_role(job, turn, router)
         if not job.context.spoken:

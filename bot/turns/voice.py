@@ -39,12 +39,17 @@ class Voice:
 
     def concerns(self, context: MessageContext) -> bool:
         """Whether `context` has a voice message that is to be heard."""
-        return bool(self._models.settings.hearing) and any(one.is_voice for one in context.attachments)
+        return bool(self._models.settings.hearing) and not context.unasked and _has_voice(context)
 
     def may_name_bot(self, context: MessageContext) -> bool:
         """Whether a voice message that is not addressed to the bot has to be heard to find out if it names the bot."""
         is_open = not (context.calls_bot or context.addresses_another or context.text.strip())
         return is_open and self._models.settings.heard_by_name and self.concerns(context)
+
+    def is_for_others(self, context: MessageContext) -> bool:
+        """Whether `context` is a voice message, heard or not, that is not addressed to the bot."""
+        is_voice = context.spoken or (_has_voice(context) and not context.text.strip())
+        return is_voice and not (context.calls_bot or context.takes or context.unasked)
 
     async def hear(self, context: MessageContext, turn: Turn) -> MessageContext | TurnOutcome:
         """`context` with what was heard as its text, or the outcome of a turn that ends without: silent if the message
@@ -121,3 +126,7 @@ class Voice:
         last = messages[own[-1]]
         spoken = replace(last, attachments=(*last.attachments, file))
         return [spoken if one is last else one for one in messages]
+
+
+def _has_voice(context: MessageContext) -> bool:
+    return any(one.is_voice for one in context.attachments)

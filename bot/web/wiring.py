@@ -74,6 +74,7 @@ class Web:
         self._owners = owners
         self._clock = clock
         self._programs = programs
+        self._use_uploads(_upload_bytes(settings))
         self._server: WebServer | None = None
         self.programs: McpHttp | None = None
         """The MCP server over HTTP, after the start."""
@@ -90,19 +91,10 @@ class Web:
         await owners.load()
         members = PageMembers(Signer(page_key(Path(settings.home) / "keys")), owners, bot_names=names)
         platforms: list[HttpPlatform] = []
-        upload_bytes = _upload_bytes(settings)
         if settings.platforms.web.page:
             platforms.append(
                 HttpPlatform(
-                    "web",
-                    ACCOUNT,
-                    store=store,
-                    ids=ids,
-                    clock=clock,
-                    hear=hear,
-                    callers=members,
-                    shows_members=True,
-                    upload_bytes=upload_bytes,
+                    "web", ACCOUNT, store=store, ids=ids, clock=clock, hear=hear, callers=members, shows_members=True
                 )
             )
         http = settings.platforms.http
@@ -110,16 +102,7 @@ class Web:
         if http.enabled:
             programs = Programs(http.token, Role(http.max_role))
             platforms.append(
-                HttpPlatform(
-                    "http",
-                    ACCOUNT,
-                    store=store,
-                    ids=ids,
-                    clock=clock,
-                    hear=hear,
-                    callers=programs,
-                    upload_bytes=upload_bytes,
-                )
+                HttpPlatform("http", ACCOUNT, store=store, ids=ids, clock=clock, hear=hear, callers=programs)
             )
         return cls(settings, platforms, members, owners, clock, programs)
 
@@ -172,16 +155,8 @@ class Web:
                 await zones.suggest(MemberRef("web", ACCOUNT, member), zone)
 
             hints = _hints(daemon, page_settings)
-            uploads = [one for one in self.platforms if one.name == "web"]
-            page = ChatPage(
-                page_settings,
-                self._members,
-                self._owners,
-                hints,
-                self._clock,
-                suggest_zone,
-                lambda: uploads[0].upload_bytes,
-            )
+            uploads, who = (lambda: self.platforms[0].upload_bytes), (self._members, self._owners)
+            page = ChatPage(page_settings, *who, hints, self._clock, suggest_zone, uploads)
         programs = await self._serve_programs(daemon)
         app = web_app(
             platforms=self.platforms,
