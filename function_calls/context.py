@@ -159,10 +159,10 @@ class MessageContext:
     """Set for a scheduled call, which has no message; `sender` is then the owner of the timer."""
     parts: tuple[tuple[str, str], ...] = ()
     """Native id and text of each message of the turn, in order, if `text` joins several messages of the sender."""
-    spoken: bool = False
-    """The text is what was heard in a voice message."""
     unasked: str = ""
     """`chance` or `judge` if the bot answers although it was not addressed."""
+    spoken: bool = False
+    """The text is what was heard in a voice message."""
 
     @property
     def addresses_another(self) -> bool:
