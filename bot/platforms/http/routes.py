@@ -106,6 +106,7 @@ _MAX_CHAT_CHARS = 100
 _MAX_CURSOR = 2**63 - 1
 _MAX_WAIT_SECONDS = 60
 _BODY_SECONDS, _UPLOAD_SECONDS = 15.0, 90.0
+_UPLOADS_AT_ONCE = 16
 _SOUNDS = frozenset(f"audio/{kind}" for kind in ("ogg", "opus", "mpeg", "mp4", "wav", "x-wav", "webm", "aac", "flac"))
 
 
@@ -120,11 +121,19 @@ def authenticate(platforms: Sequence[HttpPlatform], request: Request) -> tuple[H
 def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
     """The routes of all HTTP platforms; the kind of credentials selects the platform."""
 
+    uploading = asyncio.Semaphore(_UPLOADS_AT_ONCE)
+
     async def post_message(request: Request) -> Response:
         platform, caller = authenticate(platforms, request)
         chat = _chat_of(request)
         most = platform.upload_bytes
-        body = await body_of(request, MAX_BODY_BYTES + most * 4 // 3, _UPLOAD_SECONDS if most else _BODY_SECONDS)
+        if not most or _has_small_body(request):
+            body = await body_of(request)
+        elif uploading.locked():
+            raise RequestError(503, "unavailable", "too many files are being uploaded", retry_after_seconds=2)
+        else:
+            async with uploading:
+                body = await body_of(request, MAX_BODY_BYTES + most * 4 // 3, _UPLOAD_SECONDS)
         accepted = await platform.receive(caller, chat, read_posted(body, most))
         return json_response({"accepted": True, "duplicate": accepted is Accepted.DUPLICATE}, 202)
 
@@ -205,6 +214,12 @@ async def _poll(
         "more": len(events) - len(first) == PAGE,
         "status": platform.feed.status(chat),
     }
+
+
+def _has_small_body(request: Request) -> bool:
+    """Whether the request declares a body that is no upload."""
+    length = request.headers.get("content-length", "")
+    return length.isdecimal() and len(length) < 19 and int(length) <= MAX_BODY_BYTES
 
 
 def _file_response(file: StoredFile | None) -> Response:
