@@ -34,6 +34,7 @@ from services.store.turns import (
     audit,
     budgets,
     http_events,
+    http_files,
     inbox,
     ledger,
     occurrences,
@@ -149,6 +150,7 @@ class Housekeeping:
         for batch in (
             history.forget_old(before_id),
             http_events.forget(before_id),
+            http_files.forget(before_id),
             turn_state.forget_answers(before_id),
             ledger.forget(before_id),
             outbox.forget(before_id, before_ms),

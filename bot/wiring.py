@@ -57,9 +57,11 @@ from bot.telemetry.records import FILE as SHADOW_LOG
 from bot.telemetry.records import CallRecords, ModelRecords, ShadowRecords
 from bot.timers.schedules import ScheduleEnds, SchedulePlans, SettingsSchedules
 from bot.timers.timer_dispatch import Timers, late_note
+from bot.turns.attached import AttachedFiles, FileReader
 from bot.turns.closing import Closing
 from bot.turns.turn_log import StoredExplanations
 from bot.turns.turns import Turns
+from bot.turns.voice import Voice
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
 from function_calls.checks.approvals import Approvals
@@ -102,9 +104,11 @@ from services.fault_points import FaultPoints
 from services.mcp.opening import SandboxedStart
 from services.mcp.tools import COUNTER as PINS
 from services.mcp.tools import Pins
+from services.media.models import MediaModels
 from services.pictures import Pictures
 from services.redaction import Redactor
 from services.refs import ChatRef, Role
+from services.sandbox.parsing import DocumentParser
 from services.sandbox.sandbox import Sandbox
 from services.scripts.basic_tools import COUNTER as SCRIPTS
 from services.scripts.basic_tools import BasicTools
@@ -581,6 +585,8 @@ class Running:
     closing: Closing
     summaries: Summaries
     direct_calls: DirectCalls
+    attached: AttachedFiles
+    voice: Voice
 
 
 def running_of(
@@ -612,6 +618,9 @@ def running_of(
         member_data=base.member_data,
         after=routing.shadow.turn_ended if routing.shadow else None,
     )
+    files, media = FileReader(sending.delivery.platform), cast(MediaModels, function_services.services[MediaModels])
+    attached = AttachedFiles(files, settings, DocumentParser(base.clock))
+    voice = Voice(files, media, models.requests, settings)
     turns = Turns(
         router=routing.router,
         functions=base.registry.of,
@@ -625,6 +634,8 @@ def running_of(
         delivery=sending.delivery,
         zones=MemberZones(base.store, base.clock),
         memory=function_services.memory,
+        attached=attached,
+        voice=voice,
         summaries=summaries,
         deadlines=base.deadlines,
         settings=settings.router,
@@ -648,7 +659,7 @@ def running_of(
         epoch=base.epoch,
         faults=base.faults,
     )
-    return Running(EmbeddedEngine(turns.run, settings.limits), turns, closing, summaries, direct_calls)
+    return Running(EmbeddedEngine(turns.run, settings.limits), turns, closing, summaries, direct_calls, attached, voice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -677,6 +688,7 @@ def receiving_of(
         is_only_bot=delivery.is_only_bot,
         has_model=lambda: models.current.can_write,
         member_data=base.member_data,
+        may_name_bot=running.voice.may_name_bot,
         limits=settings.limits,
         history_per_chat=settings.store.history_per_chat,
         clock=base.clock,
@@ -942,6 +954,11 @@ def _register_metrics(
     show_backups(metrics, reloading.backups)
 
 
+def _use_media(running: Running, fresh: Settings) -> None:
+    running.attached.use(fresh)
+    running.voice.use(fresh)
+
+
 def _register_live_settings(
     base: Base,
     consent: Consent,
@@ -976,6 +993,11 @@ def _register_live_settings(
     if base.overrides.model is None:
         texts, clock, deadlines = base.texts, base.clock, base.deadlines
         models_live(live, models.current, lambda fresh: model_of(fresh, texts, clock, deadlines), models.outages)
+    live.register(
+        "media",
+        prepare=lambda fresh: partial(_use_media, running, fresh),
+        depends_on=lambda fresh: (fresh.media, fresh.seeing_models, fresh.bots),
+    )
     sources_live(live, functions, loading.configured_sources)
     live.register("operators", prepare=lambda fresh: partial(reloading.operator_notices.use, fresh.operators))
     live.register(prepare=lambda fresh: partial(base.redact.learn, secrets_of(fresh)), depends_on=secrets_of)

@@ -79,6 +79,8 @@ class ResolvedChat:
     goodbye: str
     triggers: Mapping[str, str]
     """Texts of the settings file, by the word to which they reply."""
+    voice_answers: bool
+    """True: answers to voice messages are read aloud, too."""
     models: tuple[str, ...]
     """Names of the models that answer in the chat, in order; may include unusable ones."""
     selectable_models: tuple[str, ...]
@@ -188,6 +190,7 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
         welcome=_pick(layers, "welcome", "off", _of_chat("welcome", own, entries)),
         goodbye=_pick(layers, "goodbye", "off", _of_chat("goodbye", own, entries)),
         triggers={word: text for _, entry in reversed(entries) for word, text in entry.triggers.items()},
+        voice_answers=_pick(layers, "voice_answers", False, _flag("voice_answers", own, entries)),
         models=models,
         selectable_models=selectable,
         thinking_models=_thinking_models(settings, models),

@@ -27,6 +27,7 @@ from config.sections.filters import FiltersSettings
 from config.sections.irc import IrcSettings
 from config.sections.mail import MailSettings
 from config.sections.mcp import McpSettings
+from config.sections.media import MediaSettings
 from config.sections.models import (
     FailoverSettings,
     MemorySettings,
@@ -353,6 +354,7 @@ class Settings(Section):
     rollout: RolloutSettings = RolloutSettings()
     filters: FiltersSettings = FiltersSettings()
     memory: MemorySettings = MemorySettings()
+    media: MediaSettings = MediaSettings()
     summary: SummarySettings = SummarySettings()
     pictures: PicturesSettings = PicturesSettings()
     news: NewsSettings = NewsSettings()
@@ -394,6 +396,16 @@ class Settings(Section):
             if one.usable
         ]
         return self.router.model_copy(update={"function_tokens": min(limits)}) if limits else self.router
+
+    @property
+    def seeing_models(self) -> frozenset[str]:
+        """Names of the usable models that are shown pictures."""
+        return frozenset(one.name for one in self.answering_models if one.sees and one.usable)
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether any model is given pictures, voice messages or documents."""
+        return bool(self.seeing_models or self.media.hearing or self.media.documents)
 
     @property
     def answering_models(self) -> tuple[ModelSettings, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -65,15 +66,8 @@ class Sender:
     """Language tag of the member's client, such as `zh-CN`, if the network knows it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quoted:
-    """The message that this message replies to, with the details that the platform provides."""
-
-    native_id: str
-    sender_name: str = ""
-    text: str = ""
-    from_bot: bool = False
-    """The bot sent the quoted message."""
+_VOICE_KINDS = ("audio/", "video/ogg")
+_NOT_IN_MARKS = re.compile(r"[\s\[\]<>]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +79,36 @@ class Attachment:
     url: str = ""
     """An https or data URL, or `network:<native file id>` for a file that only the platform of the chat can read."""
     size_bytes: int | None = None
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether its declared type is that of a picture."""
+        return self.media_type.startswith("image/")
+
+    @property
+    def is_voice(self) -> bool:
+        """Whether its declared type is that of a sound."""
+        return self.media_type.startswith(_VOICE_KINDS)
+
+    @property
+    def mark(self) -> str:
+        """Placeholder in texts: `[picture]`, `[voice message]` or `[file: …]` with its name."""
+        if self.is_picture or self.is_voice:
+            return "[picture]" if self.is_picture else "[voice message]"
+        return f"[file: {_NOT_IN_MARKS.sub(' ', self.name).strip()[:60]}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """The message that this message replies to, with the details that the platform provides."""
+
+    native_id: str
+    sender_name: str = ""
+    text: str = ""
+    from_bot: bool = False
+    """The bot sent the quoted message."""
+    attachments: tuple[Attachment, ...] = ()
+    """Its files, where the network names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +165,8 @@ class MessageContext:
     """The network marks the message as forwarded from another chat. Not stored."""
     inviter: str = ""
     """For a join, the name of the member who invited the sender, if the network tells it. Not stored."""
+    spoken: bool = False
+    """The text is what was heard in a voice message."""
 
     @property
     def addresses_another(self) -> bool:
@@ -151,6 +177,13 @@ class MessageContext:
         if self.reply_to is not None and not self.reply_to.from_bot:
             return True
         return _TO_SOMEBODY.match(self.text) is not None or (self.reply_to is None and bool(self.mentions))
+
+    @property
+    def marked_text(self) -> str:
+        """The text, and below it a placeholder for each file."""
+        if not self.attachments:
+            return self.text
+        return "\n".join(filter(None, (self.text, *(one.mark for one in self.attachments))))
 
     @property
     def calls_bot(self) -> bool:
@@ -203,8 +236,10 @@ def context_to_json(context: MessageContext) -> JsonObject:
         data["mentions"] = [one[:3] for one in context.mentions]
     if quoted is not None:
         data["reply_to"] = [quoted.native_id, quoted.sender_name, quoted.text, quoted.from_bot]
+        if quoted.attachments:
+            data["quoted_files"] = _files_to_json(quoted.attachments)
     if context.attachments:
-        data["attachments"] = [[one.name, one.media_type, one.url, one.size_bytes] for one in context.attachments]
+        data["attachments"] = _files_to_json(context.attachments)
     return data | _rare(context) if _has_rare(context) else data
 
 
@@ -214,6 +249,7 @@ def context_from_json(data: JsonObject) -> MessageContext:
     platform, account, native, name, role = data["sender"]
     key_kind, revision = data.get("key", (Kind.MESSAGE, ""))
     quoted: list[Any] | None = data.get("reply_to")
+    quoted_files: list[Any] = [_files_from_json(data["quoted_files"])] if "quoted_files" in data else []
     return MessageContext(
         key=MessageKey(chat, data["id"], Kind(key_kind), revision),
         kind=Kind(data.get("kind", Kind.MESSAGE)),
@@ -224,21 +260,30 @@ def context_from_json(data: JsonObject) -> MessageContext:
         sent_at=datetime.fromtimestamp(data["at"], UTC),
         mentions=tuple(MemberRef(*one) for one in data.get("mentions", ())),
         mentions_bot=data.get("mentions_bot", False),
-        reply_to=Quoted(*quoted) if quoted else None,
-        attachments=tuple(Attachment(*one) for one in data.get("attachments", ())),
+        reply_to=Quoted(*quoted, *quoted_files) if quoted else None,
+        attachments=_files_from_json(data.get("attachments", ())),
         private=data.get("private", False),
         chat_title=data.get("title", ""),
         bot=data["bot"],
         takes=tuple(data.get("takes", ())),
         timer=_timer_from_json(data["timer"]) if "timer" in data else None,
         parts=tuple((native_id, text) for native_id, text in data.get("parts", ())),
+        spoken=data.get("spoken", False),
         unasked=data.get("unasked", ""),
     )
 
 
+def _files_to_json(files: Sequence[Attachment]) -> list[list[Any]]:
+    return [[one.name, one.media_type, one.url, one.size_bytes] for one in files]
+
+
+def _files_from_json(files: Sequence[list[Any]]) -> tuple[Attachment, ...]:
+    return tuple(Attachment(*one) for one in files)
+
+
 def _has_rare(context: MessageContext) -> bool:
     has_words = context.chat_title or context.takes or context.parts or context.unasked or context.sender.language
-    return context.private or bool(has_words) or context.timer is not None
+    return context.private or context.spoken or bool(has_words) or context.timer is not None
 
 
 def _rare(context: MessageContext) -> JsonObject:
@@ -249,6 +294,7 @@ def _rare(context: MessageContext) -> JsonObject:
         "takes": list(context.takes),
         "timer": timer,
         "parts": context.parts,
+        "spoken": context.spoken,
         "unasked": context.unasked,
         "language": context.sender.language,
     }

@@ -58,6 +58,8 @@ class ChatProfile:
     """Names of the models that answer, in order; None: all."""
     thinking_models: tuple[str, ...] = ()
     """The same for messages that ask to think harder; empty if that changes nothing."""
+    voice_answers: bool = False
+    """Answers to voice messages are read aloud, too."""
     notes: tuple[ChatNote, ...] = ()
     """Notes of this bot's scripts for models in this chat, oldest first."""
 

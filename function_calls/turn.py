@@ -26,7 +26,7 @@ from function_calls.spec import (
     Resumed,
     Touch,
 )
-from services.llm.model import CallersModel, ModelAnswer
+from services.llm.model import CallersModel, Image, ModelAnswer
 from services.refs import Effect, JsonObject, MemberRef, Role
 from services.store.chats.memory import Note
 from services.store.port import Write
@@ -246,6 +246,24 @@ async def _no_notes(members: Sequence[str], text: str) -> Sequence[Note]:
     return ()
 
 
+class Attached(NamedTuple):
+    """Files of a message and of the message that it quotes, as a model is given them."""
+
+    images: tuple[Image, ...] = ()
+    lines: tuple[str, ...] = ()
+    """One for each file: its placeholder, and why it is not shown if it is not."""
+    documents: tuple[tuple[str, str], ...] = ()
+    """Names and texts of documents, which are foreign data."""
+    problems: tuple[str, ...] = ()
+    """Sentences for the chat on files that were refused."""
+    is_outside: bool = False
+    """Whether anything comes from others than the asker, or from a document."""
+
+
+async def _nothing_attached() -> Attached:
+    return Attached()
+
+
 _NO_LOG, _NO_PAST, _NO_APPROVAL = NoTurnLog(), FixedHistory(), NoApproval()
 
 
@@ -279,6 +297,8 @@ class TurnInput:
     recall: Callable[[Sequence[str], str], Awaitable[Sequence[Note]]] = _no_notes
     """Returns the notes on the members with these keys (the asker's first) and on the chat that may be shown here,
     those that fit the text best first."""
+    attached: Callable[[], Awaitable[Attached]] = _nothing_attached
+    """Reads the files of the message for a model."""
     network: str = ""
     """Sentence for models about the texts that the network can show, or empty."""
     leave_queue: Callable[[], bool] | None = None

@@ -41,6 +41,7 @@ class StoredOwnSettings:
             "memory_digest": "on" if resolved.memory_digest else "off",
             "chime_in": resolved.chime_in,
             "quiet_hours": resolved.quiet_hours,
+            "voice_answers": "on" if resolved.voice_answers else "off",
             "model": ", ".join(resolved.models),
             "welcome": resolved.welcome,
             "goodbye": resolved.goodbye,

@@ -228,6 +228,7 @@ class Chats:
             context_scope=resolved.context_scope,
             models=resolved.models,
             thinking_models=resolved.thinking_models,
+            voice_answers=resolved.voice_answers,
             notes=tuple(note for note in self._notes.get(chat.key, ()) if note.bot == resolved.bot),
         )
         triggers = {**resolved.triggers, **_after(TRIGGER, rules)}

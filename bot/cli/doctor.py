@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from bot.checks.functions_check import Code, ProcessUse, check_functions, processes_of
@@ -20,6 +21,7 @@ from bot.registration.models import online_models
 from bot.registration.services import news_of, searcher_of
 from config.diagnostics import Diagnostic
 from config.loader import check_settings
+from config.sections.media import MediaModelSettings
 from config.sections.networks import NetworkSettings, import_adapter
 from config.settings import Settings
 from config.texts import Texts
@@ -27,12 +29,13 @@ from function_calls.schema.definition import DefinitionError
 from services.clock import SystemClock
 from services.llm.model import ChatModel, ModelError
 from services.llm.offline.offline import OfflineModel
+from services.media.models import MediaError, MediaModels
 from services.refs import ModelProblem
 from services.sandbox.sandbox import Sandbox
 from services.store.migrations.transaction import VERSIONS, read_revisions
 from services.store.reader import ReaderError
 from services.store.sqlite.upgrade import damage
-from services.web.http import WebError
+from services.web.http import WebClient, WebError
 from services.web.search import Searcher, advice
 
 
@@ -154,6 +157,7 @@ def run(options: argparse.Namespace) -> int:
     ]
     if not options.no_model:
         checks += _model_checks(settings)
+        checks += _media_checks(settings)
         checks += _daemon_checks(settings)
     if not options.no_web:
         checks += web_checks(settings)
@@ -223,6 +227,34 @@ def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic
         unusable = Diagnostic("models", 1, 1, "model.unusable", str(error))
         return [("model", lambda: unusable)]
     return [("model", functools.partial(_model, model)) for model in models]
+
+
+def _media_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+    """One check per model that hears, speaks or draws, which models see, and whether documents can be read."""
+    media = settings.media
+    lists = {"hears": media.hearing, "speaks": media.speaking, "draws": media.drawing}
+    checks: list[tuple[str, Callable[[], Diagnostic | str]]] = [
+        (name, functools.partial(_media_model, settings, one)) for name, models in lists.items() for one in models
+    ]
+    if settings.seeing_models:
+        checks.insert(0, ("sees", lambda: ", ".join(sorted(settings.seeing_models))))
+    if media.documents:
+        missing = [name for name in ("pypdf", "openpyxl") if find_spec(name) is None]
+        text = f"PDF or Excel files cannot be read without {', '.join(missing)}: install the extra `documents`"
+        found = Diagnostic("media.documents", 1, 1, "media.no_reader", text, "warning") if missing else "readable"
+        checks.append(("documents", lambda: found))
+    return checks
+
+
+def _media_model(settings: Settings, model: MediaModelSettings) -> Diagnostic | str:
+    if not model.usable:
+        return Diagnostic("media", 1, 1, "media.no_key", f"{model.name} has neither api_key nor base_url", "warning")
+    try:
+        return asyncio.run(MediaModels(settings.media, WebClient()).probe(model))
+    except MediaError as error:
+        # Some servers do not list their models.
+        text = f"{error}. Check api_key, base_url and the model's name"
+        return Diagnostic("media", 1, 1, "media.unreachable", text, "warning")
 
 
 def _daemon_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:

@@ -289,6 +289,7 @@ class Intake:
         is_only_bot: Callable[[ChatRef], bool],
         has_model: Callable[[], bool],
         member_data: MemberData,
+        may_name_bot: Callable[[MessageContext], bool],
         limits: LimitsSettings,
         history_per_chat: int,
         clock: Clock,
@@ -308,6 +309,7 @@ class Intake:
         self._senders_retry = senders_retry
         self._is_only_bot = is_only_bot
         self._member_data = member_data
+        self._may_name_bot = may_name_bot
         self._chime_in = ChimeIn(chats, store, clock, has_model)
         self.gathering = Gathering(engine, clock, limits, has_model)
         self.unasked = Unasked(notices, chats, clock)
@@ -571,6 +573,9 @@ class Intake:
         is_muted = self._chats.muted_until(chat, self._clock.now()) is not None
         served = self._chats.of(chat)
         decision = judge(context, served, functions, question, closed, only_bot=only_bot, is_muted=is_muted)
+        if decision.reason is ReasonCode.NOT_ADDRESSED and not is_muted and self._may_name_bot(context):
+            # The turn hears it, and ends in silence if it does not name the bot.
+            decision, conversation = GateDecision(), None
         if conversation is not None and decision.reason is ReasonCode.NOT_ADDRESSED:
             decision = self._chime_in.judge(context, conversation)
         decision = self._bot_loop_limit.judge(context, decision) or decision
@@ -611,7 +616,7 @@ class Intake:
             writes.append(
                 history.add_member_message(
                     id=turn_id,
-                    text=context.text,
+                    text=context.marked_text,
                     at_ms=min(int(context.sent_at.timestamp() * 1000), now_ms),
                     reply_to=quoted.native_id if quoted else None,
                     reply_to_name=quoted.sender_name if quoted else "",

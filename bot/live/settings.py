@@ -293,4 +293,4 @@ def secrets_of(settings: Settings) -> list[str]:
     ]
     keys += settings.store.secrets
     web = [settings.platforms.http.token.get_secret_value(), settings.platforms.web.metrics_token.get_secret_value()]
-    return [*keys, *web, *networks, *programs, *servers, *mail, *scripts]
+    return [*keys, *settings.media.secrets, *web, *networks, *programs, *servers, *mail, *scripts]

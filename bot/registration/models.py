@@ -35,7 +35,9 @@ _PATIENCE_WITH_FAILOVER_SECONDS = 5.0
 def model_of(settings: Settings, texts: Texts, clock: Clock, deadlines: Deadlines) -> ChatModel:
     """The chat model of the daemon. Raises DefinitionError for a custom model function that cannot be found."""
     models = online_models(settings, clock)
-    return Failover(models, settings.failover, clock, deadlines) if models else OfflineModel(texts)
+    if not models:
+        return OfflineModel(texts)
+    return Failover(models, settings.failover, clock, deadlines, seeing=settings.seeing_models)
 
 
 def online_models(settings: Settings, clock: Clock) -> Sequence[ChatModel]:
@@ -100,6 +102,7 @@ def _profile(settings: ModelSettings) -> ModelProfile:
         strict=can.strict,
         tool_choice_required=can.tool_choice,
         echo_reasoning=can.reasoning_echo,
+        sees=settings.sees,
         dialect=can.dialect,
         extra=MappingProxyType(extra),
         thinking=MappingProxyType({_EFFORT: settings.thinking_effort} if settings.thinking_effort else {}),

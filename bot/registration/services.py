@@ -31,6 +31,7 @@ from services.chats.todo import TodoLists
 from services.chats.usage import UsageCounts
 from services.clock import Clock, Deadlines
 from services.llm.model import MOST_CHARS, CallersModel, NoTextReason, TextRequest, WrittenText
+from services.media.models import MediaModels
 from services.refs import ChatRef, MemberRef, Role
 from services.sandbox.sandbox import Sandbox
 from services.sandbox.shell import Shell
@@ -116,6 +117,7 @@ def services_of(
         MemberZones: zones,
         KnownMembers: KnownMembers(store),
         UsageCounts: UsageCounts(store),
+        MediaModels: MediaModels(settings.media, client),
         Times: times,
         Reminders: Reminders(timetable, zones, times, settings.reminders, clock),
     }

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+import orjson
 import structlog
 
 from bot.chats.chat_notes import StartScripts, with_start_messages
@@ -19,10 +20,12 @@ from bot.delivery.delivery import Delivery
 from bot.engine.embedded import Job
 from bot.intake.gate import ApprovalOutcomes
 from bot.platforms.base import Outgoing
+from bot.turns.attached import AttachedFiles
 from bot.turns.closing import Closing, end_not_stored, explained, given_up, interrupted, stopped
 from bot.turns.turn_log import StoreTurnLog
+from bot.turns.voice import Voice
 from config.settings import RouterSettings
-from function_calls.context import Kind, MessageContext
+from function_calls.context import Kind, MessageContext, context_to_json
 from function_calls.outcome import OutcomeKind, TurnOutcome, sent
 from function_calls.ports import Members
 from function_calls.registry import BotFunctions
@@ -253,6 +256,8 @@ class Turns:
         delivery: Delivery,
         zones: MemberZones,
         memory: Memory,
+        attached: AttachedFiles,
+        voice: Voice,
         summaries: Summaries,
         deadlines: Deadlines,
         settings: RouterSettings,
@@ -274,6 +279,8 @@ class Turns:
         self._delivery = delivery
         self._zones = zones
         self._memory = memory
+        self._attached = attached
+        self._voice = voice
         self._summaries = summaries
         self._deadlines = deadlines
         self._settings = settings
@@ -316,12 +323,14 @@ class Turns:
     async def _attempt(self, job: Job, log: StoreTurnLog) -> None:
         job.answered, job.started_ms = False, self._clock.now_ms()
         sign, unasked = self._indicators.begin(job.context.chat), bool(job.context.unasked)
-        if unasked:
+        unheard = self._voice.may_name_bot(job.context)
+        if unasked or unheard:
             sign.clear()
         past = self._history(job)
         turn = self._turn(job, log, sign, past)
         seconds = self._settings.status_after_seconds
-        if seconds and not unasked and not _is_silent(job) and self._delivery.has_status_messages(job.context.chat):
+        is_silent = unasked or unheard or _is_silent(job)
+        if seconds and not is_silent and self._delivery.has_status_messages(job.context.chat):
             sign.follow = functools.partial(self._show_status, job, turn, sign, self._clock.monotonic() + seconds)
         if (job.recovered or job.repeated) and not unasked:
             # An earlier attempt may have started the chat, whatever the outcome of this one.
@@ -380,6 +389,7 @@ class Turns:
             live_role=functools.partial(self._members.role, chat),
             own_zone=functools.partial(self._zones.of, context.sender.ref),
             recall=functools.partial(self._memory.recall, place),
+            attached=lambda: self._attached.load(context, profiles.profile(chat)),
             network=self._delivery.shows(chat),
             leave_queue=job.leave_queue,
         )
@@ -406,7 +416,7 @@ class Turns:
                 await self._deadlines.run(router.end_waiting(job.context, turn), turn.deadline + _GRACE_SECONDS)
                 return unserved
             return await self._deadlines.run(
-                self._dispatch_with_current_role(job, turn, router), lambda: turn.deadline + _GRACE_SECONDS
+                self._hear_and_dispatch(job, turn, router), lambda: turn.deadline + _GRACE_SECONDS
             )
         except asyncio.CancelledError:
             if not job.stopped:
@@ -449,6 +459,33 @@ class Turns:
         if not served.settings.enabled:
             return sent(ReasonCode.CHAT_OFF, [], served.settings.layers["enabled"])
         return None
+
+    async def _hear_and_dispatch(self, job: Job, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
+        """Outcome of a turn. What is heard in a voice message is stored as its text first, so that a repeated run does
+        not hear it again. Raises StoreError."""
+        if self._voice.concerns(job.context):
+            heard = await self._voice.hear(job.context, turn)
+            if isinstance(heard, TurnOutcome):
+                return heard
+            context, chat = heard, heard.chat
+            body = orjson.dumps(context_to_json(context)).decode()
+            edited = history.edited(chat.key, context.key.native_id, context.marked_text)
+            await self._store.commit([inbox.replace(job.turn_id, body), edited])
+            job.context, answering = context, turn.input.answering
+            turn.input = replace(
+                turn.input,
+                attached=lambda: self._attached.load(context, self._chats.profile(chat)),
+                addressed=turn.input.addressed or context.calls_bot,
+                answering=None if answering is None else (answering[0], context.text),
+            )
+        if job.question is None and self._voice.is_for_others(job.context):
+            return TurnOutcome(OutcomeKind.SILENT, ReasonCode.NOT_ADDRESSED)
+        outcome = await self._dispatch_with_current_role(job, turn, router)
+        if not job.context.spoken:
+            return outcome
+        platform = self._delivery.platform(job.context.chat)
+        most_bytes = platform.limits.file_bytes if platform is not None and platform.limits.attachments else 0
+        return await self._voice.answered(outcome, job.context, turn, most_bytes=most_bytes)
 
     async def _dispatch_with_current_role(self, job: Job, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         context = job.context

@@ -264,8 +264,11 @@ class ChatPage:
         commands: CommandHints,
         clock: Clock,
         suggest_zone: SuggestZone | None = None,
+        upload_bytes: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`suggest_zone` receives the ids of members and the time zones of their browsers."""
+        """`suggest_zone` receives the ids of members and the time zones of their browsers. `upload_bytes` returns the
+        maximum size of the files of a message; 0: none are accepted."""
+        self._upload_bytes = upload_bytes
         self._suggest_zone = suggest_zone
         self._settings = settings
         self._members = members
@@ -298,6 +301,7 @@ class ChatPage:
             {
                 "bot": {"name": settings.bot_name, "aliases": settings.bot_aliases},
                 "rooms": [{"id": room.id, "title": room.title} for room in settings.rooms],
+                "upload_bytes": self._upload_bytes(),
             }
         )
 

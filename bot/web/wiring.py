@@ -74,6 +74,7 @@ class Web:
         self._owners = owners
         self._clock = clock
         self._programs = programs
+        self._use_uploads(_upload_bytes(settings))
         self._server: WebServer | None = None
         self.programs: McpHttp | None = None
         """The MCP server over HTTP, after the start."""
@@ -112,6 +113,7 @@ class Web:
             live.register(
                 "mcp.serve.clients", prepare=lambda fresh: partial(self._use_clients, fresh.mcp.serve.clients)
             )
+        live.register(prepare=lambda fresh: partial(self._use_uploads, _upload_bytes(fresh)), depends_on=_upload_bytes)
         programs = self._programs
         if programs is None:
             return
@@ -129,6 +131,10 @@ class Web:
 
         names = ("enabled", "token", "max_role")
         live.register(*(f"platforms.http.{name}" for name in names), prepare=prepare)
+
+    def _use_uploads(self, upload_bytes: int) -> None:
+        for platform in self.platforms:
+            platform.upload_bytes = upload_bytes
 
     def _use_clients(self, clients: Sequence[McpClientSettings]) -> None:
         self._clients = clients
@@ -149,7 +155,8 @@ class Web:
                 await zones.suggest(MemberRef("web", ACCOUNT, member), zone)
 
             hints = _hints(daemon, page_settings)
-            page = ChatPage(page_settings, self._members, self._owners, hints, self._clock, suggest_zone)
+            uploads, who = (lambda: self.platforms[0].upload_bytes), (self._members, self._owners)
+            page = ChatPage(page_settings, *who, hints, self._clock, suggest_zone, uploads)
         programs = await self._serve_programs(daemon)
         app = web_app(
             platforms=self.platforms,
@@ -199,6 +206,11 @@ class Web:
             self.programs.end()
         for platform in self.platforms:
             platform.feed.end()
+
+
+def _upload_bytes(settings: Settings) -> int:
+    """Maximum size of the files of a message; 0 without a model that is given files."""
+    return settings.media.upload_bytes if settings.takes_files else 0
 
 
 def _webhooks(platforms: Sequence[ChatPlatform]) -> list[BaseRoute]:

@@ -38,6 +38,7 @@ ChatSettingName = Literal[
     "memory_digest",
     "chime_in",
     "quiet_hours",
+    "voice_answers",
     "model",
     "welcome",
     "goodbye",
@@ -133,6 +134,8 @@ class ChatSettings(Section):
     quiet_hours: QuietHours | None = None
     """Daily period, as `22:00-07:00` in the chat's time zone, in which the bot speaks only if addressed, and sends
     reminders; the output of schedules is sent together afterwards. Missing: off."""
+    voice_answers: bool | None = None
+    """True: answers to voice messages are also sent as voice messages, by the models of `media.speaking`."""
     models: ModelNames | None = None
     """Models that answer in the chat, by name in `models`, in order; no others do."""
     welcome: Greeting | None = None

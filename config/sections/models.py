@@ -103,6 +103,8 @@ class ModelSettings(Section):
     """Maximum length of an answer. Missing: the provider's limit."""
     parallel_calls: bool | None = None
     """Whether an answer may call several functions. Missing: the provider's default; some have no such option."""
+    sees: bool = False
+    """Whether the model is shown the pictures that are attached to a message, or quoted by it."""
     profile: ModelProfileSettings = ModelProfileSettings()
     """Capabilities of the model and its server."""
     function_tokens: Count | None = Field(default=None, ge=0, le=1_000_000)
@@ -133,6 +135,8 @@ class ModelSettings(Section):
             "anthropic": ("reasoning_effort", "thinking_effort"),
             "function": ("top_p", "reasoning_effort", "thinking_effort", "extra_body", "headers", "api_version"),
         }
+        if self.sees and self.protocol not in ("openai", "anthropic"):
+            raise settings_error(f"cannot have sees with the protocol {self.protocol}")
         for name in unsupported.get(self.protocol, ()):
             if getattr(self, name):
                 instead = "; use extra_body" if self.protocol == "anthropic" else ""

@@ -135,6 +135,8 @@ def _amount(limit: Limit, amount: int) -> int:
 _log = structlog.get_logger("budgets")
 _BYTES_PER_TOKEN = 3
 """Lower bound for estimates: English has about four bytes per token, Chinese about three."""
+_PICTURE_BYTES = 4500
+"""Bytes of text with about as many tokens as a picture."""
 _LONGEST_ANSWER_TOKENS = 200_000
 _NO_PRICE = PriceSettings()
 _ANSWERED = frozenset({ModelProblem.ANSWER, ModelProblem.FILTERED})
@@ -304,6 +306,7 @@ class FunctionBudgets:
 
 def _bytes_of(request: ModelRequest) -> int:
     size = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+    size += sum(_PICTURE_BYTES * len(message.images) for message in request.messages)
     size += sum(len(call.raw) for message in request.messages for call in message.calls)
     return size + (len(encode_tools(request.offer)) if request.offer is not None else 0)
 

@@ -16,8 +16,8 @@ import orjson
 from config.settings import RouterSettings
 from function_calls.context import MessageContext
 from function_calls.profile import ChatNote, ChatProfile
-from function_calls.spec import FunctionResult
-from function_calls.turn import HistoryLine, Turn
+from function_calls.spec import FunctionResult, Message, Touch
+from function_calls.turn import Attached, HistoryLine, Turn
 from services.llm.encoding import estimated_tokens
 from services.llm.model import ModelMessage, ToolCall
 from services.refs import ErrorCode, JsonObject
@@ -178,11 +178,23 @@ async def opened(context: MessageContext, turn: Turn, settings: RouterSettings) 
     prompts = turn.input.functions.activation.prompts(profile.active) if profile.active and profile.functions_on else ""
     before = _before(await turn.input.history.recall()) if _is_cut(history, lines, settings) else ""
     messages = _opening(context, profile, history, lines, before, prompts, asker)
+    if context.attachments or (context.reply_to is not None and context.reply_to.attachments):
+        messages[-1] = _with_files(messages[-1], await turn.input.attached(), turn)
     recalled = await _recalled(context, turn, lines, settings)
     if recalled:
         noted = "\n".join((_MEMORY, *(note_line(note, profile) for note in recalled)))
         messages.insert(-1, ModelMessage("user", noted))
     return messages
+
+
+def _with_files(question: ModelMessage, attached: Attached, turn: Turn) -> ModelMessage:
+    """The question with its files. Documents and files of others are foreign data; problems are sent to the chat."""
+    turn.output.said += [Message(one) for one in attached.problems if Message(one) not in turn.output.said]
+    if attached.is_outside:
+        turn.memory.taint |= {Touch.READS_OUTSIDE}
+        turn.memory.private_texts += tuple(text for _, text in attached.documents)
+    documents = [fenced(_dumped({"file": name, "text": text}), "attached_file") for name, text in attached.documents]
+    return replace(question, content="\n".join((question.content, *attached.lines, *documents)), images=attached.images)
 
 
 async def _recalled(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from services.llm.model import ModelMessage, ModelRequest, Offer, OfferedFunction, ToolCall
+from services.llm.model import UNSEEN, Image, ModelMessage, ModelRequest, Offer, OfferedFunction, ToolCall
 from services.refs import JsonObject, JsonValue
 
 _SUPPORTED = frozenset({"type", "description", "enum", "const", "properties", "items", "anyOf", "required"})
@@ -117,11 +117,11 @@ def offer_tokens(offer: Offer) -> int:
     return offer.tokens
 
 
-def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> bytes:
+def encode_messages(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True, sees: bool = False) -> bytes:
     """Encode `messages` as a JSON array of chat completions messages; unreadable arguments become `{}`.
     `echo_reasoning` returns a model's reasoning verbatim: some providers require it with tool calls, others reject
-    it."""
-    return dumps([_encode(message, echo_reasoning) for message in messages])
+    it. `sees`: pictures are sent; otherwise a note says that there are some."""
+    return dumps([_encode(message, echo_reasoning, sees) for message in messages])
 
 
 def guided(request: ModelRequest) -> Sequence[ModelMessage]:
@@ -150,8 +150,11 @@ def wire_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unnamed"
 
 
-def _encode(message: ModelMessage, echo_reasoning: bool) -> JsonObject:
+def _encode(message: ModelMessage, echo_reasoning: bool, sees: bool) -> JsonObject:
     role = message.role
+    if message.images:
+        parts = [{"type": "text", "text": message.content}, *map(_image_part, message.images)]
+        return {"role": role, "content": parts if sees else message.content + UNSEEN}
     if role == "tool":
         return {"role": role, "tool_call_id": message.call_id, "content": message.content}
     if role != "assistant" or not (message.calls or message.opaque):
@@ -165,6 +168,10 @@ def _encode(message: ModelMessage, echo_reasoning: bool) -> JsonObject:
         encoded["content"] = message.content or None
         encoded["tool_calls"] = [{**_encode_call(call), **extras.get(call.id, {})} for call in message.calls]
     return encoded
+
+
+def _image_part(image: Image) -> JsonObject:
+    return {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{image.data}"}}
 
 
 def _encode_call(call: ToolCall) -> JsonObject:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -133,8 +133,16 @@ class Failover:
     name = "failover"
 
     def __init__(
-        self, models: Sequence[ChatModel], settings: FailoverSettings, clock: Clock, deadlines: Deadlines
+        self,
+        models: Sequence[ChatModel],
+        settings: FailoverSettings,
+        clock: Clock,
+        deadlines: Deadlines,
+        *,
+        seeing: Collection[str] = (),
     ) -> None:
+        """`seeing`: names of the models that are asked first for a request with pictures."""
+        self._seeing = seeing
         self._members = [_Member(model, Breaker(settings, clock)) for model in models]
         self._settings = settings
         self._clock = clock
@@ -176,11 +184,13 @@ class Failover:
         ]
 
     def _members_for(self, request: ModelRequest) -> Sequence[_Member]:
-        if not request.models:
-            return self._members
-        named = {one.model.name: one for one in self._members}
-        members = [named[name] for name in request.models if name in named]
-        if members:
+        members = self._members
+        if request.models:
+            named = {one.model.name: one for one in self._members}
+            members = [named[name] for name in request.models if name in named]
+        if self._seeing and any(message.images for message in request.messages):
+            members = sorted(members, key=lambda member: member.model.name not in self._seeing)
+        if members or not request.models:
             return members
         text = f"no model of the list has a key or a URL: {', '.join(request.models)}"
         raise ModelError(ErrorCode.PROVIDER_ERROR, text, problem=ModelProblem.MISSING)

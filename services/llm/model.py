@@ -117,6 +117,19 @@ class ToolCall:
     """The name with its wrapper, if `name` is without one. Not stored: it is resolved before."""
 
 
+class Image(NamedTuple):
+    """Picture for models that see."""
+
+    media_type: str
+    """`image/png`, `image/jpeg`, `image/gif` or `image/webp`."""
+    data: str
+    """Content in base64."""
+
+
+UNSEEN = "\n(Pictures are attached, which you cannot see.)"
+"""Added to the text of a message whose pictures are not sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelMessage:
     """Message of a conversation with a model, independent of its protocol."""
@@ -131,6 +144,8 @@ class ModelMessage:
     """Fields of an assistant message that the provider requires back verbatim."""
     by: str = ""
     """Configured name of the model that `opaque` belongs to; it is not sent to others."""
+    images: tuple[Image, ...] = ()
+    """Pictures of a user message. They are never stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +309,7 @@ def call_from_json(data: JsonObject) -> ToolCall:
 
 
 def message_to_json(message: ModelMessage) -> JsonObject:
-    """Serialize all fields of `message` as JSON data."""
+    """Serialize all fields of `message` except its pictures as JSON data."""
     return {
         "role": message.role,
         "content": message.content,

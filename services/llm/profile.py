@@ -55,6 +55,8 @@ class ModelProfile:
     """Whether the server supports `required` or a named function; otherwise `auto` is sent."""
     echo_reasoning: bool = True
     """Whether to return the model's reasoning in later rounds."""
+    sees: bool = False
+    """Whether the model is sent pictures."""
     dialect: str | None = None
     """Notation of calls in the model's text, one of `services.llm.reading.dialects`; None: do not parse calls."""
     connections: int = 4000

@@ -32,6 +32,7 @@ class Parser(StrEnum):
 
     FEED = "services.web.feeds:feed_to_json"
     PAGE = "services.web.page_text:page_to_json"
+    DOCUMENT = "services.media.documents:document_to_json"
 
 
 def _limits(seconds: int) -> Limits:
@@ -44,8 +45,8 @@ def _limits(seconds: int) -> Limits:
     )
 
 
-_LIMITS = {Parser.FEED: _limits(4), Parser.PAGE: _limits(10)}
-"""The imports for pages take a second."""
+_LIMITS = {Parser.FEED: _limits(4), Parser.PAGE: _limits(10), Parser.DOCUMENT: _limits(10)}
+"""The imports for pages and documents take a second."""
 
 
 class ParsingError(Exception):

@@ -15,6 +15,7 @@ from services.store.port import Query, Statement
 from services.store.schema import metadata
 from services.store.turns.audit import AUDIT
 from services.store.turns.http_events import EVENTS
+from services.store.turns.http_files import FILES
 from services.store.turns.inbox import INBOX
 from services.store.turns.occurrences import OCCURRENCES
 from services.store.turns.outbox import OUTBOX
@@ -30,7 +31,7 @@ def all_tables() -> MetaData:
     return metadata
 
 
-_WITH_IDS = (INBOX, HISTORY, OUTBOX, PENDING, EVENTS, AUDIT, GRANTS, TIMERS, OCCURRENCES)
+_WITH_IDS = (INBOX, HISTORY, OUTBOX, PENDING, EVENTS, FILES, AUDIT, GRANTS, TIMERS, OCCURRENCES)
 _NEWEST = Statement("ids.newest", union_all(*(select(func.max(table.c.id).label("id")) for table in _WITH_IDS)))
 
 

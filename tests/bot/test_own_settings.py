@@ -103,7 +103,8 @@ async def test_what_the_operator_keeps_is_refused_by_its_key(value: str) -> None
             EN.say(
                 "settings.unknown",
                 name="limits",
-                names="language, timezone, persona, functions_on, memory_digest, chime_in, quiet_hours, model, "
+                names="language, timezone, persona, functions_on, memory_digest, chime_in, quiet_hours, "
+                "voice_answers, model, "
                 "welcome, goodbye",
             ),
         ),

@@ -29,12 +29,19 @@ from services.store.chats import members as page_owners
 from services.store.ids import Ids
 from services.store.port import Store, StoreError, Write
 from services.store.sqlite.store import SqliteStore
-from services.store.turns import http_events
+from services.store.turns import http_events, http_files
 
 NAMES = ("Rollcall", "小助手")
 TOKEN = "a-token-for-tests"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
-TABLES = [http_events.EVENTS, member_links.LINKS, page_owners.OWNERS, page_owners.LINKS, page_owners.MEMBERS]
+TABLES = [
+    http_events.EVENTS,
+    http_files.FILES,
+    member_links.LINKS,
+    page_owners.OWNERS,
+    page_owners.LINKS,
+    page_owners.MEMBERS,
+]
 QUICK = StreamLimits(poll_seconds=0.05, heartbeat_seconds=0.1)
 
 
@@ -115,6 +122,7 @@ async def a_world(
     public_urls: Sequence[str] = (),
     exposed: bool = False,
     answer: Callable[[HttpPlatform, MessageContext], Any] | None = talks_back,
+    upload_bytes: int = 0,
 ) -> AsyncIterator[World]:
     """A server on the loopback interface with its state in `home`, stopped at the end. `seen` is shared between
     restarts."""
@@ -126,7 +134,8 @@ async def a_world(
     members = PageMembers(Signer(page_key(home / "keys")), owners, bot_names=NAMES)
     hear = mention_parser(NAMES)
     shared: dict[str, Any] = {
-        "store": store, "ids": ids, "clock": clock, "hear": hear, "stream_limits": limits, "keep_events": keep_events
+        "store": store, "ids": ids, "clock": clock, "hear": hear, "stream_limits": limits, "keep_events": keep_events,
+        "upload_bytes": upload_bytes,
     }  # fmt: skip
     http = HttpPlatform("http", "main", callers=Programs(SecretStr(TOKEN), max_role), **shared)
     web = HttpPlatform("web", "main", callers=members, shows_members=True, **shared)
@@ -139,7 +148,7 @@ async def a_world(
     async def suggest_zone(member: str, zone: str) -> None:
         await zones.suggest(MemberRef("web", "main", member), zone)
 
-    page = ChatPage(settings, members, owners, _commands, page_clock or clock, suggest_zone)
+    page = ChatPage(settings, members, owners, _commands, page_clock or clock, suggest_zone, lambda: web.upload_bytes)
     health = {"alive": Health(ok=True), "ready": Health(ok=True, details={"store": "open"})}
     probes = Probes(lambda: health["alive"], lambda: health["ready"], lambda: b"rollcall_turns_total 3\n")
 

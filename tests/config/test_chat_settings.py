@@ -29,7 +29,16 @@ def test_without_any_setting_everything_is_a_default() -> None:
     assert chat.functions_on
     assert set(chat.layers.values()) == {"default"}
     of_chat = {"language", "timezone", "persona", "functions_on", "context_scope", "memory_digest", "model"}
-    assert set(chat.layers) == {"bot", "enabled", "chime_in", "quiet_hours", "welcome", "goodbye", *of_chat}
+    assert set(chat.layers) == {
+        "bot",
+        "enabled",
+        "chime_in",
+        "quiet_hours",
+        "voice_answers",
+        "welcome",
+        "goodbye",
+        *of_chat,
+    }
     assert not chat.memory_digest
 
 

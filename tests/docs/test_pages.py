@@ -30,6 +30,7 @@ RUN_BY_TESTS = {
     "docs/mail.md",
     "docs/mcp-servers.md",
     "docs/mcp-server.md",
+    "docs/media.md",
     "docs/memory.md",
     "docs/modules.md",
     "docs/news-and-search.md",

@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 60.0
 _SETTINGS = """\
 home: {home}
 logging: {{folder: {home}/logs, console: "off"}}
-models: [{{name: main, model: m, base_url: "{model}", api_key: k, attempts: 1}}]
+models: [{{name: main, model: m, base_url: "{model}", api_key: k, attempts: 1, sees: {sees}}}]
 chats: {{allow: ["http:*", "telegram:*"]}}
 platforms:
   console: {{enabled: "off"}}
@@ -107,13 +107,13 @@ class RealDaemon:
 
 @asynccontextmanager
 async def a_real_daemon(
-    home: Path, model: str, more: str = "", *, wall_clock: Path | None = None
+    home: Path, model: str, more: str = "", *, wall_clock: Path | None = None, sees: bool = False
 ) -> AsyncIterator[RealDaemon]:
     """The daemon with its data in `home` and its language model at `model`. It is killed at the end if it is still
     running. `more` is added to its settings. `wall_clock`: a libfaketime file with the offset of its wall clock, such
-    as `-60`."""
+    as `-60`. `sees`: the model is shown pictures."""
     file = home / "bot.yaml"
-    file.write_text(_SETTINGS.format(home=home, model=model, token=TOKEN) + more)
+    file.write_text(_SETTINGS.format(home=home, model=model, token=TOKEN, sees=str(sees).lower()) + more)
     command = ("bot", "run", "--config", str(file), "--no-console")
     starting = a_forked_process(*command) if wall_clock is None else _with_wall_clock(wall_clock, *command)
     async with starting as process:

@@ -283,8 +283,6 @@ class Gateway(discord.Client):
         heard = self._hear(text)
         mentioned = [found[2] for found in _MENTION.finditer(heard.text) if found[1] in ("@", "@!")]
         sender = self._sender(author, is_webhook=message.webhook_id is not None)
-        unknown = "application/octet-stream"
-        files = [(one.filename, one.content_type or unknown, one.url, one.size) for one in message.attachments]
         edited_at, words = message.edited_at if kind is Kind.EDIT else None, _with_names(heard.text, message)
         key, at = MessageKey(chat, str(message.id), kind, str(edited_at or "")), edited_at or message.created_at
         context = MessageContext(
@@ -292,7 +290,7 @@ class Gateway(discord.Client):
             mentions=tuple(MemberRef(NETWORK, self._account, one) for one in dict.fromkeys(mentioned)),
             mentions_bot=heard.mentions_bot or count > 0,
             reply_to=self._quoted(message),
-            attachments=tuple(Attachment(*file) for file in files),
+            attachments=_files(message),
             chat_title=f"{message.guild.name} #{getattr(message.channel, 'name', '')}" if message.guild else "",
         )
         return [context]
@@ -305,7 +303,8 @@ class Gateway(discord.Client):
         if not isinstance(quoted, discord.Message):
             return Quoted(str(reference.message_id))
         text = _with_names(quoted.content, quoted)
-        return Quoted(str(quoted.id), quoted.author.display_name, text, from_bot=self._is_me(quoted.author))
+        is_own, files = self._is_me(quoted.author), _files(quoted)
+        return Quoted(str(quoted.id), quoted.author.display_name, text, from_bot=is_own, attachments=files)
 
     def _put_server_event(self, kind: Kind, guild: discord.Guild, user: Any, revision: str) -> None:
         """Queue an event of a server: in its system channel, or the first that the bot can read; allowed ones first."""
@@ -375,6 +374,11 @@ def role_of(member: discord.Member) -> Role:
     if rights.administrator or rights.manage_guild:
         return Role.ADMIN
     return Role.MODERATOR if rights.manage_messages or rights.moderate_members else Role.MEMBER
+
+
+def _files(message: discord.Message) -> tuple[Attachment, ...]:
+    files = ((one, one.content_type or "application/octet-stream") for one in message.attachments)
+    return tuple(Attachment(one.filename, media_type, one.url, one.size) for one, media_type in files)
 
 
 def _with_names(text: str, message: discord.Message) -> str:

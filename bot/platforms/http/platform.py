@@ -6,8 +6,9 @@ import asyncio
 import hmac
 import itertools
 import unicodedata
+from base64 import b64decode, b64encode
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -17,8 +18,9 @@ import orjson
 from pydantic import SecretStr
 from starlette.requests import Request
 
-from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, QueueFull, Receipt, SendFailed
+from bot.platforms.base import Accepted, Deliver, FileUnavailable, Limits, Outgoing, QueueFull, Receipt, SendFailed
 from bot.platforms.http.wire import (
+    FILE_PREFIX,
     MAX_TEXT_CHARS,
     Posted,
     PostedSender,
@@ -30,13 +32,14 @@ from bot.platforms.http.wire import (
     message_body,
 )
 from bot.platforms.mentions import ParseText
-from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
+from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
 from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.store.ids import Ids
 from services.store.port import BadUnit, Store, StoreBroken, StoreClosed, StoreError, Write
-from services.store.turns import http_events
+from services.store.turns import http_events, http_files
 from services.store.turns.http_events import Event, Viewer
+from services.web.content import data_in
 
 _MOST_ROLES = 5000
 PRIVATE_PREFIX = "dm-"
@@ -463,7 +466,20 @@ class ChatNames:
 
 
 _QUOTED_CHARS = 500
+_FILES_KEPT = 200
+"""Files kept per chat."""
+_LARGEST_SENT_FILE = 20_000_000
 _QUEUE_FULL_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of a message."""
+
+    name: str
+    media_type: str
+    """As declared by the sender."""
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,8 +528,10 @@ class HttpPlatform:
         shows_members: bool = False,
         keep_events: int = 1000,
         stream_limits: StreamLimits = StreamLimits(),
+        upload_bytes: int = 0,
     ) -> None:
-        """`shows_members`: the streams include members' messages, with names that are unique in a chat."""
+        """`shows_members`: the streams include members' messages, with names that are unique in a chat.
+        `upload_bytes`: maximum size of the files of a member's message; 0: none are accepted."""
         self.name = name
         self.account = account
         self.limits = Limits(
@@ -526,11 +544,15 @@ class HttpPlatform:
             # Programs may connect chats that have other bots.
             only_bot=shows_members,
             shows_status=True,
+            attachments=True,
+            file_bytes=_LARGEST_SENT_FILE,
         )
+        self.upload_bytes = upload_bytes
         self.callers = callers
         self.feed = ChatFeed(name, account, store, ids, keep=keep_events)
         self.stream_limits = stream_limits
         self._store = store
+        self._ids = ids
         self._clock = clock
         self._hear = hear
         self._shows_members = shows_members
@@ -561,7 +583,11 @@ class HttpPlatform:
                     speaker = replace(speaker, name=await self._names.shown(chat, speaker.id, speaker.name))
                 quoted = await self._quoted(chat, speaker, posted)
                 context = self._context(chat, speaker, posted, quoted)
-                return await self._hand_over(context, _shown(posted, quoted), quoted.private_to if quoted else None)
+                private_to = quoted.private_to if quoted else None
+                files = [(one.name, one.type, one.data, one.size) for one in posted.attachments]
+                stored, writes = self._stored(context.chat, posted.id, private_to, files)
+                context = replace(context, attachments=stored)
+                return await self._hand_over(context, _shown(posted, quoted), private_to, writes)
         except QueueFull as error:
             status = 503 if error.limit == "limits.queue_total" else 429
             event = f"nothing was accepted, because {error}; send it again"
@@ -576,9 +602,14 @@ class HttpPlatform:
         native_id = bot_id(outgoing.key)
         private_to = outgoing.private_to.native if outgoing.private_to else None
         try:
-            body = message_body(outgoing, self._clock.now().isoformat(timespec="milliseconds"))
+            uploads = [(one, data_in(one.url) or b"") for one in outgoing.uploads]
+            files = [(one.name, one.media_type, b64encode(data).decode(), len(data)) for one, data in uploads]
+            stored, writes = self._stored(outgoing.chat, native_id, private_to, files)
+            body = message_body(outgoing, self._clock.now().isoformat(timespec="milliseconds"), stored)
             with self.feed.taking(chat) as event_id:
-                await self._store.commit(self.feed.writes(chat, native_id, Event(event_id, body), private_to))
+                await self._store.commit(
+                    [*self.feed.writes(chat, native_id, Event(event_id, body), private_to), *writes]
+                )
         except (orjson.JSONEncodeError, BadUnit, StoreBroken, StoreClosed) as error:
             raise SendFailed(f"the event of {native_id!r} was not stored: {error}", retryable=False) from error
         except StoreError as error:
@@ -611,6 +642,25 @@ class HttpPlatform:
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
         return self.callers.role(chat.native, member.native)
 
+    async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
+        file_id = attachment.url.removeprefix(FILE_PREFIX)
+        try:
+            rows = await self._store.read(http_files.data(int(file_id))) if file_id.isdecimal() else []
+        except StoreError as error:
+            raise FileUnavailable(f"the file {attachment.name!r} cannot be read: {error}") from error
+        if not rows:
+            raise FileUnavailable(f"the file {attachment.name!r} is not stored any more")
+        content = b64decode(rows[0]["data"])
+        if len(content) > max_bytes:
+            raise FileUnavailable(f"the file {attachment.name!r} is larger than {max_bytes} bytes")
+        return content
+
+    async def file(self, chat: str, file_id: int, viewer: Viewer) -> StoredFile | None:
+        """The file of `chat` with this id; None if it is not stored or not visible to `viewer`. Raises StoreError."""
+        rows = await self._store.read(http_files.find(ChatRef(self.name, self.account, chat).key, file_id, viewer))
+        found = ((row["name"], row["media_type"], b64decode(row["data"])) for row in rows)
+        return next((StoredFile(*one) for one in found), None)
+
     async def close(self) -> None:
         self.feed.end()
 
@@ -618,15 +668,32 @@ class HttpPlatform:
         """The visibility of events for the caller."""
         return Viewer(caller.member or "", sees_all=caller.member is None)
 
-    async def _hand_over(self, context: MessageContext, shown: str, private_to: str | None) -> Accepted:
+    def _stored(
+        self, chat: ChatRef, native_id: str, private_to: str | None, files: Sequence[tuple[str, str, str, int]]
+    ) -> tuple[tuple[Attachment, ...], list[Write]]:
+        """Attachments and writes for the files of a message: name, type, content in base64, and size of each."""
+        stored: list[Attachment] = []
+        writes: list[Write] = []
+        for place, (name, media_type, data, size) in enumerate(files):
+            file_id = self._ids.next()
+            stored.append(Attachment(name, media_type, f"{FILE_PREFIX}{file_id}", size))
+            writes.append(http_files.add(file_id, chat.key, native_id, place, private_to, name, media_type, data))
+        if writes:
+            writes.append(http_files.prune(chat.key, _FILES_KEPT))
+        return tuple(stored), writes
+
+    async def _hand_over(
+        self, context: MessageContext, shown: str, private_to: str | None, writes: Sequence[Write]
+    ) -> Accepted:
         if self._deliver is None:
             raise _unavailable()
         chat = context.chat.native
         if not self._shows_members:
-            return await self._deliver(context, ())
+            return await self._deliver(context, writes)
         with self.feed.taking(chat) as event_id:
             event = Event(event_id, member_message_body(context, shown))
-            return await self._deliver(context, self.feed.writes(chat, context.key.native_id, event, private_to))
+            events = self.feed.writes(chat, context.key.native_id, event, private_to)
+            return await self._deliver(context, [*events, *writes])
 
     def _context(self, chat: str, speaker: Speaker, posted: Posted, quoted: _Quotation | None) -> MessageContext:
         ref = ChatRef(self.name, self.account, chat)
@@ -659,7 +726,11 @@ class HttpPlatform:
         event: JsonObject = orjson.loads(found.body)
         sender = event.get("sender", {})
         text = str(event["text"])[:_QUOTED_CHARS]
-        quoted = Quoted(posted.reply_to, str(sender.get("name", "")), text, from_bot=is_bots(posted.reply_to))
+        files = tuple(
+            Attachment(one["name"], one["type"], f"{FILE_PREFIX}{one['id']}", one["size"])
+            for one in event.get("attachments", ())
+        )
+        quoted = Quoted(posted.reply_to, str(sender.get("name", "")), text, is_bots(posted.reply_to), files)
         labels = {str(each["value"]): str(each["label"]) for each in event.get("choices", ())}
         return _Quotation(quoted, labels, event.get("private_to"))
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 import unicodedata
 from collections.abc import AsyncIterator, Sequence
+from urllib.parse import quote
 
 import orjson
 from starlette.requests import ClientDisconnect, Request
@@ -14,8 +15,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.platforms.base import Accepted
-from bot.platforms.http.platform import Caller, HttpPlatform
+from bot.platforms.http.platform import Caller, HttpPlatform, StoredFile
 from bot.platforms.http.wire import MAX_BODY_BYTES, RequestError, read_posted, status_body, with_cursor
+from services.media.pictures import picture_of
 from services.refs import JsonValue
 from services.store.port import StoreError
 from services.store.turns.http_events import Event, Viewer
@@ -103,7 +105,9 @@ async def _until_disconnected(receive: Receive) -> None:
 _MAX_CHAT_CHARS = 100
 _MAX_CURSOR = 2**63 - 1
 _MAX_WAIT_SECONDS = 60
-_BODY_SECONDS = 15.0
+_BODY_SECONDS, _UPLOAD_SECONDS = 15.0, 90.0
+_UPLOADS_AT_ONCE = 16
+_SOUNDS = frozenset(f"audio/{kind}" for kind in ("ogg", "opus", "mpeg", "mp4", "wav", "x-wav", "webm", "aac", "flac"))
 
 
 def authenticate(platforms: Sequence[HttpPlatform], request: Request) -> tuple[HttpPlatform, Caller]:
@@ -117,10 +121,20 @@ def authenticate(platforms: Sequence[HttpPlatform], request: Request) -> tuple[H
 def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
     """The routes of all HTTP platforms; the kind of credentials selects the platform."""
 
+    uploading = asyncio.Semaphore(_UPLOADS_AT_ONCE)
+
     async def post_message(request: Request) -> Response:
         platform, caller = authenticate(platforms, request)
         chat = _chat_of(request)
-        accepted = await platform.receive(caller, chat, read_posted(await body_of(request)))
+        most = platform.upload_bytes
+        if not most or _has_small_body(request):
+            body = await body_of(request)
+        elif uploading.locked():
+            raise RequestError(503, "unavailable", "too many files are being uploaded", retry_after_seconds=2)
+        else:
+            async with uploading:
+                body = await body_of(request, MAX_BODY_BYTES + most * 4 // 3, _UPLOAD_SECONDS)
+        accepted = await platform.receive(caller, chat, read_posted(body, most))
         return json_response({"accepted": True, "duplicate": accepted is Accepted.DUPLICATE}, 202)
 
     async def get_events(request: Request) -> ASGIApp:
@@ -139,8 +153,19 @@ def chat_routes(platforms: Sequence[HttpPlatform]) -> list[Route]:
         except StoreError as error:
             raise RequestError(503, "unavailable", "the events cannot be read now", retry_after_seconds=2) from error
 
+    async def get_file(request: Request) -> Response:
+        platform, caller = authenticate(platforms, request)
+        chat = _chat_of(request)
+        platform.callers.enter(caller, chat)
+        file_id = _number("file", str(request.path_params["file"]), 0, _MAX_CURSOR)
+        try:
+            return _file_response(await platform.file(chat, file_id, platform.viewer(caller)))
+        except StoreError as error:
+            raise RequestError(503, "unavailable", "the file cannot be read now", retry_after_seconds=2) from error
+
     return [
         Route("/api/v1/chats/{chat}/messages", post_message, methods=["POST"]),
+        Route("/api/v1/chats/{chat}/files/{file}", get_file, methods=["GET"]),
         Route("/api/v1/chats/{chat}/events", get_events, methods=["GET"]),
     ]
 
@@ -191,17 +216,42 @@ async def _poll(
     }
 
 
-async def body_of(request: Request) -> bytes:
-    """The body of a request. Raises RequestError if it is too large or too slow."""
+def _has_small_body(request: Request) -> bool:
+    """Whether the request declares a body that is no upload."""
+    length = request.headers.get("content-length", "")
+    return length.isdecimal() and len(length) < 19 and int(length) <= MAX_BODY_BYTES
+
+
+def _file_response(file: StoredFile | None) -> Response:
+    """A stored file. Only pictures and sounds are shown in a browser; other files are downloaded. Raises RequestError
+    (404) for None."""
+    if file is None:
+        raise RequestError(404, "not_found", "there is no such file here")
+    picture, media_type = picture_of(file.content), file.media_type.lower()
+    if picture is not None:
+        media_type = picture.media_type
+    elif media_type not in _SOUNDS:
+        media_type = "application/octet-stream"
+    shown = "inline" if picture is not None or media_type in _SOUNDS else "attachment"
+    headers = {
+        "cache-control": "private, max-age=3600",
+        "content-security-policy": "default-src 'none'; sandbox",
+        "content-disposition": f"{shown}; filename*=UTF-8''{quote(file.name, safe='')}",
+    }
+    return Response(file.content, headers=headers, media_type=media_type)
+
+
+async def body_of(request: Request, most_bytes: int = MAX_BODY_BYTES, seconds: float = _BODY_SECONDS) -> bytes:
+    """The body of a request. Raises RequestError if it has more than `most_bytes`, or takes more than `seconds`."""
     body = bytearray()
     try:
-        async with asyncio.timeout(_BODY_SECONDS):
+        async with asyncio.timeout(seconds):
             async for part in request.stream():
                 body += part
-                if len(body) > MAX_BODY_BYTES:
-                    raise RequestError(413, "too_large", f"the body is larger than {MAX_BODY_BYTES} bytes")
+                if len(body) > most_bytes:
+                    raise RequestError(413, "too_large", f"the body is larger than {most_bytes} bytes")
     except TimeoutError as error:
-        raise RequestError(408, "too_slow", f"the body did not arrive within {_BODY_SECONDS:.0f} seconds") from error
+        raise RequestError(408, "too_slow", f"the body did not arrive within {seconds:.0f} seconds") from error
     except ClientDisconnect as error:
         raise RequestError(400, "bad_request", "the body ended early") from error
     return bytes(body)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import unicodedata
+from base64 import b64decode
+from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
+from urllib.parse import quote
 
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from bot.platforms.base import Outgoing
-from function_calls.context import MessageContext
+from function_calls.context import Attachment, MessageContext
 from function_calls.spec import Choice
-from services.refs import JsonObject, Role
+from services.refs import ChatRef, JsonObject, Role
 
 MAX_BODY_BYTES = 64 * 1024
 MAX_TEXT_CHARS = 8000
+FILE_PREFIX = "network:"
+"""Prefix of the URL of a stored file, before its id."""
+_MOST_FILES = 10
 BOT_ID_PREFIX = "bot:"
 """Prefix of the ids of the bot's messages; no other message may use it."""
 
@@ -77,6 +83,30 @@ class PostedSender(BaseModel):
     role: Role = Role.MEMBER
 
 
+def _in_base64(data: str) -> str:
+    try:
+        b64decode(data, validate=True)
+    except ValueError:
+        raise ValueError("must be base64") from None
+    return data
+
+
+class PostedFile(BaseModel):
+    """A file as posted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(clean_name)]
+    type: Annotated[str, StringConstraints(pattern=r"^[\w.+-]{1,60}/[\w.+-]{1,60}$")] = "application/octet-stream"
+    data: Annotated[str, StringConstraints(min_length=1), AfterValidator(_in_base64)]
+    """The content in base64."""
+
+    @property
+    def size(self) -> int:
+        """Size of the content in bytes."""
+        return len(self.data) * 3 // 4 - self.data[-2:].count("=")
+
+
 class Posted(BaseModel):
     """The body of `POST …/messages`."""
 
@@ -89,11 +119,19 @@ class Posted(BaseModel):
     mentions_bot: Annotated[bool, Field(strict=True)] = False
     mentions: Annotated[tuple[Id, ...], Field(max_length=50)] = ()
     reply_to: Id | None = None
+    attachments: Annotated[tuple[PostedFile, ...], Field(max_length=_MOST_FILES)] = ()
 
 
-def read_posted(body: bytes) -> Posted:
-    """The message in `body`. Raises RequestError with the first invalid field."""
+def read_posted(body: bytes, most_file_bytes: int = 0) -> Posted:
+    """The message in `body`, with files of at most `most_file_bytes` together. Raises RequestError with the first
+    invalid field."""
     posted = read_body(Posted, body)
+    if posted.attachments and not most_file_bytes:
+        text = "attachments: no model that is given files is configured"
+        raise RequestError(400, "no_files", text, field="attachments")
+    if sum(one.size for one in posted.attachments) > most_file_bytes:
+        text = f"attachments: more than {most_file_bytes} bytes (media.upload_bytes)"
+        raise RequestError(413, "too_large", text, field="attachments")
     if posted.id.startswith(BOT_ID_PREFIX):
         raise RequestError(400, "bad_request", f"id: must not begin with {BOT_ID_PREFIX!r}", field="id")
     if posted.kind == "choice" and posted.reply_to is None:
@@ -132,13 +170,14 @@ def member_message_body(context: MessageContext, shown: str) -> str:
             "text": shown,
             "mentions": [member.native for member in context.mentions],
             "reply_to": context.reply_to.native_id if context.reply_to else None,
+            **_files(context.chat, context.attachments),
         }
     )
 
 
-def message_body(outgoing: Outgoing, at: str) -> str:
-    """The event of a message of the bot, as JSON: `type`, `id`, `at`, `text`, `reply_to`, `mentions`, `choices`,
-    `private_to`, and optionally `closes` and `format`."""
+def message_body(outgoing: Outgoing, at: str, files: Sequence[Attachment] = ()) -> str:
+    """The event of a message of the bot with these stored files, as JSON: `type`, `id`, `at`, `text`, `reply_to`,
+    `mentions`, `choices`, `private_to`, and optionally `closes`, `format` and `attachments`."""
     more: JsonObject = {"closes": list(outgoing.closes)} if outgoing.closes else {}
     if outgoing.markdown:
         more["format"] = "markdown"
@@ -147,12 +186,13 @@ def message_body(outgoing: Outgoing, at: str) -> str:
             "type": "message",
             "id": bot_id(outgoing.key),
             "at": at,
-            "text": outgoing.text,
+            "text": outgoing.text + outgoing.links,
             "reply_to": outgoing.reply_to,
             "mentions": [member.native for member in outgoing.mentions],
             "choices": [_choice(one) for one in outgoing.choices],
             "private_to": outgoing.private_to.native if outgoing.private_to else None,
             **more,
+            **_files(outgoing.chat, files),
         }
     )
 
@@ -168,6 +208,17 @@ def edited_body(native_id: str, outgoing: Outgoing, at: str) -> str:
 def deleted_body(native_id: str) -> str:
     """The event of the deletion of the bot's message `native_id`, as JSON."""
     return _compact({"type": "deleted", "id": native_id})
+
+
+def _files(chat: ChatRef, files: Sequence[Attachment]) -> JsonObject:
+    """The field `attachments` of an event; none without files."""
+    return {"attachments": [_file(chat, one) for one in files]} if files else {}
+
+
+def _file(chat: ChatRef, file: Attachment) -> JsonObject:
+    file_id = file.url.removeprefix(FILE_PREFIX)
+    url = f"/api/v1/chats/{quote(chat.native, safe='')}/files/{file_id}"
+    return {"id": file_id, "name": file.name, "type": file.media_type, "size": file.size_bytes, "url": url}
 
 
 def _choice(choice: Choice) -> JsonObject:

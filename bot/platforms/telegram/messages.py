@@ -195,7 +195,8 @@ class Updates:
         sender = quoted.get("sender_chat") or quoted.get("from") or {"id": "?"}
         text = message.get("quote", {}).get("text") or quoted.get("text") or quoted.get("caption") or ""
         native_id = self.message_id({**quoted, "chat": message["chat"]})
-        return Quoted(native_id, name_of(sender), text[:_QUOTED_CHARS], from_bot=str(sender["id"]) == self.bot)
+        is_own, files = str(sender["id"]) == self.bot, tuple(_files(quoted))
+        return Quoted(native_id, name_of(sender), text[:_QUOTED_CHARS], from_bot=is_own, attachments=files)
 
     def _press(self, query: Json) -> list[MessageContext]:
         message = query.get("message")

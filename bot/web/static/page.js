@@ -15,6 +15,7 @@
       tryRemind: "@{bot} remind me in 20 minutes to check the oven", tryPick: "@{bot} choose between tea and coffee", tryHelp: "/help",
       privateTitle: "Your private chat with {bot}", privateText: "Only you see this chat, and {bot} answers every message: there is no need to mention it. Ask for reminders, to-do lists, sums, the weather and more. Try one of these:",
       tryDice: "roll two dice", tryReminder: "remind me in 10 minutes to take the pizza out",
+      attach: "Attach files", removeFile: "Remove {name}", tooLarge: "Files of a message may have at most {limit} MB together.", tooManyFiles: "A message may have at most {count} files.", file: "File",
     },
     zh: {
       rooms: "房间", people: "成员", newRoom: "加入或新建房间", openRoom: "打开房间", rename: "改名", menu: "房间和成员",
@@ -29,11 +30,12 @@
       tryRemind: "@{bot} 20分钟后提醒我关火", tryPick: "@{bot} 在茶、咖啡、水里选一个", tryHelp: "/帮助",
       privateTitle: "你和 {bot} 的私聊", privateText: "这里的消息只有你能看到，每条 {bot} 都会回答，不用提到它。可以让它设提醒、记待办、算数、查天气等等。试试：",
       tryDice: "掷两个骰子", tryReminder: "10分钟后提醒我把披萨拿出来",
+      attach: "添加文件", removeFile: "移除 {name}", tooLarge: "一条消息的文件加起来最多 {limit} MB。", tooManyFiles: "一条消息最多 {count} 个文件。", file: "文件",
     },
   };
   const LANGUAGE = (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
   const HISTORY = 200, ROWS_KEPT = 600, MAX_WAIT_MS = 15000, JOIN_MS = 5 * 60 * 1000, STATUS_MS = 90000;
-  const HIDDEN_MS = 30000, POLL_MS = 10000, ELSEWHERE_MS = 15000;
+  const FILES_AT_MOST = 10, HIDDEN_MS = 30000, POLL_MS = 10000, ELSEWHERE_MS = 15000;
 
   const $ = (id) => document.getElementById(id);
   const say = (key, values = {}) => TEXTS[LANGUAGE][key].replace(/\{(\w+)\}/g, (_, name) => ({ bot: bot.name, ...values })[name]);
@@ -64,6 +66,8 @@
   let outbox = []; // what the server has not confirmed yet, of all rooms
   let replyTo = null; // {id, name, text}
   let unseen = 0;
+  let uploadBytes = 0; // at most for the files of a message; 0: none are taken
+  let picked = []; // files of the message that is being written: {name, type, size, data}
   const rows = new Map(); // message id -> {element, event}
   const people = new Map(); // member id -> name, latest speaker last
 
@@ -170,7 +174,8 @@
   // ---- what is to be sent: kept until the server has it ----------------------------------------------------------
 
   const outboxKey = () => `rollcall.outbox.${me.id}`;
-  const saveOutbox = () => save(localStorage, outboxKey(), outbox);
+  // Files are too large for the storage of a browser: a message with files is kept in this tab only.
+  const saveOutbox = () => save(localStorage, outboxKey(), outbox.filter((item) => !item.attachments));
   let flushing = false, retryTimer = 0, retryMs = 1000;
 
   function post(fields) {
@@ -202,9 +207,10 @@
 
   async function deliver(item) {
     const { id, text, kind, mentions, reply_to } = item;
+    const attachments = item.attachments?.map(({ name, type, data }) => ({ name, type, data }));
     let answer;
     try {
-      answer = await api(chatPath(item.room, "messages"), { id, text, kind, mentions, reply_to, sender: { id: me.id, name: me.name } });
+      answer = await api(chatPath(item.room, "messages"), { id, text, kind, mentions, reply_to, attachments, sender: { id: me.id, name: me.name } });
     } catch { markPending(item); return false; }
     if (answer.status === 401) { await identifyAgain(); return false; }
     if (answer.status >= 500 || answer.status === 429 || answer.status === 408) { markPending(item); return false; }
@@ -405,6 +411,32 @@
       box.classList.add("rich");
       format(box, event.text.replaceAll("\t", "    ").split("\n"));
     } else write(box, event.text);
+    for (const file of event.attachments ?? []) box.append(fileBox(file));
+    return box;
+  }
+
+  const SOUND = /^audio\//, PICTURE = /^image\/(?:png|jpeg|gif|webp)$/;
+
+  function fileBox(file) {
+    // Only paths of this server: nothing that was written in a chat is loaded from elsewhere.
+    const own = file.url?.startsWith("/api/v1/chats/") ? `${file.url}?token=${encodeURIComponent(me.token)}` : "";
+    const box = make(own && SOUND.test(file.type) ? "div" : "a", "file");
+    if (PICTURE.test(file.type)) {
+      const image = make("img");
+      image.alt = file.name;
+      image.loading = "lazy";
+      image.src = own || `data:${file.type};base64,${file.data}`;
+      image.onload = () => { if (unseen === 0) toBottom(); };
+      box.append(image);
+    } else if (own && SOUND.test(file.type)) {
+      const player = make("audio");
+      player.controls = true;
+      player.preload = "metadata";
+      player.setAttribute("aria-label", file.name);
+      player.src = own;
+      box.append(player);
+    } else box.append(make("span", "", `📎 ${file.name}`));
+    if (own && box.tagName === "A") { box.href = own; box.target = "_blank"; box.rel = "noopener"; }
     return box;
   }
 
@@ -472,7 +504,7 @@
   function showPending(item) {
     if (item.room !== room.id || rows.has(item.id)) return;
     const sender = { id: me.id, name: me.name };
-    show({ type: "said", id: item.id, at: item.at, sender, kind: item.kind, text: item.shown ?? item.text, reply_to: item.reply_to, mentions: [], item }, true);
+    show({ type: "said", id: item.id, at: item.at, sender, kind: item.kind, text: item.shown ?? item.text, reply_to: item.reply_to, mentions: [], attachments: item.attachments, item }, true);
   }
 
   function markPending(item) {
@@ -761,7 +793,52 @@
     const box = $("text");
     box.style.height = "auto";
     box.style.height = `${box.scrollHeight}px`;
-    $("send").disabled = !box.value.trim();
+    $("send").disabled = !box.value.trim() && !picked.length;
+  }
+
+  // ---- files -----------------------------------------------------------------------------------------------------
+
+  const contentOf = (file) => new Promise((done, fail) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onerror = () => fail(reader.error);
+    reader.readAsDataURL(file);
+  });
+
+  async function pick(files) {
+    if (!uploadBytes) return;
+    for (const file of files) {
+      if (picked.length >= FILES_AT_MOST) { note(say("tooManyFiles", { count: FILES_AT_MOST })); break; }
+      const size = picked.reduce((sum, each) => sum + each.size, file.size);
+      if (size > uploadBytes) { note(say("tooLarge", { limit: uploadBytes / 1e6 })); continue; }
+      const type = /^[\w.+-]+\/[\w.+-]+$/.exec(file.type.split(";")[0])?.[0] ?? "application/octet-stream";
+      try { if (file.size) picked.push({ name: file.name || say("file"), type, size: file.size, data: await contentOf(file) }); } catch { /* the file went away */ }
+    }
+    showPicked();
+  }
+
+  function showPicked() {
+    $("picked").hidden = !picked.length;
+    $("picked").replaceChildren(...picked.map((file) => {
+      const item = make("li"), remove = make("button", "icon", "×");
+      remove.setAttribute("aria-label", say("removeFile", { name: file.name }));
+      remove.onclick = () => { picked = picked.filter((each) => each !== file); showPicked(); $("text").focus(); };
+      item.append(fileBox(file), remove);
+      if (PICTURE.test(file.type)) item.title = file.name;
+      return item;
+    }));
+    fit();
+  }
+
+  function listenForFiles() {
+    const main = document.querySelector("main"), carries = (event) => uploadBytes && event.dataTransfer?.types.includes("Files");
+    $("attach").hidden = !uploadBytes;
+    $("attach").onclick = () => $("files").click();
+    $("files").onchange = async () => { await pick([...$("files").files]); $("files").value = ""; $("text").focus(); };
+    $("text").onpaste = (event) => { if (event.clipboardData?.files.length) { event.preventDefault(); pick([...event.clipboardData.files]); } };
+    main.ondragover = (event) => { if (carries(event)) { event.preventDefault(); main.classList.add("dropping"); } };
+    main.ondragleave = (event) => { if (!main.contains(event.relatedTarget)) main.classList.remove("dropping"); };
+    main.ondrop = (event) => { main.classList.remove("dropping"); if (carries(event)) { event.preventDefault(); pick([...event.dataTransfer.files]); } };
   }
 
   function mention(name) {
@@ -786,7 +863,7 @@
 
   function submit() {
     const text = $("text").value.trim();
-    if (!text || !room) return;
+    if ((!text && !picked.length) || !room) return;
     let rest = text.toLowerCase();
     const mentions = [];
     for (const [id, name] of [...people].sort((a, b) => b[1].length - a[1].length)) { // "@Ann (2)" does not mention Ann
@@ -794,8 +871,10 @@
       if (rest.includes(called) && id !== me.id) mentions.push(id);
       rest = rest.replaceAll(called, " ");
     }
-    post({ text, mentions: mentions.slice(0, 50), reply_to: replyTo });
+    post({ text, mentions: mentions.slice(0, 50), reply_to: replyTo, ...(picked.length ? { attachments: picked } : {}) });
     $("text").value = "";
+    picked = [];
+    showPicked();
     stopReply();
     closeHints();
     fit();
@@ -910,10 +989,12 @@
     const described = await patiently(() => api("/api/v1/page"));
     bot = described.json.bot;
     shownRooms = described.json.rooms;
+    uploadBytes = described.json.upload_bytes ?? 0;
     label();
     await identify();
     outbox = load(localStorage, outboxKey(), []);
     listen();
+    listenForFiles();
     enter(roomOfHash() || shownRooms[0].id);
     fit();
     flush();

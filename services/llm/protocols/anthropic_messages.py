@@ -9,7 +9,7 @@ import orjson
 
 from services.clock import Clock
 from services.llm.encoding import dumps, guided, wire_name
-from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, ToolCall
+from services.llm.model import UNSEEN, Image, ModelAnswer, ModelMessage, ModelRequest, Offer, ToolCall
 from services.llm.profile import ModelProfile
 from services.llm.provider import Provider, say_hello
 from services.llm.reading.anthropic import read_body
@@ -34,22 +34,24 @@ def encode_tools(offer: Offer) -> bytes:
     return encoded
 
 
-def encode_conversation(messages: Sequence[ModelMessage], *, echo_reasoning: bool = True) -> tuple[bytes, bytes]:
+def encode_conversation(
+    messages: Sequence[ModelMessage], *, echo_reasoning: bool = True, sees: bool = False
+) -> tuple[bytes, bytes]:
     """Encode the system blocks, with a cache breakpoint, and the turns, each as a JSON array. Only leading system
     messages become system blocks; the API allows no later ones, so they become user messages."""
     first = next((place for place, one in enumerate(messages) if one.role != "system"), len(messages))
     system: list[JsonObject] = [_text(one.content) for one in messages[:first] if one.content.strip()]
     if system:
         system[-1].update(_CACHED)
-    return dumps(system), dumps(_turns(messages[first:], echo_reasoning=echo_reasoning))
+    return dumps(system), dumps(_turns(messages[first:], echo_reasoning=echo_reasoning, sees=sees))
 
 
-def _turns(messages: Iterable[ModelMessage], *, echo_reasoning: bool) -> list[JsonObject]:
+def _turns(messages: Iterable[ModelMessage], *, echo_reasoning: bool, sees: bool) -> list[JsonObject]:
     """Alternating turns of user and assistant, starting with the user, as the API requires."""
     turns: list[JsonObject] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message, echo_reasoning=echo_reasoning)
+        blocks = _blocks(message, echo_reasoning=echo_reasoning, sees=sees)
         if not turns and role == "assistant" and blocks:
             turns.append({"role": "user", "content": [_text("…")]})
         if turns and turns[-1]["role"] == role:
@@ -59,12 +61,15 @@ def _turns(messages: Iterable[ModelMessage], *, echo_reasoning: bool) -> list[Js
     return turns
 
 
-def _blocks(message: ModelMessage, *, echo_reasoning: bool) -> list[JsonObject]:
+def _blocks(message: ModelMessage, *, echo_reasoning: bool, sees: bool) -> list[JsonObject]:
     if message.role == "tool":
         return [{"type": "tool_result", "tool_use_id": _id(message.call_id), "content": message.content}]
     opaque = (message.opaque or {}).get("anthropic")
     if opaque:
         return [block for block in opaque["content"] if echo_reasoning or block.get("type") not in _THOUGHTS]
+    if message.images:
+        pictures = [_image(one) for one in message.images] if sees else []
+        return [_text(message.content if sees else message.content + UNSEEN), *pictures]
     # The API rejects empty text blocks.
     text_blocks = [_text(message.content)] if message.content.strip() else []
     return [*text_blocks, *(_tool_use(call) for call in message.calls)]
@@ -72,6 +77,10 @@ def _blocks(message: ModelMessage, *, echo_reasoning: bool) -> list[JsonObject]:
 
 def _tool_use(call: ToolCall) -> JsonObject:
     return {"type": "tool_use", "id": _id(call.id), "name": wire_name(call.name), "input": call.arguments or {}}
+
+
+def _image(image: Image) -> JsonObject:
+    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": image.data}}
 
 
 def _id(call_id: str) -> str:
@@ -114,7 +123,8 @@ class AnthropicMessages:
         parts = [self._heads[request.thinks]]
         if request.offer is not None and request.offer.functions:
             parts += [b',"tools":', encode_tools(request.offer), self._tool_choice(request.tool_choice)]
-        system, turns = encode_conversation(guided(request), echo_reasoning=self._profile.echo_reasoning)
+        profile = self._profile
+        system, turns = encode_conversation(guided(request), echo_reasoning=profile.echo_reasoning, sees=profile.sees)
         if system != b"[]":
             parts += [b',"system":', system]
         parts += [b',"messages":', turns, b"}"]

@@ -52,8 +52,12 @@ class OpenAIChat:
             ]
             if self._profile.parallel_flag is not None:
                 parts.append(b',"parallel_tool_calls":%b' % orjson.dumps(self._profile.parallel_flag))
-        parts += [b',"messages":', encode_messages(guided(request), echo_reasoning=self._profile.echo_reasoning), b"}"]
+        parts += [b',"messages":', self._messages(request), b"}"]
         return b"".join(parts)
+
+    def _messages(self, request: ModelRequest) -> bytes:
+        profile = self._profile
+        return encode_messages(guided(request), echo_reasoning=profile.echo_reasoning, sees=profile.sees)
 
     async def probe(self) -> str:
         """One line with the model's response time. Raises ModelError if there is no answer."""

@@ -11,7 +11,7 @@ import orjson
 
 from services.clock import Clock
 from services.llm.encoding import dumps
-from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, OfferedFunction
+from services.llm.model import UNSEEN, ModelAnswer, ModelMessage, ModelRequest, Offer, OfferedFunction
 from services.llm.profile import ModelProfile
 from services.llm.provider import Provider, say_hello
 from services.llm.reading.markup import ReadText
@@ -180,7 +180,7 @@ class TextProtocol:
             elif message.role == "system" and not plain:
                 _add(plain, "system", message.content)
             else:
-                _add(plain, "user", _inert(message.content))
+                _add(plain, "user", _inert(message.content) + (UNSEEN if message.images else ""))
         return plain
 
     def _assistant_text(self, message: ModelMessage) -> str:

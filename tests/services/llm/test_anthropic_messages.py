@@ -13,6 +13,8 @@ from pydantic import SecretStr
 
 from services.clock import SystemClock, VirtualClock
 from services.llm.model import (
+    UNSEEN,
+    Image,
     ModelError,
     ModelMessage,
     ModelRequest,
@@ -172,3 +174,18 @@ async def test_the_key_is_never_in_an_error_even_if_the_provider_quotes_it() -> 
         await model.close()
     assert caught.value.code is ErrorCode.PROVIDER_ERROR
     assert KEY not in str(caught.value)
+
+
+def test_a_request_with_a_picture_is_the_golden_bytes() -> None:
+    picture = Image("image/gif", "R0lGODlhAgACAAAAADs=")
+    request = ModelRequest([ModelMessage("user", "what is this?", images=(picture,))])
+    body = a_model(sees=True).encode(request)
+    golden = GOLDEN.with_name("request_picture.json").read_bytes().removesuffix(b"\n")
+    assert orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2) == golden
+
+
+def test_a_model_that_cannot_see_is_told_that_there_are_pictures() -> None:
+    request = ModelRequest([ModelMessage("user", "what is this?", images=(Image("image/gif", "R0lG"),))])
+    assert sent(request)["messages"] == [
+        {"role": "user", "content": [{"type": "text", "text": "what is this?" + UNSEEN}]}
+    ]

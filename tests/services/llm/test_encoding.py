@@ -6,6 +6,8 @@ from pydantic import SecretStr
 
 from services.clock import VirtualClock
 from services.llm.model import (
+    UNSEEN,
+    Image,
     ModelMessage,
     ModelRequest,
     Offer,
@@ -141,3 +143,15 @@ def test_the_functions_of_an_offer_are_encoded_once() -> None:
 def test_half_a_surrogate_pair_does_not_stop_a_request() -> None:
     body = a_model().encode(ModelRequest([ModelMessage("user", "file \udcff.txt")]))
     assert json.loads(body)["messages"][0]["content"] == "file ?.txt"
+
+
+def test_a_request_with_a_picture_is_the_golden_bytes() -> None:
+    picture = Image("image/gif", "R0lGODlhAgACAAAAADs=")
+    messages = [ModelMessage("user", "what is this?", images=(picture,)), ModelMessage("assistant", "A dot.")]
+    assert a_model(sees=True).encode(ModelRequest(messages)) == golden("request_picture.json")
+
+
+def test_a_model_that_cannot_see_is_told_that_there_are_pictures() -> None:
+    request = ModelRequest([ModelMessage("user", "what is this?", images=(Image("image/gif", "R0lG"),))])
+    body = json.loads(a_model().encode(request))
+    assert body["messages"] == [{"role": "user", "content": "what is this?" + UNSEEN}]
