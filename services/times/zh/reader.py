@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, time, timedelta, tzinfo
+from functools import cache
 
 from services.patterns import lazy_pattern
 from services.times.recurrence import Unit
@@ -318,11 +319,13 @@ def _weekdays_of(text: str) -> set[int]:
     return {weekday_number(letter) for letter in re.findall(_LETTERS, re.sub(WEEK, "", text))}
 
 
-# First characters of all times, for skipping the others quickly.
-_STARTS = lazy_pattern(
-    rf"[\d{LETTERS}几数半大约差将近接今明后昨前翌次第当即本听寻琴这那上下周星礼每逐隔间逢天日工平休月年民农阴旧夏闰正冬腊早晚傍黄凌清拂黎晨中午晌子深夜白"
-    rf"再过等还未往以从自由打在于到赶定连接一共总重提现最此目马立宜而依如稍待迟回改哪某有不随尽去来{feast_letters()}{zone_letters()}]"
-)
+@cache
+def _starts() -> re.Pattern[str]:
+    """First characters of all times, for skipping the others quickly."""
+    return re.compile(
+        rf"[\d{LETTERS}几数半大约差将近接今明后昨前翌次第当即本听寻琴这那上下周星礼每逐隔间逢天日工平休月年民农阴旧夏闰正冬腊早晚傍黄凌清拂黎晨中午晌子深夜白"
+        rf"再过等还未往以从自由打在于到赶定连接一共总重提现最此目马立宜而依如稍待迟回改哪某有不随尽去来{feast_letters()}{zone_letters()}]"
+    )
 
 
 class Chinese:
@@ -349,7 +352,7 @@ class Chinese:
     def _found_in(self, formed: str, now: datetime) -> list[Found]:
         found: list[Found] = []
         position = 0
-        while match := _STARTS.search(formed, position):
+        while match := _starts().search(formed, position):
             at = position = match.start()
             one = _reading_at(formed, at, now) if begins_a_time(formed, at) else None
             if one is None or not is_a_time(formed, at, one[1], one[0]):
