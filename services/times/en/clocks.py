@@ -7,6 +7,7 @@ from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from config.word_tables import word_tables
 from services.clock import SystemClock
 from services.times.en.durations import ONE, unit_at
 from services.times.places import Places
@@ -284,44 +285,6 @@ def half_at(line: Line, index: int, *, short: bool = False) -> tuple[str, int]:
     return "", index
 
 
-_OFFSETS = """
--12 aoe
--10 hst
--9 akst
--8 pst akdt
--7 mst pdt
--6 cst mdt
--5 est cdt
--4 edt ast
--3 brt art adt
-0 utc gmt wet
-1 cet bst west
-2 cest eet sast cat
-3 msk eest
-4 gst
-5 pkt
-7 ict wib
-8 hkt sgt awst pht
-9 jst kst
-10 aest
-11 aedt
-12 nzst
-13 nzdt
-"""
-_ZONES = {
-    "ist": "Asia/Kolkata",
-    "acst": "Australia/Darwin",
-    "nst": "America/St_Johns",
-    "npt": "Asia/Kathmandu",
-    "eastern": "America/New_York",
-    "et": "America/New_York",
-    "central": "America/Chicago",
-    "ct": "America/Chicago",
-    "mountain": "America/Denver",
-    "mt": "America/Denver",
-    "pacific": "America/Los_Angeles",
-    "pt": "America/Los_Angeles",
-}
 _SHORT = frozenset(("et", "ct", "mt", "pt"))
 """Also ordinary words: recognised only in capitals."""
 _BEHIND_ZONES = frozenset(("", ",", "to", "on", "today", "tomorrow"))
@@ -414,10 +377,10 @@ def _zone_of(name: str) -> tzinfo | None:
 
 @lru_cache(maxsize=1)
 def _abbreviations() -> Mapping[str, tzinfo]:
-    zones: dict[str, tzinfo] = {word: ZoneInfo(name) for word, name in _ZONES.items()}
-    for row in _OFFSETS.strip().splitlines():
-        hours, *words = row.split()
-        zones.update(dict.fromkeys(words, fixed_zone(int(hours) * 60)))
+    zones: dict[str, tzinfo] = {}
+    for row in word_tables("places")["abbreviations"]:
+        name, *words = row.split()
+        zones |= dict.fromkeys(words, ZoneInfo(name) if "/" in name else fixed_zone(int(name) * 60))
     return zones
 
 
