@@ -15,6 +15,7 @@ import orjson
 from services.llm.model import ToolCall
 from services.patterns import lazy_pattern
 from services.refs import JsonValue
+from services.text_index import listed
 
 _REASONING = (
     ("<think>", "</think>"),
@@ -25,25 +26,10 @@ _REASONING = (
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
 )
-_TURN_ENDS = (
-    "<|im_end|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|eot|>",
-    "<|end|>",
-    "<|return|>",
-    "<|user|>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<|begin_of_text|>",
-    "<｜end▁of▁sentence｜>",
-    "<｜begin▁of▁sentence｜>",
-    "<end_of_turn>",
-    "<turn|>",
-    "<eos>",
-    "<bos>",
-    "</s>",
-)
+_TURN_ENDS = listed("""
+<|im_end|> <|eot_id|> <|eom_id|> <|eot|> <|end|> <|return|> <|user|> <|endoftext|> <|end_of_text|> <|begin_of_text|>
+<｜end▁of▁sentence｜> <｜begin▁of▁sentence｜> <end_of_turn> <turn|> <eos> <bos> </s>
+""")
 _MOST_IN_A_ROW = 8
 _MARKUP = lazy_pattern(
     r"""

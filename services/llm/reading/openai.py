@@ -29,6 +29,7 @@ from services.llm.reading.markup import ReadText, visible_text
 from services.llm.reading.tool_arguments import MAX_ARGUMENT_CHARACTERS, read_arguments, same_readings
 from services.llm.reading.tool_calls import Calls, calls_under, read_calls
 from services.refs import ErrorCode, JsonObject, JsonValue
+from services.text_index import listed
 
 
 def _usage(value: JsonValue) -> Usage:
@@ -253,18 +254,11 @@ def _texts_of(value: JsonValue) -> Iterator[str]:
             yield text
 
 
-REASONING_FIELDS = (
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "reasoning_signature",
-    "thinking",
-    "thinking_blocks",
-    "thought_signature",
-    "extra_content",
-)
+_REASONING_FIELDS = listed("""
+reasoning_content reasoning reasoning_details reasoning_signature thinking thinking_blocks thought_signature
+extra_content
+""")
 """Fields to return to the provider; never shown."""
-_REASONING_FIELDS = frozenset(REASONING_FIELDS)
 
 _OBJECT_ARGUMENTS = re.compile(rb'"arguments"\s*:\s*\{')
 
@@ -389,9 +383,7 @@ def _words(message: JsonObject) -> tuple[str, str]:
 
 
 def _opaque(message: JsonObject, found: Calls) -> JsonObject | None:
-    if not found.extras and _REASONING_FIELDS.isdisjoint(message):
-        return None
-    fields = {field: message[field] for field in REASONING_FIELDS if message.get(field)}
+    fields = {field: message[field] for field in _REASONING_FIELDS if message.get(field)}
     if not fields and not found.extras:
         return None
     return {"openai": {"message": fields, "calls": found.extras}}

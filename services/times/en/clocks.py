@@ -266,10 +266,7 @@ def half_at(line: Line, index: int, *, short: bool = False) -> tuple[str, int]:
     """`am`, `pm` or empty at `index`, and its end (`index` if empty): am, a.m., p . m ., p (only if `short`)."""
     word = line.words[index]
     if word in ("am", "pm"):
-        after = index + 1
-        if line.words[after] == "." and line.glued(after) and line.kinds[after + 1] != NUMBER:
-            return word, after
-        return word, after
+        return word, index + 1
     if word in ("a", "p"):
         after = index + 1
         dotted = line.words[after] == "."

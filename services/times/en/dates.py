@@ -97,8 +97,7 @@ def _day_month(first: int, second: int, *, day_first: bool) -> Part | None:
     """Two numbers as day and month, in the configured order unless only the other is valid; None if neither is."""
     day, month = (first, second) if day_first else (second, first)
     if month > 12 and day <= 12:
-        day, month = month, day
-        return Part(day=day, month=month)
+        return Part(day=month, month=day)
     if month > 12:
         return Part(day=day, month=month) if month <= 31 and day <= 31 else None
     if not 1 <= day <= 31 or not month:

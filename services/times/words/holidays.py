@@ -5,29 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
-from functools import lru_cache
+from functools import cache
 
 from config.word_tables import word_tables
+from services.times.words.readings import days_in_month
 from services.times.words.tokens import NUMBER, WORD, Line
 
 _FIRST_YEAR = 1900
-# A hexadecimal number per year. The first digit is 1 if the leap month has 30 days, the next three have a bit per month
-# from the first to the twelfth, set if it has 30 days instead of 29, and the last digit is the leap month.
-_TABLE = (
-    "04bd8 04ae0 0a570 054d5 0d260 0d950 16554 056a0 09ad0 055d2 04ae0 0a5b6 0a4d0 0d250 1d255 0b540 0d6a0 0ada2 "
-    "095b0 14977 04970 0a4b0 0b4b5 06a50 06d40 1ab54 02b60 09570 052f2 04970 06566 0d4a0 0ea50 16a95 05ad0 02b60 "
-    "186e3 092e0 1c8d7 0c950 0d4a0 1d8a6 0b550 056a0 1a5b4 025d0 092d0 0d2b2 0a950 0b557 06ca0 0b550 15355 04da0 "
-    "0a5b0 14573 052b0 0a9a8 0e950 06aa0 0aea6 0ab50 04b60 0aae4 0a570 05260 0f263 0d950 05b57 056a0 096d0 04dd5 "
-    "04ad0 0a4d0 0d4d4 0d250 0d558 0b540 0b6a0 195a6 095b0 049b0 0a974 0a4b0 0b27a 06a50 06d40 0af46 0ab60 09570 "
-    "04af5 04970 064b0 074a3 0ea50 06b58 05ac0 0ab60 096d5 092e0 0c960 0d954 0d4a0 0da50 07552 056a0 0abb7 025d0 "
-    "092d0 0cab5 0a950 0b4a0 0baa4 0ad50 055d9 04ba0 0a5b0 15176 052b0 0a930 07954 06aa0 0ad50 05b52 04b60 0a6e6 "
-    "0a4e0 0d260 0ea65 0d530 05aa0 076a3 096d0 04afb 04ad0 0a4d0 1d0b6 0d250 0d520 0dd45 0b5a0 056d0 055b2 049b0 "
-    "0a577 0a4b0 0aa50 1b255 06d20 0ada0 14b63 09370 049f8 04970 064b0 168a6 0ea50 06aa0 1a6c4 0aae0 092e0 0d2e3 "
-    "0c960 0d557 0d4a0 0da50 05d55 056a0 0a6d0 055d4 052d0 0a9b8 0a950 0b4a0 0b6a6 0ad50 055a0 0aba4 0a5b0 052b0 "
-    "0b273 06930 07337 06aa0 0ad50 14b55 04b60 0a570 054e4 0d160 0e968 0d520 0daa0 16aa6 056d0 04ae0 0a9d4 0a2d0 "
-    "0d150 0f252 0d520"
-)
-_YEARS = tuple(int(year, 16) for year in _TABLE.split())
 LAST_DAY = 0
 """The last day of a month, the 29th or 30th."""
 
@@ -39,7 +23,7 @@ def lunar_date(year: int, month: int, day: int, leap: bool = False) -> date | No
     if begin is None or not 1 <= month <= 12:
         return None
     offset = 0
-    for number, days, is_leap in _months(_YEARS[year - _FIRST_YEAR]):
+    for number, days, is_leap in _lunar_years()[year - _FIRST_YEAR][1]:
         if number == month and is_leap == leap:
             return begin + timedelta(days=offset + (day or days) - 1) if day <= days else None
         offset += days
@@ -76,7 +60,8 @@ def _term(year: int, in_1900: float, in_2000: float) -> int:
 
 
 def _new_year(year: int) -> date | None:
-    return _NEW_YEARS[year - _FIRST_YEAR] if 0 <= year - _FIRST_YEAR < len(_YEARS) else None
+    years = _lunar_years()
+    return years[year - _FIRST_YEAR][0] if 0 <= year - _FIRST_YEAR < len(years) else None
 
 
 def _months(code: int) -> list[tuple[int, int, bool]]:
@@ -89,16 +74,15 @@ def _months(code: int) -> list[tuple[int, int, bool]]:
     return months
 
 
-def _new_years() -> tuple[date, ...]:
-    """First days of all lunar years in the table."""
-    days, begins = date(1900, 1, 31), []
-    for code in _YEARS:
-        begins.append(days)
-        days += timedelta(days=sum(length for _, length, _ in _months(code)))
-    return tuple(begins)
-
-
-_NEW_YEARS = _new_years()
+@cache
+def _lunar_years() -> list[tuple[date, list[tuple[int, int, bool]]]]:
+    """First day and months of all lunar years in the table."""
+    day, years = date(1900, 1, 31), []
+    for code in " ".join(word_tables("holidays")["lunar_years"]).split():
+        months = _months(int(code, 16))
+        years.append((day, months))
+        day += timedelta(days=sum(length for _, length, _ in months))
+    return years
 
 
 _HEBREW_EPOCH = 1_373_427
@@ -107,13 +91,14 @@ _ISLAMIC_EPOCH = 227_015
 """Ordinal of the first day of the Islamic calendar."""
 
 
-def hebrew_day(year: int, month: int, day: int) -> date:
-    """Gregorian date in `year` of a day of the Hebrew calendar (month 1 is Nisan, 7 Tishri); one of Tevet (10) may fall
-    in `year + 1`. The day is not checked. Raises ValueError for a month that the year does not have."""
+def hebrew_day(year: int, month: int, day: int, shift: int) -> date:
+    """Gregorian date in `year` of a day of the Hebrew calendar (month 1 is Nisan, 7 Tishri), moved by `shift` days; one
+    of Tevet (10) may fall in `year + 1`. The day is not checked. Raises ValueError for a month that the year does not
+    have."""
     hebrew_year = year + 3761 if 7 <= month <= 10 else year + 3760
     start = _hebrew_new_year(hebrew_year)
     length = _hebrew_new_year(hebrew_year + 1) - start
-    return date.fromordinal(start + _days_before_month(hebrew_year, length, month) + day - 1)
+    return date.fromordinal(start + _days_before_month(hebrew_year, length, month) + day - 1 + shift)
 
 
 def islamic_day(year: int, month: int, day: int) -> date | None:
@@ -246,12 +231,28 @@ def _professionals_day(year: int) -> date:
     return nth_weekday(year, 4, 6, -1) - timedelta(days=3)
 
 
-def _clock_change(month: int, nth: int) -> _Rule:
-    return lambda year: nth_weekday(year, month, 7, nth)
+def _advent(year: int) -> date:
+    """First Sunday of Advent, the fourth before Christmas."""
+    eve = date(year, 12, 24)
+    return eve - timedelta(days=eve.isoweekday() % 7 + 21)
 
 
-def _lunar(month: int, day: int) -> _Rule:
-    return lambda year: lunar_date(year, month, day)
+def _remembrance(year: int) -> date | None:
+    """First day of Yom HaShoah: the evening before 27 Nisan, moved away from Sabbaths. None if Passover is unknown in
+    that year."""
+    day = _moved(year, "passover", 13)
+    return None if day is None else day - timedelta(days=0 if day.isoweekday() > 5 else 1)
+
+
+def _fixed(year: int, month: int, day: int) -> date | None:
+    """The date; None for 29 February of other years."""
+    return date(year, month, day) if day <= days_in_month(year, month) else None
+
+
+def _moved(year: int, holiday: str, days: int) -> date | None:
+    """The day `days` after another holiday; None if that is unknown."""
+    day = day_of(holiday, year)
+    return None if day is None else day + timedelta(days=days)
 
 
 _OTHERS: Mapping[str, _Rule] = {
@@ -260,101 +261,44 @@ _OTHERS: Mapping[str, _Rule] = {
     "tax day": _tax_day,
     "emancipation day": _emancipation_day,
     "administrative professionals day|administrative professional day|secretaries day|admin day": _professionals_day,
-    "daylight saving start|daylight savings start|daylight saving start day": _clock_change(3, 2),
-    "daylight saving end|daylight savings end|daylight saving end day": _clock_change(11, 1),
-    "lent": lambda year: easter(year) - timedelta(days=46),
-    "advent|first advent|advent sunday": lambda year: (
-        date(year, 12, 24) - timedelta(days=date(year, 12, 24).isoweekday() % 7 + 21)
-    ),
-    "chinese new year|lunar new year|chinese lunar new year|chinese new year day|chinese lunar new year day": _lunar(
-        1, 1
-    ),
-    "lantern festival": _lunar(1, 15),
-    "dragon boat festival|dragon boat day": _lunar(5, 5),
-    "mid autumn festival|moon festival|mid autumn": _lunar(8, 15),
-    "purim": lambda year: _before_passover(year, 30),
-    "yom hashoah|holocaust day|holocaust remembrance day": lambda year: _remembrance(year),
+    "advent|first advent|advent sunday": _advent,
+    "yom hashoah|holocaust day|holocaust remembrance day": _remembrance,
 }
+_OF_TABLES: Mapping[str, Callable[..., date | None]] = {
+    "fixed": _fixed,
+    "nth_weekday": nth_weekday,
+    "lunar": lunar_date,
+    "hebrew": hebrew_day,
+    "islamic": islamic_day,
+}
+"""Function of the year and the numbers of a row, by table."""
 
 
-def _before_passover(year: int, days: int) -> date | None:
-    passover = day_of("passover", year)
-    return None if passover is None else passover - timedelta(days=days)
-
-
-def _remembrance(year: int) -> date | None:
-    """First day of Yom HaShoah: the evening before 27 Nisan, moved away from Sabbaths. None if Passover is unknown in
-    that year."""
-    passover = day_of("passover", year)
-    if passover is None:
-        return None
-    day = passover + timedelta(days=13)
-    return day + timedelta(days={5: -2, 6: 0, 7: 0}.get(day.isoweekday(), -1) + (0 if day.isoweekday() != 5 else 1))
-
-
-@lru_cache(maxsize=1)
+@cache
 def _tables() -> tuple[dict[str, str], dict[str, _Rule]]:
     """Maps of spelling to name, and of name to rule."""
     spellings: dict[str, str] = {}
     rules: dict[str, _Rule] = {}
 
-    def add(names: str, rule: _Rule) -> None:
-        spelled = names.strip().split("|")
-        rules[spelled[0]] = rule
+    def add(names: str, rule: Callable[..., date | None], *values: int | str) -> None:
+        spelled = names.split("|")
+        rules[spelled[0]] = lambda year: rule(year, *values)
         for spelling in spelled:
             spellings[" ".join(spelling.replace("'", " ").split())] = spelled[0]
 
     tables = word_tables("holidays")
-    for row in tables["fixed"]:
-        day, names = row.split(" ", 1)
-        add(names, _fixed(*map(int, day.split("-"))))
-    for row in tables["nth_weekday"]:
-        month, weekday, nth, names = row.split(" ", 3)
-        add(names, _nth(int(month), int(weekday), int(nth)))
+    for table, of_year in _OF_TABLES.items():
+        for row in tables[table]:
+            numbers = [int(word) for word in row.split() if word.lstrip("-").isdigit()]
+            add(row.split(" ", len(numbers))[-1], of_year, *numbers)
     for names, rule in _OTHERS.items():
         add(names, rule)
     for row in tables["relative"]:
         anchor, days, names = re.split(r" (-?\d+) ", row, maxsplit=1)
-        add(names, _moved(anchor, int(days)))
-    for row in tables["hebrew"]:
-        month, day, shift, names = row.split(" ", 3)
-        add(names, _hebrew(int(month), int(day), int(shift)))
-    for row in tables["islamic"]:
-        month, day, names = row.split(" ", 2)
-        add(names, _islamic(int(month), int(day)))
+        add(names, _moved, anchor, int(days))
     return spellings, rules
 
 
-def _fixed(month: int, day: int) -> _Rule:
-    def rule(year: int) -> date | None:
-        try:
-            return date(year, month, day)
-        except ValueError:  # 29 February
-            return None
-
-    return rule
-
-
-def _nth(month: int, weekday: int, nth: int) -> _Rule:
-    return lambda year: nth_weekday(year, month, weekday, nth)
-
-
-def _moved(anchor: str, days: int) -> _Rule:
-    def rule(year: int) -> date | None:
-        day = day_of(anchor, year)
-        return None if day is None else day + timedelta(days=days)
-
-    return rule
-
-
-def _hebrew(month: int, day: int, shift: int) -> _Rule:
-    return lambda year: hebrew_day(year, month, day) + timedelta(days=shift)
-
-
-def _islamic(month: int, day: int) -> _Rule:
-    return lambda year: islamic_day(year, month, day)
-
-
-@lru_cache(maxsize=1)
+@cache
 def _first_words() -> frozenset[str]:
     return frozenset(spelling.split(" ", 1)[0] for spelling in _tables()[0])

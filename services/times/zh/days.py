@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 
@@ -238,10 +238,9 @@ def _next_within(text: str, at: int, month: int, today: date) -> Days:
 def _part_of_month(year: int, month: int, tail: re.Match[str] | None) -> Days:
     if tail is None:
         return month_of(year, month)
-    if tail["day"] or tail["bare"]:
-        return safe_day(year, month, whole(tail["day"] or tail["bare"]))
-    if tail["nth_day"]:
-        return safe_day(year, month, whole(tail["nth_day"]))
+    day = tail["day"] or tail["bare"] or tail["nth_day"]
+    if day:
+        return safe_day(year, month, whole(day))
     if tail["last_day"]:
         return safe_day(year, month, -1)
     if tail["edge"] in _TEN_DAYS:
@@ -364,11 +363,9 @@ def _part_of_year(year: int, match: re.Match[str]) -> Days:
         which = EDGES[groups["edge"].removeprefix("年")]
         return safe_day(year, *((1, 1) if which == 1 else (12, 31) if which < 0 else (7, 1)))
     if groups["half"]:
-        found = month_of(year, 1 if groups["half"] in "上前" else 7, 6)
-        return Days(found.first, found.after, Grain.MONTH)
+        return month_of(year, 1 if groups["half"] in "上前" else 7, 6)
     if groups["quarter"]:
-        found = month_of(year, whole(groups["quarter"]) * 3 - 2, 3)
-        return Days(found.first, found.after, Grain.QUARTER)
+        return replace(month_of(year, whole(groups["quarter"]) * 3 - 2, 3), grain=Grain.QUARTER)
     if groups["last_day"]:
         return safe_day(year, 12, 31)
     if groups["nth"]:

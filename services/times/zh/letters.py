@@ -93,38 +93,21 @@ def whole(word: str) -> int:
     return int(number(word) or 0)
 
 
-_ABBREVIATIONS = {
-    "utc": "UTC",
-    "gmt": "UTC",
-    "est": "America/New_York",
-    "edt": "America/New_York",
-    "pst": "America/Los_Angeles",
-    "pdt": "America/Los_Angeles",
-    "jst": "Asia/Tokyo",
-    "kst": "Asia/Seoul",
-    "hkt": "Asia/Hong_Kong",
-    "sgt": "Asia/Singapore",
-    "cet": "Europe/Berlin",
-    "bst": "Europe/London",
-}
-
-
 @cache
-def _zones() -> Mapping[str, str]:
-    """IANA zones by their Chinese names and abbreviations."""
-    lines = map(str.split, word_tables("places")["chinese_zones"])
-    return {name: zone for zone, *names in lines for name in names} | _ABBREVIATIONS
+def _zones(table: str) -> Mapping[str, str]:
+    """IANA zones by the names in a table."""
+    return {name: zone for zone, *names in map(str.split, word_tables("places")[table]) for name in names}
 
 
 @cache
 def _named() -> re.Pattern[str]:
-    names = "|".join(sorted(_zones().keys() - _ABBREVIATIONS, key=len, reverse=True))
+    names = "|".join(sorted(_zones("chinese_zones"), key=len, reverse=True))
     return re.compile(
         rf"(?P<place>{names})"
         r"(?:当地)?(?:标准|夏令)?(?:时间|时(?![装尚刻代候]))的?"
         rf"|(?:utc|gmt)\s*(?P<sign>[+-])\s*(?P<hours>\d{{1,2}})(?::?(?P<minutes>[0-5]\d))?(?!\d)"
         rf"|(?P<side>[东西])(?P<count>{NUMBER})区(?:时间)?"
-        rf"|(?P<short>{'|'.join(_ABBREVIATIONS)})(?![a-z+-])(?:\s*时间)?"
+        rf"|(?P<short>{'|'.join(_zones('chinese_abbreviations'))})(?![a-z+-])(?:\s*时间)?"
     )
 
 
@@ -139,8 +122,10 @@ def zone_at(text: str, at: int) -> tuple[tzinfo, int] | None:
     if match["side"]:
         hours = number(match["count"]) or 0
         return _fixed(int(hours) * (60 if match["side"] == "东" else -60), match.end())
+    place = match["place"]
+    zone = _zones("chinese_zones")[place] if place else _zones("chinese_abbreviations")[match["short"]]
     try:
-        return ZoneInfo(_zones()[match["place"] or match["short"]]), match.end()
+        return ZoneInfo(zone), match.end()
     except (ZoneInfoNotFoundError, OSError):
         return None
 
@@ -151,4 +136,4 @@ def _fixed(minutes: int, end: int) -> tuple[tzinfo, int] | None:
 
 def zone_letters() -> str:
     """First characters of all zone names, as one text for a character class."""
-    return "".join(sorted({name[0] for name in _zones()})) + "东西"
+    return "".join(sorted({name[0] for name in (*_zones("chinese_zones"), *_zones("chinese_abbreviations"))})) + "东西"
