@@ -22,6 +22,7 @@ NOON = Clock(12, half="24")
 MIDNIGHT = Clock(24, half="24")
 _MARKS = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
 _TWELVES = {"noon": NOON, "midday": NOON, "noontime": NOON, "noonish": NOON, "midnight": MIDNIGHT}
+_MIDDLES = {"night": MIDNIGHT, "day": NOON, "morning": Clock(10, half="24"), "afternoon": Clock(14, half="24")}
 _CLOSE_OF_BUSINESS = Clock(17, half="24")
 
 
@@ -37,13 +38,11 @@ def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Cl
     if word in ("cob", "eob", "close", "end"):
         return _close_of_business_at(line, index)
     if word in ("midmorning", "midafternoon"):
-        return [(Clock(10 if word == "midmorning" else 14, half="24"), index + 1, True)]
+        return [(_MIDDLES[word.removeprefix("mid")], index + 1, True)]
     if word == "mid":
         after = index + 2 if line.words[index + 1] == "-" else index + 1
-        if line.words[after] in ("night", "day"):
-            return [(MIDNIGHT if line.words[after] == "night" else NOON, after + 1, True)]
-        if line.words[after] in ("morning", "afternoon"):
-            return [(Clock(10 if line.words[after] == "morning" else 14, half="24"), after + 1, True)]
+        if line.words[after] in _MIDDLES:
+            return [(_MIDDLES[line.words[after]], after + 1, True)]
     if word in ("a", "quarter", "half"):
         return _fraction_of_hour_at(line, index)
     return []

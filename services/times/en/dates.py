@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date, timedelta
 
 from services.times.en.durations import amount_at, unit_at
 from services.times.words.holidays import holiday_at
 from services.times.words.lexicon import ABBREVIATED_EDGES, EDGES, MONTHS, ORDINALS, SEASONS, TODAY, WEEKDAYS, WHICH
-from services.times.words.parts import Part, Span, one_day, season_span, unit_span, weekend_span, year_span
+from services.times.words.parts import Part, Parts, Span, one_day, season_span, unit_span, weekend_span, year_span
 from services.times.words.readings import Grain, days_in_month
 from services.times.words.tokens import NUMBER, ORDINAL, WORD, Line
 
@@ -20,7 +19,6 @@ _MOST_DAY = 39
 _YEAR_WORDS = frozenset((",", "of", ".", "in", "'", "the", "year"))
 _YEAR_SIGNS = _YEAR_WORDS | {"/", "-"}
 _CENTURIES = (17, 18, 19, 20)
-Parts = Iterator[tuple[Part, int]]
 
 
 def figures_at(line: Line, index: int, *, day_first: bool) -> Parts:

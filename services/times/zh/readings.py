@@ -59,15 +59,11 @@ class Phrase:
 
 _NOON = Clock(12)
 _RUNS = {
-    "天": Unit.DAY,
-    "日": Unit.DAY,
-    "晚": Unit.DAY,
-    "晚上": Unit.DAY,
-    "周": Unit.WEEK,
-    "星期": Unit.WEEK,
-    "礼拜": Unit.WEEK,
+    **dict.fromkeys(("天", "日", "晚", "晚上"), Unit.DAY),
+    **dict.fromkeys(("周", "星期", "礼拜"), Unit.WEEK),
+    "月": Unit.MONTH,
+    "年": Unit.YEAR,
 }
-_MANY_RUNS = {"月": Unit.MONTH, "年": Unit.YEAR}
 _MOST_TRIES = 60
 
 
@@ -250,7 +246,7 @@ def _start_of_unit(wall: datetime, grain: Grain, which: int) -> datetime:
 
 
 def _repeating(phrase: Phrase, moment: Moment) -> Reading:
-    repeats = phrase.repeats or Repeats(_RUNS.get(phrase.run, _MANY_RUNS.get(phrase.run, Unit.DAY)))
+    repeats = phrase.repeats or Repeats(_RUNS.get(phrase.run, Unit.DAY))
     if phrase.run == "工作日" and not repeats.weekdays:
         repeats = Repeats(Unit.WEEK, weekdays=(1, 2, 3, 4, 5))
     if phrase.days is not None and phrase.repeats is None:
