@@ -56,6 +56,10 @@ class ModelProfile:
         usual_head, thinking = orjson.dumps(fields), orjson.dumps({**fields, **self.thinking})
         return usual_head.removesuffix(b"}"), thinking.removesuffix(b"}")
 
+    def endpoint(self, path: str, headers: Mapping[str, str] = _NONE, *, bearer: bool = True) -> Endpoint:
+        """Endpoint at `path` below the base URL; `headers` are sent with each request."""
+        return Endpoint(self, path, headers, bearer)
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:

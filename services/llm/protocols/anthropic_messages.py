@@ -9,7 +9,7 @@ import orjson
 from services.clock import Clock
 from services.llm.encoding import dumps, guided, wire_name
 from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, ToolCall
-from services.llm.profile import Endpoint, ModelProfile
+from services.llm.profile import ModelProfile
 from services.llm.provider import Provider, say_hello
 from services.llm.reading.anthropic import read_body
 from services.refs import JsonObject
@@ -96,7 +96,7 @@ class AnthropicMessages:
         self._profile = profile
         self._clock = clock
         headers = {"x-api-key": profile.api_key.get_secret_value(), "anthropic-version": _VERSION}
-        self._provider = Provider(Endpoint(profile, "messages", headers, bearer=False), clock)
+        self._provider = Provider(profile.endpoint("messages", headers, bearer=False), clock)
         self._heads = profile.heads({"max_tokens": _USUAL_MAX_TOKENS})
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:

@@ -9,7 +9,7 @@ import orjson
 from services.clock import Clock
 from services.llm.encoding import encode_messages, encode_tools, guided
 from services.llm.model import ModelAnswer, ModelRequest, Offer, OfferedFunction
-from services.llm.profile import Endpoint, ModelProfile
+from services.llm.profile import ModelProfile
 from services.llm.provider import Provider, say_hello
 from services.llm.reading.dialects import reader_for
 from services.llm.reading.openai import read_body
@@ -29,7 +29,7 @@ class OpenAIChat:
         self._profile = profile
         self._dialect = profile.dialect
         self._clock = clock
-        self._provider = Provider(Endpoint(profile, "chat/completions"), clock)
+        self._provider = Provider(profile.endpoint("chat/completions"), clock)
         self._heads = profile.heads()
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:

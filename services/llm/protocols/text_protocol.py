@@ -12,7 +12,7 @@ import orjson
 from services.clock import Clock
 from services.llm.encoding import dumps
 from services.llm.model import ModelAnswer, ModelMessage, ModelRequest, Offer, OfferedFunction
-from services.llm.profile import Endpoint, ModelProfile
+from services.llm.profile import ModelProfile
 from services.llm.provider import Provider, say_hello
 from services.llm.reading.markup import ReadText
 from services.llm.reading.openai import read_body
@@ -116,7 +116,7 @@ class TextProtocol:
         self._clock = clock
         self._form: Form = form
         self._write = _WORDINGS[form].write
-        self._provider = Provider(Endpoint(profile, "chat/completions"), clock)
+        self._provider = Provider(profile.endpoint("chat/completions"), clock)
         self._heads = profile.heads()
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
