@@ -18,11 +18,7 @@ from services.refs import JsonValue
 from services.text_index import listed
 
 _REASONING = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<seed:think>", "</seed:think>"),
+    *((f"<{name}>", f"</{name}>") for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
 )

@@ -565,11 +565,12 @@ def _thing(spot: RuleContext) -> Parts:
 def _early_or_late(spot: RuleContext) -> Parts:
     """Parts for `early morning`, `late in the afternoon`, `early in the day` or `late tonight`."""
     line, end, is_early = spot.line, spot.at + 1, spot.word.startswith("ear")
+    which = "early" if is_early else "late"
     if spot.ahead() in ("today", "tomorrow") and spot.ahead(2) in PORTIONS:
-        name = f"{'early' if is_early else 'late'} {PORTIONS[spot.ahead(2)]}"
+        name = f"{which} {PORTIONS[spot.ahead(2)]}"
         yield _of_day(spot, name, TODAY[spot.ahead()]), spot.at + 3
     elif spot.ahead() in WEEKDAYS and spot.ahead(2) in PORTIONS:
-        name = f"{'early' if is_early else 'late'} {PORTIONS[spot.ahead(2)]}"
+        name = f"{which} {PORTIONS[spot.ahead(2)]}"
         yield (
             Part(weekday=WEEKDAYS[spot.ahead()], portion=name if name in HOURS_OF else PORTIONS[spot.ahead(2)]),
             spot.at + 3,
@@ -580,7 +581,7 @@ def _early_or_late(spot: RuleContext) -> Parts:
         end += 1
     portion = PORTIONS.get(line.words[end])
     if portion is not None:
-        name = f"{'early' if is_early else 'late'} {portion}"
+        name = f"{which} {portion}"
         yield Part(portion=name if name in HOURS_OF else portion), end + 1
     elif line.words[end] == Grain.DAY and line.words[end + 1] != "of":
         yield Part(portion="morning" if is_early else "late afternoon"), end + 1

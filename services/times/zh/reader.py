@@ -332,11 +332,9 @@ class Chinese:
     """TimeLanguage for Chinese, simplified or traditional."""
 
     def speaks(self, text: str) -> bool:
-        """Whether `text` contains Chinese or full-width characters."""
         return has_chinese(text)
 
     def read(self, text: str, now: datetime) -> Reading | None:
-        """Parse the whole `text` as one time; None otherwise."""
         formed = one_form(text).strip(" \t\n,.。!?！？、").rstrip("吧呢啊哦呀哈嘛啦喔~")
         read = without_exception(formed, lambda rest: _whole(rest, now)) or _whole(formed, now)
         if read is not None:
@@ -346,7 +344,6 @@ class Chinese:
         return found[0].reading if is_all else None  # understood in part
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
-        """Times in `text`, in order and each as long as possible, without overlaps."""
         return with_exceptions(one_form(text), lambda formed: self._found_in(formed, now))
 
     def _found_in(self, formed: str, now: datetime) -> list[Found]:
