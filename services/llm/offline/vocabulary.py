@@ -88,20 +88,7 @@ HAN_TIMES = frozenset(
     """)
 )
 HAN_TIME_UNITS = frozenset("点分秒时日号月年周半刻")
-HAN_NUMBERS = {
-    "零": 0,
-    "〇": 0,
-    "一": 1,
-    "二": 2,
-    "两": 2,
-    "三": 3,
-    "四": 4,
-    "五": 5,
-    "六": 6,
-    "七": 7,
-    "八": 8,
-    "九": 9,
-}
+HAN_NUMBERS = {"零": 0, "〇": 0, "两": 2} | {digit: value for value, digit in enumerate("一二三四五六七八九", 1)}
 HAN_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
 
 FRACTIONS = {"half": 0.5, "quarter": 0.25}

@@ -60,19 +60,11 @@ def _between(phrase: Phrase, other: Phrase, moment: Moment, rest: str) -> Readin
     start = reading_of(phrase, moment)
     if start is None:
         return None
-    end = _end_of(start, phrase, other, moment)
+    end = _end_of(start, other, moment)
     if end is None or end <= start.start:
         return None
-    problem = start.problem
-    return Reading(
-        Kind.INTERVAL,
-        start.start,
-        end,
-        start.grain,
-        has_clock=start.has_clock,
-        default=start.default,
-        problem=problem,
-    )
+    clock, default = start.has_clock, start.default
+    return Reading(Kind.INTERVAL, start.start, end, start.grain, clock, default=default, problem=start.problem)
 
 
 def _clock_in(phrase: Phrase, other: Phrase, rest: str) -> Clock | None:
@@ -141,7 +133,7 @@ def _weekdays_between(first: int, last: int) -> tuple[int, ...]:
     return tuple(sorted((day - 1) % 7 + 1 for day in span))
 
 
-def _end_of(start: Reading, phrase: Phrase, other: Phrase, moment: Moment) -> datetime | None:
+def _end_of(start: Reading, other: Phrase, moment: Moment) -> datetime | None:
     if other.clocks:
         return _clock_after(start, other, moment)
     if other.part and other.days is None:

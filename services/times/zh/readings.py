@@ -280,8 +280,6 @@ def _until(phrase: Phrase, moment: Moment) -> datetime | None:
 
 
 def _grain_of(repeats: Repeats) -> Grain:
-    if repeats.unit is None:
-        return (
-            Grain.HOUR if repeats.seconds % 3600 == 0 else Grain.MINUTE if repeats.seconds % 60 == 0 else Grain.SECOND
-        )
-    return Grain(repeats.unit.value)
+    if repeats.unit is not None:
+        return Grain(repeats.unit.value)
+    return Grain.SECOND if repeats.seconds % 60 else Grain.MINUTE if repeats.seconds % 3600 else Grain.HOUR
