@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import cache
 
+from config.word_tables import word_tables
 from services.calc.units import (
     CONSTANTS,
     Number,
@@ -73,59 +75,6 @@ _NAMES = frozenset(
     {"sqrt", "cbrt", "abs", "round", "floor", "ceil", "min", "max", "sin", "cos", "tan"}
     | {"log", "log2", "log10", "ln", "exp", "pi", "e"}
 )
-_SPELLINGS: Mapping[str, str] = {
-    "**": "^",
-    "//": "//",
-    "to the power of": "^",
-    "multiplied by": "*",
-    "divided by": "/",
-    "the square root of": "sqrt",
-    "square root of": "sqrt",
-    "the cube root of": "cbrt",
-    "cube root of": "cbrt",
-    "the sum of": "verb add",
-    "sum of": "verb add",
-    "the product of": "verb multiply",
-    "product of": "verb multiply",
-    "multiply": "verb multiply",
-    "subtract": "verb subtract",
-    "divide": "verb divide",
-    "add": "verb add",
-    "percent": "%",
-    "modulo": "mod",
-    "factorial": "!",
-    "squared": "squared",
-    "cubed": "cubed",
-    "degrees": "degrees",
-    "degree": "degrees",
-    "minus": "-",
-    "times": "*",
-    "plus": "+",
-    "over": "/",
-    "from": "from",
-    "with": "by",
-    "and": "and",
-    "mod": "mod",
-    "off": "off",
-    "of": "of",
-    "by": "by",
-    "x": "*",
-    "百分之": "percent_of",
-    "平方根": "sqrt",
-    "根号": "sqrt",
-    "的平方根": "rooted",
-    "的平方": "squared",
-    "的立方": "cubed",
-    "乘以": "*",
-    "除以": "/",
-    "加上": "+",
-    "减去": "-",
-    "次方": "",
-    "乘": "*",
-    "加": "+",
-    "减": "-",
-    "的": "of",
-}
 _SIGNS: Mapping[str, str] = {
     **{sign: sign for sign in "+-*/^%!(),"},
     **dict.fromkeys("×·⋅∗＊", "*"),
@@ -146,13 +95,24 @@ _DIGITS = r"\d+(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(rf"(?:\d{{1,3}}(?:[,_']\d{{3}})+(?![\d])(?:\.\d+)?|{_DIGITS})(?:e[+-]?\d{{1,4}}(?![a-z\d]))?")
 _NUMBER_IN_CALL = re.compile(rf"(?:{_DIGITS})(?:e[+-]?\d{{1,4}}(?![a-z\d]))?")
 _POWER = re.compile(r"的(?=\s*-?\d+\s*次方)")
-_WORDS = re.compile(
-    "|".join(
-        rf"{re.escape(word)}(?![a-z])" if word[-1].isascii() and word[-1].isalpha() else re.escape(word)
-        for word in sorted(_SPELLINGS, key=len, reverse=True)
-    )
-)
 _NAME = re.compile(r"[a-z]+(?:10|2)?")
+
+
+@cache
+def _spellings() -> Mapping[str, str]:
+    """Signs and functions by the words for them. 次方 only ends a power: its operator is 的."""
+    lines = (line.split(": ") for line in word_tables("calculator")["spellings"])
+    return {word: meaning for meaning, words in lines for word in words.split("|")} | {"次方": ""}
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    return re.compile(
+        "|".join(
+            rf"{re.escape(word)}(?![a-z])" if word[-1].isascii() and word[-1].isalpha() else re.escape(word)
+            for word in sorted(_spellings(), key=len, reverse=True)
+        )
+    )
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -202,9 +162,9 @@ def _token(text: str, at: int, *, in_call: bool) -> Token:
     name = _NAME.match(text, at)
     if name and name[0] in _NAMES:
         return Token(NAME, at + 1, name[0], name=name[0])
-    spelling = _WORDS.match(text, at)
+    spelling = _words().match(text, at)
     if spelling:
-        return _sign(_SPELLINGS[spelling[0]], at, spelling[0])
+        return _sign(_spellings()[spelling[0]], at, spelling[0])
     if text[at] in _SIGNS:
         return _sign(_SIGNS[text[at]], at, text[at])
     raise BadExpression(Problem.UNKNOWN, at + 1, name[0] if name else text[at])

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
 
+from config.word_tables import word_tables
+
 _DIGITS = 50
 _MOST_BITS = 4096
 _MOST_DIGITS_SHOWN = 40
@@ -226,94 +228,6 @@ def _decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
-# One unit per line: symbol, size in base units, and names.
-_LENGTH = """
-nm 1e-9 nanometre nanometer 纳米
-µm 1e-6 um micrometre micrometer micron 微米
-mm 0.001 millimetre millimeter 毫米
-cm 0.01 centimetre centimeter 厘米 公分
-dm 0.1 decimetre decimeter 分米
-m 1 metre meter 米 公尺
-km 1000 kilometre kilometer 千米 公里
-in 0.0254 inch inches " 英寸
-ft 0.3048 foot feet ' 英尺
-yd 0.9144 yard 码
-mi 1609.344 mile 英里
-nmi 1852 nautical-mile 海里
-ly 9460730472580800 light-year 光年
-里 500 li 华里
-"""
-_MASS = """
-µg 1e-9 ug microgram 微克
-mg 1e-6 milligram 毫克
-g 0.001 gram gramme 克
-kg 1 kilogram kilogramme kilo 千克 公斤
-t 1000 tonne metric-ton 吨
-oz 0.028349523125 ounce 盎司
-lb 0.45359237 lbs pound 磅
-st 6.35029318 stone 英石
-ton 907.18474 short-ton us-ton
-斤 0.5 jin catty 市斤
-两 0.05 liang
-"""
-_VOLUME = """
-ml 0.001 millilitre milliliter cc 毫升
-cl 0.01 centilitre centiliter 厘升
-dl 0.1 decilitre deciliter 分升
-l 1 litre liter 升 公升
-m³ 1000 m3 cubic-metre cubic-meter 立方米
-tsp 0.00492892159375 teaspoon 茶匙
-tbsp 0.01478676478125 tablespoon 汤匙
-floz 0.0295735295625 fl-oz fluid-ounce 液盎司
-cup 0.2365882365 cups 杯
-pt 0.473176473 pint 品脱
-qt 0.946352946 quart 夸脱
-gal 3.785411784 gallon 加仑
-"""
-_SPEED = """
-m/s 1 mps metres-per-second meters-per-second 米每秒 米/秒
-km/h 5/18 kmh kph kilometres-per-hour kilometers-per-hour 公里每小时 公里/小时 千米每小时
-mph 0.44704 mile-per-hour miles-per-hour 英里每小时
-kn 463/900 knot kt 节
-ft/s 0.3048 fps foot-per-second feet-per-second
-mach 340.29 马赫
-"""
-_TIME = """
-ns 1e-9 nanosecond 纳秒
-µs 1e-6 us microsecond 微秒
-ms 0.001 millisecond 毫秒
-s 1 sec second 秒 秒钟
-min 60 minute 分钟
-h 3600 hr hour 小时 钟头
-d 86400 day 天 日
-week 604800 wk 周 星期
-month 2629746 个月 月
-year 31556952 yr 年
-"""
-_DATA = """
-bit 1 bits 比特 位
-B 8 byte 字节
-kbit 1000 kilobit
-Mbit 1e6 megabit
-Gbit 1e9 gigabit
-KB 8000 kilobyte
-MB 8e6 megabyte 兆
-GB 8e9 gigabyte
-TB 8e12 terabyte
-PB 8e15 petabyte
-KiB 8192 kibibyte
-MiB 8388608 mebibyte
-GiB 8589934592 gibibyte
-TiB 8796093022208 tebibyte
-"""
-# The first number is added to a temperature; multiplied by the second, the sum is in kelvin.
-_TEMPERATURE = {
-    "°C": (Fraction("273.15"), Fraction(1), "c celsius centigrade degrees-celsius degree-celsius 摄氏度 摄氏"),
-    "°F": (Fraction("459.67"), Fraction(5, 9), "f fahrenheit degrees-fahrenheit degree-fahrenheit 华氏度 华氏"),
-    "K": (Fraction(0), Fraction(1), "kelvin kelvins 开尔文 开"),
-}
-
-
 class UnknownUnit(LookupError):
     """No unit has this name; `similar` are close ones."""
 
@@ -378,16 +292,13 @@ class Units:
 
     @cached_property
     def _units(self) -> Mapping[str, Unit]:
-        tables = {"length": _LENGTH, "mass": _MASS, "volume": _VOLUME, "speed": _SPEED, "time": _TIME, "data": _DATA}
         units: dict[str, Unit] = {}
-        for kind, lines in tables.items():
-            for line in lines.strip().splitlines():
-                symbol, factor, *names = line.split()
-                unit = Unit(symbol, kind, Fraction(factor))
-                units.update(dict.fromkeys((symbol, *names), unit))
-        for symbol, (before, kelvin, words) in _TEMPERATURE.items():
-            unit = Unit(symbol, "temperature", kelvin, before)
-            units.update(dict.fromkeys((symbol, symbol.casefold(), *words.split()), unit))
+        for kind, lines in word_tables("units").items():
+            for line in lines:
+                symbol, *words = line.split()
+                before = words.pop(0) if kind == "temperature" else "0"
+                unit = Unit(symbol, kind, Fraction(words[0]), Fraction(before))
+                units.update(dict.fromkeys((symbol, *words[1:]), unit))
         for name, unit in list(units.items()):
             units.setdefault(name.casefold(), unit)
         return units

@@ -11,22 +11,13 @@ import orjson
 from services.llm.model import ModelError
 from services.refs import ErrorCode, JsonValue, ModelProblem
 from services.retry import retry_after_seconds
+from services.text_index import listed
 
 _REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
 _PASSING_STATUSES = frozenset({408, 409, 425, 429})
 _SPENT = ("insufficient_quota", "quota_exceeded", "billing", "insufficient_balance", "insufficient_user_quota")
 _FILTERED = ("content_filter", "content_policy", "responsibleaipolicy", "data_inspection_failed")
-_LASTING = (
-    "invalid",
-    "auth",
-    "permission",
-    "forbidden",
-    "not_found",
-    "not_supported",
-    "unsupported",
-    "tool_use_failed",
-    "too_large",
-)
+_LASTING = listed("invalid auth permission forbidden not_found not_supported unsupported tool_use_failed too_large")
 _PROBLEMS: tuple[tuple[ModelProblem, tuple[str, ...]], ...] = (
     (ModelProblem.QUOTA, _SPENT),
     (ModelProblem.TOO_LONG, ("context_length", "context_window", "request_too_large", "string_above_max_length")),

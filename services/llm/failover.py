@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 
 import structlog
 
@@ -87,7 +86,6 @@ class Breaker:
 
 
 _log = structlog.get_logger("models")
-_opaque_of = attrgetter("opaque")
 
 _AVAILABILITY = frozenset(
     {ModelProblem.OUTAGE, ModelProblem.BUSY, ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING}
@@ -264,8 +262,7 @@ def _error_to_raise(errors: Sequence[ModelError]) -> ModelError | None:
 def _request_for(name: str, request: ModelRequest, seconds: float) -> ModelRequest:
     """`request` limited to `seconds`, without opaque data of other providers, which is signed or private."""
     messages = request.messages
-    # Fast path: few messages have opaque data.
-    if any(map(_opaque_of, messages)) and any(message.opaque and message.by != name for message in messages):
+    if any(message.opaque and message.by != name for message in messages):
         messages = [message if message.by == name else replace(message, opaque=None) for message in messages]
     if messages is request.messages and seconds >= request.timeout_seconds:
         return request

@@ -12,27 +12,6 @@ from pydantic import SecretStr
 
 from services.refs import JsonValue
 
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Address of one API method, with credentials and limits for requests to it."""
-
-    base_url: str
-    """Up to and including the version, such as `https://api.openai.com/v1`."""
-    path: str
-    """Relative to the base URL, without a leading slash."""
-    api_key: SecretStr
-    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    bearer: bool = True
-    """Whether to send the key as `Authorization: Bearer`; otherwise `headers` contain it."""
-    connections: int = 4000
-    """Limit of concurrent requests."""
-    silence_seconds: float = 30.0
-    """Timeout between two pieces of a response body."""
-    api_version: str = ""
-    """Sent as the query parameter `api-version`, unless empty."""
-
-
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -70,7 +49,7 @@ class ModelProfile:
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     """Additional headers of each request."""
     api_version: str = ""
-    """As in Endpoint."""
+    """Sent as the query parameter `api-version`, unless empty."""
 
     def heads(self, usual: Mapping[str, JsonValue] = _NONE) -> tuple[bytes, bytes]:
         """Beginning of a request body with the constant fields, without the closing brace; and that of a request for
@@ -81,13 +60,17 @@ class ModelProfile:
 
     def endpoint(self, path: str, headers: Mapping[str, str] = _NONE, *, bearer: bool = True) -> Endpoint:
         """Endpoint at `path` below the base URL; `headers` are sent with each request."""
-        return Endpoint(
-            self.base_url,
-            path,
-            self.api_key,
-            headers={**self.headers, **headers},
-            api_version=self.api_version,
-            bearer=bearer,
-            connections=self.connections,
-            silence_seconds=self.silence_seconds,
-        )
+        return Endpoint(self, path, headers, bearer)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One API method of a model's server."""
+
+    profile: ModelProfile
+    path: str
+    """Relative to the base URL, without a leading slash."""
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """Sent in addition to those of the profile, or instead of them."""
+    bearer: bool = True
+    """Whether to send the key as `Authorization: Bearer`; otherwise `headers` contain it."""

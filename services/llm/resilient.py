@@ -48,11 +48,9 @@ class ResilientModel:
         return await self._retry.run(attempt, on=ModelError, judge=self._judge, deadline=deadline)
 
     async def probe(self) -> str:
-        """Probe the wrapped model without retries; returns its line. Raises ModelError."""
         return await self._model.probe()
 
     async def close(self) -> None:
-        """Close the wrapped model; it cannot be used afterwards."""
         await self._model.close()
 
     def _within(self, request: ModelRequest, deadline: float) -> ModelRequest:

@@ -306,24 +306,25 @@ class ProviderTransport:
     configured origin."""
 
     def __init__(self, endpoint: Endpoint, clock: Clock) -> None:
-        """`endpoint.silence_seconds` is the timeout between two pieces of a response body."""
-        self._silence_seconds = endpoint.silence_seconds
+        profile, own_headers = endpoint.profile, {**endpoint.profile.headers, **endpoint.headers}
+        key = profile.api_key.get_secret_value()
+        self._silence_seconds = profile.silence_seconds
         self._clock = clock
-        values = (endpoint.api_key.get_secret_value(), *endpoint.headers.values())
+        values = (key, *own_headers.values())
         # A shorter value may be a word.
         self._secrets = sorted((one for one in values if len(one) >= _SECRET_CHARS), key=len, reverse=True)
         # Only connecting has a separate timeout; the caller limits the whole request.
         timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
         self._client = OpenAIClient(
-            base_url=endpoint.base_url,
+            base_url=profile.base_url,
             # The package requires a key even if the server needs none; the placeholder is not sent.
-            api_key=endpoint.api_key.get_secret_value() or "none",
+            api_key=key or "none",
             max_retries=0,
             timeout=timeout,
             http_client=OneServerClient(
                 limits=httpx2.Limits(
-                    max_connections=endpoint.connections,
-                    max_keepalive_connections=endpoint.connections,
+                    max_connections=profile.connections,
+                    max_keepalive_connections=profile.connections,
                     keepalive_expiry=_KEEPALIVE_SECONDS,
                 ),
                 timeout=timeout,
@@ -336,9 +337,9 @@ class ProviderTransport:
         headers: dict[str, str | openai.Omit] = {
             "content-type": "application/json",
             "accept-encoding": "gzip, deflate",
-            **endpoint.headers,
+            **own_headers,
         }
-        bearer = endpoint.bearer and bool(endpoint.api_key.get_secret_value())
+        bearer = endpoint.bearer and bool(key)
         if not bearer:
             headers.setdefault("authorization", openai.Omit())
         # All options are set, since the package would copy missing ones for each request.
@@ -347,7 +348,7 @@ class ProviderTransport:
             "security": {"bearer_auth": bearer},
             "timeout": timeout,
             "max_retries": 0,
-            "params": {"api-version": endpoint.api_version} if endpoint.api_version else {},
+            "params": {"api-version": profile.api_version} if profile.api_version else {},
         }
 
     @staticmethod

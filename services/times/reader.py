@@ -52,10 +52,11 @@ class OtherLanguages:
 
     def _in_english(self, text: str) -> str | None:
         """The phrase translated to English if dateparser recognises a date in one of the languages; else None."""
-        language = self._parser.get_date_data(text).locale
+        parser, locales, settings = self._dateparser
+        language = parser.get_date_data(text).locale
         if not language:
             return None
-        words = str(self._locales.get_locale(language).translate(text.lower(), False, self._settings))
+        words = str(locales.get_locale(language).translate(text.lower(), False, settings))
         words = " ".join(words.split())
         if len(_NUMBER.findall(words)) > len(_NUMBER.findall(text)):
             for pattern, day in _DAYS:  # undo dateparser's translation of names of days into numbers of days
@@ -67,22 +68,14 @@ class OtherLanguages:
         return f"at {hour}" if language.split("-")[0] in _TWELVE_HOURS else f"at {int(hour):02}:00"
 
     @cached_property
-    def _settings(self) -> Any:  # dateparser is untyped
+    def _dateparser(self) -> tuple[Any, Any, Any]:  # dateparser is untyped
+        """Parser of the languages, loader of language data, and settings."""
         from dateparser.conf import settings
-
-        return settings.replace(PREFER_DATES_FROM="future", RELATIVE_BASE=datetime(2024, 1, 1))  # noqa: DTZ001 - its value is not used
-
-    @cached_property
-    def _parser(self) -> Any:  # dateparser is untyped
         from dateparser.date import DateDataParser
-
-        return DateDataParser(languages=list(self._names), settings=self._settings)
-
-    @cached_property
-    def _locales(self) -> Any:  # dateparser is untyped
         from dateparser.languages.loader import LocaleDataLoader
 
-        return LocaleDataLoader()
+        settings = settings.replace(PREFER_DATES_FROM="future", RELATIVE_BASE=datetime(2024, 1, 1))  # noqa: DTZ001 - its value is not used
+        return DateDataParser(languages=list(self._names), settings=settings), LocaleDataLoader(), settings
 
 
 MOST_CHARACTERS = 300

@@ -33,7 +33,7 @@ class CronWalls:
 
     def __init__(self, cron: str) -> None:
         """`cron`: five fields, up to 200 characters. Raises BadCron."""
-        self._sim = _read(cron)
+        self._sim = read_cron(cron)
         minutes, hours = cron.split()[:2]
         self.goes_round = (
             minutes.startswith("*")
@@ -52,7 +52,8 @@ class CronWalls:
             return None  # the calendar ends with the year 9999
 
 
-def _read(cron: str) -> CronSim:
+def read_cron(cron: str) -> CronSim:
+    """Parse a cron expression of five fields, up to 200 characters. Raises BadCron."""
     if len(cron) > _LONGEST or len(cron.split()) != _FIELDS:
         raise BadCron(cron)
     start = datetime(2000, 1, 1)  # noqa: DTZ001 - wall times have no zone
@@ -258,28 +259,6 @@ def _beginning(unit: Unit, index: int) -> date:
         case Unit.YEAR:
             return date(index, 1, 1)
 
-
-__all__ = [
-    "BadRule",
-    "Calendar",
-    "Every",
-    "Missed",
-    "Occurrence",
-    "Once",
-    "Rule",
-    "RuleProblem",
-    "Unit",
-    "check",
-    "instant_of",
-    "instant_text",
-    "missed",
-    "next_after",
-    "occurrence_of",
-    "occurrence_text",
-    "rule_from_json",
-    "rule_to_json",
-    "wall_of",
-]
 
 LEAST_SECONDS = 60
 MOST_COUNT = 10_000

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from itertools import product
 
+from cronsim import CronSim
+
 from config.texts import Phrases
-from services.text_index import listed
-from services.times.recurrence import Calendar, Every, Once, Rule, Unit
+from services.times.recurrence import BadCron, Calendar, Every, Once, Rule, Unit, read_cron
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _DAYS_OF_A_MONTH, _DAYS_OF_A_YEAR = 30.4375, 365.25
@@ -103,13 +104,9 @@ def _counted(count: int, unit: str, texts: Phrases) -> str:
     return texts.say(f"moments.{unit}.{'one' if count == 1 else 'many'}", count=count)
 
 
-_MONTHS = dict(zip(listed("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"), range(1, 13), strict=True))
-_WEEKDAYS = dict(zip(listed("SUN MON TUE WED THU FRI SAT"), range(7), strict=True))
 _WORKING_DAYS = (1, 2, 3, 4, 5)
 _MOST_TIMES = 6
 """Limit of listed times per day."""
-_PART = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/(\d+))?")
-_NTH = re.compile(r"(\w+)(?:#([1-5])|L)", re.IGNORECASE)
 
 
 class _NotInWords(Exception):
@@ -170,17 +167,21 @@ class _Days:
 
 
 def _calendar_in_words(calendar: Calendar, texts: Phrases) -> str:
-    fields = calendar.cron.split()
-    if len(fields) != 5:
+    try:
+        cron = read_cron(calendar.cron)
+    except BadCron as error:
+        raise _NotInWords from error
+    minute, hour, *fields = calendar.cron.split()
+    days = _days_of(cron, *fields)
+    if hour == "*":
+        return _within_hours(minute, cron, calendar, days, texts)
+    if minute == "*" or len(cron.minutes) * len(cron.hours) > _MOST_TIMES:
         raise _NotInWords
-    days = _days_of(fields[2:])
-    if fields[1] == "*":
-        return _within_hours(fields[0], calendar, days, texts)
-    times = _times(fields[0], fields[1])
+    times = [clock(time(*one)) for one in product(sorted(cron.hours), sorted(cron.minutes))]
     return texts.say("rules.at", period=_period(calendar, days, texts), times=_listed(times, texts))
 
 
-def _within_hours(minute: str, calendar: Calendar, days: _Days, texts: Phrases) -> str:
+def _within_hours(minute: str, cron: CronSim, calendar: Calendar, days: _Days, texts: Phrases) -> str:
     """Describe a rule with the minute field `minute` that fires in every hour of every day. Raises _NotInWords for
     others."""
     if days != _Days(None, None, None) or calendar.step != 1:
@@ -188,34 +189,32 @@ def _within_hours(minute: str, calendar: Calendar, days: _Days, texts: Phrases) 
     every = re.fullmatch(r"\*(?:/(\d+))?", minute)
     if every:
         minutes = int(every[1] or 1)
-        if not minutes or 60 % minutes:
+        if 60 % minutes:
             raise _NotInWords
         return texts.say("rules.elapsed", amount=exact_amount(minutes * 60, texts))
-    past = _values(minute, 0, 59, {}) or ()
-    if past == (0,):
+    if cron.minutes == {0}:
         return texts.say("rules.elapsed", amount=exact_amount(3600, texts))
-    if len(past) != 1:
+    if len(cron.minutes) != 1:
         raise _NotInWords
-    return texts.say("rules.hourly", minute=f"{past[0]:02}")
+    return texts.say("rules.hourly", minute=f"{min(cron.minutes):02}")
 
 
-def _times(minute: str, hour: str) -> list[str]:
-    minutes, hours = _values(minute, 0, 59, {}), _values(hour, 0, 23, {})
-    if minutes is None or hours is None or len(minutes) * len(hours) > _MOST_TIMES:
+def _days_of(cron: CronSim, month_day: str, month: str, weekday: str) -> _Days:
+    """Days of `cron` with its last three fields. Raises _NotInWords for combinations without a phrase."""
+    days = None if month_day == "*" else tuple(sorted(cron.days))
+    months = None if month == "*" else tuple(sorted(cron.months))
+    if days == (CronSim.LAST,):
+        days = (0,)
+    elif days is not None and min(days) < 0:
         raise _NotInWords
-    return [clock(time(*one)) for one in product(hours, minutes)]
-
-
-def _days_of(fields: Sequence[str]) -> _Days:
-    month_day, month, weekday = fields
-    days = (0,) if month_day.upper() == "L" else _values(month_day, 1, 31, {})
-    months = _values(month, 1, 12, _MONTHS)
-    found = _NTH.fullmatch(weekday)
-    if found:
-        which = _number(found[1], 0, 7, _WEEKDAYS) % 7
-        return _Days(days, months, None, (which, int(found[2] or 6)))
-    weekdays = _values(weekday, 0, 7, _WEEKDAYS)
-    return _Days(days, months, None if weekdays is None else tuple(sorted({one % 7 for one in weekdays})))
+    nths = [one for one in cron.weekdays if isinstance(one, tuple)]
+    if not nths:
+        weekdays = {one % 7 for one in cron.weekdays if isinstance(one, int)}
+        return _Days(days, months, None if weekday == "*" else tuple(sorted(weekdays)))
+    if len(cron.weekdays) > 1:
+        raise _NotInWords
+    which, nth = nths[0]
+    return _Days(days, months, None, (which % 7, 6 if nth == CronSim.LAST else nth))
 
 
 def _period(calendar: Calendar, days: _Days, texts: Phrases) -> str:
@@ -278,35 +277,3 @@ def _listed(parts: Sequence[str], texts: Phrases) -> str:
     if len(parts) < 2:
         return "".join(parts)
     return texts.say("rules.and").join([texts.say("rules.comma").join(parts[:-1]), parts[-1]])
-
-
-def _values(field: str, low: int, high: int, names: Mapping[str, int]) -> tuple[int, ...] | None:
-    """Values of a cron field in ascending order; None for all. Raises _NotInWords."""
-    if field == "*":
-        return None
-    values: set[int] = set()
-    for part in field.split(","):
-        found = _PART.fullmatch(part)
-        if not found:
-            raise _NotInWords
-        first, last, step = found.groups()
-        if first == "*":
-            start, end = low, high
-        else:
-            start = _number(first, low, high, names)
-            end = _number(last, low, high, names) if last else (high if step else start)
-        if end < start or (step is not None and not int(step)):
-            raise _NotInWords
-        values |= set(range(start, end + 1, int(step or 1)))
-    return tuple(sorted(values))
-
-
-def _number(text: str, low: int, high: int, names: Mapping[str, int]) -> int:
-    number = names.get(text.upper())
-    if number is None:
-        if not (text.isascii() and text.isdigit()):
-            raise _NotInWords
-        number = int(text)
-    if not low <= number <= high:
-        raise _NotInWords
-    return number

@@ -686,7 +686,7 @@ def likeness(utterance: Utterance, alignment: Alignment) -> float:
     template = alignment.template
     cost = (
         alignment.cost
-        + _lost_cost(utterance, alignment)
+        + sum(_cost_of_loss(utterance, template.items[number]) for number in alignment.lost)
         + sum(_span_cost(utterance, alignment, one) for one in alignment.spans)
     )
     if not template.content_words and not alignment.spans:
@@ -790,10 +790,6 @@ def _outside_texts(utterance: Utterance, spans: Sequence[Span]) -> list[Word]:
     return [word for at, word in enumerate(utterance.words) if at not in inside]
 
 
-def _lost_cost(utterance: Utterance, alignment: Alignment) -> float:
-    return sum(_cost_of_loss(utterance, alignment.template.items[number]) for number in alignment.lost)
-
-
 def _cost_of_loss(utterance: Utterance, item: Literal | Slot) -> float:
     """Penalty for a lost item: without its action, question word or shown value, the message probably means something
     else."""
@@ -886,10 +882,6 @@ class Match:
         """Whether the score is high enough for a call; `shift` is added to the threshold."""
         return self.score >= (ASK_THRESHOLD if self.function.writes else READ_THRESHOLD) + shift
 
-    def less(self, points: float) -> Match:
-        """The same with a lower score."""
-        return replace(self, score=self.score - points)
-
 
 class ExampleIndex:
     """Index of functions' examples, searched by `matches`. Immutable."""
@@ -924,7 +916,11 @@ class ExampleIndex:
             for part, has_number in zip(parts, numbered, strict=True)
             if len(part.words) >= _CLAUSE_WORDS and has_number == any(numbered)
         ]
-        sure = [found[0].less(_CLAUSE) for found in ranked if found and without_slots(found[0].example).strip()]
+        sure = [
+            replace(found[0], score=found[0].score - _CLAUSE)
+            for found in ranked
+            if found and without_slots(found[0].example).strip()
+        ]
         sure = [match for match in sure if match.is_callable()]
         if len({match.function.name for match in sure}) != 1:
             return whole
@@ -958,7 +954,10 @@ class ExampleIndex:
                 if len(best) >= limit:
                     last = nlargest(limit, (one[0] for one in best.values()))[-1]
         ranked = sorted(best.items(), key=lambda found: (-found[1][0], found[0]))[:limit]
-        return [self._match(number, *found) for number, found in ranked]
+        return [
+            Match(self.functions[number], score, values.arguments, alignment.template.example)
+            for number, (score, alignment, values) in ranked
+        ]
 
     def _compared(
         self, utterance: Utterance, aligner: Aligner, template: Template, known: float
@@ -974,9 +973,6 @@ class ExampleIndex:
         values = filled(utterance, alignment, facts, self._lexicon, self._spoken_times)
         total = score(utterance, alignment, like, values, facts)
         return (total, alignment, values) if total > known else None
-
-    def _match(self, number: int, score: float, alignment: Alignment, values: Filled) -> Match:
-        return Match(self.functions[number], score, values.arguments, alignment.template.example)
 
     def _post(self, number: int, template: Template) -> None:
         if not template.content_words:

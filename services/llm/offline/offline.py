@@ -170,29 +170,24 @@ def _contested(functions: SameFunctions) -> Sequence[tuple[str, str, str, float]
     return tuple(contested)
 
 
+_SAMPLES = {
+    SlotKind.TIME: "17:30",
+    SlotKind.EXPRESSION: "2 + 3",
+    SlotKind.LIST: "apples, pears",
+    SlotKind.UNIT: "feet",
+    SlotKind.PLACE: "Kyoto",
+    SlotKind.DICE: "3d8",
+    SlotKind.FUNCTION: "roll",
+}
+
+
 def _sample(slot: Slot) -> str:
     """Value for `slot` that is not characteristic of any function."""
-    match slot.kind:
-        case SlotKind.CHOICE:
-            return slot.choices[-1][0]
-        case SlotKind.NUMBER:
-            return str(max(3, int(slot.schema.get("minimum", 3))))
-        case SlotKind.TIME:
-            return "17:30"
-        case SlotKind.EXPRESSION:
-            return "2 + 3"
-        case SlotKind.LIST:
-            return "apples, pears"
-        case SlotKind.UNIT:
-            return "feet"
-        case SlotKind.PLACE:
-            return "Kyoto"
-        case SlotKind.DICE:
-            return "3d8"
-        case SlotKind.FUNCTION:
-            return "roll"
-        case _:
-            return "quokkas"
+    if slot.kind is SlotKind.CHOICE:
+        return slot.choices[-1][0]
+    if slot.kind is SlotKind.NUMBER:
+        return str(max(3, int(slot.schema.get("minimum", 3))))
+    return _SAMPLES.get(slot.kind, "quokkas")
 
 
 def _in_words(matches: Sequence[Match], phrases: Phrases) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 import orjson
 
@@ -106,7 +105,7 @@ class AnthropicMessages:
         self._profile = profile
         self._clock = clock
         headers = {"x-api-key": profile.api_key.get_secret_value(), "anthropic-version": _VERSION}
-        self._provider = Provider(profile.endpoint("messages", MappingProxyType(headers), bearer=False), clock)
+        self._provider = Provider(profile.endpoint("messages", headers, bearer=False), clock)
         self._heads = profile.heads({"max_tokens": _USUAL_MAX_TOKENS})
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
@@ -131,11 +130,9 @@ class AnthropicMessages:
         return b"".join(parts)
 
     async def probe(self) -> str:
-        """One line with the model's response time. Raises ModelError if there is no answer."""
         return await say_hello(self, self._profile.model, self._clock)
 
     async def close(self) -> None:
-        """Close the connections; the model cannot be used afterwards."""
         await self._provider.close()
 
     def _tool_choice(self, choice: str) -> bytes:

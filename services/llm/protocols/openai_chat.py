@@ -60,11 +60,9 @@ class OpenAIChat:
         return encode_messages(guided(request), echo_reasoning=profile.echo_reasoning, sees=profile.sees)
 
     async def probe(self) -> str:
-        """One line with the model's response time. Raises ModelError if there is no answer."""
         return await say_hello(self, self._profile.model, self._clock, Offer([_EXAMPLE]))
 
     async def close(self) -> None:
-        """Close the connections; the model cannot be used afterwards."""
         await self._provider.close()
 
     def _tool_choice(self, choice: str) -> bytes:

@@ -143,11 +143,9 @@ class TextProtocol:
         return b'%b,"messages":[{"role":"system","content":%b}%b%b}' % (head, system, comma, rest)
 
     async def probe(self) -> str:
-        """One line with the model's response time. Raises ModelError if there is no answer."""
         return await say_hello(self, self._profile.model, self._clock)
 
     async def close(self) -> None:
-        """Close the connections; the model cannot be used afterwards."""
         await self._provider.close()
 
     def _prompt(self, offer: Offer) -> bytes:

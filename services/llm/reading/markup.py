@@ -15,35 +15,17 @@ import orjson
 from services.llm.model import ToolCall
 from services.patterns import lazy_pattern
 from services.refs import JsonValue
+from services.text_index import listed
 
 _REASONING = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<seed:think>", "</seed:think>"),
+    *((f"<{name}>", f"</{name}>") for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),
 )
-_TURN_ENDS = (
-    "<|im_end|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|eot|>",
-    "<|end|>",
-    "<|return|>",
-    "<|user|>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<|begin_of_text|>",
-    "<｜end▁of▁sentence｜>",
-    "<｜begin▁of▁sentence｜>",
-    "<end_of_turn>",
-    "<turn|>",
-    "<eos>",
-    "<bos>",
-    "</s>",
-)
+_TURN_ENDS = listed("""
+<|im_end|> <|eot_id|> <|eom_id|> <|eot|> <|end|> <|return|> <|user|> <|endoftext|> <|end_of_text|> <|begin_of_text|>
+<｜end▁of▁sentence｜> <｜begin▁of▁sentence｜> <end_of_turn> <turn|> <eos> <bos> </s>
+""")
 _MOST_IN_A_ROW = 8
 _MARKUP = lazy_pattern(
     r"""

@@ -11,7 +11,7 @@ from itertools import pairwise
 import orjson
 
 from services.llm.errors import error_of_payload, request_id_of
-from services.llm.model import ModelAnswer, ModelError, ToolCall, Usage
+from services.llm.model import ModelAnswer, ModelError, Usage
 from services.llm.reading.answers import (
     NO_HEADERS,
     accepted,
@@ -25,82 +25,20 @@ from services.llm.reading.answers import (
     refuse_incomplete,
     tokens,
 )
-from services.llm.reading.markup import ReadText, has_signs, visible_text
-from services.llm.reading.tool_arguments import MAX_ARGUMENT_CHARACTERS, is_surely_exact, read_arguments, same_readings
+from services.llm.reading.markup import ReadText, visible_text
+from services.llm.reading.tool_arguments import MAX_ARGUMENT_CHARACTERS, read_arguments, same_readings
 from services.llm.reading.tool_calls import Calls, calls_under, read_calls
 from services.refs import ErrorCode, JsonObject, JsonValue
-
-_FIELDS = frozenset({"role", "content", "tool_calls", "refusal", "annotations"})
-"""Message fields of the fast path: others may need to be echoed or contain calls."""
-_CALL_FIELDS = frozenset({"id", "type", "index", "function"})
-_FUNCTION_FIELDS = frozenset({"name", "arguments"})
+from services.text_index import listed
 
 
-def usual_answer(data: JsonObject, request_id: str) -> ModelAnswer | None:
-    """Fast path for a completion with only text, or only calls with flat arguments, that needs no correction; otherwise
-    None."""
-    choices = data.get("choices")
-    if "error" in data or data.get("object") == "error" or type(choices) is not list or len(choices) != 1:
-        return None
-    choice = choices[0]
-    if type(choice) is not dict or "error" in choice:
-        return None
-    message, finish = choice.get("message"), choice.get("finish_reason")
-    if type(message) is not dict or not message.keys() <= _FIELDS or message.get("refusal"):
-        return None
-    text, entries = message.get("content"), message.get("tool_calls")
-    calls: tuple[ToolCall, ...] | None = ()
-    if finish == "tool_calls" and not text and type(entries) is list:
-        text, calls = "", _calls(entries)
-    elif finish != "stop" or entries or type(text) is not str or not text.strip() or has_signs(text):
-        return None
-    if calls is None:
-        return None
-    answer_id, model = data.get("id"), data.get("model")
-    request_id = request_id or (answer_id if type(answer_id) is str else "")
-    model = model if type(model) is str else ""
-    return ModelAnswer(text, calls, finish, model, request_id, usage(data.get("usage")))
-
-
-def usage(value: JsonValue) -> Usage:
+def _usage(value: JsonValue) -> Usage:
     """Token counts from a completion's `usage`; zeros if it is missing or invalid."""
     if not isinstance(value, dict):
         return Usage()
     details = value.get("prompt_tokens_details")
     cached = tokens(details.get("cached_tokens")) if isinstance(details, dict) else 0
     return Usage(tokens(value.get("prompt_tokens")), tokens(value.get("completion_tokens")), cached)
-
-
-def _calls(entries: list[JsonValue]) -> tuple[ToolCall, ...] | None:
-    if len(entries) == 1:
-        only = _call(entries[0])
-        return None if only is None else (only,)
-    calls: dict[str, ToolCall] = {}
-    for entry in entries:
-        call = _call(entry)
-        if call is None or call.id in calls:
-            return None
-        calls[call.id] = call
-    return tuple(calls.values()) or None
-
-
-def _call(entry: JsonValue) -> ToolCall | None:
-    if type(entry) is not dict or not entry.keys() <= _CALL_FIELDS:
-        return None
-    function, call_id = entry.get("function"), entry.get("id")
-    if type(function) is not dict or function.keys() != _FUNCTION_FIELDS or type(call_id) is not str:
-        return None
-    name, raw = function["name"], function["arguments"]
-    # Wrapped names contain a dot or a special token.
-    if type(name) is not str or not name.isidentifier() or not call_id or call_id != call_id.strip():
-        return None
-    if type(raw) is not str or len(raw) > MAX_ARGUMENT_CHARACTERS or "\\" in raw or not raw.startswith("{"):
-        return None
-    try:
-        arguments = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return None
-    return ToolCall(call_id, name, arguments, raw) if is_surely_exact(raw, arguments) else None
 
 
 _JOINED = ("content", "refusal", "reasoning_content", "reasoning", "thinking", "reasoning_signature")
@@ -316,18 +254,11 @@ def _texts_of(value: JsonValue) -> Iterator[str]:
             yield text
 
 
-REASONING_FIELDS = (
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "reasoning_signature",
-    "thinking",
-    "thinking_blocks",
-    "thought_signature",
-    "extra_content",
-)
+_REASONING_FIELDS = listed("""
+reasoning_content reasoning reasoning_details reasoning_signature thinking thinking_blocks thought_signature
+extra_content
+""")
 """Fields to return to the provider; never shown."""
-_REASONING_FIELDS = frozenset(REASONING_FIELDS)
 
 _OBJECT_ARGUMENTS = re.compile(rb'"arguments"\s*:\s*\{')
 
@@ -362,10 +293,8 @@ def read_stream(sse: bytes, headers: Mapping[str, str] = NO_HEADERS, read_text: 
 
 
 def _read_whole(body: bytes, request_id: str, read_text: ReadText) -> ModelAnswer:
-    data = parse(body, request_id)
-    # No fast path with a dialect: plain text may contain calls.
-    usual = usual_answer(data, request_id) if read_text is visible_text else None
-    return usual or _read_completion(exact(body, data, _OBJECT_ARGUMENTS, request_id), request_id, read_text)
+    data = exact(body, parse(body, request_id), _OBJECT_ARGUMENTS, request_id)
+    return _read_completion(data, request_id, read_text)
 
 
 def _read_completion(data: JsonObject, request_id: str, read_text: ReadText) -> ModelAnswer:
@@ -384,7 +313,7 @@ def _read_completion(data: JsonObject, request_id: str, read_text: ReadText) -> 
     request_id = request_id or (answer_id if isinstance(answer_id, str) else "")
     model = data.get("model")
     model = model if isinstance(model, str) else ""
-    return _read_message(message, finish, model, request_id, usage(data.get("usage")), read_text)
+    return _read_message(message, finish, model, request_id, _usage(data.get("usage")), read_text)
 
 
 def _first_choice(data: JsonObject, request_id: str) -> JsonObject:
@@ -454,9 +383,7 @@ def _words(message: JsonObject) -> tuple[str, str]:
 
 
 def _opaque(message: JsonObject, found: Calls) -> JsonObject | None:
-    if not found.extras and _REASONING_FIELDS.isdisjoint(message):
-        return None
-    fields = {field: message[field] for field in REASONING_FIELDS if message.get(field)}
+    fields = {field: message[field] for field in _REASONING_FIELDS if message.get(field)}
     if not fields and not found.extras:
         return None
     return {"openai": {"message": fields, "calls": found.extras}}

@@ -138,7 +138,7 @@ def _checked(raw: str, text: str, value: JsonObject) -> Reading:
     reading with `invalid_json`."""
     if "\\" in text and _CONTROL_ESCAPE.search(text):
         return Reading(raw, None, ErrorCode.INVALID_JSON)
-    if is_surely_exact(text, value):
+    if _is_surely_exact(text, value):
         return Reading(raw, value)
     try:
         loads_unique(text)
@@ -147,7 +147,7 @@ def _checked(raw: str, text: str, value: JsonObject) -> Reading:
     return Reading(raw, value)
 
 
-def is_surely_exact(text: str, value: JsonObject) -> bool:
+def _is_surely_exact(text: str, value: JsonObject) -> bool:
     """Whether `value`, decoded from `text`, certainly lost nothing; False if it is unknown. For flat objects without
     floats. As many colons as keys rule out duplicate keys, and orjson reads oversized integers as floats, so an object
     without floats has none."""

@@ -7,6 +7,7 @@ from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from config.word_tables import word_tables
 from services.clock import SystemClock
 from services.times.en.durations import ONE, unit_at
 from services.times.places import Places
@@ -21,6 +22,7 @@ NOON = Clock(12, half="24")
 MIDNIGHT = Clock(24, half="24")
 _MARKS = {"am": "am", "a": "am", "pm": "pm", "p": "pm"}
 _TWELVES = {"noon": NOON, "midday": NOON, "noontime": NOON, "noonish": NOON, "midnight": MIDNIGHT}
+_MIDDLES = {"night": MIDNIGHT, "day": NOON, "morning": Clock(10, half="24"), "afternoon": Clock(14, half="24")}
 _CLOSE_OF_BUSINESS = Clock(17, half="24")
 
 
@@ -36,13 +38,11 @@ def clock_at(line: Line, index: int, *, after_at: bool = False) -> list[tuple[Cl
     if word in ("cob", "eob", "close", "end"):
         return _close_of_business_at(line, index)
     if word in ("midmorning", "midafternoon"):
-        return [(Clock(10 if word == "midmorning" else 14, half="24"), index + 1, True)]
+        return [(_MIDDLES[word.removeprefix("mid")], index + 1, True)]
     if word == "mid":
         after = index + 2 if line.words[index + 1] == "-" else index + 1
-        if line.words[after] in ("night", "day"):
-            return [(MIDNIGHT if line.words[after] == "night" else NOON, after + 1, True)]
-        if line.words[after] in ("morning", "afternoon"):
-            return [(Clock(10 if line.words[after] == "morning" else 14, half="24"), after + 1, True)]
+        if line.words[after] in _MIDDLES:
+            return [(_MIDDLES[line.words[after]], after + 1, True)]
     if word in ("a", "quarter", "half"):
         return _fraction_of_hour_at(line, index)
     return []
@@ -265,10 +265,7 @@ def half_at(line: Line, index: int, *, short: bool = False) -> tuple[str, int]:
     """`am`, `pm` or empty at `index`, and its end (`index` if empty): am, a.m., p . m ., p (only if `short`)."""
     word = line.words[index]
     if word in ("am", "pm"):
-        after = index + 1
-        if line.words[after] == "." and line.glued(after) and line.kinds[after + 1] != NUMBER:
-            return word, after
-        return word, after
+        return word, index + 1
     if word in ("a", "p"):
         after = index + 1
         dotted = line.words[after] == "."
@@ -284,44 +281,6 @@ def half_at(line: Line, index: int, *, short: bool = False) -> tuple[str, int]:
     return "", index
 
 
-_OFFSETS = """
--12 aoe
--10 hst
--9 akst
--8 pst akdt
--7 mst pdt
--6 cst mdt
--5 est cdt
--4 edt ast
--3 brt art adt
-0 utc gmt wet
-1 cet bst west
-2 cest eet sast cat
-3 msk eest
-4 gst
-5 pkt
-7 ict wib
-8 hkt sgt awst pht
-9 jst kst
-10 aest
-11 aedt
-12 nzst
-13 nzdt
-"""
-_ZONES = {
-    "ist": "Asia/Kolkata",
-    "acst": "Australia/Darwin",
-    "nst": "America/St_Johns",
-    "npt": "Asia/Kathmandu",
-    "eastern": "America/New_York",
-    "et": "America/New_York",
-    "central": "America/Chicago",
-    "ct": "America/Chicago",
-    "mountain": "America/Denver",
-    "mt": "America/Denver",
-    "pacific": "America/Los_Angeles",
-    "pt": "America/Los_Angeles",
-}
 _SHORT = frozenset(("et", "ct", "mt", "pt"))
 """Also ordinary words: recognised only in capitals."""
 _BEHIND_ZONES = frozenset(("", ",", "to", "on", "today", "tomorrow"))
@@ -414,10 +373,10 @@ def _zone_of(name: str) -> tzinfo | None:
 
 @lru_cache(maxsize=1)
 def _abbreviations() -> Mapping[str, tzinfo]:
-    zones: dict[str, tzinfo] = {word: ZoneInfo(name) for word, name in _ZONES.items()}
-    for row in _OFFSETS.strip().splitlines():
-        hours, *words = row.split()
-        zones.update(dict.fromkeys(words, fixed_zone(int(hours) * 60)))
+    zones: dict[str, tzinfo] = {}
+    for row in word_tables("places")["abbreviations"]:
+        name, *words = row.split()
+        zones |= dict.fromkeys(words, ZoneInfo(name) if "/" in name else fixed_zone(int(name) * 60))
     return zones
 
 
@@ -606,11 +565,12 @@ def _thing(spot: RuleContext) -> Parts:
 def _early_or_late(spot: RuleContext) -> Parts:
     """Parts for `early morning`, `late in the afternoon`, `early in the day` or `late tonight`."""
     line, end, is_early = spot.line, spot.at + 1, spot.word.startswith("ear")
+    which = "early" if is_early else "late"
     if spot.ahead() in ("today", "tomorrow") and spot.ahead(2) in PORTIONS:
-        name = f"{'early' if is_early else 'late'} {PORTIONS[spot.ahead(2)]}"
+        name = f"{which} {PORTIONS[spot.ahead(2)]}"
         yield _of_day(spot, name, TODAY[spot.ahead()]), spot.at + 3
     elif spot.ahead() in WEEKDAYS and spot.ahead(2) in PORTIONS:
-        name = f"{'early' if is_early else 'late'} {PORTIONS[spot.ahead(2)]}"
+        name = f"{which} {PORTIONS[spot.ahead(2)]}"
         yield (
             Part(weekday=WEEKDAYS[spot.ahead()], portion=name if name in HOURS_OF else PORTIONS[spot.ahead(2)]),
             spot.at + 3,
@@ -621,7 +581,7 @@ def _early_or_late(spot: RuleContext) -> Parts:
         end += 1
     portion = PORTIONS.get(line.words[end])
     if portion is not None:
-        name = f"{'early' if is_early else 'late'} {portion}"
+        name = f"{which} {portion}"
         yield Part(portion=name if name in HOURS_OF else portion), end + 1
     elif line.words[end] == Grain.DAY and line.words[end + 1] != "of":
         yield Part(portion="morning" if is_early else "late afternoon"), end + 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date, timedelta
 
 from services.times.en.durations import amount_at, unit_at
 from services.times.words.holidays import holiday_at
 from services.times.words.lexicon import ABBREVIATED_EDGES, EDGES, MONTHS, ORDINALS, SEASONS, TODAY, WEEKDAYS, WHICH
-from services.times.words.parts import Part, Span, one_day, season_span, unit_span, weekend_span, year_span
+from services.times.words.parts import Part, Parts, Span, one_day, season_span, unit_span, weekend_span, year_span
 from services.times.words.readings import Grain, days_in_month
 from services.times.words.tokens import NUMBER, ORDINAL, WORD, Line
 
@@ -20,7 +19,6 @@ _MOST_DAY = 39
 _YEAR_WORDS = frozenset((",", "of", ".", "in", "'", "the", "year"))
 _YEAR_SIGNS = _YEAR_WORDS | {"/", "-"}
 _CENTURIES = (17, 18, 19, 20)
-Parts = Iterator[tuple[Part, int]]
 
 
 def figures_at(line: Line, index: int, *, day_first: bool) -> Parts:
@@ -97,8 +95,7 @@ def _day_month(first: int, second: int, *, day_first: bool) -> Part | None:
     """Two numbers as day and month, in the configured order unless only the other is valid; None if neither is."""
     day, month = (first, second) if day_first else (second, first)
     if month > 12 and day <= 12:
-        day, month = month, day
-        return Part(day=day, month=month)
+        return Part(day=month, month=day)
     if month > 12:
         return Part(day=day, month=month) if month <= 31 and day <= 31 else None
     if not 1 <= day <= 31 or not month:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from datetime import date, datetime, time, timedelta
 
 from services.times.words.holidays import LENGTHS, day_of, nth_weekday
-from services.times.words.parts import Part, Span, month_span, passed_date, unit_span, weekend_span, without, year_span
+from services.times.words.parts import (
+    Part,
+    Span,
+    month_span,
+    one_day,
+    passed_date,
+    unit_span,
+    weekend_span,
+    without,
+    year_span,
+)
 from services.times.words.readings import Grain, TimeProblem, days_in_month
 
 _DAY = timedelta(days=1)
@@ -41,7 +51,7 @@ def _without_nth(part: Part, today: date, hour: int = 12) -> Found | None:
     if "day" in part:
         return _checked_weekday(part, _day_of_month(part["day"], today), today)
     if "weekday" in part:
-        return _one(_weekday(part["weekday"], part.get("which"), today, hour)), None
+        return one_day(_weekday(part["weekday"], part.get("which"), today, hour)), None
     return None
 
 
@@ -54,14 +64,9 @@ def edge_day(edge: str, span: Span, today: date) -> datetime | tuple[Span, date]
         at = {"begin": time(9), "middle": time(12), "end": time(23, 59, 59)}[edge]
         return datetime.combine(span.start, at)
     if span.grain == Grain.YEAR and days > 300:
-        parts = {"begin": (1, 4), "middle": (5, 9), "end": (9, 13)}[edge]
         year = span.start.year
-        start = date(year, parts[0], 1)
-        stretch = Span(
-            start,
-            date(year + parts[1] // 13, parts[1] % 13 or 1, 1) if parts[1] == 13 else date(year, parts[1], 1),
-            Grain.MONTH,
-        )
+        first, last = {"begin": (1, 3), "middle": (5, 8), "end": (9, 12)}[edge]
+        stretch = Span(date(year, first, 1), month_span(year, last).end, Grain.MONTH)
         return stretch, {"begin": span.start, "middle": date(year, 7, 2), "end": span.end - _DAY}[edge]
     third = 3 if days <= 7 else 10
     start = {"begin": span.start, "middle": span.start + (days // 2) * _DAY, "end": span.end - third * _DAY}[edge]
@@ -70,10 +75,6 @@ def edge_day(edge: str, span: Span, today: date) -> datetime | tuple[Span, date]
     end = span.end if edge == "end" else start + third * _DAY
     day = {"begin": span.start, "middle": start, "end": span.end - _DAY}[edge]
     return Span(start, end, Grain.DAY), day
-
-
-def _one(day: date) -> Span:
-    return Span(day, day + _DAY, Grain.DAY)
 
 
 def _weekday(weekday: int, which: int | None, today: date, hour: int) -> date:
@@ -107,7 +108,7 @@ def day_on_weekday(day: int, weekday: int | None, today: date) -> Span | None:
         if 1 <= day <= days_in_month(year, month):
             found = date(year, month, day)
             if found >= today and weekday in (None, found.isoweekday()):
-                return _one(found)
+                return one_day(found)
         year, month = (year, month + 1) if month < 12 else (year + 1, 1)
     return None
 
@@ -121,7 +122,7 @@ def _checked_weekday(part: Part, span: Span, today: date) -> Found:
     past = (
         None if "year" in part else passed_date(span.start, weekday, today, has_month="day" in part and "month" in part)
     )
-    return (span, TimeProblem.AMBIGUOUS) if past is None else (_one(past), None)
+    return (span, TimeProblem.AMBIGUOUS) if past is None else (one_day(past), None)
 
 
 def _in_month(part: Part, today: date) -> Found:
@@ -135,12 +136,12 @@ def _in_month(part: Part, today: date) -> Found:
         if "weekday" in part:
             return _within(Part(weekday=part["weekday"]), span, today)
         return span, None
-    span = _one(_date(year, month, day, today))
+    span = one_day(_date(year, month, day, today))
     found = _checked_weekday(part, span, today)
     if found[1] is not None and part.get("is_numeric") and day <= 12:
         swapped = _date(year, day, month, today)
         if swapped.isoweekday() == part["weekday"]:
-            return _one(swapped), None
+            return one_day(swapped), None
     return found
 
 
@@ -177,7 +178,7 @@ def _within(part: Part, span: Span, today: date) -> Found:
         if span.start.isoweekday() == weekday:
             return span, None
         return span, TimeProblem.AMBIGUOUS
-    return _one(span.start + (weekday - span.start.isoweekday()) % 7 * _DAY), None
+    return one_day(span.start + (weekday - span.start.isoweekday()) % 7 * _DAY), None
 
 
 def _day_within(day: int, span: Span, today: date) -> Found:
@@ -191,7 +192,7 @@ def _day_within(day: int, span: Span, today: date) -> Found:
         if found >= today or not span.is_loose or start != span.start:
             break
         start = month_span(start.year, start.month).end
-    return _one(found), None
+    return one_day(found), None
 
 
 def _holiday(part: Part, today: date) -> Span:
@@ -274,13 +275,13 @@ def _nth_within(number: int, what: str, container: Span) -> Span:
         weekday = int(what.split()[1])
         if container.grain == Grain.MONTH and (end - start).days <= 31:
             try:
-                return _one(nth_weekday(start.year, start.month, weekday, number))
+                return one_day(nth_weekday(start.year, start.month, weekday, number))
             except ValueError as error:
                 raise NoSuchDay from error
         first = start + (weekday - start.isoweekday()) % 7 * _DAY
         last = end - _DAY - ((end - _DAY).isoweekday() - weekday) % 7 * _DAY
         return _checked(
-            _one(first + 7 * (number - 1) * _DAY if number > 0 else last + 7 * (number + 1) * _DAY), container
+            one_day(first + 7 * (number - 1) * _DAY if number > 0 else last + 7 * (number + 1) * _DAY), container
         )
     count, _, unit = what.rpartition(" ")
     many = int(count) if count else 1
@@ -290,10 +291,10 @@ def _nth_within(number: int, what: str, container: Span) -> Span:
     if unit == Grain.MONTH:
         return _checked(unit_span(Grain.MONTH, number - 1 if number > 0 else 12 + number, many, start), container)
     if unit == "weekday":
-        return _checked(_one(_nth_workday(number, container)), container)
+        return _checked(one_day(_nth_workday(number, container)), container)
     monday = start + (8 - start.isoweekday()) % 7 * _DAY
     if number < 0:
-        last = end - end.isoweekday() * _DAY - 6 * _DAY + (7 * _DAY if end.isoweekday() == 8 else timedelta())
+        last = end - (end.isoweekday() + 6) * _DAY
         monday = last + 7 * _DAY * (number + 1) - 7 * (many - 1) * _DAY
     else:
         monday += 7 * many * (number - 1) * _DAY

@@ -14,7 +14,7 @@ from services.times.words.tokens import NUMBER, ORDINAL, WORD, Line
 _SECONDS = {Grain.SECOND: 1, Grain.MINUTE: 60, Grain.HOUR: 3600, Grain.DAY: 86_400}
 _DAYS = {Grain.DAY: 1, Grain.WEEK: 7, "fortnight": 14}
 _MONTHS = {Grain.MONTH: 1, Grain.QUARTER: 3, Grain.YEAR: 12, "decade": 120, "century": 1200}
-_FINENESS = [Grain.SECOND, Grain.MINUTE, Grain.HOUR, Grain.DAY, Grain.WEEK, Grain.MONTH, Grain.QUARTER, Grain.YEAR]
+_FINENESS = list(Grain)
 _SIGNS = {"½": Fraction(1, 2), "¼": Fraction(1, 4), "¾": Fraction(3, 4)}
 _FEW = {"couple": 2, "few": 3, "several": 3, "pair": 2, "dozen": 12}
 _MOST_COUNT = 100_000

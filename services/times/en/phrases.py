@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 
 from services.patterns import lazy_pattern
+from services.text_index import listed
 from services.times.en.clocks import clock_at, clock_parts, number_parts, portion_parts
 from services.times.en.dates import dates_at
 from services.times.en.day_resolving import day_of_part
@@ -20,11 +21,10 @@ from services.times.words.readings import Found, Grain, Length, Reading, TimePro
 from services.times.words.tokens import END, NUMBER, ORDINAL, SIGN, WORD, Line
 
 _LINKS = frozenset(
-    (
-        *("at", "@", "on", "in", "of", "for", "from", "the", ",", ";", "during", "starting", "beginning"),
-        *("around", "about", "approximately", "approx", "roughly", "exactly", "~", "and", "-", "is", "say"),
-        *("sometime", "anytime", "over"),
-    )
+    listed("""
+    at @ on in of for from the , ; during starting beginning around about approximately approx roughly exactly ~ and -
+    is say sometime anytime over
+    """)
 )
 """Words that only introduce the next part."""
 _BEHIND = frozenset(("approximately", "approx", "roughly", "exactly", "sharp", "precisely", "ish"))
@@ -220,10 +220,7 @@ _RULES = (
 _LATIN = lazy_pattern(r"[A-Za-z0-9]")
 _EDGES = frozenset(".,;:!?()[]<>\"'“”‘’-…")
 _OFTEN_OTHER = frozenset(
-    (
-        *("may", "march", "mar", "second", "sat", "sun", "mon", "wed", "fri", "fall", "spring", "dec", "jan", "jun"),
-        *("night", "today's", "season", "dusk", "tea"),
-    )
+    listed("may march mar second sat sun mon wed fri fall spring dec jan jun night today's season dusk tea")
 )
 """Words that are usually not a time when they occur alone in a sentence."""
 _NEVER_FIRST = frozenset(("and", "is", "say", "of", "but", "to"))
@@ -313,39 +310,10 @@ class English:
 
 
 _CLOCK_WORDS = frozenset(
-    (
-        *(
-            "am",
-            "pm",
-            "p",
-            "noon",
-            "midday",
-            "midnight",
-            "o'clock",
-            "oclock",
-            "hundred",
-            "hours",
-            "hour",
-            "hrs",
-            "hr",
-            "h",
-        ),
-        *(
-            "minutes",
-            "minute",
-            "mins",
-            "min",
-            "seconds",
-            "secs",
-            "sec",
-            "half",
-            "quarter",
-            "past",
-            "ish",
-            "mon",
-            "mons",
-        ),
-    )
+    listed("""
+    am pm p noon midday midnight o'clock oclock hundred hours hour hrs hr h minutes minute mins min seconds secs sec
+    half quarter past ish mon mons
+    """)
 )
 """Words that continue a time after a number or a unit."""
 _OF_RECURRENCE = frozenset(("every", "each", "twice"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date, time
 
 from services.times.en.clocks import RANGE, clock_at
@@ -14,7 +13,6 @@ from services.times.words.parts import Part, Parts, RuleContext, without
 from services.times.words.readings import Grain, Repeats, TimeProblem
 from services.times.words.tokens import NUMBER, ORDINAL, Line
 
-FoundParts = Iterator[tuple[Part, int]]
 WORKDAYS = (1, 2, 3, 4, 5)
 WEEKEND = (6, 7)
 _UNITS = {
@@ -31,7 +29,7 @@ _AND = frozenset((",", "and", "&", "or", "/", "+"))
 _MOST_LISTED = 12
 
 
-def repeats_at(line: Line, index: int, today: date) -> FoundParts:
+def repeats_at(line: Line, index: int, today: date) -> Parts:
     """Recurrences that start at `index`, as parts with their ends, most likely first."""
     word, then = line.words[index], line.words[index + 1]
     if word in ("every", "each", "any"):
@@ -49,7 +47,7 @@ def repeats_at(line: Line, index: int, today: date) -> FoundParts:
         yield from _plural(line, index)
 
 
-def _so_often(line: Line, index: int, today: date) -> FoundParts:
+def _so_often(line: Line, index: int, today: date) -> Parts:
     """Recurrences at `index` by frequency: `once a week`, `once every 2 weeks`; `twice a day` has the problem VAGUE."""
     word, after = line.words[index], index + (2 if line.words[index + 1] == "times" else 1)
     if word == "once" and line.words[after] == "every":
@@ -68,7 +66,7 @@ def _is_more(line: Line, index: int) -> bool:
     return line.words[index] == "twice" or line.kinds[index] == NUMBER
 
 
-def _plural(line: Line, index: int) -> FoundParts:
+def _plural(line: Line, index: int) -> Parts:
     """Recurrences at `index` in one or two plural words: `Mondays`, `weekdays`, `working days`, `weekends`,
     `mornings`."""
     word, then = line.words[index], line.words[index + 1]
@@ -88,7 +86,7 @@ def _plural(line: Line, index: int) -> FoundParts:
         yield Part(repeats=Repeats(Unit.DAY), portion=PORTIONS[word]), index + 1
 
 
-def weekdays_at(line: Line, index: int) -> FoundParts:
+def weekdays_at(line: Line, index: int) -> Parts:
     """Several weekdays at `index`: `monday and thursday`, `mon, wed, fri`, `Mon-Fri`; one only in the plural."""
     if line.words[index] not in WEEKDAYS and line.words[index] not in PLURAL_WEEKDAYS:
         return
@@ -99,7 +97,7 @@ def weekdays_at(line: Line, index: int) -> FoundParts:
         yield Part(weekdays=days), end
 
 
-def days_at(line: Line, index: int) -> FoundParts:
+def days_at(line: Line, index: int) -> Parts:
     """Several days of the month at `index`: `1st and 15th`."""
     days: list[int] = []
     end = index
@@ -145,7 +143,7 @@ def _weekday(line: Line, index: int) -> int | None:
     return WEEKDAYS.get(word) or PLURAL_WEEKDAYS.get(word)
 
 
-def _every(line: Line, index: int, today: date) -> FoundParts:
+def _every(line: Line, index: int, today: date) -> Parts:
     """Recurrences whose words after `every` start at `index`."""
     index += line.words[index] == "single"
     word, step = line.words[index], 1
@@ -174,7 +172,7 @@ def _is_of_the_month(line: Line, index: int) -> bool:
     return line.words[index] in ("of", "in") and line.words[index + 1 : index + 3] == ["the", "month"]
 
 
-def _every_unit(line: Line, index: int, step: int) -> FoundParts:
+def _every_unit(line: Line, index: int, step: int) -> Parts:
     """Recurrences by the unit at `index`, after `every`: day, other week, weekday, morning, hour and a half."""
     word, unit, end = line.words[index], unit_at(line, index), index + 1
     if word in ("business", "working", "work") and unit_at(line, end) == Grain.DAY:
@@ -193,21 +191,21 @@ def _every_unit(line: Line, index: int, step: int) -> FoundParts:
         yield _of_unit(unit, step), end
 
 
-def _every_date(line: Line, index: int, today: date) -> FoundParts:
+def _every_date(line: Line, index: int, today: date) -> Parts:
     """Yearly recurrences by the date at `index`, after `every`: `May 3rd`, `January`, `Christmas`."""
     for part, end in dates_at(line, index, today):
         if "year" not in part and not part.keys().isdisjoint(("month", "holiday")):
             yield {**part, "repeats": Repeats(Unit.YEAR)}, end
 
 
-def _and_a_half(line: Line, index: int, unit: Grain | str) -> FoundParts:
+def _and_a_half(line: Line, index: int, unit: Grain | str) -> Parts:
     """Recurrence of one and a half units: `every hour and a half`."""
     if line.words[index + 2] in ("a", "half") and "half" in (line.words[index + 2], line.words[index + 3]):
         seconds = _SECONDS[Grain(unit)] * 3 // 2
         yield Part(repeats=Repeats(None, seconds=seconds)), index + (3 if line.words[index + 2] == "half" else 4)
 
 
-def _every_nth(line: Line, index: int, today: date) -> FoundParts:
+def _every_nth(line: Line, index: int, today: date) -> Parts:
     """Recurrences by an ordinal at `index`, after `every`: `first Monday`, `last day of the month`, `15th`, `3rd
     day`."""
     if line.kinds[index] != ORDINAL and line.words[index] != "last" and line.words[index] not in ORDINALS:
@@ -226,7 +224,7 @@ def _every_nth(line: Line, index: int, today: date) -> FoundParts:
             yield {**part, "repeats": Repeats(Unit.MONTH)}, end
 
 
-def _of_amount(amount: Amount, end: int) -> FoundParts:
+def _of_amount(amount: Amount, end: int) -> Parts:
     """Recurrence with `amount` as its interval: `every 3 days`, `every 90 minutes`."""
     if amount.unit == "weekday" and amount.count == 1:
         yield Part(repeats=Repeats(Unit.WEEK), weekdays=WORKDAYS), end

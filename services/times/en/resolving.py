@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TypeAlias
 
+from services.text_index import listed
 from services.times.en.day_resolving import NoSuchDay, day_of_part, day_on_weekday, edge_day
 from services.times.recurrence import Unit
 from services.times.words.lexicon import HOURS_OF
@@ -141,37 +142,10 @@ def _lend_years(left: Part, right: Part) -> None:
 
 
 _ALLOWED = frozenset(
-    (
-        *(
-            "repeats",
-            "weekdays",
-            "days",
-            "weekday",
-            "which",
-            "year",
-            "but",
-            "nth",
-            "day",
-            "month",
-            "is_numeric",
-            "holiday",
-            "edge",
-        ),
-        *(
-            "clocks",
-            "number",
-            "portion",
-            "zone",
-            "to",
-            "is_between",
-            "span",
-            "until",
-            "first",
-            "count",
-            "lasts",
-            "grain",
-        ),
-    )
+    listed("""
+    repeats weekdays days weekday which year but nth day month is_numeric holiday edge clocks number portion zone to
+    is_between span until first count lasts grain
+    """)
 )
 _MINUTE = timedelta(minutes=1)
 _DAY_SECONDS = 86_400

@@ -2,143 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
-from functools import lru_cache
+from functools import cache
 
+from config.word_tables import word_tables
+from services.times.words.readings import days_in_month
 from services.times.words.tokens import NUMBER, WORD, Line
 
-FIXED = """
-1-1 new year|new year day|new years|newyear|newyears day|new years day
-1-6 epiphany|three kings day
-1-14 thai pongal|pongal|makar sankranti|maghi
-1-26 australia day|republic day
-2-2 groundhog day|groundhogs day|candlemas
-2-14 valentine day|valentines day|valentine|valentines|vday|v day
-2-29 leap day
-3-1 st david day|saint david day
-3-8 women day|womens day|international women day|international womens day
-3-14 pi day
-3-17 st patrick day|saint patrick day|st patricks day|saint patricks day|st paddy day|st paddys day|paddy day
-4-1 april fools|april fool|april fools day|april fool day|all fools day
-4-22 earth day
-4-23 st george day|saint george day|st georges day
-4-25 anzac day
-5-1 may day|mayday|international workers day|workers day
-5-4 star wars day
-5-5 cinco de mayo
-6-14 flag day
-6-19 juneteenth
-6-24 st john day|saint john day|midsummer day
-7-1 canada day
-7-4 independence day|usa independence day|us independence day|fourth of july holiday
-7-14 bastille day
-8-15 assumption|assumption day|assumption of mary
-8-26 women equality day|womens equality day
-9-11 patriot day
-10-16 boss day|bosses day|bosss day
-10-31 halloween|hallowe'en|all hallows eve|halloween day
-11-1 all saints day|all saints|all hallows day
-11-2 all souls day|all souls
-11-5 guy fawkes day|guy fawkes night|bonfire night
-11-11 veterans day|veteran day|remembrance day|armistice day|singles day
-12-6 st nicholas day|saint nicholas day
-12-8 immaculate conception
-12-24 christmas eve|xmas eve|xmas's eve
-12-25 christmas|xmas|christmas day|xmas day|x mas
-12-26 boxing day|st stephen day
-12-31 new year eve|new years eve|nye|silvester|hogmanay
-"""
-"""Month-day and names."""
-NTH = """
-1 1 3 martin luther king day|martin luther king jr day|martin luther king|mlk day|mlk jr day|mlk|civil rights day
-2 1 3 president day|presidents day|washington birthday|washingtons birthday
-3 1 2 commonwealth day
-5 6 3 armed forces day
-5 7 2 mother day|mothers day
-5 1 -1 memorial day|decoration day
-6 7 3 father day|fathers day
-7 7 -1 parents day|parent day|national parents day
-9 1 1 labor day|labour day
-10 1 2 columbus day|indigenous people day|indigenous peoples day|canadian thanksgiving
-11 4 4 thanksgiving|thanksgiving day|us thanksgiving|turkey day
-"""
-"""Month, weekday (1 is Monday), its position in the month (negative counts from the end) and names."""
-MOVED = """
-thanksgiving 1 black friday
-thanksgiving 2 small business saturday
-thanksgiving 4 cyber monday
-thanksgiving 5 giving tuesday
-thanksgiving -1 thanksgiving eve
-mother day -2 military spouse day|military spouse appreciation day
-labor day 6 grandparents day|grandparent day|national grandparents day|national grandparent day
-easter -52 fat thursday
-easter -47 shrove tuesday|mardi gras|pancake day|fat tuesday|pancake tuesday
-easter -46 ash wednesday
-easter -7 palm sunday|branch sunday
-easter -3 maundy thursday|holy thursday|covenant thursday|thursday of mysteries
-easter -2 good friday|easter friday|great friday
-easter -1 holy saturday|black saturday|easter eve|easter saturday
-easter 1 easter monday|easter mon
-easter 39 ascension day|ascension|holy ascension
-easter 49 pentecost|whit sunday|whitsunday|white sunday
-easter 50 whit monday|pentecost monday|monday of the holy spirit
-easter 56 trinity sunday
-easter 60 corpus christi|feast of corpus christi
-orthodox easter -48 clean monday|orthodox shrove monday|ash monday
-orthodox easter -8 lazarus saturday
-orthodox easter -7 orthodox palm sunday|orthodox branch sunday
-orthodox easter -2 orthodox good friday|orthodox great friday
-orthodox easter -1 orthodox holy saturday
-orthodox easter 1 orthodox easter monday
-orthodox easter 49 orthodox pentecost
-"""
-"""Another holiday, the offset from it in days, and names."""
-HEBREW = """
-7 1 0 rosh hashanah|rosh hashana|rosh ha shanah|jewish new year
-7 10 0 yom kippur|day of atonement
-7 15 0 sukkot|sukkoth|feast of tabernacles
-7 22 0 shemini atzeret
-7 23 0 simchat torah
-9 25 -1 hanukkah|hanukah|chanukah|chanukkah|hannukah|hanukka|festival of lights jewish
-11 15 -1 tu bishvat|tu b'shvat
-1 15 -1 passover|pesach
-2 18 -1 lag baomer|lag b'omer
-3 6 -1 shavuot|feast of weeks
-5 9 -1 tisha b'av|tisha bav
-"""
-"""Month (1 is Nisan) and day of the Hebrew calendar, offset in days (-1: begins the evening before), and names."""
-ISLAMIC = """
-1 1 islamic new year|muharram|hijri new year
-1 10 ashura|day of ashura
-3 12 mawlid|mawlid al nabi|prophet birthday
-7 27 isra and mi'raj|night journey
-9 1 ramadan|ramadhan|ramzan
-9 27 laylat al qadr|night of power|laylat al kadr
-10 1 eid al fitr|eid ul fitr|id al fitr|id ul fitr|end of ramadan
-12 10 eid al adha|eid ul adha|id al adha|id ul adha|feast of sacrifice|sacrifice feast|bakrid
-"""
-"""Month and day of the Islamic calendar, and names."""
-
-
 _FIRST_YEAR = 1900
-# A hexadecimal number per year. The first digit is 1 if the leap month has 30 days, the next three have a bit per month
-# from the first to the twelfth, set if it has 30 days instead of 29, and the last digit is the leap month.
-_TABLE = (
-    "04bd8 04ae0 0a570 054d5 0d260 0d950 16554 056a0 09ad0 055d2 04ae0 0a5b6 0a4d0 0d250 1d255 0b540 0d6a0 0ada2 "
-    "095b0 14977 04970 0a4b0 0b4b5 06a50 06d40 1ab54 02b60 09570 052f2 04970 06566 0d4a0 0ea50 16a95 05ad0 02b60 "
-    "186e3 092e0 1c8d7 0c950 0d4a0 1d8a6 0b550 056a0 1a5b4 025d0 092d0 0d2b2 0a950 0b557 06ca0 0b550 15355 04da0 "
-    "0a5b0 14573 052b0 0a9a8 0e950 06aa0 0aea6 0ab50 04b60 0aae4 0a570 05260 0f263 0d950 05b57 056a0 096d0 04dd5 "
-    "04ad0 0a4d0 0d4d4 0d250 0d558 0b540 0b6a0 195a6 095b0 049b0 0a974 0a4b0 0b27a 06a50 06d40 0af46 0ab60 09570 "
-    "04af5 04970 064b0 074a3 0ea50 06b58 05ac0 0ab60 096d5 092e0 0c960 0d954 0d4a0 0da50 07552 056a0 0abb7 025d0 "
-    "092d0 0cab5 0a950 0b4a0 0baa4 0ad50 055d9 04ba0 0a5b0 15176 052b0 0a930 07954 06aa0 0ad50 05b52 04b60 0a6e6 "
-    "0a4e0 0d260 0ea65 0d530 05aa0 076a3 096d0 04afb 04ad0 0a4d0 1d0b6 0d250 0d520 0dd45 0b5a0 056d0 055b2 049b0 "
-    "0a577 0a4b0 0aa50 1b255 06d20 0ada0 14b63 09370 049f8 04970 064b0 168a6 0ea50 06aa0 1a6c4 0aae0 092e0 0d2e3 "
-    "0c960 0d557 0d4a0 0da50 05d55 056a0 0a6d0 055d4 052d0 0a9b8 0a950 0b4a0 0b6a6 0ad50 055a0 0aba4 0a5b0 052b0 "
-    "0b273 06930 07337 06aa0 0ad50 14b55 04b60 0a570 054e4 0d160 0e968 0d520 0daa0 16aa6 056d0 04ae0 0a9d4 0a2d0 "
-    "0d150 0f252 0d520"
-)
-_YEARS = tuple(int(year, 16) for year in _TABLE.split())
 LAST_DAY = 0
 """The last day of a month, the 29th or 30th."""
 
@@ -150,7 +23,7 @@ def lunar_date(year: int, month: int, day: int, leap: bool = False) -> date | No
     if begin is None or not 1 <= month <= 12:
         return None
     offset = 0
-    for number, days, is_leap in _months(_YEARS[year - _FIRST_YEAR]):
+    for number, days, is_leap in _lunar_years()[year - _FIRST_YEAR][1]:
         if number == month and is_leap == leap:
             return begin + timedelta(days=offset + (day or days) - 1) if day <= days else None
         offset += days
@@ -187,7 +60,8 @@ def _term(year: int, in_1900: float, in_2000: float) -> int:
 
 
 def _new_year(year: int) -> date | None:
-    return _NEW_YEARS[year - _FIRST_YEAR] if 0 <= year - _FIRST_YEAR < len(_YEARS) else None
+    years = _lunar_years()
+    return years[year - _FIRST_YEAR][0] if 0 <= year - _FIRST_YEAR < len(years) else None
 
 
 def _months(code: int) -> list[tuple[int, int, bool]]:
@@ -200,16 +74,15 @@ def _months(code: int) -> list[tuple[int, int, bool]]:
     return months
 
 
-def _new_years() -> tuple[date, ...]:
-    """First days of all lunar years in the table."""
-    days, begins = date(1900, 1, 31), []
-    for code in _YEARS:
-        begins.append(days)
-        days += timedelta(days=sum(length for _, length, _ in _months(code)))
-    return tuple(begins)
-
-
-_NEW_YEARS = _new_years()
+@cache
+def _lunar_years() -> list[tuple[date, list[tuple[int, int, bool]]]]:
+    """First day and months of all lunar years in the table."""
+    day, years = date(1900, 1, 31), []
+    for code in " ".join(word_tables("holidays")["lunar_years"]).split():
+        months = _months(int(code, 16))
+        years.append((day, months))
+        day += timedelta(days=sum(length for _, length, _ in months))
+    return years
 
 
 _HEBREW_EPOCH = 1_373_427
@@ -218,13 +91,14 @@ _ISLAMIC_EPOCH = 227_015
 """Ordinal of the first day of the Islamic calendar."""
 
 
-def hebrew_day(year: int, month: int, day: int) -> date:
-    """Gregorian date in `year` of a day of the Hebrew calendar (month 1 is Nisan, 7 Tishri); one of Tevet (10) may fall
-    in `year + 1`. The day is not checked. Raises ValueError for a month that the year does not have."""
+def hebrew_day(year: int, month: int, day: int, shift: int) -> date:
+    """Gregorian date in `year` of a day of the Hebrew calendar (month 1 is Nisan, 7 Tishri), moved by `shift` days; one
+    of Tevet (10) may fall in `year + 1`. The day is not checked. Raises ValueError for a month that the year does not
+    have."""
     hebrew_year = year + 3761 if 7 <= month <= 10 else year + 3760
     start = _hebrew_new_year(hebrew_year)
     length = _hebrew_new_year(hebrew_year + 1) - start
-    return date.fromordinal(start + _days_before_month(hebrew_year, length, month) + day - 1)
+    return date.fromordinal(start + _days_before_month(hebrew_year, length, month) + day - 1 + shift)
 
 
 def islamic_day(year: int, month: int, day: int) -> date | None:
@@ -282,7 +156,7 @@ _IGNORED = frozenset(("the", "'", "-", "’", "."))
 
 def day_of(name: str, year: int) -> date | None:
     """First day of the holiday in `year`; None if it is unknown or absent in that year."""
-    rule = _rules().get(name)
+    rule = _tables()[1].get(name)
     return rule(year) if rule is not None and 1 < year < 9999 else None
 
 
@@ -299,7 +173,7 @@ def holiday_at(line: Line, index: int) -> tuple[str, int] | None:
         end += 1
         if word not in _IGNORED:
             words.append(word)
-            name = _spellings().get(" ".join(words))
+            name = _tables()[0].get(" ".join(words))
             if name is not None:
                 found = (name, end)
     return found
@@ -357,12 +231,28 @@ def _professionals_day(year: int) -> date:
     return nth_weekday(year, 4, 6, -1) - timedelta(days=3)
 
 
-def _clock_change(month: int, nth: int) -> _Rule:
-    return lambda year: nth_weekday(year, month, 7, nth)
+def _advent(year: int) -> date:
+    """First Sunday of Advent, the fourth before Christmas."""
+    eve = date(year, 12, 24)
+    return eve - timedelta(days=eve.isoweekday() % 7 + 21)
 
 
-def _lunar(month: int, day: int) -> _Rule:
-    return lambda year: lunar_date(year, month, day)
+def _remembrance(year: int) -> date | None:
+    """First day of Yom HaShoah: the evening before 27 Nisan, moved away from Sabbaths. None if Passover is unknown in
+    that year."""
+    day = _moved(year, "passover", 13)
+    return None if day is None else day - timedelta(days=0 if day.isoweekday() > 5 else 1)
+
+
+def _fixed(year: int, month: int, day: int) -> date | None:
+    """The date; None for 29 February of other years."""
+    return date(year, month, day) if day <= days_in_month(year, month) else None
+
+
+def _moved(year: int, holiday: str, days: int) -> date | None:
+    """The day `days` after another holiday; None if that is unknown."""
+    day = day_of(holiday, year)
+    return None if day is None else day + timedelta(days=days)
 
 
 _OTHERS: Mapping[str, _Rule] = {
@@ -371,114 +261,44 @@ _OTHERS: Mapping[str, _Rule] = {
     "tax day": _tax_day,
     "emancipation day": _emancipation_day,
     "administrative professionals day|administrative professional day|secretaries day|admin day": _professionals_day,
-    "daylight saving start|daylight savings start|daylight saving start day": _clock_change(3, 2),
-    "daylight saving end|daylight savings end|daylight saving end day": _clock_change(11, 1),
-    "lent": lambda year: easter(year) - timedelta(days=46),
-    "advent|first advent|advent sunday": lambda year: (
-        date(year, 12, 24) - timedelta(days=date(year, 12, 24).isoweekday() % 7 + 21)
-    ),
-    "chinese new year|lunar new year|chinese lunar new year|chinese new year day|chinese lunar new year day": _lunar(
-        1, 1
-    ),
-    "lantern festival": _lunar(1, 15),
-    "dragon boat festival|dragon boat day": _lunar(5, 5),
-    "mid autumn festival|moon festival|mid autumn": _lunar(8, 15),
-    "purim": lambda year: _before_passover(year, 30),
-    "yom hashoah|holocaust day|holocaust remembrance day": lambda year: _remembrance(year),
+    "advent|first advent|advent sunday": _advent,
+    "yom hashoah|holocaust day|holocaust remembrance day": _remembrance,
 }
+_OF_TABLES: Mapping[str, Callable[..., date | None]] = {
+    "fixed": _fixed,
+    "nth_weekday": nth_weekday,
+    "lunar": lunar_date,
+    "hebrew": hebrew_day,
+    "islamic": islamic_day,
+}
+"""Function of the year and the numbers of a row, by table."""
 
 
-def _before_passover(year: int, days: int) -> date | None:
-    passover = day_of("passover", year)
-    return None if passover is None else passover - timedelta(days=days)
-
-
-def _remembrance(year: int) -> date | None:
-    """First day of Yom HaShoah: the evening before 27 Nisan, moved away from Sabbaths. None if Passover is unknown in
-    that year."""
-    passover = day_of("passover", year)
-    if passover is None:
-        return None
-    day = passover + timedelta(days=13)
-    return day + timedelta(days={5: -2, 6: 0, 7: 0}.get(day.isoweekday(), -1) + (0 if day.isoweekday() != 5 else 1))
-
-
-@lru_cache(maxsize=1)
+@cache
 def _tables() -> tuple[dict[str, str], dict[str, _Rule]]:
     """Maps of spelling to name, and of name to rule."""
     spellings: dict[str, str] = {}
     rules: dict[str, _Rule] = {}
 
-    def add(names: str, rule: _Rule) -> None:
-        spelled = names.strip().split("|")
-        rules[spelled[0]] = rule
+    def add(names: str, rule: Callable[..., date | None], *values: int | str) -> None:
+        spelled = names.split("|")
+        rules[spelled[0]] = lambda year: rule(year, *values)
         for spelling in spelled:
             spellings[" ".join(spelling.replace("'", " ").split())] = spelled[0]
 
-    for row in FIXED.strip().splitlines():
-        day, names = row.split(" ", 1)
-        add(names, _fixed(*map(int, day.split("-"))))
-    for row in NTH.strip().splitlines():
-        month, weekday, nth, names = row.split(" ", 3)
-        add(names, _nth(int(month), int(weekday), int(nth)))
+    tables = word_tables("holidays")
+    for table, of_year in _OF_TABLES.items():
+        for row in tables[table]:
+            numbers = [int(word) for word in row.split() if word.lstrip("-").isdigit()]
+            add(row.split(" ", len(numbers))[-1], of_year, *numbers)
     for names, rule in _OTHERS.items():
         add(names, rule)
-    for row in MOVED.strip().splitlines():
-        anchor, days, names = _split_moved(row)
-        add(names, _moved(anchor, days))
-    for row in HEBREW.strip().splitlines():
-        month, day, shift, names = row.split(" ", 3)
-        add(names, _hebrew(int(month), int(day), int(shift)))
-    for row in ISLAMIC.strip().splitlines():
-        month, day, names = row.split(" ", 2)
-        add(names, _islamic(int(month), int(day)))
+    for row in tables["relative"]:
+        anchor, days, names = re.split(r" (-?\d+) ", row, maxsplit=1)
+        add(names, _moved, anchor, int(days))
     return spellings, rules
 
 
-def _split_moved(row: str) -> tuple[str, int, str]:
-    words = row.split(" ")
-    at = next(place for place, word in enumerate(words) if word.lstrip("-").isdigit())
-    return " ".join(words[:at]), int(words[at]), " ".join(words[at + 1 :])
-
-
-def _fixed(month: int, day: int) -> _Rule:
-    def rule(year: int) -> date | None:
-        try:
-            return date(year, month, day)
-        except ValueError:  # 29 February
-            return None
-
-    return rule
-
-
-def _nth(month: int, weekday: int, nth: int) -> _Rule:
-    return lambda year: nth_weekday(year, month, weekday, nth)
-
-
-def _moved(anchor: str, days: int) -> _Rule:
-    def rule(year: int) -> date | None:
-        day = day_of(anchor, year)
-        return None if day is None else day + timedelta(days=days)
-
-    return rule
-
-
-def _hebrew(month: int, day: int, shift: int) -> _Rule:
-    return lambda year: hebrew_day(year, month, day) + timedelta(days=shift)
-
-
-def _islamic(month: int, day: int) -> _Rule:
-    return lambda year: islamic_day(year, month, day)
-
-
-def _spellings() -> Mapping[str, str]:
-    return _tables()[0]
-
-
-def _rules() -> Mapping[str, _Rule]:
-    return _tables()[1]
-
-
-@lru_cache(maxsize=1)
+@cache
 def _first_words() -> frozenset[str]:
-    return frozenset(spelling.split(" ", 1)[0] for spelling in _spellings())
+    return frozenset(spelling.split(" ", 1)[0] for spelling in _tables()[0])

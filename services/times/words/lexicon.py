@@ -10,22 +10,21 @@ _UP_TO_TWENTY = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 nineteen twenty
 """
-NUMBERS: Mapping[str, int] = {word: value for value, word in enumerate(_UP_TO_TWENTY.split())} | {
-    "thirty": 30,
-    "forty": 40,
-    "fifty": 50,
-    "sixty": 60,
-    "seventy": 70,
-    "eighty": 80,
-    "ninety": 90,
-}
+NUMBERS: Mapping[str, int] = {word: value for value, word in enumerate(_UP_TO_TWENTY.split())} | dict(
+    zip(["thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], range(30, 100, 10), strict=True)
+)
 SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 
 
-def _table(lines: str) -> dict[str, int]:
-    """Parse `value: word word …` lines into a map of each word to its integer value."""
+def _groups(lines: str) -> dict[str, str]:
+    """Parse `meaning: word word …` lines into a map of each word to its meaning."""
     entries = (line.split(":") for line in lines.strip().splitlines())
-    return {word: int(value) for value, words in entries for word in words.split()}
+    return {word: meaning for meaning, words in entries for word in words.split()}
+
+
+def _table(lines: str) -> dict[str, int]:
+    """Like `_groups`, for integer meanings."""
+    return {word: int(value) for word, value in _groups(lines).items()}
 
 
 WEEKDAYS = _table("""
@@ -57,29 +56,14 @@ MONTHS = _table("""
 11: november nov
 12: december dec
 """)
-ORDINALS = _table("""
-1: first
-2: second
-3: third
-4: fourth
-5: fifth
-6: sixth
-7: seventh
-8: eighth
-9: ninth
-10: tenth
-11: eleventh
-12: twelfth twelveth
-13: thirteenth
-14: fourteenth
-15: fifteenth
-16: sixteenth
-17: seventeenth
-18: eighteenth
-19: nineteenth
-20: twentieth
-30: thirtieth
-""")
+_ORDINALS_UP_TO_TWENTY = """
+first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
+sixteenth seventeenth eighteenth nineteenth twentieth
+"""
+ORDINALS = {word: value for value, word in enumerate(_ORDINALS_UP_TO_TWENTY.split(), 1)} | {
+    "twelveth": 12,
+    "thirtieth": 30,
+}
 UNITS: Mapping[str, Grain | str] = {
     word: grain
     for grain, words in {
@@ -99,66 +83,33 @@ UNITS: Mapping[str, Grain | str] = {
     }.items()
     for word in words.split()
 }
-TODAY: Mapping[str, int] = {
-    "today": 0,
-    "todays": 0,
-    "tonight": 0,
-    "tonite": 0,
-    "tomorrow": 1,
-    "tomorrows": 1,
-    "tmrw": 1,
-    "tmr": 1,
-    "tmw": 1,
-    "tomorow": 1,
-    "tommorow": 1,
-    "tommorrow": 1,
-    "tmorrow": 1,
-    "yesterday": -1,
-}
+TODAY = _table("""
+-1: yesterday
+0: today todays tonight tonite
+1: tomorrow tomorrows tmrw tmr tmw tomorow tommorow tommorrow tmorrow
+""")
 """Days by their offset from today."""
-WHICH: Mapping[str, int] = {
-    "this": 0,
-    "current": 0,
-    "coming": 0,
-    "same": 0,
-    "next": 1,
-    "following": 1,
-    "upcoming": 1,
-    "last": -1,
-    "past": -1,
-    "previous": -1,
-    "prior": -1,
-}
+WHICH = _table("""
+-1: last past previous prior
+0: this current coming same
+1: next following upcoming
+""")
 """Words that select a period relative to the current one."""
-PORTIONS: Mapping[str, str] = {
-    "morning": "morning",
-    "mornings": "morning",
-    "morn": "morning",
-    "forenoon": "morning",
-    "dawn": "dawn",
-    "sunrise": "dawn",
-    "breakfast": "breakfast",
-    "breakfasttime": "breakfast",
-    "brunch": "brunch",
-    "lunch": "lunch",
-    "lunchtime": "lunch",
-    "afternoon": "afternoon",
-    "afternoons": "afternoon",
-    "arvo": "afternoon",
-    "evening": "evening",
-    "evenings": "evening",
-    "dusk": "dusk",
-    "sunset": "dusk",
-    "dinner": "dinner",
-    "dinnertime": "dinner",
-    "supper": "dinner",
-    "night": "night",
-    "nights": "night",
-    "nighttime": "night",
-    "bedtime": "bedtime",
-    "daytime": "daytime",
-    "teatime": "tea",
-}
+PORTIONS = _groups("""
+morning: morning mornings morn forenoon
+dawn: dawn sunrise
+breakfast: breakfast breakfasttime
+brunch: brunch
+lunch: lunch lunchtime
+afternoon: afternoon afternoons arvo
+evening: evening evenings
+dusk: dusk sunset
+dinner: dinner dinnertime supper
+night: night nights nighttime
+bedtime: bedtime
+daytime: daytime
+tea: teatime
+""")
 HOURS_OF: Mapping[str, tuple[int, int, int]] = {
     "dawn": (5, 7, 6),
     "early morning": (4, 9, 7),
@@ -196,22 +147,12 @@ SEASONS: Mapping[str, tuple[int, int]] = {
     "winter": (12, 21),
 }
 """Month and day of their beginning in the northern hemisphere."""
-EDGES: Mapping[str, str] = {
-    "end": "end",
-    "ends": "end",
-    "close": "end",
-    "beginning": "begin",
-    "begining": "begin",
-    "start": "begin",
-    "middle": "middle",
-    "mid": "middle",
-    "early": "begin",
-    "late": "end",
-    "rest": "rest",
-    "remainder": "rest",
-    "remaining": "rest",
-    "later": "rest",
-}
+EDGES = _groups("""
+end: end ends close late
+begin: beginning begining start early
+middle: middle mid
+rest: rest remainder remaining later
+""")
 ABBREVIATED_EDGES: Mapping[str, tuple[str, Grain]] = {
     "eod": ("end", Grain.DAY),
     "eow": ("end", Grain.WEEK),
@@ -222,24 +163,21 @@ ABBREVIATED_EDGES: Mapping[str, tuple[str, Grain]] = {
     "boy": ("begin", Grain.YEAR),
 }
 REPEATING: Mapping[str, tuple[str, int]] = {
-    "hourly": (Grain.HOUR, 1),
-    "daily": (Grain.DAY, 1),
-    "everyday": (Grain.DAY, 1),
-    "nightly": ("night", 1),
-    "weekly": (Grain.WEEK, 1),
-    "biweekly": (Grain.WEEK, 2),
-    "fortnightly": (Grain.WEEK, 2),
-    "monthly": (Grain.MONTH, 1),
-    "bimonthly": (Grain.MONTH, 2),
-    "quarterly": (Grain.MONTH, 3),
-    "semiannually": (Grain.MONTH, 6),
-    "semiannual": (Grain.MONTH, 6),
-    "biannually": (Grain.MONTH, 6),
-    "biannual": (Grain.MONTH, 6),
-    "yearly": (Grain.YEAR, 1),
-    "annually": (Grain.YEAR, 1),
-    "annual": (Grain.YEAR, 1),
-    "biennially": (Grain.YEAR, 2),
+    word: interval
+    for interval, words in {
+        (Grain.HOUR, 1): "hourly",
+        (Grain.DAY, 1): "daily everyday",
+        ("night", 1): "nightly",
+        (Grain.WEEK, 1): "weekly",
+        (Grain.WEEK, 2): "biweekly fortnightly",
+        (Grain.MONTH, 1): "monthly",
+        (Grain.MONTH, 2): "bimonthly",
+        (Grain.MONTH, 3): "quarterly",
+        (Grain.MONTH, 6): "semiannually semiannual biannually biannual",
+        (Grain.YEAR, 1): "yearly annually annual",
+        (Grain.YEAR, 2): "biennially",
+    }.items()
+    for word in words.split()
 }
 """Recurrences in a single word."""
 _VAGUE = """

@@ -131,13 +131,10 @@ STEPS = {
     Grain.MINUTE: timedelta(minutes=1),
     Grain.HOUR: timedelta(hours=1),
 }
-_EVENING = frozenset(
-    (
-        *("evening", "early evening", "late evening", "dusk", "dinner", "after work", "after school"),
-        *("night", "early night", "late night", "tonight", "bedtime"),
-    )
-)
 _NIGHT = frozenset(("night", "late night", "tonight", "bedtime"))
+_EVENING = _NIGHT.union(
+    ("evening", "early evening", "late evening", "dusk", "dinner", "after work", "after school", "early night")
+)
 _FROM_NOON = frozenset(("afternoon", "early afternoon", "late afternoon", "lunch", "tea")) | _EVENING
 _WITH_NOON = frozenset(("morning", "late morning", "brunch", "daytime"))
 _NIGHT_ENDS = 5

@@ -8,11 +8,9 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from typing import Protocol
 
-from services.times.recurrence import Calendar, Every, Once, Rule, Unit
+from services.times.recurrence import BadCron, Calendar, CronWalls, Every, Once, Rule, Unit
 
 _MOST_SECONDS = 100 * 366 * 86_400
-_DAYS_AHEAD = 366 * 9
-"""Search range that always includes a 29th of February."""
 _MOST_CHOICES = 4
 
 
@@ -81,14 +79,12 @@ def _when(repeats: Repeats, now: datetime, default_time: time) -> Calendar | Eve
         return Every(repeats.seconds, now.astimezone(UTC))
     if repeats.unit is None:
         clock = _clock_of_elapsed(repeats)
-        return Calendar(f"{clock} * * {_weekdays(repeats)}", first=repeats.first)
+        return Calendar(f"{clock} * * {_weekdays(repeats.weekdays, repeats.nth)}", first=repeats.first)
     times = repeats.times or (default_time,)
-    days = _Days.of(repeats, now)
-    cron = f"{_clock(times)} {days.day} {days.month} {days.weekday}"
+    cron = f"{_clock(times)} {_days(repeats, now)}"
     if repeats.step == 1:
         return Calendar(cron, first=repeats.first)
-    first = days.first_after(now.replace(tzinfo=None), repeats.first, max(times))
-    return Calendar(cron, repeats.step, repeats.unit, first)
+    return Calendar(cron, repeats.step, repeats.unit, _first_day(cron, repeats.first, now, max(times)))
 
 
 def _clock(times: tuple[time, ...]) -> str:
@@ -119,65 +115,45 @@ def _clock_of_elapsed(repeats: Repeats) -> str:
     return _clock(tuple(time(*divmod(minute, 60)) for minute in at))
 
 
-def _weekdays(repeats: Repeats) -> str:
-    if not repeats.weekdays:
+def _weekdays(weekdays: tuple[int, ...], nth: int = 0) -> str:
+    if not weekdays:
         return "*"
-    if repeats.nth:
-        suffix = "L" if repeats.nth < 0 else f"#{repeats.nth}"
-        return ",".join(f"{day % 7}{suffix}" for day in repeats.weekdays)
-    return "1-5" if repeats.weekdays == (1, 2, 3, 4, 5) else _listed(sorted(day % 7 for day in repeats.weekdays))
+    if nth:
+        suffix = "L" if nth < 0 else f"#{nth}"
+        return ",".join(f"{day % 7}{suffix}" for day in weekdays)
+    return "1-5" if weekdays == (1, 2, 3, 4, 5) else _listed(sorted(day % 7 for day in weekdays))
 
 
-@dataclass(frozen=True, slots=True)
-class _Days:
-    """Day, month and weekday fields of a cron expression."""
-
-    day: str
-    month: str
-    weekday: str
-    repeats: Repeats
-
-    @classmethod
-    def of(cls, repeats: Repeats, now: datetime) -> _Days:
-        """Fields of `repeats`; unspecified ones are taken from the first day. Raises UnclearTime."""
-        anchor = repeats.first or now.date()
-        days, months, weekdays = repeats.days, repeats.months, repeats.weekdays
-        if repeats.unit is Unit.WEEK and not weekdays:
-            weekdays = (anchor.isoweekday(),)
-        if repeats.unit in (Unit.MONTH, Unit.YEAR) and not (days or weekdays):
-            days = (1,) if months else (_day_every_month_has(anchor),) if repeats.unit is Unit.MONTH else (anchor.day,)
-        if repeats.unit is Unit.YEAR and not months:
-            months = (anchor.month,)
-        if days and weekdays:  # cron matches either of them, not both
-            raise UnclearTime(TimeProblem.SEVERAL)
-        if months and days and not any(_exists(month, day) for month in months for day in days):
-            raise UnclearTime(TimeProblem.NO_SUCH)
-        whole = Repeats(repeats.unit, weekdays=weekdays, nth=repeats.nth, days=days, months=months)
-        day = ",".join("L" if one < 0 else str(one) for one in days) or "*"
-        return cls(day, _listed(months) or "*", _weekdays(whole), whole)
-
-    def first_after(self, now: datetime, first: date | None, latest: time) -> date:
-        """First matching day from `first` on; without `first`, from today, or from tomorrow if the time `latest` has
-        passed. Raises UnclearTime if no day matches."""
-        day = first or (now.date() if latest > now.time() else now.date() + timedelta(days=1))
-        for _ in range(_DAYS_AHEAD):
-            if self._holds(day):
-                return day
-            day += timedelta(days=1)
+def _days(repeats: Repeats, now: datetime) -> str:
+    """Day, month and weekday fields of a cron expression; unspecified ones are taken from the first day. Raises
+    UnclearTime."""
+    anchor = repeats.first or now.date()
+    days, months, weekdays = repeats.days, repeats.months, repeats.weekdays
+    if repeats.unit is Unit.WEEK and not weekdays:
+        weekdays = (anchor.isoweekday(),)
+    if repeats.unit in (Unit.MONTH, Unit.YEAR) and not (days or weekdays):
+        days = (1,) if months else (_day_every_month_has(anchor),) if repeats.unit is Unit.MONTH else (anchor.day,)
+    if repeats.unit is Unit.YEAR and not months:
+        months = (anchor.month,)
+    if days and weekdays:  # cron matches either of them, not both
+        raise UnclearTime(TimeProblem.SEVERAL)
+    if months and days and not any(_exists(month, day) for month in months for day in days):
         raise UnclearTime(TimeProblem.NO_SUCH)
+    day = ",".join("L" if one < 0 else str(one) for one in days) or "*"
+    return f"{day} {_listed(months) or '*'} {_weekdays(weekdays, repeats.nth)}"
 
-    def _holds(self, day: date) -> bool:
-        last = (day + timedelta(days=1)).day == 1
-        if self.repeats.months and day.month not in self.repeats.months:
-            return False
-        if self.repeats.days and not (day.day in self.repeats.days or (last and -1 in self.repeats.days)):
-            return False
-        if not self.repeats.weekdays:
-            return True
-        nth = self.repeats.nth
-        which = (day.day + 6) // 7
-        is_nth = nth in (0, which) or (nth < 0 and (day + timedelta(days=7)).month != day.month)
-        return day.isoweekday() in self.repeats.weekdays and is_nth
+
+def _first_day(cron: str, first: date | None, now: datetime, latest: time) -> date:
+    """First day of `cron` from `first` on; without `first`, from today, or from tomorrow if the time `latest` has
+    passed. Raises UnclearTime if no day matches."""
+    day = first or (now.date() if latest > now.time() else now.date() + timedelta(days=1))
+    try:
+        wall = CronWalls(cron).after(datetime.combine(day, time()) - timedelta(seconds=1))
+    except BadCron:
+        wall = None
+    if wall is None:
+        raise UnclearTime(TimeProblem.NO_SUCH)
+    return wall.date()
 
 
 def _day_every_month_has(day: date) -> int:

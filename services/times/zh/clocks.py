@@ -209,18 +209,18 @@ _LEADING = lazy_pattern(
 )
 _UNCERTAIN = lazy_pattern(r"[一二两三四五六七八九](?=[二三四五六七八九])")
 
-_HALVES: Mapping[str, tuple[Length, Grain]] = {
-    "分钟": (Length(seconds=30), Grain.SECOND),
-    "小时": (Length(seconds=1800), Grain.MINUTE),
-    "钟头": (Length(seconds=1800), Grain.MINUTE),
-    "钟": (Length(seconds=1800), Grain.MINUTE),
-    "天": (Length(seconds=12 * 3600), Grain.HOUR),
-    "日": (Length(seconds=12 * 3600), Grain.HOUR),
-    "周": (Length(days=3, seconds=12 * 3600), Grain.HOUR),
-    "星期": (Length(days=3, seconds=12 * 3600), Grain.HOUR),
-    "礼拜": (Length(days=3, seconds=12 * 3600), Grain.HOUR),
-    "月": (Length(days=15), Grain.DAY),
-    "年": (Length(months=6), Grain.MONTH),
+_UNIT_OF_HALF = {
+    "分钟": "minute",
+    "小时": "hour",
+    "钟头": "hour",
+    "钟": "hour",
+    "天": "day",
+    "日": "day",
+    "周": "week",
+    "星期": "week",
+    "礼拜": "week",
+    "月": "month",
+    "年": "year",
 }
 _UNITS: Mapping[str, tuple[Length, Grain]] = {
     "second": (Length(seconds=1), Grain.SECOND),
@@ -237,12 +237,12 @@ _HALF_OF: Mapping[str, tuple[Length, Grain]] = {
     "second": (Length(seconds=0.5), Grain.SECOND),
     "minute": (Length(seconds=30), Grain.SECOND),
     "quarter_hour": (Length(seconds=450), Grain.SECOND),
-    "hour": _HALVES["小时"],
-    "day": _HALVES["天"],
-    "week": _HALVES["周"],
-    "month": _HALVES["月"],
+    "hour": (Length(seconds=1800), Grain.MINUTE),
+    "day": (Length(seconds=12 * 3600), Grain.HOUR),
+    "week": (Length(days=3, seconds=12 * 3600), Grain.HOUR),
+    "month": (Length(days=15), Grain.DAY),
     "quarter": (Length(months=1, days=15), Grain.DAY),
-    "year": _HALVES["年"],
+    "year": (Length(months=6), Grain.MONTH),
 }
 _FINENESS = list(Grain)
 _MOST = 100_000
@@ -288,8 +288,8 @@ def _one_at(text: str, at: int) -> tuple[Amount, int] | None:
     if match is None:
         return None
     if match["half"]:
-        length, grain = _HALVES[match["half_unit"].removeprefix("个")]
-        return Amount(length, grain, 0.5, "half"), match.end()
+        unit = _UNIT_OF_HALF[match["half_unit"].removeprefix("个")]
+        return Amount(*_HALF_OF[unit], 0.5, "half"), match.end()
     unit = _unit_of(match)
     if match["few"]:
         return _counted(SEVERAL * (10 if match["few_ten"] else 1), unit, is_vague=bool(match["few_ten"])), match.end()
@@ -300,8 +300,7 @@ def _one_at(text: str, at: int) -> tuple[Amount, int] | None:
     if is_vague and not match["tens"]:
         count = number(match["count"][0]) or 0
     if match["and_half"]:
-        half = match["half_of"]
-        unit = {"月": "month", "星期": "week", "礼拜": "week"}.get(half, "hour")
+        unit = _UNIT_OF_HALF[match["half_of"]]
         return _sum(_counted(count, unit), Amount(*_HALF_OF[unit], 0.5, unit)), match.end()
     amount = _counted(count, unit, is_vague=is_vague)
     if match["more"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 
@@ -44,37 +44,19 @@ def one_day(day: date) -> Days:
 
 
 _RELATIVE = {
-    "大大前天": -4,
-    "大前天": -3,
-    "大前日": -3,
-    "前天": -2,
-    "前日": -2,
-    "昨天": -1,
-    "昨日": -1,
-    "寻日": -1,
-    "琴日": -1,
-    "今天": 0,
-    "今日": 0,
-    "今儿个": 0,
-    "今儿": 0,
-    "当天": 0,
-    "当日": 0,
-    "即日": 0,
-    "本日": 0,
-    "明天": 1,
-    "明日": 1,
-    "明儿个": 1,
-    "明儿": 1,
-    "听日": 1,
-    "翌日": 1,
-    "次日": 1,
-    "第二天": 1,
-    "后天": 2,
-    "后日": 2,
-    "后儿": 2,
-    "大大后天": 4,
-    "大后天": 3,
-    "大后日": 3,
+    name: days
+    for days, names in {
+        -4: "大大前天",
+        -3: "大前天 大前日",
+        -2: "前天 前日",
+        -1: "昨天 昨日 寻日 琴日",
+        0: "今天 今日 今儿个 今儿 当天 当日 即日 本日",
+        1: "明天 明日 明儿个 明儿 听日 翌日 次日 第二天",
+        2: "后天 后日 后儿",
+        3: "大后天 大后日",
+        4: "大大后天",
+    }.items()
+    for name in names.split()
 }
 _LETTERS = {"今": 0, "当": 0, "明": 1, "听": 1, "昨": -1, "寻": -1, "琴": -1, "前": -2, "后": 2, "大前": -3, "大后": 3}
 _RELATIVE_DAY = lazy_pattern(
@@ -256,10 +238,9 @@ def _next_within(text: str, at: int, month: int, today: date) -> Days:
 def _part_of_month(year: int, month: int, tail: re.Match[str] | None) -> Days:
     if tail is None:
         return month_of(year, month)
-    if tail["day"] or tail["bare"]:
-        return safe_day(year, month, whole(tail["day"] or tail["bare"]))
-    if tail["nth_day"]:
-        return safe_day(year, month, whole(tail["nth_day"]))
+    day = tail["day"] or tail["bare"] or tail["nth_day"]
+    if day:
+        return safe_day(year, month, whole(day))
     if tail["last_day"]:
         return safe_day(year, month, -1)
     if tail["edge"] in _TEN_DAYS:
@@ -310,23 +291,17 @@ def _coming_in_month(of: Callable[[int, int], Days], today: date) -> Days:
 
 
 _YEAR_WORDS = {
-    "大前年": -3,
-    "前年": -2,
-    "去年": -1,
-    "上年": -1,
-    "旧年": -1,
-    "今年": 0,
-    "本年": 0,
-    "这一年": 0,
-    "这年": 0,
-    "当年": 0,
-    "明年": 1,
-    "出年": 1,
-    "下年": 1,
-    "来年": 1,
-    "下一年": 1,
-    "后年": 2,
-    "大后年": 3,
+    word: years
+    for years, words in {
+        -3: "大前年",
+        -2: "前年",
+        -1: "去年 上年 旧年",
+        0: "今年 本年 这一年 这年 当年",
+        1: "明年 出年 下年 来年 下一年",
+        2: "后年",
+        3: "大后年",
+    }.items()
+    for word in words.split()
 }
 _YEAR = lazy_pattern(
     rf"(?P<word>{'|'.join(sorted(_YEAR_WORDS, key=len, reverse=True))})(?!级|轻|会|货)(?:度(?![假过]))?"
@@ -388,11 +363,9 @@ def _part_of_year(year: int, match: re.Match[str]) -> Days:
         which = EDGES[groups["edge"].removeprefix("年")]
         return safe_day(year, *((1, 1) if which == 1 else (12, 31) if which < 0 else (7, 1)))
     if groups["half"]:
-        found = month_of(year, 1 if groups["half"] in "上前" else 7, 6)
-        return Days(found.first, found.after, Grain.MONTH)
+        return month_of(year, 1 if groups["half"] in "上前" else 7, 6)
     if groups["quarter"]:
-        found = month_of(year, whole(groups["quarter"]) * 3 - 2, 3)
-        return Days(found.first, found.after, Grain.QUARTER)
+        return replace(month_of(year, whole(groups["quarter"]) * 3 - 2, 3), grain=Grain.QUARTER)
     if groups["last_day"]:
         return safe_day(year, 12, 31)
     if groups["nth"]:

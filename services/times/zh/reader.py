@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, time, timedelta, tzinfo
+from functools import cache
 
 from services.patterns import lazy_pattern
 from services.times.recurrence import Unit
@@ -59,19 +60,11 @@ def _between(phrase: Phrase, other: Phrase, moment: Moment, rest: str) -> Readin
     start = reading_of(phrase, moment)
     if start is None:
         return None
-    end = _end_of(start, phrase, other, moment)
+    end = _end_of(start, other, moment)
     if end is None or end <= start.start:
         return None
-    problem = start.problem
-    return Reading(
-        Kind.INTERVAL,
-        start.start,
-        end,
-        start.grain,
-        has_clock=start.has_clock,
-        default=start.default,
-        problem=problem,
-    )
+    clock, default = start.has_clock, start.default
+    return Reading(Kind.INTERVAL, start.start, end, start.grain, clock, default=default, problem=start.problem)
 
 
 def _clock_in(phrase: Phrase, other: Phrase, rest: str) -> Clock | None:
@@ -140,7 +133,7 @@ def _weekdays_between(first: int, last: int) -> tuple[int, ...]:
     return tuple(sorted((day - 1) % 7 + 1 for day in span))
 
 
-def _end_of(start: Reading, phrase: Phrase, other: Phrase, moment: Moment) -> datetime | None:
+def _end_of(start: Reading, other: Phrase, moment: Moment) -> datetime | None:
     if other.clocks:
         return _clock_after(start, other, moment)
     if other.part and other.days is None:
@@ -318,22 +311,22 @@ def _weekdays_of(text: str) -> set[int]:
     return {weekday_number(letter) for letter in re.findall(_LETTERS, re.sub(WEEK, "", text))}
 
 
-# First characters of all times, for skipping the others quickly.
-_STARTS = lazy_pattern(
-    rf"[\d{LETTERS}几数半大约差将近接今明后昨前翌次第当即本听寻琴这那上下周星礼每逐隔间逢天日工平休月年民农阴旧夏闰正冬腊早晚傍黄凌清拂黎晨中午晌子深夜白"
-    rf"再过等还未往以从自由打在于到赶定连接一共总重提现最此目马立宜而依如稍待迟回改哪某有不随尽去来{feast_letters()}{zone_letters()}]"
-)
+@cache
+def _starts() -> re.Pattern[str]:
+    """First characters of all times, for skipping the others quickly."""
+    return re.compile(
+        rf"[\d{LETTERS}几数半大约差将近接今明后昨前翌次第当即本听寻琴这那上下周星礼每逐隔间逢天日工平休月年民农阴旧夏闰正冬腊早晚傍黄凌清拂黎晨中午晌子深夜白"
+        rf"再过等还未往以从自由打在于到赶定连接一共总重提现最此目马立宜而依如稍待迟回改哪某有不随尽去来{feast_letters()}{zone_letters()}]"
+    )
 
 
 class Chinese:
     """TimeLanguage for Chinese, simplified or traditional."""
 
     def speaks(self, text: str) -> bool:
-        """Whether `text` contains Chinese or full-width characters."""
         return has_chinese(text)
 
     def read(self, text: str, now: datetime) -> Reading | None:
-        """Parse the whole `text` as one time; None otherwise."""
         formed = one_form(text).strip(" \t\n,.。!?！？、").rstrip("吧呢啊哦呀哈嘛啦喔~")
         read = without_exception(formed, lambda rest: _whole(rest, now)) or _whole(formed, now)
         if read is not None:
@@ -343,13 +336,12 @@ class Chinese:
         return found[0].reading if is_all else None  # understood in part
 
     def find_all(self, text: str, now: datetime) -> Sequence[Found]:
-        """Times in `text`, in order and each as long as possible, without overlaps."""
         return with_exceptions(one_form(text), lambda formed: self._found_in(formed, now))
 
     def _found_in(self, formed: str, now: datetime) -> list[Found]:
         found: list[Found] = []
         position = 0
-        while match := _STARTS.search(formed, position):
+        while match := _starts().search(formed, position):
             at = position = match.start()
             one = _reading_at(formed, at, now) if begins_a_time(formed, at) else None
             if one is None or not is_a_time(formed, at, one[1], one[0]):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
 from services.times.recurrence import Unit
-from services.times.words.parts import is_likely
+from services.times.words.parts import STEPS, is_likely, midnight, unit_span
 from services.times.words.readings import Grain, Kind, Length, Reading, Repeats, TimeProblem, one_of, shifted
 from services.times.zh.clocks import Amount, Clock, DayPart, waking_hour
 from services.times.zh.days import Days, one_day
@@ -58,17 +58,12 @@ class Phrase:
 
 
 _NOON = Clock(12)
-_ENDS = {Grain.SECOND: timedelta(seconds=1), Grain.MINUTE: timedelta(minutes=1), Grain.HOUR: timedelta(hours=1)}
 _RUNS = {
-    "天": Unit.DAY,
-    "日": Unit.DAY,
-    "晚": Unit.DAY,
-    "晚上": Unit.DAY,
-    "周": Unit.WEEK,
-    "星期": Unit.WEEK,
-    "礼拜": Unit.WEEK,
+    **dict.fromkeys(("天", "日", "晚", "晚上"), Unit.DAY),
+    **dict.fromkeys(("周", "星期", "礼拜"), Unit.WEEK),
+    "月": Unit.MONTH,
+    "年": Unit.YEAR,
 }
-_MANY_RUNS = {"月": Unit.MONTH, "年": Unit.YEAR}
 _MOST_TRIES = 60
 
 
@@ -136,17 +131,13 @@ def _whole_days(days: Days, moment: Moment) -> Reading:
     if days.is_not_today and days.first <= today:
         days = (days.next_days() if days.next_days else None) or days
     kind = Kind.DAY if days.is_day else Kind.INTERVAL
-    return Reading(kind, _midnight(days.first), _midnight(days.after), days.grain)
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time())
+    return Reading(kind, midnight(days.first), midnight(days.after), days.grain)
 
 
 def _coming(days: Days, ends: timedelta, moment: Moment) -> Days:
     """First occurrence of `days` whose midnight plus `ends` is in the future; the last one tried if none is."""
     for _ in range(_MOST_TRIES):
-        following = days.next_days() if days.next_days and _midnight(days.first) + ends <= moment.wall else None
+        following = days.next_days() if days.next_days and midnight(days.first) + ends <= moment.wall else None
         if following is None:
             break
         days = following
@@ -159,11 +150,11 @@ def _in_part(phrase: Phrase, part: DayPart, moment: Moment) -> Reading:
     days = phrase.days
     if days is None:
         today = moment.wall.date()
-        days = one_day(today if _midnight(today) + ends > moment.wall else today + timedelta(days=1))
+        days = one_day(today if midnight(today) + ends > moment.wall else today + timedelta(days=1))
     days = _coming(days, ends, moment)
-    start = _midnight(days.first)
+    start = midnight(days.first)
     if not days.is_day:
-        return Reading(Kind.INTERVAL, start, _midnight(days.after), days.grain, default=part.default)
+        return Reading(Kind.INTERVAL, start, midnight(days.after), days.grain, default=part.default)
     return Reading(Kind.INTERVAL, start + timedelta(hours=part.begin), start + ends, Grain.HOUR, default=part.default)
 
 
@@ -178,12 +169,12 @@ def _at_clock(phrase: Phrase, moment: Moment) -> Reading:
     clock = phrase.clocks[0]
     if phrase.days is None:
         start = _next_shown(clock, moment)
-        return Reading(Kind.TIME_OF_DAY, start, start + _ENDS[clock.grain], clock.grain, has_clock=True)
+        return Reading(Kind.TIME_OF_DAY, start, start + STEPS[clock.grain], clock.grain, has_clock=True)
     today = moment.wall.date()
     days = phrase.days
     for _ in range(_MOST_TRIES):
         starts = [
-            _midnight(days.first) + timedelta(seconds=clock.seconds(hour))
+            midnight(days.first) + timedelta(seconds=clock.seconds(hour))
             for hour in _hours(clock, is_today=days.first == today)
         ]
         start = next((each for each in starts if each > moment.wall), starts[-1])
@@ -195,18 +186,18 @@ def _at_clock(phrase: Phrase, moment: Moment) -> Reading:
         # After midnight, tonight's one o'clock is in the current night.
         earlier = start - timedelta(days=1)
         start = earlier if earlier > moment.wall else start
-    return Reading(Kind.INSTANT, start, start + _ENDS[clock.grain], clock.grain, has_clock=True)
+    return Reading(Kind.INSTANT, start, start + STEPS[clock.grain], clock.grain, has_clock=True)
 
 
 def _next_shown(clock: Clock, moment: Moment) -> datetime:
     """Next occurrence of the time; without a part of the day the next likely one."""
-    midnight = _midnight(moment.wall.date())
+    today = midnight(moment.wall.date())
     shown = [
-        midnight + timedelta(days=day, seconds=clock.seconds(hour))
+        today + timedelta(days=day, seconds=clock.seconds(hour))
         for day in (-1, 0, 1)
         for hour in _hours(clock, is_today=True)
     ]
-    coming = [each for each in (*shown, midnight + timedelta(days=2)) if each > moment.wall]
+    coming = [each for each in (*shown, today + timedelta(days=2)) if each > moment.wall]
     return min(
         [each for each in coming if is_likely(each, moment.wall)] if clock.is_open else coming, default=min(coming)
     )
@@ -225,7 +216,7 @@ def _after_a_while(phrase: Phrase, ahead: Amount, moment: Moment) -> Reading:
 
 
 def _grain_after(start: datetime, grain: Grain) -> datetime:
-    return start + _ENDS.get(grain, timedelta(days=1))
+    return start + STEPS.get(grain, timedelta(days=1))
 
 
 def _lasting(phrase: Phrase, moment: Moment) -> Reading:
@@ -235,13 +226,10 @@ def _lasting(phrase: Phrase, moment: Moment) -> Reading:
         return Reading(Kind.DURATION, moment.wall, end, grain, length=length)
     assert phrase.window is not None
     amount, is_past, is_whole = phrase.window
-    grain = amount.grain if is_whole or amount.grain in _ENDS else Grain.DAY
-    begin = _floor(moment.wall, grain)
-    if is_past:
-        start, end = _moved(begin, -amount.length), begin
-    else:
-        start = _moved(begin, _one(grain))
-        end = _moved(start, amount.length)
+    grain = amount.grain if is_whole or amount.grain in STEPS else Grain.DAY
+    start = _start_of_unit(moment.wall, grain, 0 if is_past else 1)
+    end = _moved(start, -amount.length if is_past else amount.length)
+    start, end = min(start, end), max(start, end)
     return Reading(Kind.INTERVAL, start, end, amount.grain)
 
 
@@ -249,45 +237,16 @@ def _moved(wall: datetime, length: Length) -> datetime:
     return shifted(wall, length) + timedelta(seconds=length.seconds)
 
 
-def _one(grain: Grain) -> Length:
-    match grain:
-        case Grain.SECOND | Grain.MINUTE | Grain.HOUR:
-            return Length(seconds=_ENDS[grain].total_seconds())
-        case Grain.DAY:
-            return Length(days=1)
-        case Grain.WEEK:
-            return Length(days=7)
-        case _:
-            return Length(months={Grain.MONTH: 1, Grain.QUARTER: 3}.get(grain, 12))
-
-
-def _floor(wall: datetime, grain: Grain) -> datetime:
-    """Start of the unit `grain` that contains `wall`. Weeks begin on Monday."""
-    if grain in _ENDS:
-        floor = wall.replace(microsecond=0)
-        return (
-            floor
-            if grain is Grain.SECOND
-            else floor.replace(second=0)
-            if grain is Grain.MINUTE
-            else floor.replace(minute=0, second=0)
-        )
-    day = _midnight(wall.date())
-    match grain:
-        case Grain.DAY:
-            return day
-        case Grain.WEEK:
-            return day - timedelta(days=day.isoweekday() - 1)
-        case Grain.MONTH:
-            return day.replace(day=1)
-        case Grain.QUARTER:
-            return day.replace(day=1, month=(day.month - 1) // 3 * 3 + 1)
-        case _:
-            return day.replace(day=1, month=1)
+def _start_of_unit(wall: datetime, grain: Grain, which: int) -> datetime:
+    """Start of the unit `grain` that contains `wall` (`which` 0) or of the next one (1). Weeks begin on Monday."""
+    if grain not in STEPS:
+        return midnight(unit_span(grain, which, 1, wall.date()).start)
+    day = midnight(wall.date())
+    return day + ((wall - day) // STEPS[grain] + which) * STEPS[grain]
 
 
 def _repeating(phrase: Phrase, moment: Moment) -> Reading:
-    repeats = phrase.repeats or Repeats(_RUNS.get(phrase.run, _MANY_RUNS.get(phrase.run, Unit.DAY)))
+    repeats = phrase.repeats or Repeats(_RUNS.get(phrase.run, Unit.DAY))
     if phrase.run == "工作日" and not repeats.weekdays:
         repeats = Repeats(Unit.WEEK, weekdays=(1, 2, 3, 4, 5))
     if phrase.days is not None and phrase.repeats is None:
@@ -296,7 +255,7 @@ def _repeating(phrase: Phrase, moment: Moment) -> Reading:
     times = tuple(dict.fromkeys(clock.as_time() for clock in phrase.clocks))
     repeats = replace(repeats, times=times, first=first, until=_until(phrase, moment), count=phrase.count)
     if repeats.until is None and phrase.first and not phrase.is_onward and phrase.first.grain is not Grain.DAY:
-        repeats = replace(repeats, until=_midnight(phrase.first.after) - timedelta(minutes=1))
+        repeats = replace(repeats, until=midnight(phrase.first.after) - timedelta(minutes=1))
     return Reading(
         Kind.RECURRENCE,
         moment.wall,
@@ -315,14 +274,12 @@ def _until(phrase: Phrase, moment: Moment) -> datetime | None:
     if until is None:
         return None
     if phrase.until_clock is not None:
-        return _midnight(until.first) + timedelta(seconds=phrase.until_clock.seconds(waking_hour(phrase.until_clock)))
+        return midnight(until.first) + timedelta(seconds=phrase.until_clock.seconds(waking_hour(phrase.until_clock)))
     is_on = until.grain is Grain.DAY or until.first <= moment.wall.date()
-    return (_midnight(until.after) if is_on else _midnight(until.first)) - timedelta(minutes=1)
+    return (midnight(until.after) if is_on else midnight(until.first)) - timedelta(minutes=1)
 
 
 def _grain_of(repeats: Repeats) -> Grain:
-    if repeats.unit is None:
-        return (
-            Grain.HOUR if repeats.seconds % 3600 == 0 else Grain.MINUTE if repeats.seconds % 60 == 0 else Grain.SECOND
-        )
-    return Grain(repeats.unit.value)
+    if repeats.unit is not None:
+        return Grain(repeats.unit.value)
+    return Grain.SECOND if repeats.seconds % 60 else Grain.MINUTE if repeats.seconds % 3600 else Grain.HOUR

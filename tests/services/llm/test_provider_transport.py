@@ -338,7 +338,8 @@ async def test_a_server_behind_a_proxy_is_reached_by_a_tunnel(
 
 async def test_what_all_requests_share_is_put_together_once() -> None:
     async with ConnectionServer([reply()], [reply()]) as server:
-        endpoint = Endpoint(f"{server.origin}/v1", "chat/completions", SecretStr(KEY), {"x-own": "1"})
+        profile = ModelProfile("main", "m-1", f"{server.origin}/v1", SecretStr(KEY))
+        endpoint = Endpoint(profile, "chat/completions", {"x-own": "1"})
         transport = ProviderTransport(endpoint, SystemClock())
         await transport.post(transport.packed(b"{}"))
         first = transport._client._first
