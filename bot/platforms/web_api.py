@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -18,6 +18,9 @@ from bot.platforms.connection import CannotConnect
 from function_calls.context import Attachment
 from services.refs import JsonObject
 from services.web.content import data_in
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 FILE_SECONDS = 300.0
 _ANSWER_SECONDS = 30.0
@@ -188,17 +191,33 @@ def form_with(values: Mapping[str, str], field: str, file: Attachment) -> aiohtt
     return form
 
 
-async def objects_of(socket: aiohttp.ClientWebSocketResponse, heard: Callable[[], None]) -> AsyncIterator[JsonObject]:
-    """Objects that arrive at a socket without `autoping`, until it ends. Each frame, pings too, is a sign of life."""
+async def frames_of(socket: aiohttp.ClientWebSocketResponse, heard: Callable[[], None]) -> AsyncIterator[str | bytes]:
+    """What arrives at a socket without `autoping`, until it ends. Each frame, pings too, is a sign of life."""
     while True:
         frame = await socket.receive()
         heard()
         if frame.type is aiohttp.WSMsgType.PING:
             await socket.pong(frame.data)
-        elif frame.type is aiohttp.WSMsgType.TEXT:
-            yield object_in(frame.data)
+        elif frame.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
+            yield frame.data
         elif frame.type is not aiohttp.WSMsgType.PONG:
             return
+
+
+async def objects_of(socket: aiohttp.ClientWebSocketResponse, heard: Callable[[], None]) -> AsyncIterator[JsonObject]:
+    """The same as JSON objects; a frame without one is the field `unreadable` of an object."""
+    async for data in frames_of(socket, heard):
+        yield object_in(data if isinstance(data, str) else repr(data))
+
+
+async def read_body(request: Request, most_bytes: int) -> bytes | None:
+    """The body of a request to a webhook; None if it is larger."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most_bytes:
+            return None
+    return bytes(body)
 
 
 def object_in(text: str) -> JsonObject:

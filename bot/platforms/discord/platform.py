@@ -25,7 +25,7 @@ from bot.platforms.base import (
     SendFailed,
     thread_of,
 )
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside
 from bot.platforms.discord.gateway import ERRORS, NETWORK, Gateway, Received, role_of
 from bot.platforms.discord.settings import DiscordSettings
 from bot.platforms.web_api import FILE_SECONDS, Refused, content_of
@@ -75,12 +75,8 @@ class DiscordPlatform(ConnectedPlatform):
         self._typed_at = Recent[ChatRef, float](_MOST_CHATS)
 
     async def run(self, deliver: Deliver) -> None:
-        delivering = asyncio.create_task(self._received.deliver(deliver, self._host))
-        try:
+        async with alongside(self._received.deliver(deliver, self._host)):
             await super().run(deliver)
-        finally:
-            delivering.cancel()
-            await asyncio.gather(delivering, return_exceptions=True)
 
     async def _connected(self, deliver: Deliver) -> None:
         if self._gateway is None or self._gateway.is_closed():

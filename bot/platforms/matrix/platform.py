@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from html import escape
-from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -18,7 +17,7 @@ import structlog
 
 from bot.platforms.adapter import Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent
+from bot.platforms.connection import ConnectedPlatform, Recent
 from bot.platforms.markdown import html_of, plain_lines
 from bot.platforms.matrix.client import MatrixClient
 from bot.platforms.matrix.inbound import NETWORK, Inbound, RoomView, membership_change, relation_of
@@ -112,7 +111,6 @@ class MatrixPlatform(ConnectedPlatform):
         self._synced = asyncio.Event()
         self._recent = Recent[tuple[str, str], JsonObject](_RECENT_EVENTS)
         self._undecrypted = Recent[str, _RoomEvent](_UNDECRYPTED_EVENTS)
-        self._tasks: set[asyncio.Task[None]] = set()
 
     # Receiving
 
@@ -135,10 +133,10 @@ class MatrixPlatform(ConnectedPlatform):
                 # Now all rooms are known. Before, a message might be sent in clear text to an encrypted room.
                 self._connection.up()
                 wait_seconds = _SYNC_SECONDS
-        except SendFailed as problem:
-            if isinstance(problem, Refused) and problem.code == "M_UNKNOWN_TOKEN":
+        except Refused as problem:
+            if problem.code == "M_UNKNOWN_TOKEN":
                 self._client.log_in_again()
-            raise CannotConnect(str(problem)) from problem
+            raise
 
     async def _sync(self, since: str | None, wait_seconds: int) -> JsonObject:
         """Answer to a sync request from `since` on. The first one after the start has the full state of all rooms."""
@@ -299,11 +297,6 @@ class MatrixPlatform(ConnectedPlatform):
         with suppress(SendFailed):
             read = {"m.fully_read": event_id, "m.read": event_id}
             await self._call("POST", _at(room_id, "read_markers"), read)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     # Sending
 
@@ -474,7 +467,5 @@ class MatrixPlatform(ConnectedPlatform):
                     raise
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._end_background()
         await self._client.close()

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 
 import aiohttp
-import structlog
 from pydantic import AfterValidator, SecretStr
 
 from bot.platforms.adapter import Adapter, Host
@@ -25,7 +25,6 @@ from function_calls.context import Attachment
 from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
-_log = structlog.get_logger("platforms")
 _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
 _PROFILE_SECONDS, _ROLE_SECONDS = 3600.0, 60.0
 _MOST_MENTIONS = 50
@@ -133,19 +132,12 @@ class MattermostPlatform(ConnectedPlatform):
 
     async def _connected(self, deliver: Deliver) -> None:
         """Accept the events of one connection, after those of the gap before it. Raises what ends it."""
-        try:
+        await self._fill_gap(deliver)
+        async with await self._api.socket() as self._socket:
+            # Again, for what came while the gap was filled.
             await self._fill_gap(deliver)
-            socket = self._socket = await self._api.socket()
-            try:
-                # Again, for what came while the gap was filled.
-                await self._fill_gap(deliver)
-                self._connection.up()
-                await self._receive(deliver, socket)
-            finally:
-                self._socket = None
-                await socket.close()
-        except SendFailed as problem:
-            raise CannotConnect(str(problem)) from None
+            self._connection.up()
+            await self._receive(deliver, self._socket)
 
     async def _receive(self, deliver: Deliver, socket: aiohttp.ClientWebSocketResponse) -> None:
         expected = 1
@@ -224,12 +216,8 @@ class MattermostPlatform(ConnectedPlatform):
         since, missed = max(self._latest, self._clock.now_ms() - _LONGEST_GAP_MS), list[JsonObject]()
         for channel in channels:
             if channel["last_post_at"] >= since:
-                try:
+                with self._leaving_gaps(channel["id"]):
                     missed += await self._missed(channel["id"], since)
-                except Refused as problem:
-                    if problem.retryable:
-                        raise
-                    _log.error("gap_not_filled", network=PLATFORM, channel=channel["id"], problem=str(problem))
         for post in sorted(missed, key=lambda one: int(one["create_at"])):
             events = [] if post["create_at"] < since or post["delete_at"] else ["posted"]
             if post["create_at"] <= since and max(post["delete_at"], post["edit_at"]) >= since:
@@ -243,14 +231,8 @@ class MattermostPlatform(ConnectedPlatform):
         found, page = dict[str, JsonObject](), -1
         while True:
             query = {"since": since - 1} if page < 0 else {"page": page, "per_page": _PAGE, "skipFetchThreads": "true"}
-            self._connection.heard()
-            try:
-                posts = (await self._api.call("GET", f"channels/{channel}/posts", params=query))["posts"]
-            except Refused as problem:
-                if problem.retry_after_seconds is None:
-                    raise
-                await self._clock.sleep(min(problem.retry_after_seconds, _SILENCE_SECONDS / 2))
-                continue
+            request = partial(self._api.call, "GET", f"channels/{channel}/posts", params=query)
+            posts = (await self._patiently(request, _SILENCE_SECONDS / 2))["posts"]
             found |= posts
             if page < 0 and len(posts) < _POSTS_SINCE:
                 break

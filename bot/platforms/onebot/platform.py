@@ -17,7 +17,7 @@ import structlog
 
 from bot.platforms.adapter import Adapter, CannotOpen, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside
 from bot.platforms.onebot.events import FILE, GROUP, NAME, PRIVATE, ROLES, Reader, replied_id, seconds_of
 from bot.platforms.onebot.session import CALL_SECONDS, CallFailed, Dialling, Listening, Session
 from bot.platforms.onebot.settings import OneBotSettings
@@ -221,20 +221,14 @@ class OneBotPlatform(ConnectedPlatform):
         self._self_id, _ = await _login(session, self._settings)
         self._ready.set()
         self._connection.up()
-        polling = asyncio.create_task(self._poll(session))
-        try:
+        # Heartbeats of the implementation may be switched off.
+        async with alongside(self._repeat(partial(self._poll, session), _POLL_SECONDS)):
             await self._catch_up(session, deliver)
             while (raw := await session.event()) is not None:
                 await self._take(session, deliver, raw)
-        finally:
-            polling.cancel()
 
     async def _poll(self, session: Session) -> None:
-        """Ask for a sign of life regularly, because heartbeats of the implementation may be switched off."""
-        while True:
-            with suppress(SendFailed):
-                self._show(await session.call("get_status", _POLL_SECONDS))
-            await self._clock.sleep(_POLL_SECONDS)
+        self._show(await session.call("get_status", _POLL_SECONDS))
 
     def _show(self, status: Any) -> None:
         if isinstance(status, dict) and status.get("online") is False:

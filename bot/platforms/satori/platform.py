@@ -11,13 +11,11 @@ from functools import partial
 from html import escape
 from typing import Any
 
-import aiohttp
 import orjson
-import structlog
 
 from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import ConnectedPlatform, Recent
+from bot.platforms.connection import ConnectedPlatform, Recent, alongside
 from bot.platforms.satori.elements import element, file_element, parse, written
 from bot.platforms.satori.gateway import Gateway, Json, number_of, probe
 from bot.platforms.satori.settings import SatoriSettings
@@ -26,7 +24,6 @@ from function_calls.context import Attachment, Kind, MessageContext, MessageKey,
 from services.refs import ChatRef, MemberRef, Role
 from services.web.content import data_in
 
-_log = structlog.get_logger("platforms")
 _KINDS = {
     "message-created": Kind.MESSAGE,
     "message-updated": Kind.EDIT,
@@ -86,24 +83,16 @@ class SatoriPlatform(ConnectedPlatform):
     async def _connected(self, deliver: Deliver) -> None:
         stored = await self._cursor.read()
         after, self._has_cursor = None if stored is None else int(stored), stored is not None
-        socket = await self._gateway.open(after)
-        pinging = asyncio.create_task(self._ping(socket))
-        try:
+        async with (
+            await self._gateway.open(after) as socket,
+            alongside(self._repeat(lambda: socket.send_str('{"op":1}'), _PING_SECONDS)),
+        ):
             self._connection.up()
             async for event in self._gateway.events(socket, after):
                 self._connection.heard()
                 if event:
                     await self._acceptance.until_stored(partial(self._take, deliver, event))
                     self._gateway.check_online(event)
-        finally:
-            pinging.cancel()
-            await socket.close()
-
-    async def _ping(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        with suppress(aiohttp.ClientError, ConnectionError):
-            while True:
-                await socket.send_str('{"op":1}')
-                await self._clock.sleep(_PING_SECONDS)
 
     async def _take(self, deliver: Deliver, event: Json) -> None:
         """Accept an event. Raises StoreError."""

@@ -12,11 +12,11 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import aiohttp
-import structlog
 from pydantic import SecretStr
 
 from bot.platforms.adapter import Adapter, Host
@@ -39,8 +39,6 @@ SCOPES = re.findall(
     "im:history im:read im:write mpim:history mpim:read reactions:read reactions:write users:read",
 )
 """Scopes that the bot token needs; leaving channels also needs `channels:manage` and `groups:write`."""
-_log = structlog.get_logger("platforms")
-
 _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
 _NAME_SECONDS, _ROLE_SECONDS = 3600.0, 60.0
 """Time for which a profile is cached, for names in texts and for the role of a sender."""
@@ -101,17 +99,12 @@ class _Api:
         status = 429 if code == "ratelimited" else 500 if is_transient else status
         raise Refused(words, status, code=code, retry_after=headers.get("Retry-After"), unknown_outcome=is_transient)
 
-    async def pages(self, field: str, method: str, wait: Any = None, **arguments: Any) -> AsyncIterator[Any]:
-        """The items in `field` of all pages. `wait` is awaited with the seconds of a rate limit. Raises SendFailed."""
+    async def pages(self, field: str, method: str, ask: Any = None, **arguments: Any) -> AsyncIterator[Any]:
+        """The items in `field` of all pages. `ask`: returns the answer to a request. Raises SendFailed."""
         more: Any = True
         while more:
-            try:
-                page = await self.call(method, **arguments)
-            except SendFailed as problem:
-                if wait is None or problem.retry_after_seconds is None:
-                    raise
-                await wait(problem.retry_after_seconds)
-                continue
+            request = partial(self.call, method, **arguments)
+            page = await (ask(request) if ask else request())
             for item in page[field]:
                 yield item
             arguments["cursor"] = more = (page.get("response_metadata") or {}).get("next_cursor")
@@ -173,6 +166,7 @@ class SlackPlatform(ConnectedPlatform):
         self._reader = Reader(settings.account, self._hear, host.names[0])
         self._users = Recent[str, tuple[Profile, float]](_MOST_USERS)
         """Profiles, each with the time of reading."""
+        self._ask = partial(self._patiently, most_seconds=_SILENCE_SECONDS / 2)
         self._behind: dict[str, asyncio.Lock] = {}
         """Channels with a gap that is filled before their next event."""
         self._latest: dict[str, str] = {}
@@ -180,12 +174,9 @@ class SlackPlatform(ConnectedPlatform):
 
     async def _connected(self, deliver: Deliver) -> None:
         """Accept events of one connection, and of those that replace it when Slack asks for it. Raises what ends it."""
-        try:
-            self._reader.me = await self._api.call("auth.test")
-            await self._find_gaps()
-            socket = await self._api.socket()
-        except SendFailed as problem:
-            raise CannotConnect(str(problem)) from None
+        self._reader.me = await self._api.call("auth.test")
+        await self._find_gaps()
+        socket = await self._api.socket()
         self._connection.up()
         filling = asyncio.create_task(self._fill_gaps(deliver))
 
@@ -207,8 +198,6 @@ class SlackPlatform(ConnectedPlatform):
                 # Slack repeats events that arrive only on the old connection.
                 old, socket = socket, await self._api.socket()
                 await old.close()
-        except SendFailed as problem:
-            raise CannotConnect(str(problem)) from None
         finally:
             filling.cancel()
             await asyncio.gather(filling, return_exceptions=True)
@@ -258,7 +247,7 @@ class SlackPlatform(ConnectedPlatform):
         writes = [self._cursor.at(now)]
         self._behind, self._latest = {}, {}
         kinds = "public_channel,private_channel,mpim,im"
-        listed = {"wait": self._wait, "types": kinds, "exclude_archived": True, "limit": 200}
+        listed = {"ask": self._ask, "types": kinds, "exclude_archived": True, "limit": 200}
         async for channel in self._api.pages("channels", "users.conversations", **listed):
             cursor = self._stored(channel["id"])
             known = await cursor.read()
@@ -276,13 +265,9 @@ class SlackPlatform(ConnectedPlatform):
     async def _fill_gap(self, deliver: Deliver, channel: str) -> None:
         """Accept the messages of the gap, oldest first, unless another task has."""
         async with self._behind.get(channel) or asyncio.Lock():
-            try:
+            missed = list[JsonObject]()
+            with self._leaving_gaps(channel):
                 missed = await self._missed(channel) if channel in self._behind else []
-            except Refused as problem:
-                if problem.retryable:
-                    raise
-                _log.error("gap_not_filled", network=PLATFORM, channel=channel, problem=str(problem))
-                missed = []
             for message in missed:
                 await self._take(deliver, {**message, "channel": channel})
             self._behind.pop(channel, None)
@@ -292,7 +277,7 @@ class SlackPlatform(ConnectedPlatform):
         before. Raises SendFailed."""
         week_ago = self._clock.now_ms() / 1000 - _LONGEST_GAP_DAYS * _DAY_SECONDS
         since, found = max(self._latest[channel], f"{week_ago:.6f}"), dict[str, JsonObject]()
-        place: dict[str, Any] = {"wait": self._wait, "channel": channel, "limit": 200}
+        place: dict[str, Any] = {"ask": self._ask, "channel": channel, "limit": 200}
         oldest = f"{float(since) - _DAY_SECONDS:.6f}"
         for top in [one async for one in self._api.pages("messages", "conversations.history", oldest=oldest, **place)]:
             found.setdefault(top["ts"], top)
@@ -301,10 +286,6 @@ class SlackPlatform(ConnectedPlatform):
                 async for reply in self._api.pages("messages", "conversations.replies", **thread):
                     found[reply["ts"]] = reply
         return [found[ts] for ts in sorted(found) if ts > since]
-
-    async def _wait(self, seconds: float) -> None:
-        self._connection.heard()
-        await self._clock.sleep(min(seconds, _SILENCE_SECONDS / 2))
 
     # Users
 

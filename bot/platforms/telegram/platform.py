@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
 from bot.platforms.markdown import html_of
 from bot.platforms.telegram.api import ApiError, BotApi
 from bot.platforms.telegram.messages import FILE_URL, Json, Updates, migration, name_of, role_of
+from bot.platforms.web_api import read_body
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl, matching
 from function_calls.context import Attachment
@@ -100,13 +100,10 @@ class TelegramPlatform(ConnectedPlatform):
         self._admins_until: dict[str, float] = {}
         self._next_send_at = 0.0
         self._typing_at: dict[str, float] = {}
-        self._answering: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        """Close the HTTP connections. A webhook stays, so that Telegram keeps events for the next start."""
-        for task in self._answering:
-            task.cancel()
-        await asyncio.gather(*self._answering, return_exceptions=True)
+        # A webhook stays, so that Telegram keeps events for the next start.
+        await self._end_background()
         await self._api.close()
 
     # Receiving
@@ -127,8 +124,6 @@ class TelegramPlatform(ConnectedPlatform):
             self._deliver = deliver
             self._connection.up()
             await (self._watch_webhook() if self._url else self._poll(deliver, int(position or 0)))
-        except SendFailed as error:
-            raise CannotConnect(str(error)) from None
         finally:
             self._deliver = None
 
@@ -161,11 +156,9 @@ class TelegramPlatform(ConnectedPlatform):
         offered = request.headers.get("x-telegram-bot-api-secret-token", "")
         if not hmac.compare_digest(offered.encode(), self._api.webhook_secret.encode()):
             return Response(status_code=401)
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _UPDATE_BYTES:
-                return Response(status_code=413)
+        body = await read_body(request, _UPDATE_BYTES)
+        if body is None:
+            return Response(status_code=413)
         if self._deliver is None:
             return Response(status_code=503)
         try:
@@ -191,9 +184,7 @@ class TelegramPlatform(ConnectedPlatform):
         raw = orjson.dumps(update).decode()
         await self._acceptance.take(deliver, lambda: self._updates.contexts(update), raw, cursor)
         if query is not None:
-            task = asyncio.create_task(self._answer(query))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+            self._start(self._answer(query))
 
     async def _answer(self, query: Json) -> None:
         """End the progress indicator of a pressed button."""
