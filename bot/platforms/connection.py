@@ -116,7 +116,8 @@ class Connection:
         async with alongside(connect(), self._silence()) as (running, watching):
             await asyncio.wait([running, watching], return_when=asyncio.FIRST_COMPLETED)
             if running.done():
-                return running.result()
+                running.result()
+                return
             raise CannotConnect(f"nothing was heard for {self._silence_seconds:.0f} s")
 
     async def _silence(self) -> None:
@@ -251,7 +252,7 @@ class Acceptance:
 
 
 @asynccontextmanager
-async def alongside(*work: Awaitable[None]) -> AsyncIterator[Sequence[asyncio.Future[None]]]:
+async def alongside(*work: Awaitable[Any]) -> AsyncIterator[Sequence[asyncio.Future[Any]]]:
     """Run `work` during the block, as the tasks that this yields. They are cancelled at its end."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:

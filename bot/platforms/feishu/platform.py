@@ -9,11 +9,12 @@ from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import orjson
 
-from bot.platforms.adapter import Host
+from bot.platforms.adapter import CannotOpen, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
 from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside, probing
 from bot.platforms.feishu.adapter import FeishuSettings
@@ -62,6 +63,11 @@ class FeishuPlatform(ConnectedPlatform):
     )
 
     def __init__(self, settings: FeishuSettings, host: Host) -> None:
+        """Raises CannotOpen."""
+        if settings.events == "webhook" and not host.public_url.startswith("https://"):
+            raise CannotOpen("events: webhook needs platforms.web.public_url with https://")
+        if settings.events == "webhook" and find_spec("cryptography") is None:
+            raise CannotOpen("cryptography is not installed: pip install 'rollcall[feishu]'")
         super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
         self._settings = settings
         self._api = FeishuApi(settings, host.clock)

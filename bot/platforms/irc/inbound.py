@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any
 
 from bot.platforms.connection import Recent
 from bot.platforms.irc.state import State
@@ -115,47 +116,36 @@ class Inbound:
         chat = ChatRef("irc", self._account, state.features.fold(target) if is_group else identity)
         native_id = line.tags.get("msgid") or self.own_id()
         self._known[native_id] = Known(line.nick, identity, text, from_bot=False)
-        return MessageContext(
-            key=MessageKey(chat, native_id),
-            kind=Kind.MESSAGE,
-            chat=chat,
+        role = (state.role(target, identity) if is_group else None) or Role.MEMBER
+        return self._event(
+            MessageKey(chat, native_id),
+            line,
+            Sender(self._member(identity), line.nick, role, is_bot=is_notice or "bot" in line.tags),
+            text,
             is_group=is_group,
-            sender=Sender(
-                self._member(identity),
-                line.nick,
-                (state.role(target, identity) if is_group else None) or Role.MEMBER,
-                is_bot=is_notice or "bot" in line.tags,
-            ),
-            text=text,
-            sent_at=self._sent_at(line),
             mentions=self._mentions(body, target, state),
             mentions_bot=mentions_bot,
             reply_to=self._quoted(line),
-            backfilled=self._is_old(line),
             private=is_for_some,
             chat_title=target if is_group else line.nick,
         )
+
+    def _event(
+        self, key: MessageKey, line: Line, sender: Sender, text: str = "", *, is_group: bool = True, **facts: Any
+    ) -> MessageContext:
+        sent_at, is_old = self._sent_at(line), self._is_old(line)
+        return MessageContext(key, key.kind, key.chat, is_group, sender, text, sent_at, backfilled=is_old, **facts)
 
     def _came_or_went(
         self, kind: Kind, line: Line, nick: str, names: Sequence[str], state: State
     ) -> list[MessageContext]:
         """One event of `kind` for each of the channels in `names`."""
-        native_id = line.tags.get("msgid") or self.own_id()
+        native_id, sender = line.tags.get("msgid") or self.own_id(), Sender(self._member(state.identity_of(nick)), nick)
         chats = (ChatRef("irc", self._account, state.features.fold(name)) for name in names)
         return [
-            MessageContext(
-                key=MessageKey(chat, native_id, kind),
-                kind=kind,
-                chat=chat,
-                is_group=True,
-                sender=Sender(self._member(state.identity_of(nick)), nick),
-                text="",
-                sent_at=self._sent_at(line),
-                backfilled=self._is_old(line),
-                chat_title=state.channels[chat.native].name,
-            )
-            for chat in chats
-            if chat.native in state.channels
+            self._event(MessageKey(one, native_id, kind), line, sender, chat_title=state.channels[one.native].name)
+            for one in chats
+            if one.native in state.channels
         ]
 
     def _mentions(self, text: str, channel: str, state: State) -> tuple[MemberRef, ...]:

@@ -21,7 +21,7 @@ from nio.exceptions import EncryptionError, GroupEncryptionError, LocalProtocolE
 
 from bot.platforms.adapter import needs_extra
 from bot.platforms.base import FileUnavailable, SendFailed
-from bot.platforms.connection import CannotConnect, probing
+from bot.platforms.connection import CannotConnect
 from bot.platforms.matrix.settings import MatrixSettings
 from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi
 from services.refs import JsonObject
@@ -271,19 +271,3 @@ async def _checked(request: Awaitable[Any]) -> None:
         raise SendFailed("the home server did not answer a request for keys", retryable=True) from None
     if isinstance(answer, ErrorResponse):
         raise SendFailed("the home server rejects a request for keys", retryable=True)
-
-
-async def probe(settings: MatrixSettings) -> str:
-    """A line about the account, after a login. Raises CannotOpen."""
-    client = MatrixClient(settings, None)
-    async with probing(client.close):
-        try:
-            await client.log_in()
-            rooms = await client.call("GET", "v3/joined_rooms")
-            if not settings.access_token.get_secret_value():
-                await client.call("POST", "v3/logout", {})
-        except SendFailed as problem:
-            raise CannotConnect(f"{problem}: check homeserver") from problem
-    rooms_line = f"rooms: {len(rooms['joined_rooms'])}"
-    reads = "reads encrypted rooms" if settings.encryption else "encryption is off: cannot read encrypted rooms"
-    return f"connected as {settings.user}; {rooms_line}; {reads}"

@@ -17,13 +17,14 @@ import structlog
 
 from bot.platforms.adapter import Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import ConnectedPlatform, Recent
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
 from bot.platforms.markdown import html_of, plain_lines
 from bot.platforms.matrix.client import MatrixClient
 from bot.platforms.matrix.inbound import NETWORK, Inbound, RoomView, membership_change, relation_of
 from bot.platforms.matrix.settings import MatrixSettings
 from bot.platforms.web_api import Refused, unless
 from function_calls.context import Attachment, MessageContext
+from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
 
@@ -83,7 +84,6 @@ class MatrixPlatform(ConnectedPlatform):
         text_chars=4_000,
         sends_are_idempotent=True,
         sends_per_minute=60,
-        choices=False,
         attachments=True,
         bots_are_marked=False,  # programs should send notices, but many do not
         clients_keep_slashes=True,
@@ -469,3 +469,19 @@ class MatrixPlatform(ConnectedPlatform):
     async def close(self) -> None:
         await self._end_background()
         await self._client.close()
+
+
+async def probe(settings: MatrixSettings, _clock: Clock) -> str:
+    """See `Adapter.probe`."""
+    client = MatrixClient(settings, None)
+    async with probing(client.close):
+        try:
+            await client.log_in()
+            rooms = await client.call("GET", "v3/joined_rooms")
+            if not settings.access_token.get_secret_value():
+                await client.call("POST", "v3/logout", {})
+        except SendFailed as problem:
+            raise CannotConnect(f"{problem}: check homeserver") from problem
+    rooms_line = f"rooms: {len(rooms['joined_rooms'])}"
+    reads = "reads encrypted rooms" if settings.encryption else "encryption is off: cannot read encrypted rooms"
+    return f"connected as {settings.user}; {rooms_line}; {reads}"

@@ -108,9 +108,7 @@ class MattermostPlatform(ConnectedPlatform):
     limits = Limits(
         text_chars=4000,
         # The server remembers `pending_post_id` for 30 seconds only.
-        sends_are_idempotent=False,
         sends_per_minute=120,
-        choices=False,
         attachments=True,
         clients_keep_slashes=True,
         markdown=True,

@@ -49,9 +49,7 @@ class OneBotPlatform(ConnectedPlatform):
     name = NAME
     limits = Limits(
         text_chars=4500,
-        sends_are_idempotent=False,
         sends_per_minute=30,
-        choices=False,
         attachments=True,
         bots_are_marked=False,
         catches_up=True,  # until the implementation turns out to have no history

@@ -62,7 +62,6 @@ class SatoriPlatform(ConnectedPlatform):
         super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
         self.limits = Limits(
             text_chars=2000,
-            sends_are_idempotent=False,
             sends_per_minute=30,
             choices=settings.buttons,
             attachments=True,

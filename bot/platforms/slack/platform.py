@@ -149,7 +149,6 @@ class SlackPlatform(ConnectedPlatform):
     name = PLATFORM
     limits = Limits(
         text_chars=3900,
-        sends_are_idempotent=False,
         sends_per_minute=60,
         choices=True,
         attachments=True,

@@ -78,7 +78,6 @@ class TelegramPlatform(ConnectedPlatform):
     limits = Limits(
         # Telegram counts 4096 UTF-16 units, two for some characters, and mentions need room.
         text_chars=1900,
-        sends_are_idempotent=False,
         sends_per_minute=20,
         choices=True,
         attachments=True,
