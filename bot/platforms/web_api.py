@@ -50,11 +50,13 @@ class Refused(SendFailed):
 
 @contextmanager
 def unless(*harmless: int | str) -> Iterator[None]:
-    """Ignore that a call is rejected with one of these statuses or codes, as if it had been done before."""
+    """Ignore that a call is rejected with one of these statuses, or with one of these texts in its code, as if it had
+    been done before."""
     try:
         yield
     except Refused as problem:
-        if not {problem.status, problem.code} & set(harmless):
+        words = (one for one in harmless if isinstance(one, str))
+        if problem.status not in harmless and not any(one in problem.code for one in words):
             raise
 
 
@@ -69,6 +71,11 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
     content: Any
     """The JSON value; None if the answer is none."""
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header with `token`; none if it is empty."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 class WebApi:
@@ -109,7 +116,7 @@ class WebApi:
             raise SendFailed(words, retryable=True, unknown_outcome=has_effect) from None
 
     async def socket(
-        self, path: str, greet: Callable[[aiohttp.ClientWebSocketResponse], Awaitable[None]], **options: Any
+        self, path: str, greet: Callable[[aiohttp.ClientWebSocketResponse], Awaitable[None]] | None, **options: Any
     ) -> aiohttp.ClientWebSocketResponse:
         """A WebSocket below the URL, or at the URL `path`, after `greet`. Raises CannotConnect."""
         url = path if path.startswith("ws") else self.url.replace("http", "ws", 1) + path
@@ -119,7 +126,8 @@ class WebApi:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 opened: aiohttp.ClientWebSocketResponse = await self.http.ws_connect(url, timeout=timeout, **options)
                 socket = opened
-                await greet(opened)
+                if greet is not None:
+                    await greet(opened)
                 socket = None
                 return opened
         except aiohttp.WSServerHandshakeError as error:
@@ -152,6 +160,12 @@ def _json(body: bytes | str) -> Any:
         return orjson.loads(body)
     except ValueError:
         return None
+
+
+def check_size(size: int | None, max_bytes: int) -> None:
+    """Raises FileUnavailable if a file is larger than `max_bytes`. `size`: None if it is not known yet."""
+    if size is not None and size > max_bytes:
+        raise FileUnavailable(f"the file is larger than {max_bytes:,} bytes")
 
 
 async def content_of(request: Awaitable[aiohttp.ClientResponse], max_bytes: int) -> bytes:

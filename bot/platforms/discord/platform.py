@@ -28,7 +28,7 @@ from bot.platforms.base import (
 from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside
 from bot.platforms.discord.gateway import ERRORS, NETWORK, Gateway, Received, role_of
 from bot.platforms.discord.settings import DiscordSettings
-from bot.platforms.web_api import FILE_SECONDS, Refused, content_of
+from bot.platforms.web_api import FILE_SECONDS, Refused, check_size, content_of
 from function_calls.context import Attachment
 from services.refs import ChatRef, MemberRef, Role
 from services.web.content import data_in
@@ -230,8 +230,7 @@ class DiscordPlatform(ConnectedPlatform):
         gateway = self._logged_in()
         if gateway is None:
             raise FileUnavailable("not connected yet")
-        if (attachment.size_bytes or 0) > max_bytes:
-            raise FileUnavailable(f"it is larger than {max_bytes} bytes")
+        check_size(attachment.size_bytes, max_bytes)
         async with aiohttp.ClientSession(connector=gateway.http.connector, connector_owner=False) as session:
             return await content_of(session.get(url, timeout=_FILE, allow_redirects=False), max_bytes)
 

@@ -10,11 +10,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import orjson
+from yarl import URL
 
 from bot.platforms.base import SendFailed
 from bot.platforms.connection import CannotConnect
 from bot.platforms.feishu.adapter import FeishuSettings
-from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, form_with
+from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, bearer, form_with
 from function_calls.context import Attachment
 from services.clock import Clock
 from services.web.content import one_line
@@ -86,7 +87,7 @@ class FeishuApi:
     ) -> Json:
         """An answer. `upload`: the parameters of `form_with`. Raises SendFailed."""
         _check(path)
-        given["headers"] = {"Authorization": f"Bearer {token}"} if token else {}
+        given["headers"] = bearer(token)
         if upload is not None:
             given |= {"data": form_with(*upload), "seconds": FILE_SECONDS}
         status, headers, content = await self._web.call(method, path, **given)
@@ -97,11 +98,11 @@ class FeishuApi:
             raise ApiError(status, code, str(answer.get("msg") or ""), headers)
         return answer
 
-    async def download(self, path: str, max_bytes: int) -> bytes:
-        """The file at `path` below `open-apis`. Raises FileUnavailable and SendFailed."""
-        _check(path.partition("?")[0])
-        headers = {"Authorization": f"Bearer {await self._valid_token()}"}
-        return await self._web.download(f"{self._web.url}open-apis/{path}", max_bytes, headers)
+    async def download(self, path: str, kind: str, max_bytes: int) -> bytes:
+        """The file at `path` below `open-apis`, of the type `kind`. Raises FileUnavailable and SendFailed."""
+        _check(path)
+        url = URL(f"{self._web.url}open-apis/{path}").with_query(type=kind)
+        return await self._web.download(url, max_bytes, bearer(await self._valid_token()))
 
     async def link(self) -> tuple[aiohttp.ClientWebSocketResponse, int, float]:
         """A new long connection, the number of its service, and the seconds between pings. Raises CannotConnect and

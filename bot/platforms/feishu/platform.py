@@ -328,7 +328,7 @@ class FeishuPlatform(ConnectedPlatform):
         return Receipt(sent[0]["message_id"])
 
     async def edit(self, native_id: str, outgoing: Outgoing) -> None:
-        """See Editing. A post has no buttons, and can be changed 20 times."""
+        """A post has no buttons, and can be changed 20 times."""
         mentions = self._mentions(outgoing)
         if await self._card(native_id):
             await self._patch(native_id, body_of(outgoing, mentions, is_card=True))
@@ -343,7 +343,7 @@ class FeishuPlatform(ConnectedPlatform):
             await self._api.call("DELETE", f"im/v1/messages/{native_id}")
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
-        """See Reacting. Only common emoji, and `:name:`, have a name at Feishu."""
+        """Only common emoji, and `:name:`, have a name at Feishu."""
         path, name = f"im/v1/messages/{native_id}/reactions", emoji_name(emoji)
         if name:
             await self._api.call("POST", path, json={"reaction_type": {"emoji_type": name}})
@@ -357,7 +357,7 @@ class FeishuPlatform(ConnectedPlatform):
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
         message, key, kind = attachment.url.removeprefix("network:").split("/")
         try:
-            return await self._api.download(f"im/v1/messages/{message}/resources/{key}?type={kind}", max_bytes)
+            return await self._api.download(f"im/v1/messages/{message}/resources/{key}", kind, max_bytes)
         except SendFailed as problem:
             raise FileUnavailable(f"the file cannot be read: {problem}") from None
 

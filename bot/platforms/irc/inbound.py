@@ -6,10 +6,9 @@ import itertools
 import re
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.platforms.connection import Recent
 from bot.platforms.irc.state import State
@@ -31,14 +30,11 @@ _BEFORE_WE_CAME_SECONDS = 5.0
 _parser = lru_cache(16)(mention_parser)
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """A recent message that replies may refer to."""
 
-    nick: str
     identity: str
-    text: str
-    from_bot: bool
+    quoted: Quoted
 
 
 class Inbound:
@@ -70,7 +66,7 @@ class Inbound:
 
     def remember_own(self, native_id: str, nick: str, text: str) -> None:
         """Remember a message that the bot sent."""
-        self._known[native_id] = Known(nick, "", text, from_bot=True)
+        self._known[native_id] = Known("", Quoted(native_id, nick, text[:_QUOTED_CHARS], from_bot=True))
 
     def own_id(self) -> str:
         """An id for a message without one from the network."""
@@ -115,7 +111,7 @@ class Inbound:
         identity = state.identity(line.nick, state.account(line))
         chat = ChatRef("irc", self._account, state.features.fold(target) if is_group else identity)
         native_id = line.tags.get("msgid") or self.own_id()
-        self._known[native_id] = Known(line.nick, identity, text, from_bot=False)
+        self._known[native_id] = Known(identity, Quoted(native_id, line.nick, text[:_QUOTED_CHARS]))
         role = (state.role(target, identity) if is_group else None) or Role.MEMBER
         return self._event(
             MessageKey(chat, native_id),
@@ -160,9 +156,7 @@ class Inbound:
         if not native_id:
             return None
         known = self._known.get(native_id)
-        if known is None:
-            return Quoted(native_id)
-        return Quoted(native_id, known.nick, known.text[:_QUOTED_CHARS], known.from_bot)
+        return known.quoted if known is not None else Quoted(native_id)
 
     def _batch(self, line: Line) -> None:
         reference = line.param(0)

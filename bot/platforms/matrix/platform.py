@@ -22,7 +22,7 @@ from bot.platforms.markdown import html_of, plain_lines
 from bot.platforms.matrix.client import MatrixClient
 from bot.platforms.matrix.inbound import NETWORK, Inbound, RoomView, membership_change, relation_of
 from bot.platforms.matrix.settings import MatrixSettings
-from bot.platforms.web_api import Refused, unless
+from bot.platforms.web_api import Refused, check_size, unless
 from function_calls.context import Attachment, MessageContext
 from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
@@ -423,8 +423,7 @@ class MatrixPlatform(ConnectedPlatform):
             await self._call("PUT", _at(chat.native, "typing", self._user), shows)
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
-        if attachment.size_bytes is not None and attachment.size_bytes > max_bytes:
-            raise FileUnavailable(f"the file has {attachment.size_bytes} bytes")
+        check_size(attachment.size_bytes, max_bytes)
         try:
             file = orjson.loads(attachment.url.removeprefix(NETWORK))
         except orjson.JSONDecodeError:

@@ -18,7 +18,17 @@ from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, p
 from bot.platforms.emoji import emoji_name
 from bot.platforms.mattermost.inbound import MOST_CACHED, PLATFORM, Reader, adds, record_of, usernames
 from bot.platforms.mattermost.text import message_of
-from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, form_with, object_in, objects_of, unless
+from bot.platforms.web_api import (
+    FILE_SECONDS,
+    Refused,
+    WebApi,
+    bearer,
+    check_size,
+    form_with,
+    object_in,
+    objects_of,
+    unless,
+)
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl, matching
 from function_calls.context import Attachment
@@ -48,8 +58,7 @@ class _Api:
 
     def __init__(self, settings: MattermostSettings) -> None:
         self._token = settings.token.get_secret_value()
-        headers = {"Authorization": f"Bearer {self._token}"}
-        self._web = WebApi("Mattermost", f"{settings.url}/api/v4/", headers)
+        self._web = WebApi("Mattermost", f"{settings.url}/api/v4/", bearer(self._token))
         self.close = self._web.close
 
     async def call(self, method: str, path: str, **options: Any) -> Any:
@@ -244,7 +253,7 @@ class MattermostPlatform(ConnectedPlatform):
     # Members
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """See ChatPlatform. Administrators of the server are OWNER, those of the team or the channel ADMIN; bots and
+        """Administrators of the server are OWNER, those of the team or the channel ADMIN; bots and
         guests are MEMBER."""
         channel, _ = thread_of(chat.native)
         with suppress(SendFailed, LookupError, TypeError):
@@ -282,7 +291,7 @@ class MattermostPlatform(ConnectedPlatform):
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        """See ChatPlatform. Mattermost has no replies except threads, so `reply_to` has no effect."""
+        """Mattermost has no replies except threads, so `reply_to` has no effect."""
         me, (channel, root) = await self._me(), thread_of(outgoing.chat.native)
         if outgoing.private_to is not None:
             ids, root = [me, outgoing.private_to.native], ""
@@ -312,7 +321,7 @@ class MattermostPlatform(ConnectedPlatform):
                 raise
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
-        """See Reacting. Only common emoji, and `:name:`, have a name at Mattermost."""
+        """Only common emoji, and `:name:`, have a name at Mattermost."""
         me, name = await self._me(), emoji_name(emoji)
         name = name.removesuffix("_face") if name in ("thinking_face", "robot_face") else name
         if name:
@@ -347,8 +356,7 @@ class MattermostPlatform(ConnectedPlatform):
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
         path = f"files/{attachment.url.partition(':')[2]}"
         try:
-            if (size := (await self._api.call("GET", f"{path}/info"))["size"]) > max_bytes:
-                raise FileUnavailable(f"the file has {size} bytes")
+            check_size((await self._api.call("GET", f"{path}/info"))["size"], max_bytes)
             return await self._api.download(path, max_bytes)
         except SendFailed as problem:
             raise FileUnavailable(str(problem)) from None

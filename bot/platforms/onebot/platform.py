@@ -21,7 +21,7 @@ from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, a
 from bot.platforms.onebot.events import FILE, GROUP, NAME, PRIVATE, ROLES, Reader, replied_id, seconds_of
 from bot.platforms.onebot.session import CALL_SECONDS, CallFailed, Dialling, Listening, Session
 from bot.platforms.onebot.settings import OneBotSettings
-from bot.platforms.web_api import FileGone, WebApi, check_host, object_in
+from bot.platforms.web_api import FileGone, WebApi, check_host, check_size, object_in
 from function_calls.context import Attachment, Quoted
 from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
@@ -73,7 +73,7 @@ class OneBotPlatform(ConnectedPlatform):
         """The group through which a member that is no friend wrote in private."""
 
     async def run(self, deliver: Deliver) -> None:
-        """Receive until cancelled. Then the connection stays open for calls."""
+        """The connection stays open for calls afterwards."""
         try:
             await super().run(deliver)
         finally:
@@ -81,7 +81,6 @@ class OneBotPlatform(ConnectedPlatform):
                 self._session.drop_events()
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._session is not None:
             await self._session.close()
         await self._opener.close()
@@ -90,7 +89,6 @@ class OneBotPlatform(ConnectedPlatform):
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        """Send one message, or several if there are files that are no pictures."""
         action, target = _target(outgoing)
         if outgoing.chat.native.startswith(PRIVATE) and str(target["user_id"]) in self._groups:
             target["group_id"] = self._groups[str(target["user_id"])]
@@ -131,14 +129,14 @@ class OneBotPlatform(ConnectedPlatform):
         return ""
 
     async def typing(self, chat: ChatRef, status: str) -> None:
-        """Show a typing indicator, in private chats only."""
+        """In private chats only."""
         kind, _, native = chat.native.partition("-")
         if kind == PRIVATE and status and self._ready.is_set():
             with suppress(SendFailed):
                 await self._call("set_input_status", _LOOKUP_SECONDS, user_id=_id(native), event_type=1)
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
-        """Add a reaction, or remove the one added since the start."""
+        """Only a reaction that was added since the start can be removed."""
         before = self._reactions.pop(native_id, "")
         emoji_id = str(ord(emoji[0])) if emoji else before
         if not emoji_id:
@@ -159,14 +157,12 @@ class OneBotPlatform(ConnectedPlatform):
         return None
 
     async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
-        """Members of a group."""
         group = _group(chat)
         found = await self._call("get_group_member_list", group_id=group) if group is not None else None
         ids = [str(member["user_id"]) for member in found or ()]
         return [self._reader.member(native) for native in ids if native != self._self_id]
 
     async def leave(self, chat: ChatRef) -> None:
-        """Leave a group."""
         group = _group(chat)
         if group is not None and await self._is_in(group):
             await self._call("set_group_leave", group_id=group)
@@ -185,8 +181,7 @@ class OneBotPlatform(ConnectedPlatform):
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
         """Read a file from the address in its message, or a new one from the implementation."""
-        if (attachment.size_bytes or 0) > max_bytes:
-            raise FileUnavailable(f"the file is larger than {max_bytes} bytes")
+        check_size(attachment.size_bytes, max_bytes)
         facts = {key: values[0] for key, values in parse_qs(attachment.url.removeprefix(FILE)).items()}
         if "url" in facts:
             with suppress(FileGone):
@@ -200,8 +195,7 @@ class OneBotPlatform(ConnectedPlatform):
             content = b64decode(encoded) if encoded else await self._download(found["url"], max_bytes)
         except (SendFailed, FileGone, ValueError, LookupError, TypeError, AttributeError) as error:
             raise FileUnavailable(f"{action} of the implementation does not provide the file") from error
-        if len(content) > max_bytes:
-            raise FileUnavailable(f"the file is larger than {max_bytes:,} bytes")
+        check_size(len(content), max_bytes)
         return content
 
     async def _download(self, url: str, max_bytes: int) -> bytes:

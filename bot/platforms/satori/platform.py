@@ -19,7 +19,7 @@ from bot.platforms.connection import ConnectedPlatform, Recent, alongside
 from bot.platforms.satori.elements import element, file_element, parse, written
 from bot.platforms.satori.gateway import Gateway, Json, number_of, probe
 from bot.platforms.satori.settings import SatoriSettings
-from bot.platforms.web_api import Refused, unless
+from bot.platforms.web_api import Refused, check_size, unless
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
 from services.refs import ChatRef, MemberRef, Role
 from services.web.content import data_in
@@ -238,8 +238,9 @@ class SatoriPlatform(ConnectedPlatform):
         if not attachment.url.startswith("data:"):
             return await self._gateway.download(attachment.url.removeprefix("network:"), max_bytes)
         content = data_in(attachment.url)
-        if content is None or len(content) > max_bytes:
-            raise FileUnavailable(f"the file is damaged or larger than {max_bytes:,} bytes")
+        if content is None:
+            raise FileUnavailable("the file is damaged")
+        check_size(len(content), max_bytes)
         return content
 
     async def _write(self, method: str, outgoing: Outgoing, **given: str) -> Any:

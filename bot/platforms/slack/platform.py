@@ -25,7 +25,7 @@ from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, p
 from bot.platforms.emoji import emoji_name
 from bot.platforms.slack.inbound import PLATFORM, Profile, Reader, profile_of
 from bot.platforms.slack.text import linked, mrkdwn, urls
-from bot.platforms.web_api import Refused, WebApi, objects_of, unless
+from bot.platforms.web_api import Refused, WebApi, bearer, check_size, objects_of, unless
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl, is_loopback, matching
 from function_calls.context import Attachment
@@ -74,8 +74,7 @@ class _Api:
 
     def __init__(self, settings: SlackSettings) -> None:
         self._app_token, self._host = settings.app_token.get_secret_value(), urlsplit(settings.api_url).hostname or ""
-        headers = {"Authorization": f"Bearer {settings.bot_token.get_secret_value()}"}
-        self._web = WebApi("Slack", f"{settings.api_url}/", headers)
+        self._web = WebApi("Slack", f"{settings.api_url}/", bearer(settings.bot_token.get_secret_value()))
         self.granted = ""
         """Scopes of the token of the latest call."""
         self.close = self._web.close
@@ -86,8 +85,7 @@ class _Api:
         # Methods that read take no JSON.
         texts = {name: one if isinstance(one, str) else json.dumps(one) for name, one in given.items()}
         options: JsonObject = {"json": given} if "chat." in method else {"data": texts}
-        options["headers"] = {"Authorization": f"Bearer {token}"} if token else {}
-        status, headers, content = await self._web.call("POST", method, **options)
+        status, headers, content = await self._web.call("POST", method, headers=bearer(token), **options)
         answer: JsonObject = content if isinstance(content, dict) else {}
         if answer.get("ok"):
             self.granted = headers.get("x-oauth-scopes", "")
@@ -405,8 +403,7 @@ class SlackPlatform(ConnectedPlatform):
             file = (await self._api.call("files.info", file=attachment.url.partition(":")[2]))["file"]
         except SendFailed as problem:
             raise FileUnavailable(f"{problem}; is the scope files:read missing?") from None
-        if (file.get("size") or 0) > max_bytes:
-            raise FileUnavailable(f"the file has {file['size']} bytes, more than {max_bytes}")
+        check_size(file.get("size"), max_bytes)
         return await self._api.download(file.get("url_private_download") or "", max_bytes)
 
 

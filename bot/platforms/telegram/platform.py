@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +27,7 @@ from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
 from bot.platforms.markdown import html_of
 from bot.platforms.telegram.api import ApiError, BotApi
 from bot.platforms.telegram.messages import FILE_URL, Json, Updates, migration, name_of, role_of
-from bot.platforms.web_api import read_body
+from bot.platforms.web_api import check_size, read_body, unless
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl, matching
 from function_calls.context import Attachment
@@ -229,7 +229,7 @@ class TelegramPlatform(ConnectedPlatform):
         return [self._member(one) for one in users if one != self._updates.bot]
 
     async def leave(self, chat: ChatRef) -> None:
-        with _unless("chat not found", "not a member"):
+        with unless("chat not found", "not a member"):
             await self._call("leaveChat", chat.native)
 
     # Sending
@@ -258,11 +258,11 @@ class TelegramPlatform(ConnectedPlatform):
     async def edit(self, native_id: str, outgoing: Outgoing) -> None:
         chat = (outgoing.private_to or outgoing.chat).native
         facts = {**await self._text(outgoing, chat), "reply_markup": self._keyboard(outgoing)}
-        with _unless("message is not modified"):
+        with unless("message is not modified"):
             await self._adapted("editMessageText", chat, message_id=self._number(chat, native_id), **facts)
 
     async def delete(self, chat: ChatRef, native_id: str) -> None:
-        with _unless("message to delete not found"):
+        with unless("message to delete not found"):
             await self._call("deleteMessage", chat.native, message_id=self._number(chat.native, native_id))
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
@@ -291,8 +291,7 @@ class TelegramPlatform(ConnectedPlatform):
         except SendFailed as error:
             raise FileUnavailable(str(error)) from None
         path = str(file.get("file_path") or "/")
-        if max(file.get("file_size") or 0, attachment.size_bytes or 0) > max_bytes:
-            raise FileUnavailable(f"the file is larger than {max_bytes:,} bytes")
+        check_size(max(file.get("file_size") or 0, attachment.size_bytes or 0), max_bytes)
         if path.startswith("/") or ".." in path:
             raise FileUnavailable("Telegram offers no download")
         return await self._api.download(path, max_bytes)
@@ -385,16 +384,6 @@ class TelegramPlatform(ConnectedPlatform):
             await self._follow((native, error.moved_to))
             facts.pop("reply_parameters", None)
             return await self._api.call(method, chat_id=error.moved_to, **facts)
-
-
-@contextmanager
-def _unless(*words: str) -> Iterator[None]:
-    """Ignore ApiError if it says one of `words`."""
-    try:
-        yield
-    except ApiError as error:
-        if not error.says(*words):
-            raise
 
 
 def _units(text: str) -> int:
