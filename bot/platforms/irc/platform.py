@@ -155,7 +155,7 @@ class IrcPlatform(ConnectedPlatform):
                 await changed.wait()
                 continue
             channel = session.channel(to)
-            is_in = channel and session.state.is_in(channel)
+            is_in = channel and session.is_in(channel)
             until = self._channels.waits_for_people_until(channel, session.state) if is_in else float("-inf")
             if (seconds := until - self._clock.monotonic()) <= 0:
                 return session
@@ -163,7 +163,7 @@ class IrcPlatform(ConnectedPlatform):
 
     def _is_reachable(self, session: Session, to: str) -> bool:
         channel = session.channel(to)
-        return not channel or session.state.is_in(channel) or self._channels.problem(channel, session.state) != ""
+        return not channel or session.is_in(channel) or self._channels.problem(channel, session.state) != ""
 
     async def _is_there(self, identity: str) -> bool:
         """Whether a private message would reach `identity` now; true if unknown, so that `send` finds out."""
@@ -266,7 +266,7 @@ class IrcPlatform(ConnectedPlatform):
         is not in the channel or the member is not there; retryable if that may change soon."""
         channel = session.channel(outgoing.chat.native)
         if channel and outgoing.private_to is None:
-            if session.state.is_in(channel):
+            if session.is_in(channel):
                 return session.state.channels[session.state.features.fold(channel)].name
             problem = self._channels.problem(channel, session.state)
             why = "platforms.irc does not name it" if problem is None else problem or "it is being joined"

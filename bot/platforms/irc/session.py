@@ -217,6 +217,10 @@ class Session:
         """`native` if it is a channel, else an empty string."""
         return native if self.state.features.is_channel(native) and one_word(native) else ""
 
+    def is_in(self, channel: str) -> bool:
+        """Whether the bot is in `channel`."""
+        return self.state.is_in(channel)
+
     def room_bytes(self, target: str) -> int:
         """Bytes of text to `target` that the server relays in one line."""
         around = len(f"PRIVMSG {target} :".encode()) + 2
