@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -73,7 +74,9 @@ def adapter_in(path: str, settings: type[NetworkSettings], asks: Sequence[str] =
     module, _, name = path.partition(":")
 
     def imported() -> Any:
-        with needs_extra(extra) if extra else nullcontext():
+        with warnings.catch_warnings(), needs_extra(extra) if extra else nullcontext():
+            # discord.py imports audioop for voice.
+            warnings.simplefilter("ignore", DeprecationWarning)
             return import_module(module)
 
     def open_account(account: NetworkSettings, host: Host) -> ChatPlatform:

@@ -162,6 +162,12 @@ def _json(body: bytes | str) -> Any:
         return None
 
 
+def check_path(path: str, network: str) -> None:
+    """Raises SendFailed if a path has a part that is no id; members choose some of them."""
+    if re.fullmatch(r"[\w/+-]+", path, re.ASCII) is None:
+        raise SendFailed(f"not an id of {network}", retryable=False)
+
+
 def check_size(size: int | None, max_bytes: int) -> None:
     """Raises FileUnavailable if a file is larger than `max_bytes`. `size`: None if it is not known yet."""
     if size is not None and size > max_bytes:

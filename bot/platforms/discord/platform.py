@@ -30,6 +30,7 @@ from bot.platforms.discord.gateway import ERRORS, NETWORK, Gateway, Received, ro
 from bot.platforms.discord.settings import DiscordSettings
 from bot.platforms.web_api import FILE_SECONDS, Refused, check_size, content_of
 from function_calls.context import Attachment
+from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
 from services.web.content import data_in
 
@@ -311,11 +312,11 @@ class DiscordPlatform(ConnectedPlatform):
         return view
 
 
-async def probe(token: str, connector: Connector | None = None) -> str:
-    """Log in; returns a line for operators. Raises CannotOpen."""
+async def probe(settings: DiscordSettings, _clock: Clock, connector: Connector | None = None) -> str:
+    """See `Adapter.probe`. `connector`: see `DiscordPlatform`."""
     client = discord.Client(intents=discord.Intents.none(), connector=connector() if connector else None)
     try:
-        await client.login(token)
+        await client.login(settings.token.get_secret_value())
         flags = client.application_flags
         if not (flags.gateway_message_content or flags.gateway_message_content_limited) or not (
             flags.gateway_guild_members or flags.gateway_guild_members_limited

@@ -12,10 +12,9 @@ import aiohttp
 import orjson
 from yarl import URL
 
-from bot.platforms.base import SendFailed
 from bot.platforms.connection import CannotConnect
 from bot.platforms.feishu.adapter import FeishuSettings
-from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, bearer, form_with
+from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, bearer, check_path, form_with
 from function_calls.context import Attachment
 from services.clock import Clock
 from services.web.content import one_line
@@ -86,7 +85,7 @@ class FeishuApi:
         self, method: str, path: str, token: str = "", upload: tuple[Json, str, Attachment] | None = None, **given: Any
     ) -> Json:
         """An answer. `upload`: the parameters of `form_with`. Raises SendFailed."""
-        _check(path)
+        check_path(path, "Feishu")
         given["headers"] = bearer(token)
         if upload is not None:
             given |= {"data": form_with(*upload), "seconds": FILE_SECONDS}
@@ -100,7 +99,7 @@ class FeishuApi:
 
     async def download(self, path: str, kind: str, max_bytes: int) -> bytes:
         """The file at `path` below `open-apis`, of the type `kind`. Raises FileUnavailable and SendFailed."""
-        _check(path)
+        check_path(path, "Feishu")
         url = URL(f"{self._web.url}open-apis/{path}").with_query(type=kind)
         return await self._web.download(url, max_bytes, bearer(await self._valid_token()))
 
@@ -121,11 +120,6 @@ class FeishuApi:
             raise CannotConnect(f"no long connection to Feishu: {code}") from None
         seconds = (found["data"].get("ClientConfig") or {}).get("PingInterval") or _PING_SECONDS
         return socket, int(parse_qs(urlsplit(url).query)["service_id"][0]), max(float(seconds), 1.0)
-
-
-def _check(path: str) -> None:
-    if re.fullmatch(r"[\w/-]+", path, re.ASCII) is None:
-        raise SendFailed("not an id of Feishu", retryable=False)
 
 
 class Frame:

@@ -23,6 +23,7 @@ from bot.platforms.web_api import (
     Refused,
     WebApi,
     bearer,
+    check_path,
     check_size,
     form_with,
     object_in,
@@ -63,7 +64,7 @@ class _Api:
 
     async def call(self, method: str, path: str, **options: Any) -> Any:
         """The answer to a request; `path` is below the API. Raises SendFailed, Refused for an error of the server."""
-        _check(path)
+        check_path(path, "Mattermost")
         is_post = (method, path) == ("POST", "posts")
         status, headers, content = await self._web.call(method, path, has_effect=is_post, **options)
         if status < 300:
@@ -88,7 +89,7 @@ class _Api:
 
     async def download(self, path: str, max_bytes: int) -> bytes:
         """A file below the API. Raises FileUnavailable, and SendFailed if the path has a part that is no id."""
-        _check(path)
+        check_path(path, "Mattermost")
         return await self._web.download(self._web.url + path, max_bytes)
 
     async def socket(self) -> aiohttp.ClientWebSocketResponse:
@@ -103,11 +104,6 @@ class _Api:
                     raise CannotConnect("the WebSocket rejects the token")
 
         return await self._web.socket("websocket", greet, heartbeat=_ANSWER_SECONDS, autoping=False)
-
-
-def _check(path: str) -> None:
-    if re.fullmatch(r"[\w/+-]+", path, re.ASCII) is None:
-        raise SendFailed("not an id of Mattermost", retryable=False)
 
 
 class MattermostPlatform(ConnectedPlatform):
