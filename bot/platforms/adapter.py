@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,27 @@ def needs_extra(name: str) -> Iterator[None]:
             f"{error.name} is missing: pip install 'rollcall[{name}]', or with ./run start the bot once as "
             "ROLLCALL_LOCK=requirements-networks.txt ./run"
         ) from error
+
+
+def adapter_in(path: str, settings: type[NetworkSettings], asks: Sequence[str] = (), *, extra: str = "") -> Adapter:
+    """The adapter of the platform at `path` (`module:class`). The module, which also has `probe`, is imported for the
+    first account. `extra`: Rollcall's extra with its packages."""
+    module, _, name = path.partition(":")
+
+    def imported() -> Any:
+        with warnings.catch_warnings(), needs_extra(extra) if extra else nullcontext():
+            # discord.py imports audioop for voice.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return import_module(module)
+
+    def open_account(account: NetworkSettings, host: Host) -> ChatPlatform:
+        platform: ChatPlatform = getattr(imported(), name)(account, host)
+        return platform
+
+    async def probe(account: NetworkSettings, clock: Clock) -> str:
+        return str(await imported().probe(account, clock))
+
+    return Adapter(settings, open_account, probe, asks)
 
 
 def open_platforms(settings: Settings, store: Store, ids: Ids, clock: Clock) -> list[ChatPlatform]:

@@ -55,11 +55,11 @@ class Limits:
 
     text_chars: int
     """Maximum length of a message."""
-    sends_are_idempotent: bool
-    """The network deduplicates sends by key, so after an unknown outcome the send may be repeated."""
     sends_per_minute: int
     """Per chat; the delivery waits instead of dropping messages."""
-    choices: bool
+    sends_are_idempotent: bool = False
+    """The network deduplicates sends by key, so after an unknown outcome the send may be repeated."""
+    choices: bool = False
     """The network has buttons. Otherwise choices become text."""
     attachments: bool = False
     bots_are_marked: bool = True

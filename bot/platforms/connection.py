@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
 import orjson
@@ -95,7 +95,7 @@ class Connection:
             try:
                 await self._supervised(connect)
                 problem = "the connection ended"
-            except CannotConnect as error:
+            except (CannotConnect, SendFailed) as error:
                 problem, is_rejected = str(error), isinstance(error, Rejected)
             except Exception as error:  # noqa: BLE001 - errors of an SDK must not end the daemon
                 _log.warning("connection_failed", network=self._network, exc_info=error)
@@ -113,18 +113,12 @@ class Connection:
     async def _supervised(self, connect: Callable[[], Awaitable[None]]) -> None:
         """Run `connect`; raises what it raises, and CannotConnect after too much silence."""
         self.heard()
-        running = asyncio.ensure_future(connect())
-        watching = asyncio.create_task(self._silence())
-        try:
+        async with alongside(connect(), self._silence()) as (running, watching):
             await asyncio.wait([running, watching], return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 running.result()
                 return
             raise CannotConnect(f"nothing was heard for {self._silence_seconds:.0f} s")
-        finally:
-            for task in (running, watching):
-                task.cancel()
-            await asyncio.gather(running, watching, return_exceptions=True)
 
     async def _silence(self) -> None:
         """Return when nothing was heard for too long."""
@@ -258,6 +252,18 @@ class Acceptance:
 
 
 @asynccontextmanager
+async def alongside(*work: Awaitable[Any]) -> AsyncIterator[Sequence[asyncio.Future[Any]]]:
+    """Run `work` during the block, as the tasks that this yields. They are cancelled at its end."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
 async def probing(close: Callable[[], Awaitable[None]], remedy: str = "") -> AsyncIterator[None]:
     """For requests of a probe, with `close` at the end. Raises CannotOpen if they fail, with `remedy` if the failure
     itself does not name one."""
@@ -284,6 +290,7 @@ class ConnectedPlatform:
         self._cursor = self._stored()
         self._acceptance = Acceptance(network, host.store, host.ids, host.clock, self._connection)
         self._hear = mention_parser(host.names)
+        self._background: set[asyncio.Task[None]] = set()
 
     def _stored(self, name: str = "") -> Cursor:
         """A position or other value of the account that survives restarts. `name`: empty for the main cursor."""
@@ -310,6 +317,45 @@ class ConnectedPlatform:
         recipient, choices = sent.get("private_to", sent.get("chat")), sent.get("choices", ())
         is_here = recipient == (event.sender.ref if "private_to" in sent else event.chat).key
         return str(choices[int(number)][1]) if is_here and int(number) < len(choices) else ""
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` in the background, at most until `_end_background`."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _end_background(self) -> None:
+        async with alongside(*self._background):
+            pass
+
+    async def _repeat(self, action: Callable[[], Awaitable[object]], seconds: float) -> None:
+        """Call `action` every `seconds` until cancelled, whether it fails or not."""
+        while True:
+            with suppress(SendFailed, ConnectionError):
+                await action()
+            await self._clock.sleep(seconds)
+
+    async def _patiently(self, request: Callable[[], Awaitable[_Value]], most_seconds: float) -> _Value:
+        """The result of `request`, repeated while it exceeds a rate limit, at least every `most_seconds`; for requests
+        before the connection is up. Raises SendFailed."""
+        while True:
+            self._connection.heard()
+            try:
+                return await request()
+            except SendFailed as problem:
+                if problem.retry_after_seconds is None:
+                    raise
+                await self._clock.sleep(min(problem.retry_after_seconds, most_seconds))
+
+    @contextmanager
+    def _leaving_gaps(self, chat: str) -> Iterator[None]:
+        """Log that messages of `chat` cannot be read, instead of reconnecting forever."""
+        try:
+            yield
+        except SendFailed as problem:
+            if problem.retryable:
+                raise
+            _log.error("gap_not_filled", network=self.name, chat=chat, problem=str(problem))
 
     async def run(self, deliver: Deliver) -> None:
         """Receive until cancelled, reconnecting as needed."""

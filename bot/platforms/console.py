@@ -32,7 +32,7 @@ class Console:
 
     name = "console"
     account = "main"
-    limits = Limits(text_chars=20_000, sends_are_idempotent=False, sends_per_minute=100_000, choices=False)
+    limits = Limits(text_chars=20_000, sends_per_minute=100_000)
 
     def __init__(self, member_name: str, clock: Clock, *, read_from: TextIO, write_to: TextIO) -> None:
         self._clock = clock

@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -18,6 +18,9 @@ from bot.platforms.connection import CannotConnect
 from function_calls.context import Attachment
 from services.refs import JsonObject
 from services.web.content import data_in
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 FILE_SECONDS = 300.0
 _ANSWER_SECONDS = 30.0
@@ -47,11 +50,13 @@ class Refused(SendFailed):
 
 @contextmanager
 def unless(*harmless: int | str) -> Iterator[None]:
-    """Ignore that a call is rejected with one of these statuses or codes, as if it had been done before."""
+    """Ignore that a call is rejected with one of these statuses, or with one of these texts in its code, as if it had
+    been done before."""
     try:
         yield
     except Refused as problem:
-        if not {problem.status, problem.code} & set(harmless):
+        words = (one for one in harmless if isinstance(one, str))
+        if problem.status not in harmless and not any(one in problem.code for one in words):
             raise
 
 
@@ -66,6 +71,11 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
     content: Any
     """The JSON value; None if the answer is none."""
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header with `token`; none if it is empty."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 class WebApi:
@@ -106,7 +116,7 @@ class WebApi:
             raise SendFailed(words, retryable=True, unknown_outcome=has_effect) from None
 
     async def socket(
-        self, path: str, greet: Callable[[aiohttp.ClientWebSocketResponse], Awaitable[None]], **options: Any
+        self, path: str, greet: Callable[[aiohttp.ClientWebSocketResponse], Awaitable[None]] | None, **options: Any
     ) -> aiohttp.ClientWebSocketResponse:
         """A WebSocket below the URL, or at the URL `path`, after `greet`. Raises CannotConnect."""
         url = path if path.startswith("ws") else self.url.replace("http", "ws", 1) + path
@@ -116,7 +126,8 @@ class WebApi:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 opened: aiohttp.ClientWebSocketResponse = await self.http.ws_connect(url, timeout=timeout, **options)
                 socket = opened
-                await greet(opened)
+                if greet is not None:
+                    await greet(opened)
                 socket = None
                 return opened
         except aiohttp.WSServerHandshakeError as error:
@@ -149,6 +160,18 @@ def _json(body: bytes | str) -> Any:
         return orjson.loads(body)
     except ValueError:
         return None
+
+
+def check_path(path: str, network: str) -> None:
+    """Raises SendFailed if a path has a part that is no id; members choose some of them."""
+    if re.fullmatch(r"[\w/+-]+", path, re.ASCII) is None:
+        raise SendFailed(f"not an id of {network}", retryable=False)
+
+
+def check_size(size: int | None, max_bytes: int) -> None:
+    """Raises FileUnavailable if a file is larger than `max_bytes`. `size`: None if it is not known yet."""
+    if size is not None and size > max_bytes:
+        raise FileUnavailable(f"the file is larger than {max_bytes:,} bytes")
 
 
 async def content_of(request: Awaitable[aiohttp.ClientResponse], max_bytes: int) -> bytes:
@@ -188,17 +211,33 @@ def form_with(values: Mapping[str, str], field: str, file: Attachment) -> aiohtt
     return form
 
 
-async def objects_of(socket: aiohttp.ClientWebSocketResponse, heard: Callable[[], None]) -> AsyncIterator[JsonObject]:
-    """Objects that arrive at a socket without `autoping`, until it ends. Each frame, pings too, is a sign of life."""
+async def frames_of(socket: aiohttp.ClientWebSocketResponse, heard: Callable[[], None]) -> AsyncIterator[str | bytes]:
+    """What arrives at a socket without `autoping`, until it ends. Each frame, pings too, is a sign of life."""
     while True:
         frame = await socket.receive()
         heard()
         if frame.type is aiohttp.WSMsgType.PING:
             await socket.pong(frame.data)
-        elif frame.type is aiohttp.WSMsgType.TEXT:
-            yield object_in(frame.data)
+        elif frame.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
+            yield frame.data
         elif frame.type is not aiohttp.WSMsgType.PONG:
             return
+
+
+async def objects_of(socket: aiohttp.ClientWebSocketResponse, heard: Callable[[], None]) -> AsyncIterator[JsonObject]:
+    """The same as JSON objects; a frame without one is the field `unreadable` of an object."""
+    async for data in frames_of(socket, heard):
+        yield object_in(data if isinstance(data, str) else repr(data))
+
+
+async def read_body(request: Request, most_bytes: int) -> bytes | None:
+    """The body of a request to a webhook; None if it is larger."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most_bytes:
+            return None
+    return bytes(body)
 
 
 def object_in(text: str) -> JsonObject:

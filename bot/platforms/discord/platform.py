@@ -26,12 +26,13 @@ from bot.platforms.base import (
     SendFailed,
     thread_of,
 )
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside
 from bot.platforms.discord.gateway import ERRORS, NETWORK, Gateway, Received, role_of
 from bot.platforms.discord.settings import DiscordSettings
-from bot.platforms.web_api import FILE_SECONDS, Refused, content_of
+from bot.platforms.web_api import FILE_SECONDS, Refused, check_size, content_of
 from function_calls.context import Attachment
 from function_calls.ports import Measure, ModerationRequest
+from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
 from services.web.content import data_in
 
@@ -78,12 +79,8 @@ class DiscordPlatform(ConnectedPlatform):
         self._typed_at = Recent[ChatRef, float](_MOST_CHATS)
 
     async def run(self, deliver: Deliver) -> None:
-        delivering = asyncio.create_task(self._received.deliver(deliver, self._host))
-        try:
+        async with alongside(self._received.deliver(deliver, self._host)):
             await super().run(deliver)
-        finally:
-            delivering.cancel()
-            await asyncio.gather(delivering, return_exceptions=True)
 
     async def _connected(self, deliver: Deliver) -> None:
         if self._gateway is None or self._gateway.is_closed():
@@ -259,8 +256,7 @@ class DiscordPlatform(ConnectedPlatform):
         gateway = self._logged_in()
         if gateway is None:
             raise FileUnavailable("not connected yet")
-        if (attachment.size_bytes or 0) > max_bytes:
-            raise FileUnavailable(f"it is larger than {max_bytes} bytes")
+        check_size(attachment.size_bytes, max_bytes)
         async with aiohttp.ClientSession(connector=gateway.http.connector, connector_owner=False) as session:
             return await content_of(session.get(url, timeout=_FILE, allow_redirects=False), max_bytes)
 
@@ -341,11 +337,11 @@ class DiscordPlatform(ConnectedPlatform):
         return view
 
 
-async def probe(token: str, connector: Connector | None = None) -> str:
-    """Log in; returns a line for operators. Raises CannotOpen."""
+async def probe(settings: DiscordSettings, _clock: Clock, connector: Connector | None = None) -> str:
+    """See `Adapter.probe`. `connector`: see `DiscordPlatform`."""
     client = discord.Client(intents=discord.Intents.none(), connector=connector() if connector else None)
     try:
-        await client.login(token)
+        await client.login(settings.token.get_secret_value())
         flags = client.application_flags
         if not (flags.gateway_message_content or flags.gateway_message_content_limited) or not (
             flags.gateway_guild_members or flags.gateway_guild_members_limited

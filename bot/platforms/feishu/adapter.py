@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from bot.platforms.adapter import Adapter, CannotOpen, Host
-from bot.platforms.base import ChatPlatform
+from bot.platforms.adapter import adapter_in
 from config.sections.networks import NetworkSettings
 from config.terms import is_loopback, settings_error
-from services.clock import Clock
 
 
 def _a_domain(domain: str) -> str:
@@ -49,18 +45,4 @@ class FeishuSettings(NetworkSettings):
         return self
 
 
-def _open(settings: FeishuSettings, host: Host) -> ChatPlatform:
-    if settings.events == "webhook" and not host.public_url.startswith("https://"):
-        raise CannotOpen("events: webhook needs platforms.web.public_url with https://")
-    if settings.events == "webhook" and find_spec("cryptography") is None:
-        raise CannotOpen("cryptography is not installed: pip install 'rollcall[feishu]'")
-    platform: ChatPlatform = import_module("bot.platforms.feishu.platform").FeishuPlatform(settings, host)
-    return platform
-
-
-async def _probe(settings: FeishuSettings, clock: Clock) -> str:
-    line: str = await import_module("bot.platforms.feishu.platform").probe(settings, clock)
-    return line
-
-
-ADAPTER = Adapter(FeishuSettings, _open, _probe, asks=("app_id", "app_secret", "domain"))
+ADAPTER = adapter_in("bot.platforms.feishu.platform:FeishuPlatform", FeishuSettings, ("app_id", "app_secret", "domain"))

@@ -10,64 +10,61 @@ from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import orjson
+from yarl import URL
 
-from bot.platforms.base import SendFailed
 from bot.platforms.connection import CannotConnect
 from bot.platforms.feishu.adapter import FeishuSettings
+from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, bearer, check_path, form_with
+from function_calls.context import Attachment
 from services.clock import Clock
 from services.web.content import one_line
 
 Json = dict[str, Any]
 Fields = Sequence[tuple[int, int | bytes]]
-_CALL_SECONDS, _FILE_SECONDS, _EARLY_SECONDS = 20.0, 300.0, 300.0
-_HEARTBEAT_SECONDS, _PING_SECONDS, _LIMITED_SECONDS = 30.0, 120.0, 5.0
-_ANSWER_BYTES, _PROBLEM_CHARS = 20_000_000, 300
-_APP_LIMIT, _CHAT_LIMITS = 99991400, (230020, 11232)
-_BAD_TOKENS = (99991661, 99991663, 99991664, 99991665, 99991668, 99991677)
-_BAD_SECRET, _BEING_SENT = 10014, 230049
-"""The connection reports a wrong secret until it is right, and messages wait."""
+_EARLY_SECONDS, _HEARTBEAT_SECONDS, _PING_SECONDS, _LIMITED_SECONDS = 300.0, 30.0, 120.0, 5
+_PROBLEM_CHARS = 300
+_APP_LIMIT, _CHAT_LIMITS, _BEING_SENT = 99991400, (230020, 11232), 230049
+_CREDENTIALS = (99991661, 99991663, 99991664, 99991665, 99991668, 99991677, 10014)
+"""Bad tokens and, the last one, a wrong secret, which the connection reports until it is right; messages wait."""
+_BAD_TOKENS = tuple(map(str, _CREDENTIALS[:-1]))
 _METHOD, _HEADERS, _PAYLOAD = 4, 5, 8
 _VARINT = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
 
 
-class ApiError(SendFailed):
+class ApiError(Refused):
     """Feishu rejected a call. `code`: its number; the HTTP status if there is none."""
 
     def __init__(self, status: int, code: int, words: str, headers: Mapping[str, str]) -> None:
         """`words`: Feishu's explanation, for operators."""
         is_limited = status == 429 or code in (_APP_LIMIT, *_CHAT_LIMITS)
-        wait = headers.get("x-ogw-ratelimit-reset") or headers.get("Retry-After") or ""
-        seconds = float(wait) if re.fullmatch(r"\d{1,5}(\.\d+)?", wait) else _LIMITED_SECONDS
+        meaning = 429 if is_limited else 401 if code in _CREDENTIALS else 503 if code == _BEING_SENT else status
         super().__init__(
             f"Feishu answers {code or status}: {one_line(words, _PROBLEM_CHARS)}",
-            retryable=is_limited
-            or code in (*_BAD_TOKENS, _BAD_SECRET, _BEING_SENT)
-            or status in (401, 408, *range(500, 600)),
-            retry_after_seconds=seconds if is_limited else None,
-            unknown_outcome=status >= 500 or code == _BEING_SENT,
+            meaning,
+            code=str(code or status),
+            retry_after=headers.get("x-ogw-ratelimit-reset") or headers.get("Retry-After") or _LIMITED_SECONDS,
+            unknown_outcome=meaning >= 500,
             for_account=is_limited and code not in _CHAT_LIMITS,
         )
-        self.code = code or status
 
 
 class FeishuApi:
-    """Calls methods as one app. Opens its HTTP session with the first call."""
+    """Calls methods as one app."""
 
     def __init__(self, settings: FeishuSettings, clock: Clock) -> None:
         self._url, self._clock = settings.domain, clock
+        self._web = WebApi("Feishu", f"{settings.domain}/")
+        self.close = self._web.close
         self._app = (settings.app_id, settings.app_secret.get_secret_value())
-        self._session: aiohttp.ClientSession | None = None
         self._token, self._expires_at, self._renewal = "", 0.0, asyncio.Lock()
 
-    async def call(self, method: str, path: str, fine: Sequence[int] = (), **options: Any) -> Json:
+    async def call(self, method: str, path: str, **options: Any) -> Json:
         """The `data` of the answer to a request, or the answer if it has none. `path` is below `open-apis`; for options
-        see `_request`. Raises SendFailed, ApiError for a rejection unless its code is in `fine`."""
+        see `_request`. Raises SendFailed, mostly ApiError."""
         token = await self._valid_token()
         try:
             answer = await self._request(method, f"open-apis/{path}", token, **options)
         except ApiError as problem:
-            if problem.code in fine:
-                return {}
             if problem.code not in _BAD_TOKENS:
                 raise
             self._token = "" if self._token == token else self._token
@@ -85,35 +82,26 @@ class FeishuApi:
             return self._token
 
     async def _request(
-        self, method: str, path: str, token: str = "", form: Json | None = None, most: int = 0, **given: Any
+        self, method: str, path: str, token: str = "", upload: tuple[Json, str, Attachment] | None = None, **given: Any
     ) -> Json:
-        """An answer; with `most`, the `content` of a file of at most that many bytes. A value in `form` is a text, or
-        name and content of a file. Raises SendFailed. Errors of aiohttp may contain a secret."""
-        if re.fullmatch(r"[\w/-]+", path, re.ASCII) is None:
-            raise SendFailed("not an id of Feishu", retryable=False)
-        if form is not None:
-            given["data"] = aiohttp.FormData()
-            for name, value in form.items():
-                file, part = value if isinstance(value, tuple) else (None, value)
-                given["data"].add_field(name, part, filename=file)
-        timeout = aiohttp.ClientTimeout(_FILE_SECONDS if form or most else _CALL_SECONDS, sock_connect=10)
-        given |= {"timeout": timeout, "headers": {"Authorization": f"Bearer {token}"} if token else {}}
-        content, limit = bytearray(), most or _ANSWER_BYTES
-        try:
-            async with self._http.request(method, f"{self._url}/{path}", allow_redirects=False, **given) as answer:
-                while (answer.content_length or 0) <= limit and len(content) <= limit:
-                    if chunk := await answer.content.readany():
-                        content += chunk
-                    elif most and answer.status == 200:
-                        return {"content": bytes(content)}
-                    else:
-                        return _answer(content, answer.status, answer.headers)
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
-            raise SendFailed("Feishu is unreachable", retryable=True) from None
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            words = f"no answer of Feishu: {type(error).__name__}"
-            raise SendFailed(words, retryable=True, unknown_outcome=True) from None
-        raise SendFailed(f"larger than {limit:,} bytes", retryable=False)
+        """An answer. `upload`: the parameters of `form_with`. Raises SendFailed."""
+        check_path(path, "Feishu")
+        given["headers"] = bearer(token)
+        if upload is not None:
+            given |= {"data": form_with(*upload), "seconds": FILE_SECONDS}
+        status, headers, content = await self._web.call(method, path, **given)
+        answer: Json = content if isinstance(content, dict) else {}
+        if not isinstance(code := answer.get("code"), int):
+            raise ApiError(max(status, 502 if status < 400 else 0), 0, "not from the open platform", headers)
+        if code or status >= 400:
+            raise ApiError(status, code, str(answer.get("msg") or ""), headers)
+        return answer
+
+    async def download(self, path: str, kind: str, max_bytes: int) -> bytes:
+        """The file at `path` below `open-apis`, of the type `kind`. Raises FileUnavailable and SendFailed."""
+        check_path(path, "Feishu")
+        url = URL(f"{self._web.url}open-apis/{path}").with_query(type=kind)
+        return await self._web.download(url, max_bytes, bearer(await self._valid_token()))
 
     async def link(self) -> tuple[aiohttp.ClientWebSocketResponse, int, float]:
         """A new long connection, the number of its service, and the seconds between pings. Raises CannotConnect and
@@ -125,35 +113,13 @@ class FeishuApi:
             raise CannotConnect("Feishu named an address without TLS")
         closing = aiohttp.ClientWSTimeout(ws_close=2.0)
         try:
-            socket = await self._http.ws_connect(url, heartbeat=_HEARTBEAT_SECONDS, autoping=False, timeout=closing)
+            socket = await self._web.http.ws_connect(url, heartbeat=_HEARTBEAT_SECONDS, autoping=False, timeout=closing)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # More than 50 connections of an app are rejected with 1000040350.
             code = (getattr(error, "headers", None) or {}).get("handshake-autherrcode") or type(error).__name__
             raise CannotConnect(f"no long connection to Feishu: {code}") from None
         seconds = (found["data"].get("ClientConfig") or {}).get("PingInterval") or _PING_SECONDS
         return socket, int(parse_qs(urlsplit(url).query)["service_id"][0]), max(float(seconds), 1.0)
-
-    async def close(self) -> None:
-        """Close the connections. Idempotent."""
-        if self._session is not None:
-            await self._session.close()
-
-    @property
-    def _http(self) -> aiohttp.ClientSession:
-        self._session = self._session or aiohttp.ClientSession(trust_env=self._url.startswith("https://"))
-        return self._session
-
-
-def _answer(body: bytearray, status: int, headers: Mapping[str, str]) -> Json:
-    """The answer in `body`. Raises ApiError if it is none, or a rejection."""
-    try:
-        answer: Json = orjson.loads(body)
-        code, words = int(answer["code"]), str(answer.get("msg") or "")
-    except (ValueError, LookupError, TypeError, AttributeError):
-        raise ApiError(max(status, 502 if status < 400 else 0), 0, "not from the open platform", headers) from None
-    if code or status >= 400:
-        raise ApiError(status, code, words, headers)
-    return answer
 
 
 class Frame:

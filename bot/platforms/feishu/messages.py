@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from bot.platforms.base import Outgoing, thread_of
+from bot.platforms.connection import Recent
 from bot.platforms.markdown import plain_lines
 from bot.platforms.mentions import ParseText
 from config.chat_settings import THREAD
@@ -66,24 +67,17 @@ class Reader:
         self.chats: dict[str, str] = {}
         """Known chats by id: open id of the member of a private chat, empty for a group."""
         self.titles: dict[str, str] = {}
-        self.names: dict[str, str] = {}
+        self.names = Recent[str, str](_MOST_REMEMBERED)
         """Display names by open id."""
         self.roles: dict[str, dict[str, Role]] = {}
         """Owner and administrators of groups by open id."""
-        self.places: dict[str, tuple[str, str]] = {}
+        self.places = Recent[str, tuple[str, str]](_MOST_REMEMBERED)
         """Native id of the chat, and open id of the author, by message id."""
-
-    def learn(self, cache: dict[str, Any], key: str, value: Any) -> None:
-        """Put `value` at the end of a cache, dropping the oldest entry above its limit."""
-        cache.pop(key, None)
-        cache[key] = value
-        if len(cache) > _MOST_REMEMBERED:
-            del cache[next(iter(cache))]
 
     def remember(self, message: JsonObject) -> None:
         """Note place and author of a message from the API."""
         who = message["sender"]["id"]
-        self.learn(self.places, message["message_id"], (_native(message), self.me if who == self._app_id else who))
+        self.places[message["message_id"]] = _native(message), self.me if who == self._app_id else who
 
     def contexts(self, event: JsonObject) -> Iterator[MessageContext]:
         """The events of an event, none if it concerns nobody."""
@@ -105,7 +99,7 @@ class Reader:
             yield self._event(facts["chat_id"], id_, Kind.ADDED, "", who, at)
         elif kind in _MEMBERS:
             for who, name in [(one["user_id"]["open_id"], one.get("name")) for one in facts["users"]]:
-                self.learn(self.names, who, name or who)
+                self.names[who] = name or who
                 yield self._event(facts["chat_id"], who, _MEMBERS[kind], id_, who, at)
         elif kind == PRESS:
             message, value = facts["context"]["open_message_id"], facts["action"]["value"]["choice"]
@@ -130,13 +124,13 @@ class Reader:
         if who in (self.me, self._app_id):
             return
         native, parent, mentioned = _native(message), message.get("parent_id"), dict[str, None]()
-        self.learn(self.places, id_, (native, who))
+        self.places[id_] = native, who
         text, files = _content(message["message_type"], orjson.loads(message["content"]), id_)
         if not (text or files):
             return
         for one in message.get("mentions") or ():
             user = (one.get("id") or {}).get("open_id") or ""
-            self.learn(self.names, user, one.get("name") or user)
+            self.names[user] = one.get("name") or user
             mentioned |= {user: None} if user else {}
             # The bot's name, in place of its key, is removed with the spaces and commas around it.
             name = f"@{self._bot_name if user == self.me else self.names[user]}"
@@ -218,8 +212,7 @@ def without_buttons(card: JsonObject) -> JsonObject:
 def _parts(outgoing: Outgoing, *, is_plain: bool) -> tuple[str, list[str]]:
     """`md` or `text`, and the text, which mentions nobody and shows no images. Clients drop Markdown behind a block of
     code, so a block is a part of its own."""
-    links = [f"{one.name}: {one.url}" for one in outgoing.attachments if one.url.startswith("https:")]
-    text = "\n".join(filter(None, [outgoing.text, *links]))
+    text = outgoing.text + outgoing.links if outgoing.text else outgoing.links.strip()
     if not outgoing.markdown or is_plain:
         return "text", ["\n".join(plain_lines(text)) if outgoing.markdown else text]
     parts = [_IN_CODE.sub(_INVISIBLE, one) if at % 2 else _safe(one) for at, one in enumerate(_FENCED.split(text))]

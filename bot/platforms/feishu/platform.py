@@ -8,18 +8,19 @@ import hmac
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import aiohttp
 import orjson
-import structlog
 
 from bot.platforms.adapter import CannotOpen, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside, probing
 from bot.platforms.feishu.adapter import FeishuSettings
 from bot.platforms.feishu.api import ApiError, FeishuApi, Frame, Json, ping
 from bot.platforms.feishu.messages import ADDED, MESSAGE, PRESS, Reader, as_event, body_of, emoji_name, without_buttons
+from bot.platforms.web_api import frames_of, read_body, unless
 from function_calls.context import Attachment
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
@@ -33,15 +34,14 @@ if TYPE_CHECKING:
 
 SCOPES = ("im:chat", "im:message", "im:message.group_msg", "im:message.p2p_msg:readonly", "im:resource")
 """Scopes that the app needs; names in private chats also need `contact:user.base:readonly`."""
-_log = structlog.get_logger("platforms")
 _SILENCE_SECONDS, _CHECK_SECONDS, _STALE_SECONDS = 180.0, 60.0, 300.0
 _LOOKUP_SECONDS = 1.5
 """Feishu repeats an event that is not acknowledged after three seconds."""
 _REQUEST_BYTES, _MOST_PARTS = 1_000_000, 1000
 _DAY_MS, _LONGEST_GAP_DAYS, _MOST_CHATS = 86_400_000, 7, 200
-_GONE = (230011, 230110, 231003)
+_GONE = ("230011", "230110", "231003")
 """The message was recalled or deleted, or never existed."""
-_NO_CHAT = (230002, 230006, 230013, 230027, 232006, 232009, 232011, 99991672)
+_NO_CHAT = ("230002", "230006", "230013", "230027", "232006", "232009", "232011", "99991672")
 """The bot cannot write there at all: it is not in the chat, or the chat or a scope is missing."""
 _IMAGES, _IMAGE_BYTES = ("image/jpeg", "image/png", "image/webp", "image/gif"), 10_000_000
 
@@ -63,21 +63,24 @@ class FeishuPlatform(ConnectedPlatform):
     )
 
     def __init__(self, settings: FeishuSettings, host: Host) -> None:
+        """Raises CannotOpen."""
+        if settings.events == "webhook" and not host.public_url.startswith("https://"):
+            raise CannotOpen("events: webhook needs platforms.web.public_url with https://")
+        if settings.events == "webhook" and find_spec("cryptography") is None:
+            raise CannotOpen("cryptography is not installed: pip install 'rollcall[feishu]'")
         super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
-        self._settings, self._host = settings, host
+        self._settings = settings
         self._api = FeishuApi(settings, host.clock)
         self._reader = Reader(settings.account, settings.app_id, self._hear, host.names[0])
         self._latest = 0
         """Time of the latest accepted message, in milliseconds, as in the cursor."""
-        self._partial: dict[str, dict[int, bytes]] = {}
+        self._partial = Recent[str, dict[int, bytes]]()
         """Fragments of events, by message id and number."""
         self._read_at: dict[str, float] = {}
         """When names and roles of a chat are read again."""
         self._deliver: Deliver | None = None
         self._taking = asyncio.Lock()
-
-    async def close(self) -> None:
-        await self._api.close()
+        self.close = self._api.close
 
     # Receiving
 
@@ -90,10 +93,8 @@ class FeishuPlatform(ConnectedPlatform):
             self._deliver = deliver
             self._connection.up()
             while True:
-                await self._host.clock.sleep(_CHECK_SECONDS)
+                await self._clock.sleep(_CHECK_SECONDS)
                 await self._check()
-        except (SendFailed, aiohttp.ClientError, OSError) as problem:
-            raise CannotConnect(str(problem) if isinstance(problem, SendFailed) else type(problem).__name__) from None
         finally:
             self._deliver = None
 
@@ -105,28 +106,12 @@ class FeishuPlatform(ConnectedPlatform):
     async def _listen(self, deliver: Deliver) -> None:
         """Accept the events of a long connection, in order. Raises what ends it."""
         socket, service, seconds = await self._api.link()
-        pinging = asyncio.create_task(self._ping(socket, service, seconds))
-        try:
+        async with socket, alongside(self._repeat(lambda: socket.send_bytes(ping(service)), seconds)):
             self._connection.up()
-            while True:
-                message = await socket.receive()
-                self._connection.heard()
-                if message.type is aiohttp.WSMsgType.PING:
-                    await socket.pong(message.data)
-                elif message.type is aiohttp.WSMsgType.BINARY:
-                    if answer := await self._take_frame(deliver, message.data):
-                        await socket.send_bytes(answer)
-                elif message.type not in (aiohttp.WSMsgType.PONG, aiohttp.WSMsgType.TEXT):
-                    raise CannotConnect("Feishu closed the long connection")
-        finally:
-            pinging.cancel()
-            await socket.close()
-
-    async def _ping(self, socket: aiohttp.ClientWebSocketResponse, service: int, seconds: float) -> None:
-        with suppress(aiohttp.ClientError, ConnectionError):
-            while True:
-                await socket.send_bytes(ping(service))
-                await self._host.clock.sleep(seconds)
+            async for data in frames_of(socket, self._connection.heard):
+                if isinstance(data, bytes) and (answer := await self._take_frame(deliver, data)):
+                    await socket.send_bytes(answer)
+        raise CannotConnect("Feishu closed the long connection")
 
     async def _take_frame(self, deliver: Deliver, data: bytes) -> bytes:
         """Accept the event that a frame completes; returns the answer, empty if there is none. Raises StoreError."""
@@ -148,7 +133,7 @@ class FeishuPlatform(ConnectedPlatform):
         parts = self._partial.pop(frame.headers["message_id"], {}) | {number: frame.payload}
         if len(parts) >= total:
             return b"".join(parts[one] for one in sorted(parts))
-        self._reader.learn(self._partial, frame.headers["message_id"], parts)
+        self._partial[frame.headers["message_id"]] = parts
         return b""
 
     def routes(self) -> Sequence[BaseRoute]:
@@ -160,13 +145,10 @@ class FeishuPlatform(ConnectedPlatform):
         """Accept an event that Feishu has encrypted and signed. Its test of the URL is only encrypted."""
         from starlette.responses import JSONResponse
 
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _REQUEST_BYTES:
-                return JSONResponse({}, 413)
+        if (body := await read_body(request, _REQUEST_BYTES)) is None:
+            return JSONResponse({}, 413)
         try:
-            event = self._decrypted(bytes(body), request.headers)
+            event = self._decrypted(body, request.headers)
         except (ValueError, LookupError, TypeError, AttributeError):
             return JSONResponse({}, 401)
         if "challenge" in event:
@@ -193,7 +175,7 @@ class FeishuPlatform(ConnectedPlatform):
         at, nonce = (headers.get(f"x-lark-request-{name}", "") for name in ("timestamp", "nonce"))
         signature = hashlib.sha256(f"{at}{nonce}{key}".encode() + body).hexdigest()
         is_signed = hmac.compare_digest(headers.get("x-lark-signature", "").encode(), signature.encode())
-        is_new = at.isdecimal() and abs(self._host.clock.now().timestamp() - int(at)) <= _STALE_SECONDS
+        is_new = at.isdecimal() and abs(self._clock.now().timestamp() - int(at)) <= _STALE_SECONDS
         token = str((event if is_test else event["header"])["token"]).encode()
         expected = self._settings.verification_token.get_secret_value().encode() or token
         is_authentic = hmac.compare_digest(token, expected) and (is_test or (is_signed and is_new))
@@ -240,7 +222,7 @@ class FeishuPlatform(ConnectedPlatform):
                 self._reader.remember((await self._api.call("GET", f"im/v1/messages/{one}"))["items"][0])
         ids = (facts.get("sender") or {}).get("sender_id") or facts.get("operator") or facts.get("operator_id") or {}
         who, chat = ids.get("open_id"), message.get("chat_id") or context.get("open_chat_id") or ""
-        now, is_private = self._host.clock.monotonic(), bool(self._reader.chats.get(chat))
+        now, is_private = self._clock.monotonic(), bool(self._reader.chats.get(chat))
         if not (who and chat) or self._read_at.get(chat, now) > now:
             return
         self._read_at[chat] = now + _CHECK_SECONDS
@@ -248,7 +230,7 @@ class FeishuPlatform(ConnectedPlatform):
             self._reader.roles[chat] = await self._privileged(chat)
         if who not in self._reader.names and is_private:
             user = (await self._api.call("GET", f"contact/v3/users/{who}"))["user"]
-            self._reader.learn(self._reader.names, who, user["name"])
+            self._reader.names[who] = user["name"]
         elif who not in self._reader.names:
             await self.members(ChatRef(self.name, self.account, chat))
 
@@ -257,7 +239,7 @@ class FeishuPlatform(ConnectedPlatform):
     async def _fill_gap(self, deliver: Deliver) -> None:
         """Accept the messages since the cursor, oldest first. Raises SendFailed and StoreError."""
         known, stored = await self._saved("chats"), await self._cursor.read()
-        self._latest, found = int(stored or self._host.clock.now_ms() + 1), dict[str, Json]()
+        self._latest, found = int(stored or self._clock.now_ms() + 1), dict[str, Json]()
         await self._cursor.keep(str(self._latest))
         listed = self._pages("im/v1/chats", sort_type="ByActiveTimeDesc", page_size=100)
         self._reader.titles = groups = {one["chat_id"]: one.get("name") or "" async for one in listed}
@@ -266,19 +248,15 @@ class FeishuPlatform(ConnectedPlatform):
         await self._save("chats", self._reader.chats)
         for chat in [*[one for one in groups if one in known][:_MOST_CHATS], *[*private][-_MOST_CHATS:]]:
             if stored is not None and self._host.allows(ChatRef(self.name, self.account, chat)):
-                try:
+                with self._leaving_gaps(chat):
                     found |= {one["message_id"]: one async for one in self._missed(chat, self._latest)}
-                except ApiError as problem:
-                    if problem.retryable:
-                        raise
-                    _log.error("gap_not_filled", network=self.name, chat=chat, problem=str(problem))
         for message in sorted(found.values(), key=lambda one: int(one["create_time"])):
             await self._take(deliver, as_event(message, self._reader.chats[message["chat_id"]]))
 
     async def _missed(self, chat: str, since: int) -> AsyncIterator[Json]:
         """Messages of a chat since a time in milliseconds, at most a week ago, and those in threads that began up to a
         day earlier. Raises SendFailed."""
-        since = max(since, self._host.clock.now_ms() - _LONGEST_GAP_DAYS * _DAY_MS)
+        since = max(since, self._clock.now_ms() - _LONGEST_GAP_DAYS * _DAY_MS)
         start, order = str((since - _DAY_MS) // 1000), "ByCreateTimeAsc"
         place = {"container_id_type": "chat", "container_id": chat, "start_time": start, "sort_type": order}
         places: list[dict[str, str]] = [place]
@@ -297,22 +275,14 @@ class FeishuPlatform(ConnectedPlatform):
         """The items of all pages of an answer. Waits at rate limits. Raises SendFailed."""
         page: Json = {"has_more": True}
         while page.get("has_more"):
-            try:
-                page = await self._api.call("GET", path, params=query)
-            except ApiError as problem:
-                if problem.retry_after_seconds is None:
-                    raise
-                await self._host.clock.sleep(min(problem.retry_after_seconds, _CHECK_SECONDS))
-                continue
+            page = await self._patiently(partial(self._api.call, "GET", path, params=query), _CHECK_SECONDS)
             query["page_token"] = page.get("page_token") or ""
-            self._connection.heard()
             for item in page.get("items") or ():
                 yield item
 
     # Members
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """See ChatPlatform. The owner of the group is OWNER, its administrators are ADMIN."""
         native = thread_of(chat.native)[0]
         with suppress(SendFailed, LookupError, TypeError):
             roles = {} if self._reader.chats.get(native) else await self._privileged(native)
@@ -330,21 +300,22 @@ class FeishuPlatform(ConnectedPlatform):
     async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
         native = thread_of(chat.native)[0]
         if partner := self._reader.chats.get(native):
-            return [MemberRef(self.name, self.account, partner)]
+            return [self._member(partner)]
         found = []
         async for one in self._pages(f"im/v1/chats/{native}/members", member_id_type="open_id", page_size=100):
-            found.append(MemberRef(self.name, self.account, one["member_id"]))
-            self._reader.learn(self._reader.names, one["member_id"], one.get("name") or one["member_id"])
+            found.append(self._member(one["member_id"]))
+            self._reader.names[one["member_id"]] = one.get("name") or one["member_id"]
         return found
 
     async def leave(self, chat: ChatRef) -> None:
         path, ids = f"im/v1/chats/{thread_of(chat.native)[0]}/members", {"id_list": [self._settings.app_id]}
-        await self._api.call("DELETE", path, fine=_NO_CHAT, params={"member_id_type": "app_id"}, json=ids)
+        with unless(*_NO_CHAT):
+            await self._api.call("DELETE", path, params={"member_id_type": "app_id"}, json=ids)
 
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        uploads = [await self._uploaded(one) for one in outgoing.attachments if one.url.startswith("data:")]
+        uploads = [await self._uploaded(one) for one in outgoing.uploads]
         key = hashlib.sha256(f"{outgoing.chat.key} {outgoing.key}".encode()).hexdigest()[:40]
         sent = [await self._adapted(outgoing, key)] if outgoing.text or not uploads else []
         # A repeated send repeats all of these, and Feishu drops the copies.
@@ -357,7 +328,7 @@ class FeishuPlatform(ConnectedPlatform):
         return Receipt(sent[0]["message_id"])
 
     async def edit(self, native_id: str, outgoing: Outgoing) -> None:
-        """See Editing. A post has no buttons, and can be changed 20 times."""
+        """A post has no buttons, and can be changed 20 times."""
         mentions = self._mentions(outgoing)
         if await self._card(native_id):
             await self._patch(native_id, body_of(outgoing, mentions, is_card=True))
@@ -368,10 +339,11 @@ class FeishuPlatform(ConnectedPlatform):
             await self._api.call("PUT", f"im/v1/messages/{native_id}", json={"msg_type": "post", "content": content})
 
     async def delete(self, chat: ChatRef, native_id: str) -> None:
-        await self._api.call("DELETE", f"im/v1/messages/{native_id}", fine=_GONE)
+        with unless(*_GONE):
+            await self._api.call("DELETE", f"im/v1/messages/{native_id}")
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
-        """See Reacting. Only common emoji, and `:name:`, have a name at Feishu."""
+        """Only common emoji, and `:name:`, have a name at Feishu."""
         path, name = f"im/v1/messages/{native_id}/reactions", emoji_name(emoji)
         if name:
             await self._api.call("POST", path, json={"reaction_type": {"emoji_type": name}})
@@ -385,11 +357,9 @@ class FeishuPlatform(ConnectedPlatform):
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
         message, key, kind = attachment.url.removeprefix("network:").split("/")
         try:
-            path = f"im/v1/messages/{message}/resources/{key}"
-            content: bytes = (await self._api.call("GET", path, params={"type": kind}, most=max_bytes))["content"]
+            return await self._api.download(f"im/v1/messages/{message}/resources/{key}", kind, max_bytes)
         except SendFailed as problem:
             raise FileUnavailable(f"the file cannot be read: {problem}") from None
-        return content
 
     def _mentions(self, outgoing: Outgoing) -> list[str]:
         is_private = outgoing.private_to or self._reader.chats.get(thread_of(outgoing.chat.native)[0])
@@ -453,11 +423,11 @@ class FeishuPlatform(ConnectedPlatform):
 
     async def _uploaded(self, file: Attachment) -> tuple[str, Json]:
         """Kind and content of a message with a new file. Raises SendFailed."""
-        part = (file.name, data_in(file.url) or b"")
-        if file.media_type in _IMAGES and len(part[1]) <= _IMAGE_BYTES:
-            return "image", await self._api.call("POST", "im/v1/images", form={"image_type": "message", "image": part})
-        form = {"file_type": "stream", "file_name": file.name, "file": part}
-        return "file", await self._api.call("POST", "im/v1/files", form=form)
+        if file.media_type in _IMAGES and len(data_in(file.url) or b"") <= _IMAGE_BYTES:
+            image = {"image_type": "message"}, "image", file
+            return "image", await self._api.call("POST", "im/v1/images", upload=image)
+        stream = {"file_type": "stream", "file_name": file.name}, "file", file
+        return "file", await self._api.call("POST", "im/v1/files", upload=stream)
 
     async def _saved(self, name: str) -> Json:
         """A value of the account that survives restarts; empty if there is none. Raises StoreError."""
@@ -471,14 +441,10 @@ class FeishuPlatform(ConnectedPlatform):
 async def probe(settings: FeishuSettings, clock: Clock) -> str:
     """See `Adapter.probe`."""
     api = FeishuApi(settings, clock)
-    try:
+    async with probing(api.close, "Check app_id, app_secret, domain and the app's bot and event settings"):
         bot, scopes = (await api.call("GET", "bot/v3/info"))["bot"], await api.call("GET", "application/v6/scopes")
         if settings.events == "websocket":
             await (await api.link())[0].close()
-    except (SendFailed, CannotConnect, LookupError) as problem:
-        raise CannotOpen(f"{problem}. Check app_id, app_secret, domain and the app's bot and event settings") from None
-    finally:
-        await api.close()
     granted = [one["scope_name"] for one in scopes["scopes"] if one["grant_status"] == 1]
     missing = ", ".join(one for one in SCOPES if one not in granted)
     return f"connected as @{bot['app_name']}" + (f"; scopes are missing: {missing}" if missing else "")

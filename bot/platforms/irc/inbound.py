@@ -6,9 +6,9 @@ import itertools
 import re
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from bot.platforms.connection import Recent
 from bot.platforms.irc.state import State
@@ -30,14 +30,11 @@ _BEFORE_WE_CAME_SECONDS = 5.0
 _parser = lru_cache(16)(mention_parser)
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """A recent message that replies may refer to."""
 
-    nick: str
     identity: str
-    text: str
-    from_bot: bool
+    quoted: Quoted
 
 
 class Inbound:
@@ -69,7 +66,7 @@ class Inbound:
 
     def remember_own(self, native_id: str, nick: str, text: str) -> None:
         """Remember a message that the bot sent."""
-        self._known[native_id] = Known(nick, "", text, from_bot=True)
+        self._known[native_id] = Known("", Quoted(native_id, nick, text[:_QUOTED_CHARS], from_bot=True))
 
     def own_id(self) -> str:
         """An id for a message without one from the network."""
@@ -114,48 +111,37 @@ class Inbound:
         identity = state.identity(line.nick, state.account(line))
         chat = ChatRef("irc", self._account, state.features.fold(target) if is_group else identity)
         native_id = line.tags.get("msgid") or self.own_id()
-        self._known[native_id] = Known(line.nick, identity, text, from_bot=False)
-        return MessageContext(
-            key=MessageKey(chat, native_id),
-            kind=Kind.MESSAGE,
-            chat=chat,
+        self._known[native_id] = Known(identity, Quoted(native_id, line.nick, text[:_QUOTED_CHARS]))
+        role = (state.role(target, identity) if is_group else None) or Role.MEMBER
+        return self._event(
+            MessageKey(chat, native_id),
+            line,
+            Sender(self._member(identity), line.nick, role, is_bot=is_notice or "bot" in line.tags),
+            text,
             is_group=is_group,
-            sender=Sender(
-                self._member(identity),
-                line.nick,
-                (state.role(target, identity) if is_group else None) or Role.MEMBER,
-                is_bot=is_notice or "bot" in line.tags,
-            ),
-            text=text,
-            sent_at=self._sent_at(line),
             mentions=self._mentions(body, target, state),
             mentions_bot=mentions_bot,
             reply_to=self._quoted(line),
-            backfilled=self._is_old(line),
             private=is_for_some,
             chat_title=target if is_group else line.nick,
         )
+
+    def _event(
+        self, key: MessageKey, line: Line, sender: Sender, text: str = "", *, is_group: bool = True, **facts: Any
+    ) -> MessageContext:
+        sent_at, is_old = self._sent_at(line), self._is_old(line)
+        return MessageContext(key, key.kind, key.chat, is_group, sender, text, sent_at, backfilled=is_old, **facts)
 
     def _came_or_went(
         self, kind: Kind, line: Line, nick: str, names: Sequence[str], state: State
     ) -> list[MessageContext]:
         """One event of `kind` for each of the channels in `names`."""
-        native_id = line.tags.get("msgid") or self.own_id()
+        native_id, sender = line.tags.get("msgid") or self.own_id(), Sender(self._member(state.identity_of(nick)), nick)
         chats = (ChatRef("irc", self._account, state.features.fold(name)) for name in names)
         return [
-            MessageContext(
-                key=MessageKey(chat, native_id, kind),
-                kind=kind,
-                chat=chat,
-                is_group=True,
-                sender=Sender(self._member(state.identity_of(nick)), nick),
-                text="",
-                sent_at=self._sent_at(line),
-                backfilled=self._is_old(line),
-                chat_title=state.channels[chat.native].name,
-            )
-            for chat in chats
-            if chat.native in state.channels
+            self._event(MessageKey(one, native_id, kind), line, sender, chat_title=state.channels[one.native].name)
+            for one in chats
+            if one.native in state.channels
         ]
 
     def _mentions(self, text: str, channel: str, state: State) -> tuple[MemberRef, ...]:
@@ -170,9 +156,7 @@ class Inbound:
         if not native_id:
             return None
         known = self._known.get(native_id)
-        if known is None:
-            return Quoted(native_id)
-        return Quoted(native_id, known.nick, known.text[:_QUOTED_CHARS], known.from_bot)
+        return known.quoted if known is not None else Quoted(native_id)
 
     def _batch(self, line: Line) -> None:
         reference = line.param(0)

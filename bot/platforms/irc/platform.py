@@ -8,12 +8,13 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
 from bot.platforms.adapter import CannotOpen, Host
 from bot.platforms.base import Deliver, Limits, LinkState, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside
 from bot.platforms.irc.inbound import OWN_IDS, REPLY_TAG, Inbound
 from bot.platforms.irc.session import Absent, Session, changed_within
 from bot.platforms.irc.state import ConfiguredChannels
@@ -24,13 +25,10 @@ from function_calls.context import MessageContext
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock, Deadlines
 from services.refs import ChatRef, MemberRef, Role
-from services.store.port import StoreError
 
 _log = structlog.get_logger("irc")
 _WAITING = 2000
 """Limit of queued messages; beyond it, reading stops, and the server has to wait."""
-_STORE_SECONDS = 5.0
-"""Interval of attempts to store a message."""
 _LAST_SECONDS = 5.0
 _PRESENT_SECONDS = 60.0
 """Interval of storing the time of the connection: such an error in the length of a gap is harmless."""
@@ -53,9 +51,7 @@ class IrcPlatform(ConnectedPlatform):
     name = "irc"
     limits = Limits(
         text_chars=2000,
-        sends_are_idempotent=False,
         sends_per_minute=600,
-        choices=False,
         bots_are_marked=False,
         clients_keep_slashes=True,
         is_paced=True,
@@ -73,13 +69,11 @@ class IrcPlatform(ConnectedPlatform):
         is_paced = settings.flood.seconds_per_line > 0
         self.limits = replace(self.limits, is_paced=is_paced, max_lines=settings.max_lines)
         self._settings = settings
-        self._store = host.store
-        self._clock = host.clock
         self._deadlines = Deadlines(host.clock)
         self._channels = ConfiguredChannels(settings.channels, settings.account, host.clock.monotonic)
         self._inbound = Inbound(settings.account, host.names, host.clock)
         self._absent = Absent(settings.account, host.clock)
-        self._interrupted: Recent[str, Progress] = Recent(500)
+        self._interrupted = Recent[str, Progress](500)
         """Messages interrupted between two lines, by idempotency key: a retry continues there."""
         self._private_nicks: Recent[str, str] = Recent(2000)
         self._typing_at: Recent[str, float] = Recent(1000)
@@ -99,22 +93,20 @@ class IrcPlatform(ConnectedPlatform):
     # Connection
 
     async def run(self, deliver: Deliver) -> None:
-        """Deliver messages until cancelled, and then those received before."""
+        """Messages received before the cancellation are delivered after it."""
         if self._keeping is None:
             position = await self._cursor.read()
             self._present_ms = int(position) if position is not None else None
             self._keeping = asyncio.create_task(super().run(deliver), name=f"irc {self.account}")
-        accepting = asyncio.create_task(self._accept(deliver))
         self._is_accepting = True
-        try:
-            await asyncio.shield(accepting)
-        finally:
-            self._is_accepting = False
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LAST_SECONDS):
-                    await self._waiting.join()
-            accepting.cancel()
-            await asyncio.gather(accepting, return_exceptions=True)
+        async with alongside(self._accept(deliver)) as (accepting,):
+            try:
+                await asyncio.shield(accepting)
+            finally:
+                self._is_accepting = False
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LAST_SECONDS):
+                        await self._waiting.join()
 
     @property
     def _session(self) -> Session | None:
@@ -122,24 +114,15 @@ class IrcPlatform(ConnectedPlatform):
         return self._opened if self._opened is not None and self._opened.is_ready else None
 
     async def _accept(self, deliver: Deliver) -> None:
-        """Accept queued messages, in order. One that cannot be stored now is retried, because the network does not
-        send it again."""
+        """Accept queued messages, in order."""
         while True:
             context = await self._waiting.get()
-            contexts, is_accepted = [context], False
-            while not is_accepted:
-                try:
-                    await self._acceptance.take(deliver, contexts.copy, context.text)
-                    is_accepted = True
-                except StoreError as problem:
-                    _log.error("irc_message_waits", network=self.account, problem=str(problem))
-                    self._connection.heard()
-                    await self._clock.sleep(_STORE_SECONDS)
+            take = partial(self._acceptance.take, deliver, [context].copy, context.text)
+            await self._acceptance.until_stored(take)
             self._not_accepted -= 1
             self._waiting.task_done()
 
     async def close(self) -> None:
-        """Send QUIT, close the connection and stop reconnecting. Idempotent."""
         keeping, self._keeping = self._keeping, None
         if keeping is None:
             return
@@ -258,12 +241,12 @@ class IrcPlatform(ConnectedPlatform):
         now, self._present_ms = self._clock.monotonic(), self._clock.now_ms()
         if at_once or now - self._noted_at >= _PRESENT_SECONDS:
             self._noted_at = now
-            self._store.post([self._cursor.at(str(self._present_ms))])
+            self._host.store.post([self._cursor.at(str(self._present_ms))])
 
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        """Send the lines of `outgoing` that have not arrived yet. Raises SendFailed."""
+        """Lines that have arrived in an earlier attempt are not repeated."""
         session = self._session
         if session is None:
             raise SendFailed(self.link().words, retryable=True)
@@ -322,7 +305,7 @@ class IrcPlatform(ConnectedPlatform):
         if not session.state.features.is_channel(target):
             return []
         answered = self._inbound.known(outgoing.reply_to) if outgoing.reply_to else None
-        identities = [answered.identity] if answered and not answered.from_bot else []
+        identities = [answered.identity] if answered and not answered.quoted.from_bot else []
         identities += [member.native for member in outgoing.mentions]
         return [nick for nick in map(session.state.nick_of, dict.fromkeys(identities)) if nick]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from bot.platforms.base import SendFailed
-from bot.platforms.connection import Recent
+from bot.platforms.connection import Recent, alongside
 from bot.platforms.irc.registration import Registration, joins
 from bot.platforms.irc.state import WHOX_FIELDS, ConfiguredChannels, State
 from bot.platforms.irc.wire import Line, Wire, encode, one_word
@@ -198,24 +198,21 @@ class Session:
     async def lines(self) -> AsyncGenerator[Line, None]:
         """Register and keep the session up. Yields each line after the state has processed it; departures before, so
         that the user is still known. Raises CannotConnect at the end, and Rejected if the server rejects the bot."""
-        tasks = [asyncio.create_task(one) for one in (self._ping(), self._write_soon(), self._upkeep())]
-        try:
-            self._wire.write(*self._registration.begin())
-            async for line in self._wire.lines():
-                is_departure = line.command in _DEPARTURES
-                if not is_departure:
-                    self._follow(line)
-                yield line
-                if is_departure:
-                    self._follow(line)
-        finally:
-            self.is_ready = False
-            for task in tasks:
-                task.cancel()
-            self._receipts.lost()
-            for question, _ in self._asked.values():
-                question.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        async with alongside(self._ping(), self._write_soon(), self._upkeep()):
+            try:
+                self._wire.write(*self._registration.begin())
+                async for line in self._wire.lines():
+                    is_departure = line.command in _DEPARTURES
+                    if not is_departure:
+                        self._follow(line)
+                    yield line
+                    if is_departure:
+                        self._follow(line)
+            finally:
+                self.is_ready = False
+                self._receipts.lost()
+                for question, _ in self._asked.values():
+                    question.cancel()
 
     def channel(self, native: str) -> str:
         """`native` if it is a channel, else an empty string."""
@@ -223,7 +220,7 @@ class Session:
 
     def is_in(self, channel: str) -> bool:
         """Whether the bot is in `channel`."""
-        return self.state.features.fold(channel) in self.state.channels
+        return self.state.is_in(channel)
 
     def room_bytes(self, target: str) -> int:
         """Bytes of text to `target` that the server relays in one line."""
@@ -442,10 +439,5 @@ class Absent:
 
 async def changed_within(change: asyncio.Event, seconds: float, clock: Clock) -> None:
     """Wait for `change`, at most `seconds`."""
-    tasks = asyncio.create_task(change.wait()), asyncio.create_task(clock.sleep(seconds))
-    try:
+    async with alongside(change.wait(), clock.sleep(seconds)) as tasks:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

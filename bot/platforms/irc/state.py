@@ -225,6 +225,10 @@ class State:
         folded = self.features.fold(nick)
         return [channel for channel in self.channels.values() if folded in channel.members]
 
+    def is_in(self, channel: str) -> bool:
+        """Whether the bot is in `channel`."""
+        return self.features.fold(channel) in self.channels
+
     def has_people(self, channel: str) -> bool:
         """Whether anybody else is known to be in `channel`."""
         known = self.channels.get(self.features.fold(channel))
@@ -236,17 +240,13 @@ class State:
         known = self.channels.get(self.features.fold(channel))
         if known is None:
             return None
-        modes = [modes for nick, modes in known.members.items() if self._is(nick, identity)]
+        modes = [modes for nick, modes in known.members.items() if self.identity_of(nick) == identity]
         if not modes:
             return None
         if identity.startswith(BY_NICK):
             return Role.MEMBER
         roles = [_ROLES.get(mode, Role.MEMBER) for held in modes for mode in held]
         return max(roles, key=lambda role: role.rank, default=Role.MEMBER)
-
-    def _is(self, folded_nick: str, identity: str) -> bool:
-        person = self._people.get(folded_nick)
-        return self.identity(folded_nick, person.account if person else "") == identity
 
     def _welcome(self, line: Line) -> None:
         self.nick = line.param(0)
@@ -447,7 +447,7 @@ class ConfiguredChannels:
     def due(self, state: State) -> list[tuple[str, str]]:
         """Names and keys of the channels to request now."""
         now = self._now()
-        due = [one for one in self._channels if one.next_at <= now and not _is_in(state, one.name)]
+        due = [one for one in self._channels if one.next_at <= now and not state.is_in(one.name)]
         for one in due:
             # Until the answer arrives.
             one.next_at = now + _ANSWER_SECONDS
@@ -467,7 +467,7 @@ class ConfiguredChannels:
                     channel.next_at = 0.0
             case command if command in _REFUSED:
                 channel = self._find(line.param(1), state)
-                if channel is not None and not _is_in(state, channel.name):
+                if channel is not None and not state.is_in(channel.name):
                     self._pause(channel, _REFUSED[command])
 
     def problem(self, name: str, state: State) -> str | None:
@@ -492,7 +492,7 @@ class ConfiguredChannels:
 
     def _joined(self, name: str, state: State) -> None:
         channel = self._find(name, state)
-        if channel is not None and _is_in(state, name):
+        if channel is not None and state.is_in(name):
             channel.problem, channel.joined_at = "", self._now()
         _log.info("irc_joined", network=self._network, channel=name)
 
@@ -524,7 +524,3 @@ class ConfiguredChannels:
     def _find(self, name: str, state: State) -> _ConfiguredChannel | None:
         fold = state.features.fold
         return next((one for one in self._channels if fold(one.name) == fold(name)), None)
-
-
-def _is_in(state: State, name: str) -> bool:
-    return state.features.fold(name) in state.channels

@@ -21,9 +21,9 @@ from nio.exceptions import EncryptionError, GroupEncryptionError, LocalProtocolE
 
 from bot.platforms.adapter import needs_extra
 from bot.platforms.base import FileUnavailable, SendFailed
-from bot.platforms.connection import CannotConnect, probing
+from bot.platforms.connection import CannotConnect
 from bot.platforms.matrix.settings import MatrixSettings
-from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi
+from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, bearer
 from services.refs import JsonObject
 
 _REQUEST_SECONDS = 60.0
@@ -124,7 +124,7 @@ class MatrixClient:
         """The answer to a request to the API; `path` is below `/_matrix/client/` or `/_matrix/`, with escaped parts."""
         data = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
         url = f"/_matrix/{'' if path.startswith('media/') else 'client/'}{path}"
-        headers = self._headers() | {"Content-Type": media_type}
+        headers = bearer(self.nio.access_token) | {"Content-Type": media_type}
         options: Any = {"data": data, "params": query, "headers": headers}
         status, answered, content = await self._web.call(method, url, seconds=seconds, **options)
         if status < 300 and isinstance(content, dict):
@@ -136,10 +136,6 @@ class MatrixClient:
         status = 429 if code == "M_LIMIT_EXCEEDED" else status
         words = f"the home server answers {status} {code}".rstrip()
         raise Refused(words, status, code=code, retry_after=seconds_left, for_account=status == 429)
-
-    def _headers(self) -> dict[str, str]:
-        token = self.nio.access_token
-        return {"Authorization": f"Bearer {token}"} if token else {}
 
     # Files
 
@@ -160,7 +156,7 @@ class MatrixClient:
         if place is None:
             raise FileUnavailable("the file is not on a Matrix server")
         url = f"{self._web.url}/_matrix/client/v1/media/download/{quote(place[1])}/{place[2]}"
-        content = await self._web.download(url, max_bytes, headers=self._headers())
+        content = await self._web.download(url, max_bytes, headers=bearer(self.nio.access_token))
         if "key" not in file:
             return content
         try:
@@ -271,19 +267,3 @@ async def _checked(request: Awaitable[Any]) -> None:
         raise SendFailed("the home server did not answer a request for keys", retryable=True) from None
     if isinstance(answer, ErrorResponse):
         raise SendFailed("the home server rejects a request for keys", retryable=True)
-
-
-async def probe(settings: MatrixSettings) -> str:
-    """A line about the account, after a login. Raises CannotOpen."""
-    client = MatrixClient(settings, None)
-    async with probing(client.close):
-        try:
-            await client.log_in()
-            rooms = await client.call("GET", "v3/joined_rooms")
-            if not settings.access_token.get_secret_value():
-                await client.call("POST", "v3/logout", {})
-        except SendFailed as problem:
-            raise CannotConnect(f"{problem}: check homeserver") from problem
-    rooms_line = f"rooms: {len(rooms['joined_rooms'])}"
-    reads = "reads encrypted rooms" if settings.encryption else "encryption is off: cannot read encrypted rooms"
-    return f"connected as {settings.user}; {rooms_line}; {reads}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import unescape
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import orjson
@@ -18,6 +18,7 @@ from function_calls.context import Attachment, Kind, MessageContext, MessageKey,
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 NETWORK = "network:"
+_Part = TypeVar("_Part")
 _FILES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
 _TEXTS = frozenset({"m.text", "m.notice", "m.emote"})
 _CHANGES = frozenset({"m.replace", "m.annotation", "m.redaction"})
@@ -94,7 +95,7 @@ class Inbound:
             case "m.room.message" | "m.sticker":
                 return self._edit(view, target, related) if relation == "m.replace" else self._message(view, related)
             case "m.reaction" if target:
-                emoji = _text(content["m.relates_to"], "key")
+                emoji = _part(content["m.relates_to"], "key", str)
                 return [self._context(view, target, Kind.REACTION, event["sender"], emoji)]
             case "m.room.redaction" if target:
                 return [self._context(view, target, Kind.DELETE, event["sender"])]
@@ -124,7 +125,7 @@ class Inbound:
         # Servers also deliver edits of messages of others, which clients have to ignore.
         if related is None or related.get("sender") != view.event["sender"]:
             return []
-        content = _part(view.content, "m.new_content")
+        content = _part(view.content, "m.new_content", dict)
         kind = content.get("msgtype", "")
         if kind not in _TEXTS | _FILES:
             return []
@@ -162,7 +163,7 @@ class Inbound:
 
     def _words(self, content: JsonObject, room: RoomView, *, is_reply: bool, kind: str) -> JsonObject:
         """Text without the mention of the bot, the other members that it mentions, and whether it mentions the bot."""
-        body = _text(content, "body")
+        body = _part(content, "body", str)
         if kind in _FILES:
             name = content.get("filename")
             body = body if isinstance(name, str) and name != body else ""
@@ -174,7 +175,7 @@ class Inbound:
         }
         named = list(pills)
         if "m.mentions" in content:
-            named = _part(content, "m.mentions").get("user_ids", [])
+            named = _part(content, "m.mentions", dict).get("user_ids", [])
         users = [user for user in dict.fromkeys(named) if isinstance(user, str)]
         is_named = self._user in users
         if is_named:
@@ -232,15 +233,8 @@ def _attachment(content: JsonObject) -> Attachment:
     )
 
 
-def _text(content: JsonObject, key: str) -> str:
+def _part(content: JsonObject, key: str, kind: type[_Part]) -> _Part:
     value = content[key]
-    if not isinstance(value, str):
-        raise TypeError(f"{key} is no text")
-    return value
-
-
-def _part(content: JsonObject, key: str) -> JsonObject:
-    value = content[key]
-    if not isinstance(value, dict):
-        raise TypeError(f"{key} is no object")
+    if not isinstance(value, kind):
+        raise TypeError(f"{key} is no {kind.__name__}")
     return value

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from html import escape
-from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -18,14 +17,15 @@ import structlog
 
 from bot.platforms.adapter import Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
 from bot.platforms.markdown import html_of, plain_lines
 from bot.platforms.matrix.client import MatrixClient
 from bot.platforms.matrix.inbound import NETWORK, Inbound, RoomView, membership_change, relation_of
 from bot.platforms.matrix.settings import MatrixSettings
-from bot.platforms.web_api import Refused, unless
+from bot.platforms.web_api import Refused, check_size, unless
 from function_calls.context import Attachment, MessageContext
 from function_calls.ports import Measure, ModerationRequest
+from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
 
@@ -85,7 +85,6 @@ class MatrixPlatform(ConnectedPlatform):
         text_chars=4_000,
         sends_are_idempotent=True,
         sends_per_minute=60,
-        choices=False,
         attachments=True,
         bots_are_marked=False,  # programs should send notices, but many do not
         clients_keep_slashes=True,
@@ -113,7 +112,6 @@ class MatrixPlatform(ConnectedPlatform):
         self._synced = asyncio.Event()
         self._recent = Recent[tuple[str, str], JsonObject](_RECENT_EVENTS)
         self._undecrypted = Recent[str, _RoomEvent](_UNDECRYPTED_EVENTS)
-        self._tasks: set[asyncio.Task[None]] = set()
 
     # Receiving
 
@@ -136,10 +134,10 @@ class MatrixPlatform(ConnectedPlatform):
                 # Now all rooms are known. Before, a message might be sent in clear text to an encrypted room.
                 self._connection.up()
                 wait_seconds = _SYNC_SECONDS
-        except SendFailed as problem:
-            if isinstance(problem, Refused) and problem.code == "M_UNKNOWN_TOKEN":
+        except Refused as problem:
+            if problem.code == "M_UNKNOWN_TOKEN":
                 self._client.log_in_again()
-            raise CannotConnect(str(problem)) from problem
+            raise
 
     async def _sync(self, since: str | None, wait_seconds: int) -> JsonObject:
         """Answer to a sync request from `since` on. The first one after the start has the full state of all rooms."""
@@ -301,11 +299,6 @@ class MatrixPlatform(ConnectedPlatform):
             read = {"m.fully_read": event_id, "m.read": event_id}
             await self._call("POST", _at(room_id, "read_markers"), read)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
@@ -431,8 +424,7 @@ class MatrixPlatform(ConnectedPlatform):
             await self._call("PUT", _at(chat.native, "typing", self._user), shows)
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
-        if attachment.size_bytes is not None and attachment.size_bytes > max_bytes:
-            raise FileUnavailable(f"the file has {attachment.size_bytes} bytes")
+        check_size(attachment.size_bytes, max_bytes)
         try:
             file = orjson.loads(attachment.url.removeprefix(NETWORK))
         except orjson.JSONDecodeError:
@@ -489,7 +481,21 @@ class MatrixPlatform(ConnectedPlatform):
         return ""
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._end_background()
         await self._client.close()
+
+
+async def probe(settings: MatrixSettings, _clock: Clock) -> str:
+    """See `Adapter.probe`."""
+    client = MatrixClient(settings, None)
+    async with probing(client.close):
+        try:
+            await client.log_in()
+            rooms = await client.call("GET", "v3/joined_rooms")
+            if not settings.access_token.get_secret_value():
+                await client.call("POST", "v3/logout", {})
+        except SendFailed as problem:
+            raise CannotConnect(f"{problem}: check homeserver") from problem
+    rooms_line = f"rooms: {len(rooms['joined_rooms'])}"
+    reads = "reads encrypted rooms" if settings.encryption else "encryption is off: cannot read encrypted rooms"
+    return f"connected as {settings.user}; {rooms_line}; {reads}"

@@ -77,11 +77,9 @@ class Reader:
             case "reaction_added":
                 post = {**self.posts.get(record["post_id"], {}), "id": record["post_id"], "user_id": record["user_id"]}
                 post.setdefault("channel_id", (event.get("broadcast") or {}).get("channel_id"))
-                revision, text = (
-                    f"{record['user_id']} {record['emoji_name']} {record['create_at']}",
-                    emoji_of(record["emoji_name"]),
-                )
-                return self._context(post, Kind.REACTION, record["create_at"], revision, text=text)
+                at, name = record["create_at"], record["emoji_name"]
+                revision = f"{record['user_id']} {name} {at}"
+                return self._context(post, Kind.REACTION, at, revision, text=emoji_of(name))
             case "user_added" | "user_removed":
                 return self._membership(event, now_ms)
         return None

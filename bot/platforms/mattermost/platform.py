@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import aiohttp
-import structlog
 from pydantic import AfterValidator, SecretStr
 
 from bot.platforms.adapter import Adapter, Host
@@ -19,7 +19,18 @@ from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, p
 from bot.platforms.emoji import emoji_name
 from bot.platforms.mattermost.inbound import MOST_CACHED, PLATFORM, Reader, adds, record_of, usernames
 from bot.platforms.mattermost.text import message_of
-from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, form_with, object_in, objects_of, unless
+from bot.platforms.web_api import (
+    FILE_SECONDS,
+    Refused,
+    WebApi,
+    bearer,
+    check_path,
+    check_size,
+    form_with,
+    object_in,
+    objects_of,
+    unless,
+)
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl, matching
 from function_calls.context import Attachment
@@ -27,7 +38,6 @@ from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
-_log = structlog.get_logger("platforms")
 _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
 _PROFILE_SECONDS, _ROLE_SECONDS = 3600.0, 60.0
 _MOST_MENTIONS = 50
@@ -51,13 +61,12 @@ class _Api:
 
     def __init__(self, settings: MattermostSettings) -> None:
         self._token = settings.token.get_secret_value()
-        headers = {"Authorization": f"Bearer {self._token}"}
-        self._web = WebApi("Mattermost", f"{settings.url}/api/v4/", headers)
+        self._web = WebApi("Mattermost", f"{settings.url}/api/v4/", bearer(self._token))
         self.close = self._web.close
 
     async def call(self, method: str, path: str, **options: Any) -> Any:
         """The answer to a request; `path` is below the API. Raises SendFailed, Refused for an error of the server."""
-        _check(path)
+        check_path(path, "Mattermost")
         is_post = (method, path) == ("POST", "posts")
         status, headers, content = await self._web.call(method, path, has_effect=is_post, **options)
         if status < 300:
@@ -82,7 +91,7 @@ class _Api:
 
     async def download(self, path: str, max_bytes: int) -> bytes:
         """A file below the API. Raises FileUnavailable, and SendFailed if the path has a part that is no id."""
-        _check(path)
+        check_path(path, "Mattermost")
         return await self._web.download(self._web.url + path, max_bytes)
 
     async def socket(self) -> aiohttp.ClientWebSocketResponse:
@@ -99,11 +108,6 @@ class _Api:
         return await self._web.socket("websocket", greet, heartbeat=_ANSWER_SECONDS, autoping=False)
 
 
-def _check(path: str) -> None:
-    if re.fullmatch(r"[\w/+-]+", path, re.ASCII) is None:
-        raise SendFailed("not an id of Mattermost", retryable=False)
-
-
 class MattermostPlatform(ConnectedPlatform):
     """One account of the bot on a server."""
 
@@ -111,9 +115,7 @@ class MattermostPlatform(ConnectedPlatform):
     limits = Limits(
         text_chars=4000,
         # The server remembers `pending_post_id` for 30 seconds only.
-        sends_are_idempotent=False,
         sends_per_minute=120,
-        choices=False,
         attachments=True,
         clients_keep_slashes=True,
         markdown=True,
@@ -135,19 +137,12 @@ class MattermostPlatform(ConnectedPlatform):
 
     async def _connected(self, deliver: Deliver) -> None:
         """Accept the events of one connection, after those of the gap before it. Raises what ends it."""
-        try:
+        await self._fill_gap(deliver)
+        async with await self._api.socket() as self._socket:
+            # Again, for what came while the gap was filled.
             await self._fill_gap(deliver)
-            socket = self._socket = await self._api.socket()
-            try:
-                # Again, for what came while the gap was filled.
-                await self._fill_gap(deliver)
-                self._connection.up()
-                await self._receive(deliver, socket)
-            finally:
-                self._socket = None
-                await socket.close()
-        except SendFailed as problem:
-            raise CannotConnect(str(problem)) from None
+            self._connection.up()
+            await self._receive(deliver, self._socket)
 
     async def _receive(self, deliver: Deliver, socket: aiohttp.ClientWebSocketResponse) -> None:
         expected = 1
@@ -226,12 +221,8 @@ class MattermostPlatform(ConnectedPlatform):
         since, missed = max(self._latest, self._clock.now_ms() - _LONGEST_GAP_MS), list[JsonObject]()
         for channel in channels:
             if channel["last_post_at"] >= since:
-                try:
+                with self._leaving_gaps(channel["id"]):
                     missed += await self._missed(channel["id"], since)
-                except Refused as problem:
-                    if problem.retryable:
-                        raise
-                    _log.error("gap_not_filled", network=PLATFORM, channel=channel["id"], problem=str(problem))
         for post in sorted(missed, key=lambda one: int(one["create_at"])):
             events = [] if post["create_at"] < since or post["delete_at"] else ["posted"]
             if post["create_at"] <= since and max(post["delete_at"], post["edit_at"]) >= since:
@@ -245,14 +236,8 @@ class MattermostPlatform(ConnectedPlatform):
         found, page = dict[str, JsonObject](), -1
         while True:
             query = {"since": since - 1} if page < 0 else {"page": page, "per_page": _PAGE, "skipFetchThreads": "true"}
-            self._connection.heard()
-            try:
-                posts = (await self._api.call("GET", f"channels/{channel}/posts", params=query))["posts"]
-            except Refused as problem:
-                if problem.retry_after_seconds is None:
-                    raise
-                await self._clock.sleep(min(problem.retry_after_seconds, _SILENCE_SECONDS / 2))
-                continue
+            request = partial(self._api.call, "GET", f"channels/{channel}/posts", params=query)
+            posts = (await self._patiently(request, _SILENCE_SECONDS / 2))["posts"]
             found |= posts
             if page < 0 and len(posts) < _POSTS_SINCE:
                 break
@@ -266,7 +251,7 @@ class MattermostPlatform(ConnectedPlatform):
     # Members
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
-        """See ChatPlatform. Administrators of the server are OWNER, those of the team or the channel ADMIN; bots and
+        """Administrators of the server are OWNER, those of the team or the channel ADMIN; bots and
         guests are MEMBER."""
         channel, _ = thread_of(chat.native)
         with suppress(SendFailed, LookupError, TypeError):
@@ -317,7 +302,7 @@ class MattermostPlatform(ConnectedPlatform):
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        """See ChatPlatform. Mattermost has no replies except threads, so `reply_to` has no effect."""
+        """Mattermost has no replies except threads, so `reply_to` has no effect."""
         me, (channel, root) = await self._me(), thread_of(outgoing.chat.native)
         if outgoing.private_to is not None:
             ids, root = [me, outgoing.private_to.native], ""
@@ -347,7 +332,7 @@ class MattermostPlatform(ConnectedPlatform):
                 raise
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
-        """See Reacting. Only common emoji, and `:name:`, have a name at Mattermost."""
+        """Only common emoji, and `:name:`, have a name at Mattermost."""
         me, name = await self._me(), emoji_name(emoji)
         name = name.removesuffix("_face") if name in ("thinking_face", "robot_face") else name
         if name:
@@ -382,8 +367,7 @@ class MattermostPlatform(ConnectedPlatform):
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
         path = f"files/{attachment.url.partition(':')[2]}"
         try:
-            if (size := (await self._api.call("GET", f"{path}/info"))["size"]) > max_bytes:
-                raise FileUnavailable(f"the file has {size} bytes")
+            check_size((await self._api.call("GET", f"{path}/info"))["size"], max_bytes)
             return await self._api.download(path, max_bytes)
         except SendFailed as problem:
             raise FileUnavailable(str(problem)) from None

@@ -17,11 +17,11 @@ import structlog
 
 from bot.platforms.adapter import Adapter, CannotOpen, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside
 from bot.platforms.onebot.events import FILE, GROUP, NAME, PRIVATE, ROLES, Reader, replied_id, seconds_of
 from bot.platforms.onebot.session import CALL_SECONDS, CallFailed, Dialling, Listening, Session
 from bot.platforms.onebot.settings import OneBotSettings
-from bot.platforms.web_api import FileGone, WebApi, check_host, object_in
+from bot.platforms.web_api import FileGone, WebApi, check_host, check_size, object_in
 from function_calls.context import Attachment, Quoted
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
@@ -50,9 +50,7 @@ class OneBotPlatform(ConnectedPlatform):
     name = NAME
     limits = Limits(
         text_chars=4500,
-        sends_are_idempotent=False,
         sends_per_minute=30,
-        choices=False,
         attachments=True,
         bots_are_marked=False,
         catches_up=True,  # until the implementation turns out to have no history
@@ -76,7 +74,7 @@ class OneBotPlatform(ConnectedPlatform):
         """The group through which a member that is no friend wrote in private."""
 
     async def run(self, deliver: Deliver) -> None:
-        """Receive until cancelled. Then the connection stays open for calls."""
+        """The connection stays open for calls afterwards."""
         try:
             await super().run(deliver)
         finally:
@@ -84,7 +82,6 @@ class OneBotPlatform(ConnectedPlatform):
                 self._session.drop_events()
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._session is not None:
             await self._session.close()
         await self._opener.close()
@@ -93,7 +90,6 @@ class OneBotPlatform(ConnectedPlatform):
     # Sending
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        """Send one message, or several if there are files that are no pictures."""
         action, target = _target(outgoing)
         if outgoing.chat.native.startswith(PRIVATE) and str(target["user_id"]) in self._groups:
             target["group_id"] = self._groups[str(target["user_id"])]
@@ -134,14 +130,14 @@ class OneBotPlatform(ConnectedPlatform):
         return ""
 
     async def typing(self, chat: ChatRef, status: str) -> None:
-        """Show a typing indicator, in private chats only."""
+        """In private chats only."""
         kind, _, native = chat.native.partition("-")
         if kind == PRIVATE and status and self._ready.is_set():
             with suppress(SendFailed):
                 await self._call("set_input_status", _LOOKUP_SECONDS, user_id=_id(native), event_type=1)
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
-        """Add a reaction, or remove the one added since the start."""
+        """Only a reaction that was added since the start can be removed."""
         before = self._reactions.pop(native_id, "")
         emoji_id = str(ord(emoji[0])) if emoji else before
         if not emoji_id:
@@ -162,14 +158,12 @@ class OneBotPlatform(ConnectedPlatform):
         return None
 
     async def members(self, chat: ChatRef) -> Sequence[MemberRef]:
-        """Members of a group."""
         group = _group(chat)
         found = await self._call("get_group_member_list", group_id=group) if group is not None else None
         ids = [str(member["user_id"]) for member in found or ()]
         return [self._reader.member(native) for native in ids if native != self._self_id]
 
     async def leave(self, chat: ChatRef) -> None:
-        """Leave a group."""
         group = _group(chat)
         if group is not None and await self._is_in(group):
             await self._call("set_group_leave", group_id=group)
@@ -202,8 +196,7 @@ class OneBotPlatform(ConnectedPlatform):
 
     async def read_file(self, attachment: Attachment, max_bytes: int) -> bytes:
         """Read a file from the address in its message, or a new one from the implementation."""
-        if (attachment.size_bytes or 0) > max_bytes:
-            raise FileUnavailable(f"the file is larger than {max_bytes} bytes")
+        check_size(attachment.size_bytes, max_bytes)
         facts = {key: values[0] for key, values in parse_qs(attachment.url.removeprefix(FILE)).items()}
         if "url" in facts:
             with suppress(FileGone):
@@ -217,8 +210,7 @@ class OneBotPlatform(ConnectedPlatform):
             content = b64decode(encoded) if encoded else await self._download(found["url"], max_bytes)
         except (SendFailed, FileGone, ValueError, LookupError, TypeError, AttributeError) as error:
             raise FileUnavailable(f"{action} of the implementation does not provide the file") from error
-        if len(content) > max_bytes:
-            raise FileUnavailable(f"the file is larger than {max_bytes:,} bytes")
+        check_size(len(content), max_bytes)
         return content
 
     async def _download(self, url: str, max_bytes: int) -> bytes:
@@ -236,20 +228,14 @@ class OneBotPlatform(ConnectedPlatform):
         self._self_id, _ = await _login(session, self._settings)
         self._ready.set()
         self._connection.up()
-        polling = asyncio.create_task(self._poll(session))
-        try:
+        # Heartbeats of the implementation may be switched off.
+        async with alongside(self._repeat(partial(self._poll, session), _POLL_SECONDS)):
             await self._catch_up(session, deliver)
             while (raw := await session.event()) is not None:
                 await self._take(session, deliver, raw)
-        finally:
-            polling.cancel()
 
     async def _poll(self, session: Session) -> None:
-        """Ask for a sign of life regularly, because heartbeats of the implementation may be switched off."""
-        while True:
-            with suppress(SendFailed):
-                self._show(await session.call("get_status", _POLL_SECONDS))
-            await self._clock.sleep(_POLL_SECONDS)
+        self._show(await session.call("get_status", _POLL_SECONDS))
 
     def _show(self, status: Any) -> None:
         if isinstance(status, dict) and status.get("online") is False:

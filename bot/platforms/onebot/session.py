@@ -17,7 +17,7 @@ from aiohttp import web
 from bot.platforms.base import SendFailed
 from bot.platforms.connection import CannotConnect
 from bot.platforms.onebot.settings import OneBotSettings
-from bot.platforms.web_api import WebApi
+from bot.platforms.web_api import WebApi, bearer
 from services.refs import JsonObject
 
 CALL_SECONDS = 30.0
@@ -143,15 +143,9 @@ class Dialling:
 
     async def open(self) -> Session:
         """A new connection. Raises CannotConnect."""
-        url, token = self._settings.url, self._settings.access_token.get_secret_value()
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return Session(
-            await self._web.socket(url, _no_greeting, headers=headers, max_msg_size=_FRAME_BYTES), self._heard
-        )
-
-
-async def _no_greeting(_: aiohttp.ClientWebSocketResponse) -> None:
-    """OneBot has none."""
+        headers = bearer(self._settings.access_token.get_secret_value())
+        socket = await self._web.socket(self._settings.url, None, headers=headers, max_msg_size=_FRAME_BYTES)
+        return Session(socket, self._heard)
 
 
 class Listening:

@@ -13,7 +13,7 @@ from yarl import URL
 
 from bot.platforms.connection import CannotConnect, probing
 from bot.platforms.satori.settings import SatoriSettings
-from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, check_host, form_with
+from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, bearer, check_host, form_with
 from function_calls.context import Attachment
 from services.clock import Clock
 
@@ -31,8 +31,7 @@ class Gateway:
         self._settings = settings
         token = settings.token.get_secret_value()
         self._credentials: Json = {"token": token} if token else {}
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._web = WebApi(f"the gateway {settings.url}", f"{settings.url}/v1", headers)
+        self._web = WebApi(f"the gateway {settings.url}", f"{settings.url}/v1", bearer(token))
         self.close = self._web.close
         self._proxied: list[str] = []
         self._login: Json = {}

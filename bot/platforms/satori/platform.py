@@ -11,22 +11,19 @@ from functools import partial
 from html import escape
 from typing import Any
 
-import aiohttp
 import orjson
-import structlog
 
 from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import ConnectedPlatform, Recent
+from bot.platforms.connection import ConnectedPlatform, Recent, alongside
 from bot.platforms.satori.elements import element, file_element, parse, written
 from bot.platforms.satori.gateway import Gateway, Json, number_of, probe
 from bot.platforms.satori.settings import SatoriSettings
-from bot.platforms.web_api import Refused, unless
+from bot.platforms.web_api import Refused, check_size, unless
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
 from services.refs import ChatRef, MemberRef, Role
 from services.web.content import data_in
 
-_log = structlog.get_logger("platforms")
 _KINDS = {
     "message-created": Kind.MESSAGE,
     "message-updated": Kind.EDIT,
@@ -65,7 +62,6 @@ class SatoriPlatform(ConnectedPlatform):
         super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
         self.limits = Limits(
             text_chars=2000,
-            sends_are_idempotent=False,
             sends_per_minute=30,
             choices=settings.buttons,
             attachments=True,
@@ -86,24 +82,16 @@ class SatoriPlatform(ConnectedPlatform):
     async def _connected(self, deliver: Deliver) -> None:
         stored = await self._cursor.read()
         after, self._has_cursor = None if stored is None else int(stored), stored is not None
-        socket = await self._gateway.open(after)
-        pinging = asyncio.create_task(self._ping(socket))
-        try:
+        async with (
+            await self._gateway.open(after) as socket,
+            alongside(self._repeat(lambda: socket.send_str('{"op":1}'), _PING_SECONDS)),
+        ):
             self._connection.up()
             async for event in self._gateway.events(socket, after):
                 self._connection.heard()
                 if event:
                     await self._acceptance.until_stored(partial(self._take, deliver, event))
                     self._gateway.check_online(event)
-        finally:
-            pinging.cancel()
-            await socket.close()
-
-    async def _ping(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        with suppress(aiohttp.ClientError, ConnectionError):
-            while True:
-                await socket.send_str('{"op":1}')
-                await self._clock.sleep(_PING_SECONDS)
 
     async def _take(self, deliver: Deliver, event: Json) -> None:
         """Accept an event. Raises StoreError."""
@@ -250,8 +238,9 @@ class SatoriPlatform(ConnectedPlatform):
         if not attachment.url.startswith("data:"):
             return await self._gateway.download(attachment.url.removeprefix("network:"), max_bytes)
         content = data_in(attachment.url)
-        if content is None or len(content) > max_bytes:
-            raise FileUnavailable(f"the file is damaged or larger than {max_bytes:,} bytes")
+        if content is None:
+            raise FileUnavailable("the file is damaged")
+        check_size(len(content), max_bytes)
         return content
 
     async def _write(self, method: str, outgoing: Outgoing, **given: str) -> Any:

@@ -12,11 +12,11 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import aiohttp
-import structlog
 from pydantic import SecretStr
 
 from bot.platforms.adapter import Adapter, Host
@@ -25,7 +25,7 @@ from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, p
 from bot.platforms.emoji import emoji_name
 from bot.platforms.slack.inbound import PLATFORM, Profile, Reader, profile_of
 from bot.platforms.slack.text import linked, mrkdwn, urls
-from bot.platforms.web_api import Refused, WebApi, objects_of, unless
+from bot.platforms.web_api import Refused, WebApi, bearer, check_size, objects_of, unless
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl, is_loopback, matching
 from function_calls.context import Attachment
@@ -40,8 +40,6 @@ SCOPES = re.findall(
     "im:history im:read im:write mpim:history mpim:read reactions:read reactions:write users:read",
 )
 """Scopes that the bot token needs; leaving channels also needs `channels:manage` and `groups:write`."""
-_log = structlog.get_logger("platforms")
-
 _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
 _NAME_SECONDS, _ROLE_SECONDS = 3600.0, 60.0
 """Time for which a profile is cached, for names in texts and for the role of a sender."""
@@ -77,8 +75,7 @@ class _Api:
 
     def __init__(self, settings: SlackSettings) -> None:
         self._app_token, self._host = settings.app_token.get_secret_value(), urlsplit(settings.api_url).hostname or ""
-        headers = {"Authorization": f"Bearer {settings.bot_token.get_secret_value()}"}
-        self._web = WebApi("Slack", f"{settings.api_url}/", headers)
+        self._web = WebApi("Slack", f"{settings.api_url}/", bearer(settings.bot_token.get_secret_value()))
         self.granted = ""
         """Scopes of the token of the latest call."""
         self.close = self._web.close
@@ -89,8 +86,7 @@ class _Api:
         # Methods that read take no JSON.
         texts = {name: one if isinstance(one, str) else json.dumps(one) for name, one in given.items()}
         options: JsonObject = {"json": given} if "chat." in method else {"data": texts}
-        options["headers"] = {"Authorization": f"Bearer {token}"} if token else {}
-        status, headers, content = await self._web.call("POST", method, **options)
+        status, headers, content = await self._web.call("POST", method, headers=bearer(token), **options)
         answer: JsonObject = content if isinstance(content, dict) else {}
         if answer.get("ok"):
             self.granted = headers.get("x-oauth-scopes", "")
@@ -102,17 +98,12 @@ class _Api:
         status = 429 if code == "ratelimited" else 500 if is_transient else status
         raise Refused(words, status, code=code, retry_after=headers.get("Retry-After"), unknown_outcome=is_transient)
 
-    async def pages(self, field: str, method: str, wait: Any = None, **arguments: Any) -> AsyncIterator[Any]:
-        """The items in `field` of all pages. `wait` is awaited with the seconds of a rate limit. Raises SendFailed."""
+    async def pages(self, field: str, method: str, ask: Any = None, **arguments: Any) -> AsyncIterator[Any]:
+        """The items in `field` of all pages. `ask`: returns the answer to a request. Raises SendFailed."""
         more: Any = True
         while more:
-            try:
-                page = await self.call(method, **arguments)
-            except SendFailed as problem:
-                if wait is None or problem.retry_after_seconds is None:
-                    raise
-                await wait(problem.retry_after_seconds)
-                continue
+            request = partial(self.call, method, **arguments)
+            page = await (ask(request) if ask else request())
             for item in page[field]:
                 yield item
             arguments["cursor"] = more = (page.get("response_metadata") or {}).get("next_cursor")
@@ -157,7 +148,6 @@ class SlackPlatform(ConnectedPlatform):
     name = PLATFORM
     limits = Limits(
         text_chars=3900,
-        sends_are_idempotent=False,
         sends_per_minute=60,
         choices=True,
         attachments=True,
@@ -174,6 +164,7 @@ class SlackPlatform(ConnectedPlatform):
         self._reader = Reader(settings.account, self._hear, host.names[0])
         self._users = Recent[str, tuple[Profile, float]](_MOST_USERS)
         """Profiles, each with the time of reading."""
+        self._ask = partial(self._patiently, most_seconds=_SILENCE_SECONDS / 2)
         self._behind: dict[str, asyncio.Lock] = {}
         """Channels with a gap that is filled before their next event."""
         self._latest: dict[str, str] = {}
@@ -181,12 +172,9 @@ class SlackPlatform(ConnectedPlatform):
 
     async def _connected(self, deliver: Deliver) -> None:
         """Accept events of one connection, and of those that replace it when Slack asks for it. Raises what ends it."""
-        try:
-            self._reader.me = await self._api.call("auth.test")
-            await self._find_gaps()
-            socket = await self._api.socket()
-        except SendFailed as problem:
-            raise CannotConnect(str(problem)) from None
+        self._reader.me = await self._api.call("auth.test")
+        await self._find_gaps()
+        socket = await self._api.socket()
         self._connection.up()
         filling = asyncio.create_task(self._fill_gaps(deliver))
 
@@ -208,8 +196,6 @@ class SlackPlatform(ConnectedPlatform):
                 # Slack repeats events that arrive only on the old connection.
                 old, socket = socket, await self._api.socket()
                 await old.close()
-        except SendFailed as problem:
-            raise CannotConnect(str(problem)) from None
         finally:
             filling.cancel()
             await asyncio.gather(filling, return_exceptions=True)
@@ -259,7 +245,7 @@ class SlackPlatform(ConnectedPlatform):
         writes = [self._cursor.at(now)]
         self._behind, self._latest = {}, {}
         kinds = "public_channel,private_channel,mpim,im"
-        listed = {"wait": self._wait, "types": kinds, "exclude_archived": True, "limit": 200}
+        listed = {"ask": self._ask, "types": kinds, "exclude_archived": True, "limit": 200}
         async for channel in self._api.pages("channels", "users.conversations", **listed):
             cursor = self._stored(channel["id"])
             known = await cursor.read()
@@ -277,13 +263,9 @@ class SlackPlatform(ConnectedPlatform):
     async def _fill_gap(self, deliver: Deliver, channel: str) -> None:
         """Accept the messages of the gap, oldest first, unless another task has."""
         async with self._behind.get(channel) or asyncio.Lock():
-            try:
+            missed = list[JsonObject]()
+            with self._leaving_gaps(channel):
                 missed = await self._missed(channel) if channel in self._behind else []
-            except Refused as problem:
-                if problem.retryable:
-                    raise
-                _log.error("gap_not_filled", network=PLATFORM, channel=channel, problem=str(problem))
-                missed = []
             for message in missed:
                 await self._take(deliver, {**message, "channel": channel})
             self._behind.pop(channel, None)
@@ -293,7 +275,7 @@ class SlackPlatform(ConnectedPlatform):
         before. Raises SendFailed."""
         week_ago = self._clock.now_ms() / 1000 - _LONGEST_GAP_DAYS * _DAY_SECONDS
         since, found = max(self._latest[channel], f"{week_ago:.6f}"), dict[str, JsonObject]()
-        place: dict[str, Any] = {"wait": self._wait, "channel": channel, "limit": 200}
+        place: dict[str, Any] = {"ask": self._ask, "channel": channel, "limit": 200}
         oldest = f"{float(since) - _DAY_SECONDS:.6f}"
         for top in [one async for one in self._api.pages("messages", "conversations.history", oldest=oldest, **place)]:
             found.setdefault(top["ts"], top)
@@ -302,10 +284,6 @@ class SlackPlatform(ConnectedPlatform):
                 async for reply in self._api.pages("messages", "conversations.replies", **thread):
                     found[reply["ts"]] = reply
         return [found[ts] for ts in sorted(found) if ts > since]
-
-    async def _wait(self, seconds: float) -> None:
-        self._connection.heard()
-        await self._clock.sleep(min(seconds, _SILENCE_SECONDS / 2))
 
     # Users
 
@@ -441,8 +419,7 @@ class SlackPlatform(ConnectedPlatform):
             file = (await self._api.call("files.info", file=attachment.url.partition(":")[2]))["file"]
         except SendFailed as problem:
             raise FileUnavailable(f"{problem}; is the scope files:read missing?") from None
-        if (file.get("size") or 0) > max_bytes:
-            raise FileUnavailable(f"the file has {file['size']} bytes, more than {max_bytes}")
+        check_size(file.get("size"), max_bytes)
         return await self._api.download(file.get("url_private_download") or "", max_bytes)
 
 

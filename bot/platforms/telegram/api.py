@@ -19,15 +19,14 @@ class ApiError(Refused):
         content = answer.content if isinstance(answer.content, dict) else {}
         advice = content.get("parameters") or {}
         status, words = int(content.get("error_code", answer.status)), str(content.get("description", ""))
-        super().__init__(
-            f"Telegram answers {status}: {words}".rstrip(": "), status, retry_after=advice.get("retry_after", "")
-        )
+        line, seconds = f"Telegram answers {status}: {words}".rstrip(": "), advice.get("retry_after", "")
+        super().__init__(line, status, code=words, retry_after=seconds)
         self.moved_to = str(advice.get("migrate_to_chat_id", ""))
         """Id of the supergroup that the group has become; empty if it has not."""
 
     def says(self, *words: str) -> bool:
         """Whether the description contains one of `words`."""
-        return any(word in str(self) for word in words)
+        return any(word in self.code for word in words)
 
 
 class BotApi:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +27,7 @@ from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
 from bot.platforms.markdown import html_of
 from bot.platforms.telegram.api import ApiError, BotApi
 from bot.platforms.telegram.messages import FILE_URL, Json, Updates, migration, name_of, role_of
+from bot.platforms.web_api import check_size, read_body, unless
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl, matching
 from function_calls.context import Attachment
@@ -79,7 +79,6 @@ class TelegramPlatform(ConnectedPlatform):
     limits = Limits(
         # Telegram counts 4096 UTF-16 units, two for some characters, and mentions need room.
         text_chars=1900,
-        sends_are_idempotent=False,
         sends_per_minute=20,
         choices=True,
         attachments=True,
@@ -101,13 +100,10 @@ class TelegramPlatform(ConnectedPlatform):
         self._admins_until: dict[str, float] = {}
         self._next_send_at = 0.0
         self._typing_at: dict[str, float] = {}
-        self._answering: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        """Close the HTTP connections. A webhook stays, so that Telegram keeps events for the next start."""
-        for task in self._answering:
-            task.cancel()
-        await asyncio.gather(*self._answering, return_exceptions=True)
+        # A webhook stays, so that Telegram keeps events for the next start.
+        await self._end_background()
         await self._api.close()
 
     # Receiving
@@ -128,8 +124,6 @@ class TelegramPlatform(ConnectedPlatform):
             self._deliver = deliver
             self._connection.up()
             await (self._watch_webhook() if self._url else self._poll(deliver, int(position or 0)))
-        except SendFailed as error:
-            raise CannotConnect(str(error)) from None
         finally:
             self._deliver = None
 
@@ -162,11 +156,9 @@ class TelegramPlatform(ConnectedPlatform):
         offered = request.headers.get("x-telegram-bot-api-secret-token", "")
         if not hmac.compare_digest(offered.encode(), self._api.webhook_secret.encode()):
             return Response(status_code=401)
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _UPDATE_BYTES:
-                return Response(status_code=413)
+        body = await read_body(request, _UPDATE_BYTES)
+        if body is None:
+            return Response(status_code=413)
         if self._deliver is None:
             return Response(status_code=503)
         try:
@@ -192,9 +184,7 @@ class TelegramPlatform(ConnectedPlatform):
         raw = orjson.dumps(update).decode()
         await self._acceptance.take(deliver, lambda: self._updates.contexts(update), raw, cursor)
         if query is not None:
-            task = asyncio.create_task(self._answer(query))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+            self._start(self._answer(query))
 
     async def _answer(self, query: Json) -> None:
         """End the progress indicator of a pressed button."""
@@ -240,7 +230,7 @@ class TelegramPlatform(ConnectedPlatform):
         return [self._member(one) for one in users if one != self._updates.bot]
 
     async def leave(self, chat: ChatRef) -> None:
-        with _unless("chat not found", "not a member"):
+        with unless("chat not found", "not a member"):
             await self._call("leaveChat", chat.native)
 
     measures = frozenset({Measure.KICK, Measure.BAN, Measure.SILENCE, Measure.PIN, Measure.LINK})
@@ -291,11 +281,11 @@ class TelegramPlatform(ConnectedPlatform):
     async def edit(self, native_id: str, outgoing: Outgoing) -> None:
         chat = (outgoing.private_to or outgoing.chat).native
         facts = {**await self._text(outgoing, chat), "reply_markup": self._keyboard(outgoing)}
-        with _unless("message is not modified"):
+        with unless("message is not modified"):
             await self._adapted("editMessageText", chat, message_id=self._number(chat, native_id), **facts)
 
     async def delete(self, chat: ChatRef, native_id: str) -> None:
-        with _unless("message to delete not found"):
+        with unless("message to delete not found"):
             await self._call("deleteMessage", chat.native, message_id=self._number(chat.native, native_id))
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
@@ -324,8 +314,7 @@ class TelegramPlatform(ConnectedPlatform):
         except SendFailed as error:
             raise FileUnavailable(str(error)) from None
         path = str(file.get("file_path") or "/")
-        if max(file.get("file_size") or 0, attachment.size_bytes or 0) > max_bytes:
-            raise FileUnavailable(f"the file is larger than {max_bytes:,} bytes")
+        check_size(max(file.get("file_size") or 0, attachment.size_bytes or 0), max_bytes)
         if path.startswith("/") or ".." in path:
             raise FileUnavailable("Telegram offers no download")
         return await self._api.download(path, max_bytes)
@@ -418,16 +407,6 @@ class TelegramPlatform(ConnectedPlatform):
             await self._follow((native, error.moved_to))
             facts.pop("reply_parameters", None)
             return await self._api.call(method, chat_id=error.moved_to, **facts)
-
-
-@contextmanager
-def _unless(*words: str) -> Iterator[None]:
-    """Ignore ApiError if it says one of `words`."""
-    try:
-        yield
-    except ApiError as error:
-        if not error.says(*words):
-            raise
 
 
 def _units(text: str) -> int:

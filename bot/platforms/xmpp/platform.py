@@ -40,6 +40,7 @@ from bot.platforms.xmpp.settings import JID, XmppSettings
 from bot.platforms.xmpp.stream import CLIENT, MAM, NO_ANSWER, PING, Refused, Stream, an_element, condition_of
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Sender
 from function_calls.ports import Measure, ModerationRequest
+from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import Write
 from services.web.http import WebClient, WebError, WebLimits
@@ -67,9 +68,7 @@ class XmppPlatform(ConnectedPlatform):
     name = "xmpp"
     limits = Limits(
         text_chars=20_000,
-        sends_are_idempotent=False,
         sends_per_minute=60,
-        choices=False,
         attachments=True,
         bots_are_marked=False,
         clients_keep_slashes=True,
@@ -570,8 +569,8 @@ class XmppPlatform(ConnectedPlatform):
             self._leave(room, "the bot has left")
 
 
-async def probe(settings: XmppSettings) -> str:
-    """Log in, and describe the account and its rooms. Raises CannotOpen."""
+async def probe(settings: XmppSettings, _clock: Clock) -> str:
+    """See `Adapter.probe`."""
     stream = Stream(settings, lambda _: None, lambda: None)
     found = [f"connected as {settings.jid}"]
     async with probing(stream.close, "Check jid, password, host, port and tls"):

@@ -167,7 +167,7 @@ async def test_a_wrong_token_is_reported_and_not_logged(tmp_path: Path, capsys: 
         running.cancel()
         await platform.close()
         with pytest.raises(CannotOpen, match="rejects the token"):
-            await probe(OTHER, server.connector)
+            await probe(DiscordSettings(token=SecretStr(OTHER)), SystemClock(), server.connector)
         assert OTHER not in capsys.readouterr().out
 
 
@@ -180,14 +180,14 @@ async def test_missing_intents_are_reported(tmp_path: Path) -> None:
         await until(lambda: "Message Content Intent" in platform.link().words, lambda: platform.link().words)
         running.cancel()
         with pytest.raises(CannotOpen, match="enable Server Members Intent and Message Content Intent"):
-            await probe(TOKEN, server.connector)
+            await probe(SETTINGS, SystemClock(), server.connector)
 
 
 async def test_the_probe_names_the_bot_and_its_servers(tmp_path: Path) -> None:
     async with opened(tmp_path) as (_, _, server):
-        assert await probe(TOKEN, server.connector) == "connected as @TestBot; servers: 1"
+        assert await probe(SETTINGS, SystemClock(), server.connector) == "connected as @TestBot; servers: 1"
         server.world.remove_guild(server.guild.id)
-        line = await probe(TOKEN, server.connector)
+        line = await probe(SETTINGS, SystemClock(), server.connector)
         assert re.search(r"servers: 0; invite it: https://discord.com/oauth2/authorize\?client_id=\d+", line)
 
 

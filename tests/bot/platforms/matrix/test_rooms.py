@@ -184,7 +184,7 @@ async def test_only_files_of_matrix_servers_are_read(world: World, tmp_path: Pat
         side.proxy.hides_sizes = True
         with pytest.raises(FileUnavailable, match="larger than 99,999"):
             await read(Attachment("a", "text/plain", f'network:{{"url":"{url}"}}', 1), 99_999)
-        with pytest.raises(FileUnavailable, match="has 2000000000 bytes"):
+        with pytest.raises(FileUnavailable, match="larger than"):
             await read(Attachment("a", "text/plain", f'network:{{"url":"{url}"}}', 2_000_000_000), 99_999)
         for url in ("https://127.0.0.1/x", "mxc://localhost/../../v3/account/whoami", "mxc://localhost/none", None):
             with pytest.raises(FileUnavailable):
