@@ -651,7 +651,9 @@ class Intake:
             writes.append(inbox.changed(MessageKey(context.chat, native_id).text))
         # A summary may contain the text that is changed.
         writes.append(summaries.forget(chat, native_id))
-        writes.append(history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.text))
+        writes.append(
+            history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.marked_text)
+        )
         try:
             noted = inbox.note(self._ids.next(), _event(context), received_ms=now_ms, reason=reason.value)
             touched = await self._store.commit([noted, *writes, *also])

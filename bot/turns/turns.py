@@ -469,8 +469,9 @@ class Turns:
                 return heard
             context, chat = heard, heard.chat
             body = orjson.dumps(context_to_json(context)).decode()
-            edited = history.edited(chat.key, context.key.native_id, context.marked_text)
-            await self._store.commit([inbox.replace(job.turn_id, body), edited])
+            # The history has a line for each of several joined messages.
+            edited = [] if context.parts else [history.edited(chat.key, context.key.native_id, context.marked_text)]
+            await self._store.commit([inbox.replace(job.turn_id, body), *edited])
             job.context, answering = context, turn.input.answering
             turn.input = replace(
                 turn.input,

@@ -57,7 +57,7 @@ async def test_messages_that_follow_an_addressed_one_are_answered_with_it() -> N
         assert asked_text(group.model.requests[0]).endswith("where do we eat?\nsomewhere cheap\nand near")
         assert [code for code, _ in await reasons(group)] == ["chat", "not_addressed", "gathered", "gathered"]
         assert [text for _, text in await heard(group)] == [
-            "where do we eat?", "no idea", "somewhere cheap", "and near", "All three."
+            "where do we eat?", "no idea", "somewhere cheap", "and near\n[picture]", "All three."
         ]  # fmt: skip
 
 
