@@ -23,6 +23,7 @@ GREETING_SECONDS = 60.0
 """Members who come within this time are greeted together."""
 _LATE = timedelta(minutes=10)
 _NAMES = 10
+_NAME_CHARS = 128
 _WINDOW_SECONDS = 60.0
 _TRIGGERS_PER_MINUTE = 5
 _FORWARDS_PER_MINUTE = 20
@@ -90,7 +91,8 @@ class Unasked:
             task = asyncio.get_running_loop().create_task(self._greet_later(chat, kind, context.chat_title))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        self._came[chat, kind][member] = context.sender.name, context.inviter
+        inviter = " ".join(context.inviter.split())[:_NAME_CHARS]
+        self._came[chat, kind][member] = context.sender.name, inviter
 
     async def _greet_later(self, chat: ChatRef, kind: Kind, title: str) -> None:
         await self._clock.sleep(GREETING_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from bot.platforms.markdown import html_of, plain_lines
 from bot.platforms.telegram.platform import ADAPTER, TelegramPlatform, TelegramSettings
 from bot.web.app import web_app
 from function_calls.context import Attachment, Kind
+from function_calls.ports import Measure, ModerationRequest
 from function_calls.spec import Choice
 from services.clock import SystemClock
 from services.refs import ChatRef, Role
@@ -171,6 +173,33 @@ async def test_a_join_that_is_announced_twice_is_one_event(tmp_path: Path) -> No
         await daemon.gets(text="end")
         assert [one.kind for one in daemon.received] == [Kind.JOIN, Kind.MESSAGE]
         assert daemon.repeated == 1
+
+
+async def test_a_join_names_the_inviter_and_a_forwarded_message_is_marked(tmp_path: Path) -> None:
+    async with on_telegram(tmp_path) as (network, server, host), receiving(network.platform, host.store) as daemon:
+        server.update(message=server.message(GROUP, USERS["ann"], new_chat_members=[USERS["carl"]]))
+        server.say("ben", "news", forward_origin={"type": "user", "sender_user": USERS["ann"], "date": 1})
+        server.say("ben", "end")
+        forwarded, written = await daemon.gets(text="news"), await daemon.gets(text="end")
+        join = await daemon.gets(Kind.JOIN)
+        assert (join.sender.ref.native, join.inviter) == (str(USERS["carl"]["id"]), "Ann Lee")
+        assert (forwarded.is_forwarded, written.is_forwarded) == (True, False)
+
+
+async def test_silence_and_kick_use_the_calls_that_neither_last_nor_ban(tmp_path: Path) -> None:
+    async with on_telegram(tmp_path) as (network, server, host), receiving(network.platform, host.store):
+        platform, ben = platform_of(network), network.member(network.ben)
+        before = time.time()
+        await platform.moderate(ModerationRequest(network.chat, Measure.SILENCE, ben, seconds=3600))
+        (silenced,) = server.called("restrictChatMember")
+        assert before + 3500 < silenced["until_date"] < before + 3700
+        await platform.moderate(ModerationRequest(network.chat, Measure.KICK, ben))
+        assert len(server.called("unbanChatMember")) == int(network.group.startswith("-100"))
+        admin = network.member(network.ann)
+        await network.side.promote(network.ann, Role.ADMIN)
+        with pytest.raises(SendFailed, match="administrator") as refused:
+            await platform.moderate(ModerationRequest(network.chat, Measure.BAN, admin))
+        assert not refused.value.retryable
 
 
 # Texts
