@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = '8e5b30d7a146'
-down_revision = '4d7a91c3e6b2'
+down_revision = 'b41d70c5e29a'
 branch_labels = None
 depends_on = None
 

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = 'b41d70c5e29a'
-down_revision = '4d7a91c3e6b2'
+down_revision = 'b7d40c9e5a12'
 branch_labels = None
 depends_on = None
 
