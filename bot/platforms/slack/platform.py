@@ -39,7 +39,8 @@ SCOPES = re.findall(
     "app_mentions:read channels:history channels:read chat:write files:read files:write groups:history groups:read "
     "im:history im:read im:write mpim:history mpim:read reactions:read reactions:write users:read",
 )
-"""Scopes that the bot token needs; leaving channels also needs `channels:manage` and `groups:write`."""
+"""Scopes that the bot token needs; leaving channels and moderation also need `channels:manage`, `groups:write` and
+`pins:write`."""
 _log = structlog.get_logger("platforms")
 
 _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
