@@ -17,6 +17,7 @@ from bot.platforms.base import (
     Linked,
     LinkState,
     Membership,
+    Moderating,
     Outgoing,
     Reacting,
     Receipt,
@@ -29,6 +30,7 @@ from bot.platforms.markdown import plain_lines
 from bot.platforms.mentions import mention_parser
 from config.sections.networks import NetworkSettings
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
+from function_calls.ports import Measure, ModerationRequest
 from services.refs import ChatRef, MemberRef, Role
 
 __all__ = [
@@ -54,10 +56,13 @@ __all__ = [
     "Limits",
     "LinkState",
     "Linked",
+    "Measure",
     "MemberRef",
     "Membership",
     "MessageContext",
     "MessageKey",
+    "Moderating",
+    "ModerationRequest",
     "NetworkSettings",
     "Outgoing",
     "Quoted",

@@ -517,7 +517,7 @@ class Intake:
             self._notices.note(context, decision)
         elif not job.withdrawn:
             self.gathering.submit(job)
-        self.unasked.act(context, decision)
+        self.unasked.act(context, decision, is_unrecorded=self._is_unrecorded(context))
         if _is_history(context, decision):
             self._prune(context.chat.key)
         return Accepted.NEW

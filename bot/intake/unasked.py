@@ -58,8 +58,9 @@ class Unasked:
         for chat, kind in list(self._came):
             self._greet(chat, kind, "")
 
-    def act(self, context: MessageContext, decision: GateDecision) -> None:
-        """Send what the new event `context` calls for, if its chat is served."""
+    def act(self, context: MessageContext, decision: GateDecision, *, is_unrecorded: bool) -> None:
+        """Send what the new event `context` calls for, if its chat is served. `is_unrecorded`: its sender has opted out,
+        so that it is not forwarded."""
         chat = self._chats.of(context.chat)
         if chat.allowed_by is None or not chat.settings.enabled or context.sender.is_bot or context.backfilled:
             return
@@ -74,7 +75,8 @@ class Unasked:
         if text := without_quotes(context.text) if chat.triggers or chat.forwards else "":
             if decision.reason in _BESIDE_TURNS:
                 self._trigger(context, text)
-            self._forward(context, text)
+            if not is_unrecorded:
+                self._forward(context, text)
 
     def _note_change(self, context: MessageContext) -> None:
         """Note a member who came or went. Who does both within a minute is not mentioned."""

@@ -134,6 +134,8 @@ _IS_LIMIT = and_(
         and_(_HOLDER.like(_text("told %")), func.replace(_HOLDER, _MEMBER, _text("")) != _HOLDER),
     ),
 )
+_FILES = _TABLES["http_files"]
+_IS_FILE = tuple_(_FILES.c.chat, _FILES.c.native_id).in_(select(INBOX.c.chat, INBOX.c.native_id).where(_IS_OWN_TURN))
 _SENDER = bindparam("sender_json", type_=TEXT)
 _IS_EVENT = and_(_EVENTS.c.chat.in_(_CHATS), func.replace(_EVENTS.c.body, _SENDER, _text("")) != _EVENTS.c.body)
 _IS_ANSWER = or_(
@@ -193,6 +195,11 @@ MEMBER_TABLES: Sequence[MemberTable] = (
     _marked("activations", "given_by"),
     MemberTable("budgets", [_erased("usage", _NO_USE)], export=_USED),
     MemberTable("http_events", [_erased("", _NO_EVENTS)], export=_export("http_events", _IS_EVENT, "id chat body")),
+    MemberTable(
+        "http_files",
+        said=[_erased("files", delete(_FILES).where(_IS_FILE))],
+        export=_export("http_files", _IS_FILE, "chat native_id name media_type"),
+    ),
     MemberTable("summaries", said=[_NO_SUMMARY], why="written by a model from messages of several members"),
     MemberTable("history", said=_NO_MESSAGES, export=_export("history", _IS_MESSAGE)),
     MemberTable("turn_answers", said=[_NO_ANSWERS], why="written by a model, perhaps with words of others"),
@@ -216,6 +223,7 @@ MEMBER_TABLES: Sequence[MemberTable] = (
     MemberTable("page_owner_links", why="who became owner of the chat page by a link of the operator"),
     MemberTable("basic_tools", why="scripts of the operator"),
     MemberTable("begun_chats", why="chats only"),
+    MemberTable("chat_documents", why="expenses, sign-ups and shopping lists belong to all members of the chat"),
     MemberTable("changes", why="counters"),
     MemberTable("cursors", why="positions in the event streams of networks"),
     MemberTable("leases", why="daemons"),

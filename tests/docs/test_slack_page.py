@@ -13,7 +13,7 @@ from tests.fakes.slack_server import FakeSlack
 
 PAGE = Page("docs/platforms/slack.md")
 SECRETS = {"SLACK_BOT_TOKEN": "xoxb-1-a", "SLACK_APP_TOKEN": "xapp-1-a"}
-LEAVING = {"channels:manage", "groups:write", "mpim:write"}
+LEAVING_AND_MODERATING = {"channels:manage", "groups:write", "mpim:write", "pins:write"}
 
 
 def test_settings_of_the_page_are_good(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_settings_of_the_page_are_good(tmp_path: Path) -> None:
 def test_the_manifest_asks_for_the_scopes_and_events_that_are_used() -> None:
     [block] = PAGE.of("json")
     manifest = json.loads(block.text)
-    assert set(manifest["oauth_config"]["scopes"]["bot"]) == {*SCOPES, *LEAVING}
+    assert set(manifest["oauth_config"]["scopes"]["bot"]) == {*SCOPES, *LEAVING_AND_MODERATING}
     events = set(manifest["settings"]["event_subscriptions"]["bot_events"])
     kinds = {one.partition(".")[0] for one in events}
     assert kinds == {"app_mention", "message", "reaction_added", "member_joined_channel", "member_left_channel"}

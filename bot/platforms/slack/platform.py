@@ -40,6 +40,9 @@ SCOPES = re.findall(
     "im:history im:read im:write mpim:history mpim:read reactions:read reactions:write users:read",
 )
 """Scopes that the bot token needs; leaving channels also needs `channels:manage` and `groups:write`."""
+"""Scopes that the bot token needs; leaving channels and moderation also need `channels:manage`, `groups:write` and
+`pins:write`."""
+
 _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
 _NAME_SECONDS, _ROLE_SECONDS = 3600.0, 60.0
 """Time for which a profile is cached, for names in texts and for the role of a sender."""
