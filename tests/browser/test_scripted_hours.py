@@ -94,5 +94,6 @@ async def test_an_hour_of_a_group(name: str, kind: str, browser: Browser, tmp_pa
                 await expect(page.locator(".row")).to_have_count(2)
             transcript = await play(hour, kind, pages, model)
             if SCREENSHOTS:
+                await first.set_viewport_size({"width": 900, "height": 2800})
                 await first.screenshot(path=f"{SCREENSHOTS}/{name}-{kind}.png")
                 Path(SCREENSHOTS, f"{name}-{kind}.txt").write_text("\n".join(transcript), encoding="utf-8")
