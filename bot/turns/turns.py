@@ -391,7 +391,7 @@ class Turns:
             recall=functools.partial(self._memory.recall, place),
             attached=lambda: self._attached.load(context, profiles.profile(chat)),
             network=self._delivery.shows(chat),
-            leave_queue=job.leave_queue,
+            leave_queue=functools.partial(job.leave_queue, job) if job.leave_queue else None,
         )
         if job.question is not None:
             approval = WaitingApproval(
