@@ -10,7 +10,7 @@ from sqlalchemy import Index, bindparam, delete, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import INTEGER, TEXT, integer, table, text
+from services.store.schema import INTEGER, TEXT, binds, integer, replacing, table, text
 
 polls = table(
     "polls",
@@ -59,22 +59,9 @@ CREATE = Statement(
     .on_conflict_do_nothing(),
 )
 _NEW_VOTE = insert(poll_votes).from_select(
-    ["chat", "poll", "member", "choice", "voted_ms"],
-    select(
-        bindparam("chat", type_=TEXT),
-        bindparam("poll", type_=INTEGER),
-        bindparam("member", type_=TEXT),
-        bindparam("choice", type_=INTEGER),
-        bindparam("voted_ms", type_=INTEGER),
-    ).where(_VOTED_ON),
+    list(binds(poll_votes)), select(*binds(poll_votes).values()).where(_VOTED_ON)
 )
-VOTE = Statement(
-    "polls.vote",
-    _NEW_VOTE.on_conflict_do_update(
-        index_elements=["chat", "poll", "member"],
-        set_={"choice": _NEW_VOTE.excluded.choice, "voted_ms": _NEW_VOTE.excluded.voted_ms},
-    ),
-)
+VOTE = Statement("polls.vote", replacing(poll_votes, _NEW_VOTE))
 CLOSE = Statement(
     "polls.close",
     update(polls)
