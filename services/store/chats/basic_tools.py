@@ -63,36 +63,9 @@ _OUTDATED_ONES = Statement(
 _SCRIPT = Statement("basic_tools.script", select(_TOOLS.script, _TOOLS.content_hash).where(_THIS))
 
 
-def keep(
-    *,
-    bot: str,
-    tool_name: str,
-    source: str,
-    path: str,
-    etag: str,
-    content_hash: str,
-    script: str,
-    definition: str,
-    program: str,
-    findings: str,
-    is_active: int,
-    compiled_ms: int,
-) -> Write:
-    """Store a compiled tool. Touches no row if another file defines that tool."""
-    return _KEEP.write(
-        bot=bot,
-        tool_name=tool_name,
-        source=source,
-        path=path,
-        etag=etag,
-        content_hash=content_hash,
-        script=script,
-        definition=definition,
-        program=program,
-        findings=findings,
-        is_active=is_active,
-        compiled_ms=compiled_ms,
-    )
+def keep(**values: str | int) -> Write:
+    """Store a compiled tool, a value for each column. Touches no row if another file defines that tool."""
+    return _KEEP.write(**values)
 
 
 def seen(source: str, path: str, etag: str, findings: str) -> Write:

@@ -68,30 +68,10 @@ _OF_CHAT = Statement(
 )
 
 
-def give(
-    *,
-    id: int,
-    chat: str,
-    digest: str,
-    function: str,
-    arguments: str,
-    given_by: str,
-    given_by_name: str,
-    given_ms: int,
-) -> Write:
-    """Add a permanent approval. Touches no row if an equal one is active."""
-    return _GIVE.write(
-        id=id,
-        chat=chat,
-        digest=digest,
-        function=function,
-        arguments=arguments,
-        given_by=given_by,
-        given_by_name=given_by_name,
-        given_ms=given_ms,
-        revoked_ms=None,
-        revoked_by=None,
-    )
+def give(**values: str | int) -> Write:
+    """Add a permanent approval, a value for each column but those of its end. Touches no row if an equal one is
+    active."""
+    return _GIVE.write(**values, revoked_ms=None, revoked_by=None)
 
 
 def revoke(chat: str, digest: str, by: str, now_ms: int) -> Write:

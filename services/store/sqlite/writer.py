@@ -68,9 +68,7 @@ class GroupCommitter:
         self._cursor = connection.cursor()
         self._log = structlog.get_logger("store")
         self.commits = 0
-        """Number of transactions committed so far."""
         self.broken: StoreBroken | None = None
-        """Why no more units are accepted."""
         self.problem: str | None = None
         """Why the last transaction could not be written; None if it was."""
         self.needs_care = True
@@ -108,7 +106,6 @@ class GroupCommitter:
             self._log.warning("store_checkpoint_failed", error=str(error))
 
     def close(self) -> None:
-        """Close the connection, whatever its state."""
         self._connection.close()
 
     def _care(self) -> None:
