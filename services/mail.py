@@ -23,6 +23,7 @@ import structlog
 
 from config.sections.mail import MailSettings, recipient_fits
 from services.clock import Clock
+from services.patterns import one_line
 from services.refs import ErrorCode, JsonValue
 
 if TYPE_CHECKING:
@@ -362,7 +363,12 @@ class Mailer:
         try:
             await self._deliver(EncodedLetter(settings.sender, letter.to, content), settings, seconds)
         except MailError as error:
-            _log.warning("mail_failed", problem=error.problem.value, status=error.status, said=_line(error.server_text))
+            _log.warning(
+                "mail_failed",
+                problem=error.problem.value,
+                status=error.status,
+                said=one_line(error.server_text)[:_SERVER_TEXT_CHARS],
+            )
             raise
         return identity
 
@@ -393,7 +399,3 @@ class Mailer:
                 await delivery.run()
         except TimeoutError:
             raise MailError(MailProblem.UNKNOWN if delivery.may_have_been_sent else MailProblem.SLOW) from None
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())[:_SERVER_TEXT_CHARS]

@@ -94,13 +94,13 @@ class Polls:
             raise BadOptions(len(texts))
         now = self._clock.now_ms()
         creation = polls.create(
-            chat.key,
+            texts,
+            chat=chat.key,
             call_key=call_key,
             author=author.key,
             author_name=one_line(author_name),
             question=one_line(question),
-            options=texts,
-            at_ms=now,
+            created_ms=now,
             most_open=MOST_OPEN,
         )
         for _ in range(_ATTEMPTS):  # another process may take the number between reading and writing

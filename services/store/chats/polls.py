@@ -107,29 +107,10 @@ class Poll:
         return self.closed_by is None
 
 
-def create(
-    chat: str,
-    *,
-    call_key: str,
-    author: str,
-    author_name: str,
-    question: str,
-    options: Sequence[str],
-    at_ms: int,
-    most_open: int,
-) -> Write:
+def create(options: Sequence[str], **values: str | int) -> Write:
     """Add a poll with the chat's next number. Touches no row if the call has added it before, if `most_open` are open,
     or if a concurrent poll took the number."""
-    return CREATE.write(
-        chat=chat,
-        call_key=call_key,
-        author=author,
-        author_name=author_name,
-        question=question,
-        options=json.dumps(list(options), ensure_ascii=False),
-        created_ms=at_ms,
-        most_open=most_open,
-    )
+    return CREATE.write(**values, options=json.dumps(list(options), ensure_ascii=False))
 
 
 def vote(chat: str, poll: int, *, member: str, choice: int, at_ms: int) -> Write:
@@ -160,15 +141,8 @@ def tally(chat: str, poll: int) -> Query:
 
 def poll(row: Row) -> Poll:
     """Convert a row of `everything` to a Poll."""
-    return Poll(
-        number=row["number"],
-        question=row["question"],
-        options=tuple(json.loads(row["options"])),
-        author=row["author"],
-        author_name=row["author_name"],
-        call_key=row["call_key"],
-        closed_by=row["closed_by"],
-    )
+    copied = {name: row[name] for name in ("number", "question", "author", "author_name", "call_key", "closed_by")}
+    return Poll(options=tuple(json.loads(row["options"])), **copied)
 
 
 def counts(rows: Sequence[Row]) -> Mapping[int, int]:

@@ -100,21 +100,10 @@ class Todo:
     is_removed: bool
 
 
-def add(
-    chat: str, *, call_key: str, author: str, author_name: str, text: str, priority: int, at_ms: int, most_open: int
-) -> Write:
+def add(**values: str | int) -> Write:
     """Add an entry with the chat's next number. Touches no row if the call has added it before, if `most_open` are
     open, or if a concurrent addition took the number."""
-    return ADD.write(
-        chat=chat,
-        call_key=call_key,
-        author=author,
-        author_name=author_name,
-        text=text,
-        priority=priority,
-        created_ms=at_ms,
-        most_open=most_open,
-    )
+    return ADD.write(**values)
 
 
 def finish(chat: str, number: int, *, call_key: str, at_ms: int) -> Write:
@@ -150,14 +139,7 @@ def everything(chat: str) -> Query:
 
 def todo(row: Row) -> Todo:
     """Convert a row of `everything` to a Todo."""
-    return Todo(
-        number=row["number"],
-        text=row["text"],
-        priority=row["priority"],
-        author=row["author"],
-        author_name=row["author_name"],
-        call_key=row["call_key"],
-        ended_by=row["ended_by"],
-        is_done=row["done_ms"] is not None,
-        is_removed=row["removed_ms"] is not None,
-    )
+    copied = {
+        name: row[name] for name in ("number", "text", "priority", "author", "author_name", "call_key", "ended_by")
+    }
+    return Todo(**copied, is_done=row["done_ms"] is not None, is_removed=row["removed_ms"] is not None)
