@@ -327,8 +327,6 @@ def _status(code: int) -> int:
     return max(code, 0)
 
 
-__all__ = ["MailError", "MailProblem", "Mailer"]
-
 _MOST_CONNECTIONS = 4
 _HOUR_SECONDS = 3600.0
 _SERVER_TEXT_CHARS = 300

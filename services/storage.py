@@ -157,21 +157,7 @@ def path_matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
 
 def name_matches(pattern: str, name: str) -> bool:
     """Whether a name matches: `*` is any characters, `?` one, and all others are literal."""
-    at = here = 0
-    star, resume = -1, 0
-    while here < len(name):
-        if at < len(pattern) and pattern[at] == "*":
-            star, resume = at, here
-            at += 1
-        elif at < len(pattern) and pattern[at] in ("?", name[here]):
-            at += 1
-            here += 1
-        elif star >= 0:  # extending the last star is enough, without backtracking to earlier ones
-            resume += 1
-            at, here = star + 1, resume
-        else:
-            return False
-    return not pattern[at:].strip("*")
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
 def _skipped(pattern: Sequence[str], places: set[int]) -> set[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -19,6 +19,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     delete,
+    func,
     literal_column,
     select,
     tuple_,
@@ -65,6 +66,17 @@ def insert_new(table: Table, *unique: str) -> Insert:
     """Statement that inserts a row, unless there is one with the same values in the `unique` columns (by default in
     those of any unique key)."""
     return insert(table).values(binds(table)).on_conflict_do_nothing(index_elements=list(unique) or None)
+
+
+def insert_numbered(
+    table: Table, names: Sequence[str], within: ColumnElement[bool], *conditions: ColumnElement[bool]
+) -> Insert:
+    """Statement that inserts a row with the columns `names` and the next `number` of the rows `within`, if the
+    `conditions` are fulfilled and no unique key is violated."""
+    number = select(func.coalesce(func.max(table.c.number), literal_column("0")) + literal_column("1")).where(within)
+    values = (bindparam(name, type_=table.c[name].type) for name in names)
+    row = select(number.scalar_subquery(), *values).where(*conditions)
+    return insert(table).from_select(["number", *names], row).on_conflict_do_nothing()
 
 
 NewRow = ColumnCollection[str, Any]

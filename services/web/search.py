@@ -134,7 +134,6 @@ class SearXNG:
         self._api_key = api_key
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._http.close()
 
     async def search(self, query: str, count: int, language: str) -> Answer:
@@ -214,7 +213,6 @@ class SearchingModel:
         self._model = model
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._http.close()
 
     async def search(self, query: str, count: int, language: str) -> Answer:

@@ -47,32 +47,9 @@ _FORGET_STARTED = Statement(
 _STARTED = Statement("chat_notes.started", select(STARTED_CHATS.c.chat, STARTED_CHATS.c.bot))
 
 
-def put(
-    chat: str,
-    bot: str,
-    name: str,
-    words: str,
-    *,
-    is_instruction: bool,
-    from_outside: bool,
-    from_member: bool,
-    script: str,
-    set_by: str,
-    at_ms: int,
-) -> Write:
-    """Set the note `name` for the bot's models in the chat, replacing an earlier one."""
-    return _PUT.write(
-        chat=chat,
-        bot=bot,
-        name=name,
-        words=words,
-        is_instruction=int(is_instruction),
-        from_outside=int(from_outside),
-        from_member=int(from_member),
-        script=script,
-        set_by=set_by,
-        at_ms=at_ms,
-    )
+def put(**values: str | int) -> Write:
+    """Set the note `name` for the bot's models in the chat, a value for each column, replacing an earlier one."""
+    return _PUT.write(**values)
 
 
 def remove(chat: str, bot: str, name: str) -> Write:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Index, bindparam, delete, exists, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Index, bindparam, delete, exists, or_, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, binds, delete_batch, integer, table, text
+from services.store.schema import INTEGER, TEXT, binds, delete_batch, insert_numbered, integer, table, text
 
 NOTES = table(
     "memory_notes",
@@ -42,9 +41,7 @@ _SET = ("chat", "private_to", "about", "author", "author_name", "text", "subject
 _SELF = NOTES.alias("self")
 _IS_SELF = (_SELF.c.chat == NOTES.c.chat) & (_SELF.c.number == _BINDS["number"])
 
-_NUMBER = select(func.coalesce(func.max(NOTES.c.number), 0) + 1).where(_CHAT).scalar_subquery()
-_NEW = insert(NOTES).from_select(["number", *_SET], select(_NUMBER, *(_BINDS[name] for name in _SET)))
-_ADD = Statement("memory.add", _NEW.on_conflict_do_nothing())
+_ADD = Statement("memory.add", insert_numbered(NOTES, _SET, _CHAT))
 _REPLACE = Statement("memory.replace", update(NOTES).where(_THIS & _LIVE).values(_END))
 _ERASED = {"text": "", "subject": "", "author_name": ""}
 _FORGET = Statement("memory.forget", update(NOTES).where(_THIS & _LIVE).values(_END | _ERASED))

@@ -10,7 +10,7 @@ from sqlalchemy import Index, bindparam, delete, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import INTEGER, TEXT, binds, integer, replacing, table, text
+from services.store.schema import INTEGER, TEXT, binds, insert_numbered, integer, replacing, table, text
 
 polls = table(
     "polls",
@@ -37,26 +37,14 @@ poll_votes = table(
 _CHAT = polls.c.chat == bindparam("chat", type_=TEXT)
 _OPEN = polls.c.closed_ms.is_(None)
 _OLD = _CHAT & (polls.c.closed_ms < bindparam("before_ms", type_=INTEGER))
-_NEXT_NUMBER = select(func.coalesce(func.max(polls.c.number), 0) + 1).where(_CHAT).scalar_subquery()
 _OPEN_COUNT = select(func.count()).select_from(polls).where(_CHAT & _OPEN).scalar_subquery()
-_VALUES = ("call_key", "author", "author_name", "question", "options")
 _VOTED_ON = exists().where(
     _CHAT & (polls.c.number == bindparam("poll", type_=INTEGER)) & _OPEN,
 )
 
+_VALUES = ("chat", "call_key", "author", "author_name", "question", "options", "created_ms")
 CREATE = Statement(
-    "polls.create",
-    insert(polls)
-    .from_select(
-        ["chat", "number", *_VALUES, "created_ms"],
-        select(
-            bindparam("chat", type_=TEXT),
-            _NEXT_NUMBER,
-            *(bindparam(name, type_=TEXT) for name in _VALUES),
-            bindparam("created_ms", type_=INTEGER),
-        ).where(bindparam("most_open", type_=INTEGER) > _OPEN_COUNT),
-    )
-    .on_conflict_do_nothing(),
+    "polls.create", insert_numbered(polls, _VALUES, _CHAT, bindparam("most_open", type_=INTEGER) > _OPEN_COUNT)
 )
 _NEW_VOTE = insert(poll_votes).from_select(
     list(binds(poll_votes)), select(*binds(poll_votes).values()).where(_VOTED_ON)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlalchemy import Index, bindparam, delete, func, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import INTEGER, TEXT, integer, table, text
+from services.store.schema import INTEGER, TEXT, insert_numbered, integer, table, text
 
 todos = table(
     "todos",
@@ -30,24 +29,11 @@ _THIS = _CHAT & (todos.c.number == bindparam("number", type_=INTEGER))
 _NOT_REMOVED = todos.c.removed_ms.is_(None)
 _OPEN = _NOT_REMOVED & todos.c.done_ms.is_(None)
 
-_NEXT_NUMBER = select(func.coalesce(func.max(todos.c.number), 0) + 1).where(_CHAT).scalar_subquery()
 _OPEN_COUNT = select(func.count()).select_from(todos).where(_CHAT & _OPEN).scalar_subquery()
-_VALUES = ("call_key", "author", "author_name", "text")
 
+_VALUES = ("chat", "call_key", "author", "author_name", "text", "priority", "created_ms")
 ADD = Statement(
-    "todos.add",
-    insert(todos)
-    .from_select(
-        ["chat", "number", *_VALUES, "priority", "created_ms"],
-        select(
-            bindparam("chat", type_=TEXT),
-            _NEXT_NUMBER,
-            *(bindparam(name, type_=TEXT) for name in _VALUES),
-            bindparam("priority", type_=INTEGER),
-            bindparam("created_ms", type_=INTEGER),
-        ).where(bindparam("most_open", type_=INTEGER) > _OPEN_COUNT),
-    )
-    .on_conflict_do_nothing(),
+    "todos.add", insert_numbered(todos, _VALUES, _CHAT, bindparam("most_open", type_=INTEGER) > _OPEN_COUNT)
 )
 FINISH = Statement(
     "todos.finish",

@@ -27,7 +27,7 @@ from services.store.postgres.connections import (
 )
 from services.store.postgres.reader import PostgresReader
 from services.store.sqlite.lock import StoreInUse
-from services.store.statements import StatementCompiler, Step, Unit
+from services.store.statements import StatementCompiler, Step, Unit, give_all
 from services.store.unit_queue import UnitQueue
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -106,7 +106,7 @@ class PostgresCommitter:
                 self._commit(connection, units, counts)
                 return None
         if self.broken is not None:
-            self._give_all(units, self.broken)
+            give_all(units, self.broken)
         return None
 
     def _connected(self) -> psycopg.Connection[Any]:
@@ -190,7 +190,7 @@ class PostgresCommitter:
                 self.broken = StoreBroken(
                     "the connection was lost at a commit; what is durable is known after a restart"
                 )
-                self._give_all(units, self.broken)
+                give_all(units, self.broken)
                 return
             # An error response means that nothing was committed.
             if passes(error):
@@ -198,11 +198,11 @@ class PostgresCommitter:
             outcome = refusal("commit", error)
             if isinstance(outcome, StoreBroken):
                 self.broken = outcome
-            self._give_all(units, outcome)
+            give_all(units, outcome)
             return
         if ended != "COMMIT":
             self.broken = StoreBroken(f"commit: the server answered {ended}")
-            self._give_all(units, self.broken)
+            give_all(units, self.broken)
             return
         self.commits += 1
         for unit, count in zip(units, counts, strict=True):
@@ -221,15 +221,10 @@ class PostgresCommitter:
         outcome = error if isinstance(error, StoreError) else refusal(failure.name, error)
         if isinstance(outcome, StoreBroken):
             self.broken = outcome
-            self._give_all(units, outcome)
+            give_all(units, outcome)
             return None
         units[failure.position].outcome = outcome
         return failure.position
-
-    @staticmethod
-    def _give_all(units: Sequence[Unit], outcome: StoreError) -> None:
-        for unit in units:
-            unit.outcome = outcome
 
 
 class _Sent(NamedTuple):

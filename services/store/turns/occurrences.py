@@ -109,7 +109,7 @@ def drop_snoozed(timer_id: int) -> Write:
 def close(id: int, state: str, why: str, at_ms: int) -> Write:
     """Set the final `state` of an occurrence that was not dispatched, with the reason `why`. The unit is undone if it
     was over before."""
-    return _CLOSE.write(row_id=id, new_state=state, why=why, at_ms=at_ms)._replace(expect=1)
+    return _CLOSE.write_expecting(1, row_id=id, new_state=state, why=why, at_ms=at_ms)
 
 
 def undelivered(outbox_id: int, why: str) -> Write:

@@ -95,24 +95,11 @@ _FORGET = Statement(
 )
 
 
-def ask(
-    *, id: int, chat: str, member: str, replaces: str, turn_id: int, body: str, asked_ms: int, expires_ms: int
-) -> list[Write]:
-    """Add a question to `member`, and replace the open ones to the member `replaces` in the chat."""
-    return [
-        _CLOSE_OTHERS.write(in_chat=chat, of_member=replaces),
-        _ASK.write(
-            id=id,
-            chat=chat,
-            member=member,
-            turn_id=turn_id,
-            body=body,
-            state="open",
-            asked_ms=asked_ms,
-            expires_ms=expires_ms,
-            answered_by=None,
-        ),
-    ]
+def ask(*, replaces: str, **values: str | int) -> list[Write]:
+    """Add a question to `member`, a value for each column but those of its end, and replace the open ones to the member
+    `replaces` in the chat."""
+    closed = _CLOSE_OTHERS.write(in_chat=values["chat"], of_member=replaces)
+    return [closed, _ASK.write(**values, state="open", answered_by=None)]
 
 
 def answer(id: int, turn_id: int, how: Literal["answered", "allowed", "refused"] = "answered") -> Write:
