@@ -23,6 +23,7 @@ import structlog
 
 from config.sections.mail import MailSettings, recipient_fits
 from services.clock import Clock
+from services.patterns import one_line
 from services.refs import ErrorCode, JsonValue
 
 if TYPE_CHECKING:
@@ -326,8 +327,6 @@ def _status(code: int) -> int:
     return max(code, 0)
 
 
-__all__ = ["MailError", "MailProblem", "Mailer"]
-
 _MOST_CONNECTIONS = 4
 _HOUR_SECONDS = 3600.0
 _SERVER_TEXT_CHARS = 300
@@ -362,7 +361,12 @@ class Mailer:
         try:
             await self._deliver(EncodedLetter(settings.sender, letter.to, content), settings, seconds)
         except MailError as error:
-            _log.warning("mail_failed", problem=error.problem.value, status=error.status, said=_line(error.server_text))
+            _log.warning(
+                "mail_failed",
+                problem=error.problem.value,
+                status=error.status,
+                said=one_line(error.server_text)[:_SERVER_TEXT_CHARS],
+            )
             raise
         return identity
 
@@ -393,7 +397,3 @@ class Mailer:
                 await delivery.run()
         except TimeoutError:
             raise MailError(MailProblem.UNKNOWN if delivery.may_have_been_sent else MailProblem.SLOW) from None
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())[:_SERVER_TEXT_CHARS]

@@ -25,9 +25,23 @@ def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
     return cast("re.Pattern[str]", _LazyPattern(pattern, flags))
 
 
-def one_line(text: str) -> str:
-    """`text` on a single line, without NUL and repeated spaces, so that it cannot imitate several messages."""
-    return " ".join(text.replace("\0", " ").split())
+def one_line(text: str, most_chars: int | None = None) -> str:
+    """`text` on a single line, without NUL and repeated spaces, so that it cannot imitate several messages. With
+    `most_chars` also without other invisible characters, and cut like `shortened`."""
+    if most_chars is not None:
+        text = "".join(sign if sign.isprintable() else " " for sign in text)
+    line = " ".join(text.replace("\0", " ").split())
+    return line if most_chars is None else shortened(line, most_chars)
+
+
+def shortened(text: str, most_chars: int) -> str:
+    """Cut `text` to at most `most_chars` characters, after a word unless that would lose more than half; a cut text
+    ends with an ellipsis."""
+    if len(text) <= most_chars:
+        return text
+    cut = text[: most_chars - 1]
+    head, space, _ = cut.rpartition(" ")
+    return (head if space and len(head) > most_chars // 2 else cut).rstrip(" ,;:") + "…"
 
 
 # Scripts written without spaces have no word boundaries.

@@ -102,38 +102,6 @@ class LocalFile:
         return self._folder.place(path)
 
 
-class MemoryStorage:
-    """Storage that holds its files in memory, by path."""
-
-    def __init__(self, files: Mapping[str, bytes | str] | None = None) -> None:
-        self._files: dict[str, tuple[str, bytes]] = {}
-        self._version = 0
-        for path, content in (files or {}).items():
-            self.write(path, content)
-
-    def write(self, path: str, content: bytes | str, *, etag: str | None = None) -> None:
-        """Add or replace a file. Without `etag` it gets a new one."""
-        self._version += 1
-        etag = str(self._version) if etag is None else etag
-        self._files[path] = (etag, content.encode() if isinstance(content, str) else content)
-
-    def delete(self, path: str) -> None:
-        """Delete a file. Raises KeyError if it does not exist."""
-        del self._files[path]
-
-    def list(self) -> Mapping[str, str]:
-        return {path: etag for path, (etag, _) in sorted(self._files.items())}
-
-    def read(self, path: str) -> bytes:
-        try:
-            return self._files[path][1]
-        except KeyError:
-            raise StorageError(f"{path}: no such file") from None
-
-    def place(self, path: str) -> str:
-        return path
-
-
 def storage_at(path: Path, patterns: Sequence[str], *, is_deep: bool = False) -> LocalFolder | LocalFile:
     """The storage for a path in the settings: matching files of a folder, or a single file with any name, if `path` is
     no existing folder."""
@@ -189,21 +157,7 @@ def path_matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
 
 def name_matches(pattern: str, name: str) -> bool:
     """Whether a name matches: `*` is any characters, `?` one, and all others are literal."""
-    at = here = 0
-    star, resume = -1, 0
-    while here < len(name):
-        if at < len(pattern) and pattern[at] == "*":
-            star, resume = at, here
-            at += 1
-        elif at < len(pattern) and pattern[at] in ("?", name[here]):
-            at += 1
-            here += 1
-        elif star >= 0:  # extending the last star is enough, without backtracking to earlier ones
-            resume += 1
-            at, here = star + 1, resume
-        else:
-            return False
-    return not pattern[at:].strip("*")
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
 def _skipped(pattern: Sequence[str], places: set[int]) -> set[int]:

@@ -147,28 +147,15 @@ class ThreadPool:
             if future.cancelled():
                 continue
             try:
-                self._do(function, future, loop)
+                loop.call_soon_threadsafe(_end, future, _outcome_of(function))
             except RuntimeError:
                 return  # the loop is closed, so nobody waits
 
-    @staticmethod
-    def _do(function: Callable[[], Any], future: asyncio.Future[Any], loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            result = function()
-        except Exception as error:  # noqa: BLE001 - passed to the awaiting task
-            loop.call_soon_threadsafe(_fail, future, error)
-        except BaseException as error:  # noqa: BLE001 - the end of a thread must not end the daemon
-            failure = RuntimeError(f"the work ended its thread with {type(error).__name__}")
-            loop.call_soon_threadsafe(_fail, future, failure)
-        else:
-            loop.call_soon_threadsafe(_end, future, result)
 
-
-def _end(future: asyncio.Future[Result], result: Result) -> None:
-    if not future.done():
-        future.set_result(result)
-
-
-def _fail(future: asyncio.Future[Any], error: Exception) -> None:
-    if not future.done():
+def _end(future: asyncio.Future[Result], outcome: Callable[[], Result]) -> None:
+    if future.done():
+        return
+    try:
+        future.set_result(outcome())
+    except Exception as error:  # noqa: BLE001 - passed to the awaiting task
         future.set_exception(error)

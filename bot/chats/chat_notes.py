@@ -129,10 +129,10 @@ class StoredChatNotes:
         if len(own) > _MOST_NOTES or sum(len(one.words) for one in own) > _MOST_CHARS:
             raise NotesFull(_MOST_NOTES, _MOST_CHARS)
         write = chat_notes.put(
-            chat.key,
-            note.bot,
-            note.name,
-            note.words,
+            chat=chat.key,
+            bot=note.bot,
+            name=note.name,
+            words=note.words,
             is_instruction=note.is_instruction,
             from_outside=note.from_outside,
             from_member=bool(note.of_member),

@@ -16,7 +16,7 @@ from config.settings import Settings, StoreSettings
 from services.clock import Clock
 from services.store.all_tables import all_tables
 from services.store.port import Store, StoreBroken, StoreDamaged, StoreError, StoreFull, Write
-from services.store.reader import OperatorConnection, Reader, ReaderError, SideConnection
+from services.store.reader import OperatorConnection, ReaderError, SideConnection
 from services.store.sqlite.store import SqliteSide, SqliteStore
 from services.store.sqlite.upgrade import newest_good, upgrade
 
@@ -158,9 +158,9 @@ def database_of(settings: Settings) -> Path:
     return Path(settings.home) / DATABASE
 
 
-def reader_of(settings: Settings) -> Reader:
+def reader_of(settings: Settings) -> OperatorConnection:
     """Read access for reports. Raises ReaderError if the database cannot be opened."""
-    return Reader(_connection(settings, writes=False))
+    return OperatorConnection(_connection(settings, writes=False))
 
 
 def operator_connection_of(settings: Settings) -> OperatorConnection:

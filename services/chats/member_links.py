@@ -105,10 +105,7 @@ class MemberLinks:
             now_ms=self._clock.now_ms(),
             expires_ms=self._expires_ms(),
         )
-        try:
-            await self._store.commit([claimed])
-        except Conflict:
-            raise LinkError(LinkProblem.UNKNOWN_CODE) from None
+        await self._commit([claimed])
         return issuer
 
     async def accept(self, code: str, account: Account, *, call_key: str) -> Account:
@@ -117,10 +114,7 @@ class MemberLinks:
         claimer, ended = await self._claimed(code, account.member, call_key)
         if self.person_of(claimer.member.key) != self.person_of(account.member.key):
             await self._check(account.member, claimer.member)
-        try:
-            await self._store.commit([ended, *member_links.link(_values(account), _values(claimer))])
-        except Conflict:
-            raise LinkError(LinkProblem.UNKNOWN_CODE) from None
+        await self._commit([ended, *member_links.link(_values(account), _values(claimer))])
         await self.load()
         return claimer
 
@@ -128,10 +122,7 @@ class MemberLinks:
         """Reject the account that has redeemed the member's code, and return it. The code cannot be used again. Raises
         LinkError (UNKNOWN_CODE)."""
         claimer, ended = await self._claimed(code, member, call_key)
-        try:
-            await self._store.commit([ended])
-        except Conflict:
-            raise LinkError(LinkProblem.UNKNOWN_CODE) from None
+        await self._commit([ended])
         return claimer
 
     async def dissolve(self, member: MemberRef) -> Sequence[Account]:
@@ -165,6 +156,12 @@ class MemberLinks:
         ended = member_links.end(row["code"], member=member.key, in_call=call_key, now_ms=self._clock.now_ms())
         by, chat = MemberRef.parse(row["claimed_by"]), ChatRef.parse(row["claimed_chat"])
         return Account(by, row["claimed_name"], chat, row["claimed_language"]), ended
+
+    async def _commit(self, writes: Sequence[Write]) -> None:
+        try:
+            await self._store.commit(writes)
+        except Conflict:
+            raise LinkError(LinkProblem.UNKNOWN_CODE) from None
 
     async def _found(self, code: str) -> Row:
         rows = await self._store.read(member_links.find("".join(one for one in code.upper() if one.isalnum())))

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from services.clock import Clock
 from services.llm.encoding import estimated_tokens
-from services.patterns import lazy_pattern
+from services.patterns import lazy_pattern, one_line
 from services.refs import ChatRef, MemberRef
 from services.store.chats import history, summaries
 from services.store.ids import Ids
@@ -21,7 +21,6 @@ from services.store.turns import audit
 from services.text_index import STOP_CHARACTERS, STOP_WORDS, is_unspaced, listed, stem
 from services.times import Kind, Times
 from services.web.addresses import clean_link, link_key
-from services.web.content import one_line
 
 
 @dataclass(frozen=True, slots=True)

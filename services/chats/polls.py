@@ -32,28 +32,24 @@ class NoPoll(LookupError):
     """The chat has no poll with that number, or none at all."""
 
 
-class NoSuchOption(LookupError):
+class PollError(Exception):
+    """Something cannot be done with `poll`."""
+
+    def __init__(self, poll: Poll) -> None:
+        super().__init__(poll.number)
+        self.poll = poll
+
+
+class NoSuchOption(PollError):
     """No option of `poll` has that number or text."""
 
-    def __init__(self, poll: Poll) -> None:
-        super().__init__(poll.number)
-        self.poll = poll
 
-
-class PollClosed(Exception):
+class PollClosed(PollError):
     """`poll` is closed and does not accept votes."""
 
-    def __init__(self, poll: Poll) -> None:
-        super().__init__(poll.number)
-        self.poll = poll
 
-
-class NotYourPoll(PermissionError):
+class NotYourPoll(PollError):
     """`poll` belongs to another member, so it may not be closed."""
-
-    def __init__(self, poll: Poll) -> None:
-        super().__init__(poll.number)
-        self.poll = poll
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +94,13 @@ class Polls:
             raise BadOptions(len(texts))
         now = self._clock.now_ms()
         creation = polls.create(
-            chat.key,
+            texts,
+            chat=chat.key,
             call_key=call_key,
             author=author.key,
             author_name=one_line(author_name),
             question=one_line(question),
-            options=texts,
-            at_ms=now,
+            created_ms=now,
             most_open=MOST_OPEN,
         )
         for _ in range(_ATTEMPTS):  # another process may take the number between reading and writing

@@ -86,13 +86,13 @@ class TodoLists:
         """Add an open entry with a new number and return it. Raises ListFull if 200 are open."""
         now = self._clock.now_ms()
         addition = todos.add(
-            chat.key,
+            chat=chat.key,
             call_key=call_key,
             author=author.key,
             author_name=one_line(author_name),
             text=one_line(text),
             priority=priority.rank,
-            at_ms=now,
+            created_ms=now,
             most_open=MOST_OPEN,
         )
         for _ in range(_ATTEMPTS):  # another process may take the number between reading and writing

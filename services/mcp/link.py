@@ -81,27 +81,15 @@ class SharedConnection:
         self._link: Link | None = None
         self._opening: asyncio.Task[Link] | None = None
         self._comparing = asyncio.Lock()
-        self._compared_at = clock.monotonic()
+        self.compared_at = clock.monotonic()
+        """Time of the clock's `monotonic()` at which the tools were last compared with the pins."""
         self._is_refused = False
-        self._problem = ""
-        self._problems: tuple[str, ...] = ()
+        self.problem = ""
+        """Why the last connection attempt failed, without server text; empty after a success."""
+        self.problems: tuple[str, ...] = ()
+        """Problems in the server's tool list, without server text."""
         self._rate_limiter = RateLimiter(_LINES_PER_MINUTE, 60.0, clock)
         self._on_change: list[Callable[[], None]] = []
-
-    @property
-    def problem(self) -> str:
-        """Why the last connection attempt failed, without server text; empty after a success."""
-        return self._problem
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Problems in the server's tool list, without server text."""
-        return self._problems
-
-    @property
-    def compared_at(self) -> float:
-        """Time of the clock's `monotonic()` at which the tools were last compared with the pins."""
-        return self._compared_at
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call `callback` when a problem appears or disappears."""
@@ -193,21 +181,21 @@ class SharedConnection:
                 link.changed.set()
                 raise
             await self._pins.note(self._settings.name, listing, self._settings.pin)
-            self._compared_at = self._clock.monotonic()
+            self.compared_at = self._clock.monotonic()
         if listing.details:
             self._note("mcp_tools_left_out", details=list(listing.details))
-        if listing.problems != self._problems:
-            self._problems = listing.problems
+        if listing.problems != self.problems:
+            self.problems = listing.problems
             self._notify()
 
     def set_problem(self, problem: ServerError | None) -> None:
         """Set the current problem; None clears it. The log gets the details; listeners are called if the text without
         server words has changed."""
         member_text = "" if problem is None else problem.member_text
-        if problem is not None or self._problem:
+        if problem is not None or self.problem:
             self._note("mcp_server", problem="none" if problem is None else str(problem))
-        if member_text != self._problem:
-            self._problem = member_text
+        if member_text != self.problem:
+            self.problem = member_text
             self._notify()
 
     def _note(self, event: str, **facts: object) -> None:

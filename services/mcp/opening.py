@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from config.sections.mcp import McpServerSettings
-from config.sections.processes import SandboxSettings
 from services.clock import Clock
 from services.mcp.link import RateLimiter
 from services.mcp.problems import Unreachable
-from services.sandbox.processes import CannotStart, Command, Limits
-from services.sandbox.sandbox import Isolation, NotIsolated, Sandbox
+from services.sandbox.processes import CannotStart, Command
+from services.sandbox.sandbox import Isolation, NotIsolated, Sandbox, limits_of
 
 if TYPE_CHECKING:
     from services.mcp.connection import Connection
@@ -105,9 +104,6 @@ def unsandboxed_program(settings: McpServerSettings, folder: Path) -> Program:
     return Program(settings.command, {**inherited, **configured}, folder)
 
 
-_MEGABYTE = 1024 * 1024
-
-
 class SandboxedStart:
     """Prepares programs in the sandbox, or without it if neither the server's nor the sandbox's settings require it.
     Reads the sandbox's settings at each start."""
@@ -133,7 +129,7 @@ class SandboxedStart:
             network=settings.network,
         )
         try:
-            prepared = await self._sandbox.prepare(command, _limits(limits), Isolation(settings.sandbox))
+            prepared = await self._sandbox.prepare(command, limits_of(limits), Isolation(settings.sandbox))
         except (NotIsolated, CannotStart) as error:
             raise Unreachable(member_text=str(error)) from None
         return Program(prepared.argv, prepared.env, prepared.folder, prepared.end)
@@ -152,14 +148,3 @@ class SandboxedStart:
         except OSError as error:
             raise Unreachable(member_text=f"the folder {own} cannot be made: {error.strerror}") from None
         return own
-
-
-def _limits(most: SandboxSettings) -> Limits:
-    """Limits of memory, CPU time, processes and file size from the sandbox's settings; time and output keep their
-    defaults."""
-    return Limits(
-        memory_bytes=most.memory_megabytes * _MEGABYTE,
-        cpu_seconds=most.cpu_seconds,
-        processes=most.processes,
-        file_bytes=most.file_megabytes * _MEGABYTE,
-    )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, Literal
 
 from services.clock import Clock
@@ -193,30 +194,18 @@ class Pins:
             await self.load()
 
     def _changes(self, server: str, listing: Listing, *, accepted: bool) -> Iterator[Write]:
-        known, now_ms = self.of(server), self._clock.now_ms()
+        known = self.of(server)
+        seen = partial(mcp_pins.seen, server=server, now_ms=self._clock.now_ms())
         for tool in listing.tools:
             pin, digest = known.get(tool.name), tool.digest
             if pin is None or pin.digest != digest:
-                yield mcp_pins.seen(
-                    server=server,
-                    tool=tool.name,
-                    digest=digest,
-                    definition=_stored_definitions(tool, pin),
-                    now_ms=now_ms,
-                    accepted=accepted,
-                )
+                definition = _stored_definitions(tool, pin)
+                yield seen(tool=tool.name, digest=digest, definition=definition, accepted=accepted)
         listed = {tool.name for tool in listing.tools}
         for pin in known.values():
             if listing.is_whole and pin.tool not in listed and pin.state is not PinState.GONE:
-                definitions = _stored_definitions(None, pin)
-                yield mcp_pins.seen(
-                    server=server,
-                    tool=pin.tool,
-                    digest=_NO_DIGEST,
-                    definition=definitions,
-                    now_ms=now_ms,
-                    accepted=False,
-                )
+                definition = _stored_definitions(None, pin)
+                yield seen(tool=pin.tool, digest=_NO_DIGEST, definition=definition, accepted=False)
 
     def _take(self, rows: Sequence[Row]) -> None:
         pins: dict[str, dict[str, Pin]] = {}

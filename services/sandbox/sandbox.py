@@ -10,14 +10,14 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
 import structlog
 
-from config.sections.processes import SandboxSettings
+from config.sections.processes import SandboxSettings, ShellSettings
 from services.clock import Clock, Deadlines
 from services.sandbox.cgroups import Cgroups, NoCgroups, delegated_cgroups
 from services.sandbox.processes import (
@@ -465,16 +465,20 @@ def _nothing() -> None:
     """End of a run without a cgroup."""
 
 
-def _capped(limits: Limits, most: SandboxSettings) -> Limits:
-    """`limits`, capped by the settings."""
+def limits_of(settings: SandboxSettings | ShellSettings) -> Limits:
+    """The limits in the settings."""
     return Limits(
-        timeout_seconds=min(limits.timeout_seconds, most.timeout_seconds),
-        output_bytes=min(limits.output_bytes, most.output_kilobytes * 1000),
-        memory_bytes=min(limits.memory_bytes, most.memory_megabytes * 1024 * 1024),
-        cpu_seconds=min(limits.cpu_seconds, most.cpu_seconds),
-        processes=min(limits.processes, most.processes),
-        file_bytes=min(limits.file_bytes, most.file_megabytes * 1024 * 1024),
+        timeout_seconds=settings.timeout_seconds,
+        output_bytes=settings.output_kilobytes * 1000,
+        memory_bytes=settings.memory_megabytes * 1024 * 1024,
+        cpu_seconds=settings.cpu_seconds,
+        processes=settings.processes,
+        file_bytes=settings.file_megabytes * 1024 * 1024,
     )
+
+
+def _capped(limits: Limits, settings: SandboxSettings) -> Limits:
+    return Limits(*map(min, astuple(limits), astuple(limits_of(settings))))
 
 
 def _check(command: Command) -> None:

@@ -11,7 +11,7 @@ from config.sections.processes import ProgramSettings, ShellSettings
 from config.sections.risky_programs import runs_others
 from services.patterns import is_visible
 from services.refs import ChatRef, MemberRef
-from services.sandbox.sandbox import Command, Finished, Isolation, Limits, Sandbox
+from services.sandbox.sandbox import Command, Finished, Isolation, Sandbox, limits_of
 from services.sandbox.workspace import Workspaces
 from services.threads import Threads
 
@@ -31,13 +31,17 @@ class PolicyProblem(StrEnum):
     RUNS_OTHERS = "runs_others"
 
 
-class NotAllowed(Exception):
-    """The policy rejects the command; `values` fill the placeholders of its text."""
+class CommandError(Exception):
+    """A command does not run; `values` fill the placeholders of the text of `problem`."""
 
-    def __init__(self, problem: PolicyProblem, **values: object) -> None:
+    def __init__(self, problem: StrEnum, **values: object) -> None:
         super().__init__(problem.value)
         self.problem = problem
         self.values = values
+
+
+class NotAllowed(CommandError):
+    """The policy rejects the command."""
 
 
 def allowed(words: Sequence[str], programs: Mapping[str, ProgramSettings]) -> tuple[str, ...]:
@@ -142,13 +146,8 @@ class LineProblem(StrEnum):
     QUOTE = "quote"
 
 
-class NoCommand(Exception):
-    """The line is not a valid command; `values` fill the placeholders of its text."""
-
-    def __init__(self, problem: LineProblem, **values: object) -> None:
-        super().__init__(problem.value)
-        self.problem = problem
-        self.values = values
+class NoCommand(CommandError):
+    """The line is not a valid command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +204,6 @@ def _refuse(text: str, signs: frozenset[str]) -> None:
         raise NoCommand(LineProblem.SHELL, sign=sign)
 
 
-_KILOBYTE = 1000
-_MEBIBYTE = 1024 * 1024
-
-
 @dataclass(frozen=True, slots=True)
 class Ran:
     """Result of `Shell.run`."""
@@ -240,16 +235,5 @@ class Shell:
         argv = await threads.run(allowed, words, settings.programs)
         folder = await threads.run(self._workspaces.of(chat).made)
         command = Command(argv, folder=folder, owner=member.key)
-        finished = await self._sandbox.run(command, _limits(settings), Isolation.REQUIRED)
+        finished = await self._sandbox.run(command, limits_of(settings), Isolation.REQUIRED)
         return Ran(words[0], finished, settings.timeout_seconds)
-
-
-def _limits(settings: ShellSettings) -> Limits:
-    return Limits(
-        timeout_seconds=settings.timeout_seconds,
-        output_bytes=settings.output_kilobytes * _KILOBYTE,
-        memory_bytes=settings.memory_megabytes * _MEBIBYTE,
-        cpu_seconds=settings.cpu_seconds,
-        processes=settings.processes,
-        file_bytes=settings.file_megabytes * _MEBIBYTE,
-    )

@@ -249,13 +249,9 @@ def found_at(folder: int, name: str) -> Found | None:
     return Found((name,), stat.S_ISDIR(status.st_mode), stat.S_ISREG(status.st_mode), status.st_size)
 
 
-def walk(folder: int, most: int, *, deep: bool = True) -> Iterator[Found]:
+def walk(folder: int, most: int, *, deep: bool = True, above: tuple[str, ...] = ()) -> Iterator[Found]:
     """Entries of the folder, with `deep` also of its subfolders, sorted by name and parents first; at most `most` per
-    folder. Raises WorkspaceError if folders are nested deeper than MOST_DEPTH."""
-    return _walk(folder, (), most, deep)
-
-
-def _walk(folder: int, above: tuple[str, ...], most: int, deep: bool) -> Iterator[Found]:
+    folder. `above`: the folder's own path. Raises WorkspaceError if folders are nested deeper than MOST_DEPTH."""
     if len(above) > MOST_DEPTH:
         raise WorkspaceError(Problem.TOO_DEEP, most=MOST_DEPTH)
     with os.scandir(folder) as entries:
@@ -273,7 +269,7 @@ def _walk(folder: int, above: tuple[str, ...], most: int, deep: bool) -> Iterato
         except WorkspaceError:
             continue  # removed or replaced meanwhile
         try:
-            yield from _walk(inner, parts, most, deep)
+            yield from walk(inner, most, above=parts)
         finally:
             os.close(inner)
 
@@ -291,7 +287,6 @@ def _open_folder(name: str, folder: int) -> int:
     raise WorkspaceError(Problem.NO_FOLDER if is_plain else Problem.NO_FILE)
 
 
-__all__ = ["Entry", "Listing", "Problem", "Workspace", "WorkspaceError", "Workspaces"]
 MOST_SHOWN = 200
 _LOCKS = 64
 _MEGABYTE = 1_000_000

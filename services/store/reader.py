@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
-from sqlalchemy import Dialect, Select, select
-from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
-from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy import Select, bindparam, select
 
 from services.refs import JsonObject
 from services.store.chats.history import HISTORY
-from services.store.port import Query, Write
+from services.store.port import Query, Statement, Write
 from services.store.statements import DialectName, StatementCompiler
 from services.store.turns.budgets import BUDGETS, NOTICE_PREFIX
 from services.store.turns.inbox import INBOX
@@ -41,33 +39,6 @@ class SideConnection(Protocol):
 
     def close(self) -> None:
         """Close the connection."""
-
-
-class OperatorConnection:
-    """Executes store statements on its own connection, next to the daemon; a context manager that closes it."""
-
-    def __init__(self, connection: SideConnection) -> None:
-        self._connection = connection
-        self._compiler = StatementCompiler(connection.dialect)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.close()
-
-    def rows(self, query: Query) -> list[Mapping[str, Any]]:
-        """The committed rows of `query`, as mappings by column name. Raises ReaderError."""
-        compiled = self._compiler.compiled(query.statement)
-        return self._connection.rows(compiled.sql, compiled.bind(query.values))
-
-    def commit(self, writes: Sequence[Write]) -> list[int]:
-        """Execute all of `writes` or none, durable when it returns. Returns the number of rows that each touched.
-        Raises ReaderError."""
-        steps = [(self._compiler.compiled(one.statement), one.values) for one in writes]
-        return self._connection.transaction([(one.sql, one.bind(values)) for one, values in steps])
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +97,13 @@ class UsedShare(NamedTuple):
     """Millionths of the currency unit if the kind is money."""
 
 
-class Reader:
-    """Reports for operator commands, read from one database."""
+class OperatorConnection:
+    """Reports and store statements of operator commands, on an own connection next to the daemon's; a context manager
+    that closes it."""
 
     def __init__(self, connection: SideConnection) -> None:
-        """`connection` is closed at the end."""
         self._connection = connection
+        self._compiler = StatementCompiler(connection.dialect)
 
     def __enter__(self) -> Self:
         return self
@@ -140,6 +112,17 @@ class Reader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connection.close()
+
+    def rows(self, query: Query) -> list[Mapping[str, Any]]:
+        """The committed rows of `query`, as mappings by column name. Raises ReaderError."""
+        compiled = self._compiler.compiled(query.statement)
+        return self._connection.rows(compiled.sql, compiled.bind(query.values))
+
+    def commit(self, writes: Sequence[Write]) -> list[int]:
+        """Execute all of `writes` or none, durable when it returns. Returns the number of rows that each touched.
+        Raises ReaderError."""
+        steps = [(self._compiler.compiled(one.statement), one.values) for one in writes]
+        return self._connection.transaction([(one.sql, one.bind(values)) for one, values in steps])
 
     def last_outcomes(
         self, chat: str | None, count: int, *, skip: int = 0, native_id: str | None = None
@@ -156,13 +139,12 @@ class Reader:
             .limit(count)
             .offset(skip)
         )  # fmt: skip
-        if native_id is not None:
-            query = query.where(INBOX.c.native_id == native_id)
-        if chat is not None:
-            query = query.where(INBOX.c.chat == chat)
+        wanted = {name: value for name, value in (("native_id", native_id), ("chat", chat)) if value is not None}
+        for name in wanted:
+            query = query.where(INBOX.c[name] == bindparam(name))
         return [
             Outcome(id_, chat_key, sender, text or "", received_ms, reason, detail)
-            for id_, chat_key, sender, text, received_ms, reason, detail in self._rows(query)
+            for id_, chat_key, sender, text, received_ms, reason, detail in self._reported(query, **wanted)
         ]
 
     def call_statistics(self, since_ms: int) -> list[CallStatistics]:
@@ -173,7 +155,7 @@ class Reader:
         )
         durations: dict[str, list[int]] = {}
         codes: dict[str, Counter[str]] = {}
-        for function, code, at_ms, ended_ms in self._rows(query):
+        for function, code, at_ms, ended_ms in self._reported(query):
             codes.setdefault(function, Counter())[code or "unfinished"] += 1
             if ended_ms is not None:
                 durations.setdefault(function, []).append(ended_ms - at_ms)
@@ -184,21 +166,13 @@ class Reader:
         """Use of budgets from that ISO date on, newest day first. Raises ReaderError."""
         query = (
             select(BUDGETS.c.day, BUDGETS.c.holder, BUDGETS.c.kind, BUDGETS.c.used)
-            .where(BUDGETS.c.day >= since_day, ~BUDGETS.c.holder.startswith(NOTICE_PREFIX))
+            .where(BUDGETS.c.day >= bindparam("day"), ~BUDGETS.c.holder.startswith(NOTICE_PREFIX))
             .order_by(BUDGETS.c.day.desc(), BUDGETS.c.holder, BUDGETS.c.kind)
         )
-        return [UsedShare(*row) for row in self._rows(query)]
+        return [UsedShare(*row) for row in self._reported(query, day=since_day)]
 
-    def _rows(self, query: Select[Any]) -> list[tuple[Any, ...]]:
-        compiled = query.compile(dialect=_dialect(self._connection.dialect))
-        values = [compiled.params[name] for name in getattr(compiled, "positiontup", None) or ()]
-        return [tuple(row.values()) for row in self._connection.rows(str(compiled), values)]
-
-
-def _dialect(name: DialectName) -> Dialect:
-    if name == "sqlite":
-        return SQLiteDialect_pysqlite(paramstyle="qmark")
-    return PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
+    def _reported(self, query: Select[Any], **values: str) -> list[tuple[Any, ...]]:
+        return [tuple(row.values()) for row in self.rows(Statement("reports", query).query(**values))]
 
 
 def _statistics(function: str, codes: Counter[str], durations: list[int]) -> CallStatistics:

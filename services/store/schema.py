@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
     Column,
+    ColumnCollection,
     ColumnElement,
     Delete,
     Index,
@@ -12,11 +17,14 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    bindparam,
     delete,
+    func,
     literal_column,
     select,
     tuple_,
 )
+from sqlalchemy.dialects.postgresql import Insert, insert
 
 metadata = MetaData()
 """All tables, once the aggregates are imported (`migrations/` and tests import them all)."""
@@ -49,12 +57,65 @@ def text(name: str, *, primary_key: bool = False, nullable: bool = False) -> Col
     return Column(name, TEXT, primary_key=primary_key, nullable=nullable)
 
 
+def binds(table: Table) -> dict[str, BindParameter[Any]]:
+    """A parameter for each column, with its name and type."""
+    return {column.name: bindparam(column.name, type_=column.type) for column in table.columns}
+
+
+def insert_new(table: Table, *unique: str) -> Insert:
+    """Statement that inserts a row, unless there is one with the same values in the `unique` columns (by default in
+    those of any unique key)."""
+    return insert(table).values(binds(table)).on_conflict_do_nothing(index_elements=list(unique) or None)
+
+
+def insert_numbered(
+    table: Table, names: Sequence[str], within: ColumnElement[bool], *conditions: ColumnElement[bool]
+) -> Insert:
+    """Statement that inserts a row with the columns `names` and the next `number` of the rows `within`, if the
+    `conditions` are fulfilled and no unique key is violated."""
+    number = select(func.coalesce(func.max(table.c.number), literal_column("0")) + literal_column("1")).where(within)
+    values = (bindparam(name, type_=table.c[name].type) for name in names)
+    row = select(number.scalar_subquery(), *values).where(*conditions)
+    return insert(table).from_select(["number", *names], row).on_conflict_do_nothing()
+
+
+NewRow = ColumnCollection[str, Any]
+"""The columns of the row to be inserted."""
+
+
+def upsert(table: Table, *names: str, where: Callable[[NewRow], ColumnElement[bool]] | None = None) -> Insert:
+    """Statement that inserts a row, or replaces the columns `names` (all by default) of the row with the same primary
+    key if that fulfils `where`."""
+    return replacing(table, insert(table).values(binds(table)), *names, where=where)
+
+
+def replacing(
+    table: Table, new: Insert, *names: str, where: Callable[[NewRow], ColumnElement[bool]] | None = None
+) -> Insert:
+    """`new`, a statement that inserts rows into `table`, as an `upsert`."""
+    keys = [column.name for column in table.primary_key.columns]
+    return new.on_conflict_do_update(
+        index_elements=keys,
+        set_={
+            name: new.excluded[name] for name in names or [one.name for one in table.columns if one.name not in keys]
+        },
+        where=None if where is None else where(new.excluded),
+    )
+
+
 def batch(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """Condition that selects at most BATCH_ROWS of the rows that fulfil `conditions`. Needs an index for these;
     otherwise each batch scans the whole table."""
     keys = list(table.primary_key.columns)
     chosen = select(*keys).where(*conditions).limit(literal_column(str(BATCH_ROWS))).correlate(None)
     return (keys[0] if len(keys) == 1 else tuple_(*keys)).in_(chosen)
+
+
+def beyond_newest(table: Table) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """Conditions for the rows of the bound `chat` beyond the newest `keep`."""
+    in_chat = table.c.chat == bindparam("chat")
+    newest = select(table.c.id).where(in_chat).order_by(table.c.id.desc())
+    return in_chat, table.c.id <= newest.limit(literal_column("1")).offset(bindparam("keep")).scalar_subquery()
 
 
 def delete_batch(table: Table, *conditions: ColumnElement[bool]) -> Delete:

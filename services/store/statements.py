@@ -183,6 +183,12 @@ class Unit:
         return ", ".join(statement.name for statement, _, _ in self.steps)
 
 
+def give_all(units: Sequence[Unit], outcome: StoreError) -> None:
+    """Set the same outcome of all `units`."""
+    for unit in units:
+        unit.outcome = outcome
+
+
 class Committer(Protocol):
     """Executes groups of units on one connection. Used by one thread at a time."""
 

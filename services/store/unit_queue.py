@@ -148,7 +148,8 @@ class UnitQueue:
         self._refusal: StoreError | None = None
         self._broken: StoreBroken | None = None
         self._ended = asyncio.Event()
-        self._post_errors = 0
+        self.post_errors = 0
+        """Number of posted units that failed so far."""
         self._unreachable_since: float | None = None
         self._retry_task: asyncio.Task[None] | None = None
         self._attempts = 0
@@ -158,11 +159,6 @@ class UnitQueue:
     def groups(self) -> int:
         """Number of transactions committed so far; fewer for the same units means larger groups."""
         return self._committer.commits
-
-    @property
-    def post_errors(self) -> int:
-        """Number of posted units that failed so far."""
-        return self._post_errors
 
     @property
     def broken(self) -> StoreBroken | None:
@@ -357,7 +353,7 @@ class UnitQueue:
         self._ended.set()
 
     def _post_failed(self, statements: Sequence[str], error: StoreError) -> None:
-        self._post_errors += 1
+        self.post_errors += 1
         self._log.error("store_post_failed", statements=list(statements), kind=type(error).__name__, error=str(error))
 
     def _stop_post_timer(self) -> None:

@@ -15,8 +15,8 @@ from services.clock import Clock
 from services.refs import ChatRef, JsonObject, MemberRef, ReasonCode
 from services.store.ids import Ids
 from services.store.port import Conflict, Store
-from services.store.turns import occurrences, timers
-from services.timers.timer import Draft, Timer, TimerKind, TimerState, timer_of
+from services.store.turns import occurrences
+from services.timers.timer import Draft, Timer, TimerKind, TimerState
 from services.timers.timetable import NoSuchTimer, Timetable, TooMany
 from services.times import Reading, Times, UnclearTime
 from services.times.recurrence import BadRule, Calendar, Every, Once, Rule, check
@@ -205,20 +205,12 @@ _NO_LIMIT = 1_000_000
 _IMMUTABLE = ("bot", "chat", "is_group", "owner", "function")
 
 
-class ChatFull(Exception):
+class ChatFull(TooMany):
     """The chat has the maximum number of schedules, `most`."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(most)
-        self.most = most
 
-
-class MemberFull(Exception):
+class MemberFull(TooMany):
     """The member has the maximum number of schedules in all chats, `most`."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(most)
-        self.most = most
 
 
 class NoSuchSchedule(LookupError):
@@ -338,11 +330,8 @@ class Schedules:
 
     async def of_id(self, timer_id: int) -> Timer | None:
         """The schedule with that id; None if it was removed or is another kind of timer."""
-        for row in await self._store.read(timers.of_id(timer_id)):
-            timer = timer_of(row)
-            if timer.kind is TimerKind.SCHEDULE and timer.state is not TimerState.REMOVED:
-                return timer
-        return None
+        timer = await self._timetable.of_id(timer_id)
+        return timer if timer is not None and timer.kind is TimerKind.SCHEDULE else None
 
     async def pause_if_exists(self, timer: Timer, *, call_key: str) -> None:
         """Pause `timer` until somebody resumes it; does nothing if it was removed meanwhile."""

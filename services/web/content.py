@@ -10,9 +10,10 @@ from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import unquote_to_bytes
 
+from services.patterns import one_line
+
 _SILENT = frozenset({"script", "style", "template", "noscript"})
 _GAPS = frozenset({"br", "p", "div", "li", "tr", "td", "th", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "img"})
-_SPACE = re.compile(r"\s+")
 _MOST_MARKUP = 50_000
 """Longer markup is truncated before parsing."""
 
@@ -54,22 +55,6 @@ def text_of_html(markup: str, most_chars: int) -> str:
         words.close()
     words.handle_data(unescape(markup[end:]))
     return one_line("".join(words.parts), most_chars)
-
-
-def one_line(text: str, most_chars: int) -> str:
-    """`text` on one line without control characters, cut like `shortened`."""
-    spaced = "".join(sign if sign.isprintable() else " " for sign in text)
-    return shortened(_SPACE.sub(" ", spaced).strip(), most_chars)
-
-
-def shortened(text: str, most_chars: int) -> str:
-    """Cut `text` to at most `most_chars` characters, after a word unless that would lose more than half; a cut text
-    ends with an ellipsis."""
-    if len(text) <= most_chars:
-        return text
-    cut = text[: most_chars - 1]
-    head, space, _ = cut.rpartition(" ")
-    return (head if space and len(head) > most_chars // 2 else cut).rstrip(" ,;:") + "…"
 
 
 _MEDIA_TYPE = re.compile(r"data:([a-z]+/[a-z0-9.+-]+)[;,]", re.IGNORECASE)

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from io import BytesIO
 from typing import Any
 
+from services.patterns import one_line
 from services.refs import JsonObject
 from services.web.addresses import clean_link
-from services.web.content import one_line, text_of_html
+from services.web.content import text_of_html
 
 _MOST_ENTRIES = 200
 _TITLE_CHARS = 200

@@ -121,7 +121,6 @@ class WebClient:
         allow_loopback: bool = False,
         resolve: Resolver = resolve_by_system,
         transport: Callable[[], httpx2.AsyncBaseTransport] | None = None,
-        user_agent: str = "rollcall",
         private_origin: str = "",
     ) -> None:
         self._limits = limits or WebLimits()
@@ -129,14 +128,13 @@ class WebClient:
         self._resolve = resolve
         self._make_transport = transport or _transport
         self._transport: httpx2.AsyncBaseTransport | None = None
-        self._user_agent = user_agent
         self._private_origin = private_origin
 
     async def get(
         self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> WebAnswer:
         """GET `url` with `query` added. Raises WebError, also for a status other than 2xx."""
-        return await self._exchange("GET", _with_query(url, query), headers, b"")
+        return await self.request("GET", _with_query(url, query), headers=headers)
 
     async def get_json(
         self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
@@ -151,7 +149,7 @@ class WebClient:
         body that is not JSON."""
         sent = {"accept": "application/json", "content-type": "application/json", **(headers or {})}
         encoded = json.dumps(body, ensure_ascii=False).encode()
-        return (await self._exchange("POST", url, sent, encoded)).json()
+        return (await self.request("POST", url, headers=sent, body=encoded)).json()
 
     async def request(
         self,
@@ -166,25 +164,8 @@ class WebClient:
         """Send any request. `may_ask` checks the host of each hop; `limits` replace the client's. Raises WebError for a
         refused address, a failure, a timeout and a status other than 2xx, with `is_unknown` if the request may have
         taken effect."""
-        return await self._exchange(method, url, headers, body, may_ask, limits)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        if self._transport is not None:
-            await self._transport.aclose()
-            self._transport = None
-
-    async def _exchange(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str] | None,
-        body: bytes,
-        may_ask: MayAsk = _anybody,
-        own_limits: WebLimits | None = None,
-    ) -> WebAnswer:
-        sent = {"user-agent": self._user_agent, **{name.lower(): value for name, value in (headers or {}).items()}}
-        limits = own_limits or self._limits
+        sent = {"user-agent": "rollcall", **{name.lower(): value for name, value in (headers or {}).items()}}
+        limits = limits or self._limits
         request = _Request(method, self._permitted(url, may_ask), sent, body)
         try:
             async with asyncio.timeout(limits.timeout_seconds):
@@ -192,6 +173,12 @@ class WebClient:
         except TimeoutError as error:
             slow = f"{request.target.host} took too long to answer"
             raise WebError(ErrorCode.TRANSIENT, slow, is_unknown=True) from error
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._transport is not None:
+            await self._transport.aclose()
+            self._transport = None
 
     def _permitted(self, url: str, may_ask: MayAsk) -> Target:
         """Parse `url`. Raises WebError if the URL is invalid or `may_ask` rejects its host, which is then its

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from itertools import chain
 
+from services.patterns import one_line
 from services.refs import JsonObject
-from services.web.content import one_line, text_of_html
+from services.web.content import text_of_html
 
 _MOST_CHARS = 100_000
 _NAME_CHARS = 200

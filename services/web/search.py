@@ -12,9 +12,10 @@ import structlog
 from pydantic import SecretStr
 
 from services.clock import Clock
+from services.patterns import one_line, shortened
 from services.refs import ErrorCode
 from services.web.addresses import clean_link, link_key
-from services.web.content import one_line, shortened, text_of_html
+from services.web.content import text_of_html
 from services.web.http import WebClient, WebError
 
 _log = structlog.get_logger("search")
@@ -133,7 +134,6 @@ class SearXNG:
         self._api_key = api_key
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._http.close()
 
     async def search(self, query: str, count: int, language: str) -> Answer:
@@ -213,7 +213,6 @@ class SearchingModel:
         self._model = model
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._http.close()
 
     async def search(self, query: str, count: int, language: str) -> Answer:

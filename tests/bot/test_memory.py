@@ -16,7 +16,6 @@ from function_calls.context import Quoted
 from services.llm.encoding import estimated_tokens
 from services.llm.model import ModelAnswer, ModelError, ModelRequest, ToolCall
 from services.refs import ChatRef, ErrorCode, Role
-from services.store.chats import memory
 from services.store.chats.memory import NOTES
 from tests.fakes.kept import kept
 
@@ -321,23 +320,6 @@ async def test_members_and_chats_have_limits_that_can_be_changed_at_run_time() -
         assert "#4" in (await group.say("Bob", "/remember I like milk"))[0]
         await group.say("Bob", "/remember for everybody: we meet at 8")
         assert await group.say("Bob", "/remember for everybody: we bring cake") == full
-
-
-async def test_the_rows_of_a_member_in_all_chats_can_be_listed_and_deleted() -> None:
-    async with a_group() as group:
-        store = group.daemon.store
-        await group.say("Ann", "/remember I live in Oslo")
-        await group.say("Ann", "/remember I live in Rome")
-        await group.say("Ann", "/remember for everybody: we meet at 8", chat=WORK)
-        await group.say("Bob", "/remember I like tea", chat=WORK)
-        rows = await store.read(memory.everywhere("test:bot:ann"))
-        assert [(row["chat"], row["text"]) for row in rows] == [
-            ("test:bot:family", "I live in Oslo"),
-            ("test:bot:family", "I live in Rome"),
-            ("test:bot:work", "we meet at 8"),
-        ]
-        assert await store.commit([memory.forget_member("test:bot:ann")]) == [3]
-        assert await kept(group, NOTES.c.author, NOTES.c.text) == [("test:bot:bob", "I like tea")]
 
 
 async def test_replaced_and_forgotten_notes_are_deleted_with_old_messages() -> None:

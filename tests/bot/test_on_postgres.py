@@ -17,7 +17,7 @@ from config.settings import Settings
 from config.texts import Texts
 from services.llm.model import ModelAnswer, Usage
 from services.refs import Role
-from services.store.chats import memory, outcomes
+from services.store.chats import outcomes
 from services.store.sqlite.lock import StoreInUse
 from services.store.turns import audit
 from tests.fakes.functions import Recorder
@@ -180,7 +180,7 @@ async def test_notes_are_replaced_restored_and_deleted(home: Opens) -> None:
         assert await group.say("Ann", "/memory forget 1") == ["There is no note 1 here. /memory shows them."]
     async with home() as group:
         assert "#4 I live in Rome" in "".join(await group.say("Ann", "/remember I live in Rome")).replace("(#4):", "#4")
-        assert await group.daemon.store.commit([memory.forget_member("test:bot:ann")]) == [3]
+        assert await group.say("Ann", "/memory forget 4") == ["🗑 Forgotten: #4"]
         await group.daemon.housekeeping.forget()
 
 

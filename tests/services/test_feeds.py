@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.patterns import shortened
 from services.web.addresses import clean_link, link_key
-from services.web.content import shortened, text_of_html
+from services.web.content import text_of_html
 from services.web.feeds import Entry, NoFeed, read_feed
 from tests.fakes.feeds import ATOM, RDF, RSS
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from services.storage import LocalFile, LocalFolder, MemoryStorage, Storage, StorageError, storage_at
+from services.storage import LocalFile, LocalFolder, Storage, StorageError, storage_at
+from tests.fakes.memory_storage import MemoryStorage
 
 
 def test_a_folder_lists_the_files_that_fit_in_the_order_of_their_names(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from bot.platforms.feishu.adapter import FeishuSettings
 from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, bearer, check_path, form_with
 from function_calls.context import Attachment
 from services.clock import Clock
-from services.web.content import one_line
+from services.patterns import one_line
 
 Json = dict[str, Any]
 Fields = Sequence[tuple[int, int | bytes]]

@@ -15,10 +15,9 @@ from function_calls.spec import FunctionResult
 from services.chats.members import KnownMembers, SeveralMembers, UnknownMember, called
 from services.chats.message_history import MessageHistory, Period, spoken_period
 from services.clock import Clock
-from services.patterns import visible_line
+from services.patterns import one_line, visible_line
 from services.refs import ErrorCode
 from services.times import Times
-from services.web.content import one_line
 
 
 @tool_function(

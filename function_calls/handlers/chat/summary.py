@@ -32,10 +32,10 @@ from services.chats.message_history import (
 from services.chats.polls import Polls
 from services.clock import Clock
 from services.llm.model import ModelMessage, NoTextReason
+from services.patterns import one_line, shortened
 from services.refs import ErrorCode
 from services.text_index import terms
 from services.times import Times
-from services.web.content import one_line, shortened
 
 _TEXT_CHARS = 3500
 _INSTRUCTIONS = """\

@@ -17,8 +17,8 @@ from services.calc.dice import Dice
 from services.chats.grants import Grants
 from services.chats.members import KnownMember, KnownMembers, SeveralMembers, UnknownMember, called
 from services.llm.model import ModelMessage
+from services.patterns import one_line
 from services.refs import ErrorCode, MemberRef
-from services.web.content import one_line
 
 _TIMEOUT_SECONDS = 20.0
 _MOST_CHARS, _NAME_CHARS = 300, 40

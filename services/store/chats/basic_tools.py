@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import and_, bindparam, or_, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import TEXT, integer, table, text
+from services.store.schema import TEXT, integer, table, text, upsert
 
 BASIC_TOOLS = table(
     "basic_tools",
@@ -28,17 +27,12 @@ _THIS = (_TOOLS.bot == bindparam("of_bot")) & (_TOOLS.tool_name == bindparam("of
 _FILE = (_TOOLS.source == bindparam("of_source")) & (_TOOLS.path == bindparam("of_path"))
 _OUTDATED = {"etag": "", "content_hash": ""}
 
-_INSERT = insert(BASIC_TOOLS).values({column.name: bindparam(column.name) for column in BASIC_TOOLS.columns})
+# If two files define the same tool, the first one has precedence.
 _KEEP = Statement(
     "basic_tools.keep",
-    _INSERT.on_conflict_do_update(
-        index_elements=["bot", "tool_name"],
-        set_={one.name: _INSERT.excluded[one.name] for one in BASIC_TOOLS.columns if not one.primary_key},
-        # If two files define the same tool, the first one has precedence.
-        where=or_(
-            _TOOLS.is_active == 0,
-            and_(_TOOLS.source == _INSERT.excluded.source, _TOOLS.path == _INSERT.excluded.path),
-        ),
+    upsert(
+        BASIC_TOOLS,
+        where=lambda new: or_(_TOOLS.is_active == 0, and_(_TOOLS.source == new.source, _TOOLS.path == new.path)),
     ),
 )
 _SEEN = Statement(
@@ -69,36 +63,9 @@ _OUTDATED_ONES = Statement(
 _SCRIPT = Statement("basic_tools.script", select(_TOOLS.script, _TOOLS.content_hash).where(_THIS))
 
 
-def keep(
-    *,
-    bot: str,
-    tool_name: str,
-    source: str,
-    path: str,
-    etag: str,
-    content_hash: str,
-    script: str,
-    definition: str,
-    program: str,
-    findings: str,
-    is_active: int,
-    compiled_ms: int,
-) -> Write:
-    """Store a compiled tool. Touches no row if another file defines that tool."""
-    return _KEEP.write(
-        bot=bot,
-        tool_name=tool_name,
-        source=source,
-        path=path,
-        etag=etag,
-        content_hash=content_hash,
-        script=script,
-        definition=definition,
-        program=program,
-        findings=findings,
-        is_active=is_active,
-        compiled_ms=compiled_ms,
-    )
+def keep(**values: str | int) -> Write:
+    """Store a compiled tool, a value for each column. Touches no row if another file defines that tool."""
+    return _KEEP.write(**values)
 
 
 def seen(source: str, path: str, etag: str, findings: str) -> Write:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import bindparam, delete, select
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import insert_new, integer, table, text, upsert
 
 CHAT_NOTES = table(
     "chat_notes",
@@ -28,17 +27,7 @@ STARTED_CHATS = table(
     integer("at_ms"),
 )
 
-_INSERT = insert(CHAT_NOTES).values({column.name: bindparam(column.name) for column in CHAT_NOTES.columns})
-_PUT = Statement(
-    "chat_notes.put",
-    _INSERT.on_conflict_do_update(
-        index_elements=["chat", "bot", "name"],
-        set_={
-            name: _INSERT.excluded[name]
-            for name in ("words", "is_instruction", "from_outside", "from_member", "script", "set_by", "at_ms")
-        },
-    ),
-)
+_PUT = Statement("chat_notes.put", upsert(CHAT_NOTES))
 _REMOVE = Statement(
     "chat_notes.remove",
     delete(CHAT_NOTES).where(
@@ -50,12 +39,7 @@ _REMOVE = Statement(
 _ALL = Statement(
     "chat_notes.all", select(CHAT_NOTES).order_by(CHAT_NOTES.c.chat, CHAT_NOTES.c.at_ms, CHAT_NOTES.c.name)
 )
-_MARK_STARTED = Statement(
-    "chat_notes.mark_started",
-    insert(STARTED_CHATS)
-    .values({column.name: bindparam(column.name) for column in STARTED_CHATS.columns})
-    .on_conflict_do_nothing(),
-)
+_MARK_STARTED = Statement("chat_notes.mark_started", insert_new(STARTED_CHATS))
 _FORGET_STARTED = Statement(
     "chat_notes.forget_started",
     delete(STARTED_CHATS).where(STARTED_CHATS.c.chat == bindparam("chat"), STARTED_CHATS.c.bot == bindparam("bot")),
@@ -63,32 +47,9 @@ _FORGET_STARTED = Statement(
 _STARTED = Statement("chat_notes.started", select(STARTED_CHATS.c.chat, STARTED_CHATS.c.bot))
 
 
-def put(
-    chat: str,
-    bot: str,
-    name: str,
-    words: str,
-    *,
-    is_instruction: bool,
-    from_outside: bool,
-    from_member: bool,
-    script: str,
-    set_by: str,
-    at_ms: int,
-) -> Write:
-    """Set the note `name` for the bot's models in the chat, replacing an earlier one."""
-    return _PUT.write(
-        chat=chat,
-        bot=bot,
-        name=name,
-        words=words,
-        is_instruction=int(is_instruction),
-        from_outside=int(from_outside),
-        from_member=int(from_member),
-        script=script,
-        set_by=set_by,
-        at_ms=at_ms,
-    )
+def put(**values: str | int) -> Write:
+    """Set the note `name` for the bot's models in the chat, a value for each column, replacing an earlier one."""
+    return _PUT.write(**values)
 
 
 def remove(chat: str, bot: str, name: str) -> Write:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import Index, bindparam, delete, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import insert_new, integer, table, text, upsert
 
 CHAT_SETTINGS = table(
     "chat_settings",
@@ -17,14 +16,7 @@ CHAT_SETTINGS = table(
     integer("at_ms"),
 )
 
-_INSERT = insert(CHAT_SETTINGS).values({column.name: bindparam(column.name) for column in CHAT_SETTINGS.columns})
-_SET = Statement(
-    "chat_settings.set",
-    _INSERT.on_conflict_do_update(
-        index_elements=["chat", "name"],
-        set_={name: _INSERT.excluded[name] for name in ("value", "set_by", "at_ms")},
-    ),
-)
+_SET = Statement("chat_settings.set", upsert(CHAT_SETTINGS))
 _CLEAR = Statement(
     "chat_settings.clear",
     delete(CHAT_SETTINGS).where(CHAT_SETTINGS.c.chat == bindparam("chat"), CHAT_SETTINGS.c.name == bindparam("name")),
@@ -63,12 +55,7 @@ GRANTS = table(
 _HOLDS = GRANTS.c.revoked_ms.is_(None)
 Index("grants_once", GRANTS.c.chat, GRANTS.c.digest, unique=True, sqlite_where=_HOLDS, postgresql_where=_HOLDS)
 
-_GIVE = Statement(
-    "grants.give",
-    insert(GRANTS)
-    .values({column.name: bindparam(column.name, type_=column.type) for column in GRANTS.columns})
-    .on_conflict_do_nothing(),
-)
+_GIVE = Statement("grants.give", insert_new(GRANTS))
 _REVOKE = Statement(
     "grants.revoke",
     update(GRANTS)
@@ -81,30 +68,10 @@ _OF_CHAT = Statement(
 )
 
 
-def give(
-    *,
-    id: int,
-    chat: str,
-    digest: str,
-    function: str,
-    arguments: str,
-    given_by: str,
-    given_by_name: str,
-    given_ms: int,
-) -> Write:
-    """Add a permanent approval. Touches no row if an equal one is active."""
-    return _GIVE.write(
-        id=id,
-        chat=chat,
-        digest=digest,
-        function=function,
-        arguments=arguments,
-        given_by=given_by,
-        given_by_name=given_by_name,
-        given_ms=given_ms,
-        revoked_ms=None,
-        revoked_by=None,
-    )
+def give(**values: str | int) -> Write:
+    """Add a permanent approval, a value for each column but those of its end. Touches no row if an equal one is
+    active."""
+    return _GIVE.write(**values, revoked_ms=None, revoked_by=None)
 
 
 def revoke(chat: str, digest: str, by: str, now_ms: int) -> Write:
@@ -131,12 +98,7 @@ ACTIVATIONS = table(
     integer("at_ms"),
 )
 
-_ACTIVATE = Statement(
-    "activations.activate",
-    insert(ACTIVATIONS)
-    .values({column.name: bindparam(column.name) for column in ACTIVATIONS.columns})
-    .on_conflict_do_nothing(),
-)
+_ACTIVATE = Statement("activations.activate", insert_new(ACTIVATIONS))
 _DEACTIVATE = Statement(
     "activations.deactivate",
     delete(ACTIVATIONS).where(ACTIVATIONS.c.chat == bindparam("chat"), ACTIVATIONS.c.name == bindparam("name")),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import bindparam, select
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import TEXT, integer, table, text
+from services.store.schema import TEXT, integer, table, text, upsert
 
 DOCUMENTS = table(
     "chat_documents",
@@ -16,17 +15,7 @@ DOCUMENTS = table(
     text("body"),
     integer("changed_ms"),
 )
-_NEW = insert(DOCUMENTS).values(
-    {column.name: bindparam(column.name, type_=column.type) for column in DOCUMENTS.columns}
-)
-_PUT = Statement(
-    "documents.put",
-    _NEW.on_conflict_do_update(
-        index_elements=["chat", "kind"],
-        set_={name: _NEW.excluded[name] for name in ("version", "body", "changed_ms")},
-        where=DOCUMENTS.c.version + 1 == _NEW.excluded.version,
-    ),
-)
+_PUT = Statement("documents.put", upsert(DOCUMENTS, where=lambda new: DOCUMENTS.c.version + 1 == new.version))
 _THIS = (DOCUMENTS.c.chat == bindparam("chat", type_=TEXT)) & (DOCUMENTS.c.kind == bindparam("kind", type_=TEXT))
 _ONE = Statement("documents.one", select(DOCUMENTS.c.version, DOCUMENTS.c.body).where(_THIS))
 

@@ -5,22 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Index,
-    and_,
-    bindparam,
-    delete,
-    func,
-    literal_column,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Index, and_, bindparam, delete, func, literal_column, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import TEXT, delete_batch, integer, table, text
+from services.store.schema import TEXT, beyond_newest, binds, delete_batch, integer, table, text
 from services.store.turns.inbox import INBOX
 
 OUTSIDE = "outside"
@@ -43,7 +32,7 @@ HISTORY = table(
 )
 Index("history_by_chat", HISTORY.c.chat, HISTORY.c.id)
 
-_BINDS = {column.name: bindparam(column.name, type_=column.type) for column in HISTORY.columns}
+_BINDS = binds(HISTORY)
 _THREAD_OF_REPLIED = (
     select(HISTORY.c.thread)
     .where(HISTORY.c.chat == INBOX.c.chat, HISTORY.c.native_id == _BINDS["reply_to"])
@@ -182,31 +171,14 @@ _SENT = Statement(
 _UP_TO = (HISTORY.c.chat == bindparam("chat"), HISTORY.c.at_ms <= bindparam("until_ms"))
 _FORGET = Statement("history.forget", delete(HISTORY).where(*_UP_TO))
 _COUNT = Statement("history.count", select(func.count().label("count")).select_from(HISTORY).where(*_UP_TO))
-_OLDEST_KEPT = (
-    select(HISTORY.c.id)
-    .where(HISTORY.c.chat == bindparam("chat"))
-    .order_by(HISTORY.c.id.desc())
-    .limit(literal_column("1"))
-    .offset(bindparam("keep"))
-    .scalar_subquery()
-)
 _CHATS_SINCE = Statement(
     "history.chats_since", select(HISTORY.c.chat).distinct().where(HISTORY.c.id >= bindparam("first_id"))
 )
-_PRUNE = Statement(
-    "history.prune", delete_batch(HISTORY, HISTORY.c.chat == bindparam("chat"), HISTORY.c.id <= _OLDEST_KEPT)
-)
+_PRUNE = Statement("history.prune", delete_batch(HISTORY, *beyond_newest(HISTORY)))
 _FORGET_OLD = Statement("history.forget_old", delete_batch(HISTORY, HISTORY.c.id < bindparam("before_id")))
 
 
-def add_member_message(
-    *,
-    id: int,
-    text: str,
-    at_ms: int,
-    reply_to: str | None,
-    reply_to_name: str,
-) -> Write:
+def add_member_message(*, id: int, text: str, at_ms: int, reply_to: str | None, reply_to_name: str) -> Write:
     """Add a member's message, in the unit that accepts it. `id` is that of its inbox row, which has chat and sender;
     without that row (a duplicate) nothing is written."""
     if reply_to is None:

@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import binds, integer, table, text, upsert
 
 MCP_PINS = table(
     "mcp_pins",
@@ -19,15 +19,8 @@ MCP_PINS = table(
     integer("accepted_ms", nullable=True),
 )
 
-_INSERT = insert(MCP_PINS).values({column.name: bindparam(column.name) for column in MCP_PINS.columns})
-_COPIED = Statement("mcp_pins.copied", _INSERT)
-_SEEN = Statement(
-    "mcp_pins.seen",
-    _INSERT.on_conflict_do_update(
-        index_elements=["server", "tool"],
-        set_={name: _INSERT.excluded[name] for name in ("digest", "definition", "seen_ms")},
-    ),
-)
+_COPIED = Statement("mcp_pins.copied", insert(MCP_PINS).values(binds(MCP_PINS)))
+_SEEN = Statement("mcp_pins.seen", upsert(MCP_PINS, "digest", "definition", "seen_ms"))
 _ACCEPT = Statement(
     "mcp_pins.accept",
     update(MCP_PINS)

@@ -6,7 +6,7 @@ from sqlalchemy import BindParameter, Index, ScalarSelect, and_, bindparam, dele
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text
+from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text, upsert
 
 LINKS = table(
     "member_links",
@@ -48,14 +48,7 @@ def _person(member: BindParameter[str]) -> ScalarSelect[str]:
     return select(LINKS.c.person).where(LINKS.c.member == member).scalar_subquery()
 
 
-_NEW_CODE = insert(CODES).values({column.name: bindparam(column.name, type_=column.type) for column in CODES.columns})
-_ISSUE = Statement(
-    "link_codes.issue",
-    _NEW_CODE.on_conflict_do_update(
-        index_elements=["member"],
-        set_={column.name: _NEW_CODE.excluded[column.name] for column in CODES.columns if column.name != "member"},
-    ),
-)
+_ISSUE = Statement("link_codes.issue", upsert(CODES))
 _FIND = Statement("link_codes.find", select(CODES).where(CODES.c.code == _CODE))
 _CLAIM = Statement(
     "link_codes.claim",

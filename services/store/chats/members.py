@@ -7,18 +7,11 @@ from sqlalchemy.dialects.postgresql import insert
 
 from services.store.chats.member_links import members_of_person
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import TEXT, integer, table, text
+from services.store.schema import TEXT, insert_new, integer, table, text, upsert
 
 MEMBERS = table("members", text("member", primary_key=True), text("timezone"), integer("changed_ms"))
-_NEW = insert(MEMBERS).values({column.name: bindparam(column.name, type_=column.type) for column in MEMBERS.columns})
-_SET_ZONE = Statement(
-    "members.set_zone",
-    _NEW.on_conflict_do_update(
-        index_elements=["member"],
-        set_={"timezone": _NEW.excluded.timezone, "changed_ms": _NEW.excluded.changed_ms},
-    ),
-)
-_SUGGEST_ZONE = Statement("members.suggest_zone", _NEW.on_conflict_do_nothing())
+_SET_ZONE = Statement("members.set_zone", upsert(MEMBERS))
+_SUGGEST_ZONE = Statement("members.suggest_zone", insert_new(MEMBERS))
 _MEMBER = bindparam("member", type_=TEXT)
 _IS_OWN = case((MEMBERS.c.member == _MEMBER, literal_column("1")), else_=literal_column("0"))
 _ONE = Statement(
@@ -66,12 +59,7 @@ _USE_LINK = Statement(
     .where(LINKS.c.token_hash == bindparam("hash_of_token"), LINKS.c.used_by.is_(None))
     .values(used_by=bindparam("member")),
 )
-_ADD_OWNER = Statement(
-    "page_owners.add",
-    insert(OWNERS)
-    .values(member=bindparam("member"), since_ms=bindparam("since_ms"))
-    .on_conflict_do_nothing(index_elements=["member"]),
-)
+_ADD_OWNER = Statement("page_owners.add", insert_new(OWNERS))
 _ALL = Statement("page_owners.all", select(OWNERS.c.member))
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Index, bindparam, delete, exists, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Index, bindparam, delete, exists, or_, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text
+from services.store.schema import INTEGER, TEXT, binds, delete_batch, insert_numbered, integer, table, text
 
 NOTES = table(
     "memory_notes",
@@ -32,7 +31,7 @@ NOTES = table(
 MOST_MEMBERS = 8
 """Maximum number of members in one `about`."""
 
-_BINDS = {column.name: bindparam(column.name, type_=column.type) for column in NOTES.columns}
+_BINDS = binds(NOTES)
 _CHAT = NOTES.c.chat == _BINDS["chat"]
 _THIS = _CHAT & (NOTES.c.number == _BINDS["number"])
 _LIVE = NOTES.c.ended_ms.is_(None)
@@ -42,9 +41,7 @@ _SET = ("chat", "private_to", "about", "author", "author_name", "text", "subject
 _SELF = NOTES.alias("self")
 _IS_SELF = (_SELF.c.chat == NOTES.c.chat) & (_SELF.c.number == _BINDS["number"])
 
-_NUMBER = select(func.coalesce(func.max(NOTES.c.number), 0) + 1).where(_CHAT).scalar_subquery()
-_NEW = insert(NOTES).from_select(["number", *_SET], select(_NUMBER, *(_BINDS[name] for name in _SET)))
-_ADD = Statement("memory.add", _NEW.on_conflict_do_nothing())
+_ADD = Statement("memory.add", insert_numbered(NOTES, _SET, _CHAT))
 _REPLACE = Statement("memory.replace", update(NOTES).where(_THIS & _LIVE).values(_END))
 _ERASED = {"text": "", "subject": "", "author_name": ""}
 _FORGET = Statement("memory.forget", update(NOTES).where(_THIS & _LIVE).values(_END | _ERASED))
@@ -69,9 +66,6 @@ _ABOUT = Statement(
     .where(_CHAT & _LIVE & NOTES.c.private_to.in_(_READERS) & NOTES.c.about.in_(_MEMBERS))
     .order_by(NOTES.c.number),
 )
-_OF_AUTHOR = NOTES.c.author == _BINDS["author"]
-_EVERYWHERE = Statement("memory.everywhere", select(NOTES).where(_OF_AUTHOR).order_by(NOTES.c.chat, NOTES.c.number))
-_FORGET_MEMBER = Statement("memory.forget_member", delete(NOTES).where(_OF_AUTHOR))
 _FORGET_ENDED = Statement("memory.forget_ended", delete_batch(NOTES, NOTES.c.ended_ms < bindparam("before_ms")))
 
 
@@ -137,16 +131,6 @@ def about(chat: str, members: Sequence[str], reader: str) -> Query:
     for the member `reader`."""
     keys = {f"member_{at}": members[at] if at < len(members) else "" for at in range(MOST_MEMBERS)}
     return _ABOUT.query(chat=chat, reader=reader, **keys)
-
-
-def everywhere(author: str) -> Query:
-    """All rows of notes that the member told, in all chats, by chat and number."""
-    return _EVERYWHERE.query(author=author)
-
-
-def forget_member(author: str) -> Write:
-    """Delete all rows of notes that the member told, in all chats."""
-    return _FORGET_MEMBER.write(author=author)
 
 
 def forget_ended(before_ms: int) -> Write:

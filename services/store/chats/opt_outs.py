@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import and_, bindparam, delete, or_, select, union_all
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import TEXT, integer, table, text
+from services.store.schema import TEXT, insert_new, integer, table, text
 from services.store.turns.inbox import INBOX
 from services.store.turns.outbox import OUTBOX
 
@@ -15,8 +14,7 @@ EVERYWHERE = ""
 OPT_OUTS = table("opt_outs", text("member", primary_key=True), text("chat", primary_key=True), integer("at_ms"))
 
 _CHAT = bindparam("in_chat", type_=TEXT)
-_NEW = {column.name: bindparam(column.name, type_=column.type) for column in OPT_OUTS.columns}
-_ADD = Statement("opt_outs.add", insert(OPT_OUTS).values(_NEW).on_conflict_do_nothing())
+_ADD = Statement("opt_outs.add", insert_new(OPT_OUTS))
 _IS_MEANT = and_(
     OPT_OUTS.c.member == bindparam("of_member", type_=TEXT), or_(_CHAT == EVERYWHERE, OPT_OUTS.c.chat == _CHAT)
 )

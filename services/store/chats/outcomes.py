@@ -15,15 +15,8 @@ from services.store.turns.occurrences import OCCURRENCES
 from services.store.turns.outbox import OUTBOX
 from services.store.turns.timers import TIMERS
 
-_ROWS = select(
-    INBOX.c.id,
-    INBOX.c.native_id,
-    INBOX.c.sender_name,
-    INBOX.c.received_ms,
-    INBOX.c.reason,
-    INBOX.c.detail,
-    HISTORY.c.text,
-)
+_FACTS = [INBOX.c[name] for name in ("id", "native_id", "sender_name", "received_ms", "reason", "detail")]
+_ROWS = select(*_FACTS, HISTORY.c.text)
 _LAST = Statement(
     "outcomes.last",
     _ROWS.join(HISTORY, HISTORY.c.id == INBOX.c.id)
@@ -47,15 +40,7 @@ _CONVERSATION = Statement(
 _TIMER = TIMERS.join(OCCURRENCES, OCCURRENCES.c.timer_id == TIMERS.c.id).join(
     INBOX, INBOX.c.id == OCCURRENCES.c.turn_id
 )
-_OF_TIMERS = select(
-    INBOX.c.id,
-    INBOX.c.native_id,
-    INBOX.c.sender_name,
-    INBOX.c.received_ms,
-    INBOX.c.reason,
-    INBOX.c.detail,
-    TIMERS.c.title.label("text"),
-).select_from(_TIMER)
+_OF_TIMERS = select(*_FACTS, TIMERS.c.title.label("text")).select_from(_TIMER)
 # Without successful runs, which can be seen in the chat.
 _LAST_TIMERS = Statement(
     "outcomes.last_timers",

@@ -10,7 +10,7 @@ from sqlalchemy import Index, bindparam, delete, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import INTEGER, TEXT, integer, table, text
+from services.store.schema import INTEGER, TEXT, binds, insert_numbered, integer, replacing, table, text
 
 polls = table(
     "polls",
@@ -37,44 +37,19 @@ poll_votes = table(
 _CHAT = polls.c.chat == bindparam("chat", type_=TEXT)
 _OPEN = polls.c.closed_ms.is_(None)
 _OLD = _CHAT & (polls.c.closed_ms < bindparam("before_ms", type_=INTEGER))
-_NEXT_NUMBER = select(func.coalesce(func.max(polls.c.number), 0) + 1).where(_CHAT).scalar_subquery()
 _OPEN_COUNT = select(func.count()).select_from(polls).where(_CHAT & _OPEN).scalar_subquery()
-_VALUES = ("call_key", "author", "author_name", "question", "options")
 _VOTED_ON = exists().where(
     _CHAT & (polls.c.number == bindparam("poll", type_=INTEGER)) & _OPEN,
 )
 
+_VALUES = ("chat", "call_key", "author", "author_name", "question", "options", "created_ms")
 CREATE = Statement(
-    "polls.create",
-    insert(polls)
-    .from_select(
-        ["chat", "number", *_VALUES, "created_ms"],
-        select(
-            bindparam("chat", type_=TEXT),
-            _NEXT_NUMBER,
-            *(bindparam(name, type_=TEXT) for name in _VALUES),
-            bindparam("created_ms", type_=INTEGER),
-        ).where(bindparam("most_open", type_=INTEGER) > _OPEN_COUNT),
-    )
-    .on_conflict_do_nothing(),
+    "polls.create", insert_numbered(polls, _VALUES, _CHAT, bindparam("most_open", type_=INTEGER) > _OPEN_COUNT)
 )
 _NEW_VOTE = insert(poll_votes).from_select(
-    ["chat", "poll", "member", "choice", "voted_ms"],
-    select(
-        bindparam("chat", type_=TEXT),
-        bindparam("poll", type_=INTEGER),
-        bindparam("member", type_=TEXT),
-        bindparam("choice", type_=INTEGER),
-        bindparam("voted_ms", type_=INTEGER),
-    ).where(_VOTED_ON),
+    list(binds(poll_votes)), select(*binds(poll_votes).values()).where(_VOTED_ON)
 )
-VOTE = Statement(
-    "polls.vote",
-    _NEW_VOTE.on_conflict_do_update(
-        index_elements=["chat", "poll", "member"],
-        set_={"choice": _NEW_VOTE.excluded.choice, "voted_ms": _NEW_VOTE.excluded.voted_ms},
-    ),
-)
+VOTE = Statement("polls.vote", replacing(poll_votes, _NEW_VOTE))
 CLOSE = Statement(
     "polls.close",
     update(polls)
@@ -120,29 +95,10 @@ class Poll:
         return self.closed_by is None
 
 
-def create(
-    chat: str,
-    *,
-    call_key: str,
-    author: str,
-    author_name: str,
-    question: str,
-    options: Sequence[str],
-    at_ms: int,
-    most_open: int,
-) -> Write:
+def create(options: Sequence[str], **values: str | int) -> Write:
     """Add a poll with the chat's next number. Touches no row if the call has added it before, if `most_open` are open,
     or if a concurrent poll took the number."""
-    return CREATE.write(
-        chat=chat,
-        call_key=call_key,
-        author=author,
-        author_name=author_name,
-        question=question,
-        options=json.dumps(list(options), ensure_ascii=False),
-        created_ms=at_ms,
-        most_open=most_open,
-    )
+    return CREATE.write(**values, options=json.dumps(list(options), ensure_ascii=False))
 
 
 def vote(chat: str, poll: int, *, member: str, choice: int, at_ms: int) -> Write:
@@ -173,15 +129,8 @@ def tally(chat: str, poll: int) -> Query:
 
 def poll(row: Row) -> Poll:
     """Convert a row of `everything` to a Poll."""
-    return Poll(
-        number=row["number"],
-        question=row["question"],
-        options=tuple(json.loads(row["options"])),
-        author=row["author"],
-        author_name=row["author_name"],
-        call_key=row["call_key"],
-        closed_by=row["closed_by"],
-    )
+    copied = {name: row[name] for name in ("number", "question", "author", "author_name", "call_key", "closed_by")}
+    return Poll(options=tuple(json.loads(row["options"])), **copied)
 
 
 def counts(rows: Sequence[Row]) -> Mapping[int, int]:

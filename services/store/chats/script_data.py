@@ -8,7 +8,7 @@ from sqlalchemy import Index, bindparam, delete, exists, func, literal_column, s
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text
+from services.store.schema import INTEGER, TEXT, binds, delete_batch, insert_new, integer, replacing, table, text
 
 PAGE_ROWS = 500
 
@@ -34,12 +34,7 @@ _BYTES = select(func.coalesce(func.sum(SCRIPT_ROWS.c.size), literal_column("0"))
 _NAMES = select(SCRIPT_ROWS.c.table_name).where(*_OF_PLACE[:2]).distinct().subquery()
 _TABLES = select(func.count()).select_from(_NAMES)
 
-_ADD = Statement(
-    "script_rows.add",
-    insert(SCRIPT_ROWS)
-    .values({column.name: bindparam(column.name, type_=column.type) for column in SCRIPT_ROWS.columns})
-    .on_conflict_do_nothing(),
-)
+_ADD = Statement("script_rows.add", insert_new(SCRIPT_ROWS))
 _CHANGE = Statement(
     "script_rows.change",
     update(SCRIPT_ROWS)
@@ -187,21 +182,14 @@ _OTHER_COUNT = select(func.count()).select_from(SCRIPT_MEMORY).where(*_OTHERS).s
 _OTHER_BYTES = (
     select(func.coalesce(func.sum(SCRIPT_MEMORY.c.size), literal_column("0"))).where(*_OTHERS).scalar_subquery()
 )
-_COLUMNS = [column.name for column in SCRIPT_MEMORY.columns]
 _INSERT = insert(SCRIPT_MEMORY).from_select(
-    _COLUMNS,
-    select(*(bindparam(column.name, type_=column.type) for column in SCRIPT_MEMORY.columns)).where(
+    list(binds(SCRIPT_MEMORY)),
+    select(*binds(SCRIPT_MEMORY).values()).where(
         bindparam("most_names", type_=INTEGER) > _OTHER_COUNT,
         bindparam("room", type_=INTEGER) >= _OTHER_BYTES,
     ),
 )
-_PUT = Statement(
-    "script_memory.put",
-    _INSERT.on_conflict_do_update(
-        index_elements=["bot", "owner", "name"],
-        set_={name: _INSERT.excluded[name] for name in _COLUMNS[3:]},
-    ),
-)
+_PUT = Statement("script_memory.put", replacing(SCRIPT_MEMORY, _INSERT))
 _GET = Statement(
     "script_memory.get",
     select(SCRIPT_MEMORY.c.value, SCRIPT_MEMORY.c.from_outside).where(

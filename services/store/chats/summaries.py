@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from services.store.chats.history import HISTORY
 from services.store.port import Query, Statement, Write
-from services.store.schema import delete_batch, integer, table, text
+from services.store.schema import binds, delete_batch, integer, replacing, table, text
 
 SUMMARIES = table(
     "summaries",
@@ -36,18 +36,12 @@ _UNCHANGED_COUNT = Statement("summaries.unchanged", _UNCHANGED)
 # Only if none of its messages was changed, deleted or erased meanwhile: none of them must survive in a summary.
 _EXISTS = exists().where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.id == bindparam("until_id"))
 _INSERT = insert(SUMMARIES).from_select(
-    ["chat", "part", "text", "until_id", "at_ms"],
-    select(*(bindparam(column.name, type_=column.type) for column in SUMMARIES.columns)).where(
+    list(binds(SUMMARIES)),
+    select(*binds(SUMMARIES).values()).where(
         bindparam("after") == _UNTIL_NOW, bindparam("unchanged") == _UNCHANGED_ROWS, _EXISTS
     ),
 )
-_PUT = Statement(
-    "summaries.put",
-    _INSERT.on_conflict_do_update(
-        index_elements=["chat", "part"],
-        set_={name: _INSERT.excluded[name] for name in ("text", "until_id", "at_ms")},
-    ),
-)
+_PUT = Statement("summaries.put", replacing(SUMMARIES, _INSERT))
 _ROW_OF = (
     select(func.min(HISTORY.c.id))
     .where(HISTORY.c.chat == bindparam("chat"), HISTORY.c.native_id == bindparam("native_id"))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlalchemy import Index, bindparam, delete, func, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import INTEGER, TEXT, integer, table, text
+from services.store.schema import INTEGER, TEXT, insert_numbered, integer, table, text
 
 todos = table(
     "todos",
@@ -30,24 +29,11 @@ _THIS = _CHAT & (todos.c.number == bindparam("number", type_=INTEGER))
 _NOT_REMOVED = todos.c.removed_ms.is_(None)
 _OPEN = _NOT_REMOVED & todos.c.done_ms.is_(None)
 
-_NEXT_NUMBER = select(func.coalesce(func.max(todos.c.number), 0) + 1).where(_CHAT).scalar_subquery()
 _OPEN_COUNT = select(func.count()).select_from(todos).where(_CHAT & _OPEN).scalar_subquery()
-_VALUES = ("call_key", "author", "author_name", "text")
 
+_VALUES = ("chat", "call_key", "author", "author_name", "text", "priority", "created_ms")
 ADD = Statement(
-    "todos.add",
-    insert(todos)
-    .from_select(
-        ["chat", "number", *_VALUES, "priority", "created_ms"],
-        select(
-            bindparam("chat", type_=TEXT),
-            _NEXT_NUMBER,
-            *(bindparam(name, type_=TEXT) for name in _VALUES),
-            bindparam("priority", type_=INTEGER),
-            bindparam("created_ms", type_=INTEGER),
-        ).where(bindparam("most_open", type_=INTEGER) > _OPEN_COUNT),
-    )
-    .on_conflict_do_nothing(),
+    "todos.add", insert_numbered(todos, _VALUES, _CHAT, bindparam("most_open", type_=INTEGER) > _OPEN_COUNT)
 )
 FINISH = Statement(
     "todos.finish",
@@ -100,21 +86,10 @@ class Todo:
     is_removed: bool
 
 
-def add(
-    chat: str, *, call_key: str, author: str, author_name: str, text: str, priority: int, at_ms: int, most_open: int
-) -> Write:
+def add(**values: str | int) -> Write:
     """Add an entry with the chat's next number. Touches no row if the call has added it before, if `most_open` are
     open, or if a concurrent addition took the number."""
-    return ADD.write(
-        chat=chat,
-        call_key=call_key,
-        author=author,
-        author_name=author_name,
-        text=text,
-        priority=priority,
-        created_ms=at_ms,
-        most_open=most_open,
-    )
+    return ADD.write(**values)
 
 
 def finish(chat: str, number: int, *, call_key: str, at_ms: int) -> Write:
@@ -150,14 +125,7 @@ def everything(chat: str) -> Query:
 
 def todo(row: Row) -> Todo:
     """Convert a row of `everything` to a Todo."""
-    return Todo(
-        number=row["number"],
-        text=row["text"],
-        priority=row["priority"],
-        author=row["author"],
-        author_name=row["author_name"],
-        call_key=row["call_key"],
-        ended_by=row["ended_by"],
-        is_done=row["done_ms"] is not None,
-        is_removed=row["removed_ms"] is not None,
-    )
+    copied = {
+        name: row[name] for name in ("number", "text", "priority", "author", "author_name", "call_key", "ended_by")
+    }
+    return Todo(**copied, is_done=row["done_ms"] is not None, is_removed=row["removed_ms"] is not None)

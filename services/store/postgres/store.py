@@ -27,7 +27,7 @@ from services.store.postgres.connections import (
 )
 from services.store.postgres.reader import PostgresReader
 from services.store.sqlite.lock import StoreInUse
-from services.store.statements import StatementCompiler, Step, Unit
+from services.store.statements import StatementCompiler, Step, Unit, give_all
 from services.store.unit_queue import UnitQueue
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -57,9 +57,7 @@ class PostgresCommitter:
         self._cursors: list[_Cursor] = []
         self._log = structlog.get_logger("store")
         self.commits = 0
-        """Number of transactions committed so far."""
         self.broken: StoreBroken | None = None
-        """Why no more units are accepted."""
 
     def run(self, units: Sequence[Unit]) -> Sequence[Unit]:
         """Set the outcome of every unit. If a unit fails, those before it are executed again without it, then those
@@ -87,7 +85,6 @@ class PostgresCommitter:
             self._log.warning("store_unlock_failed", problem=str(error))
 
     def close(self) -> None:
-        """Close the connection, whatever its state."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -109,7 +106,7 @@ class PostgresCommitter:
                 self._commit(connection, units, counts)
                 return None
         if self.broken is not None:
-            self._give_all(units, self.broken)
+            give_all(units, self.broken)
         return None
 
     def _connected(self) -> psycopg.Connection[Any]:
@@ -193,7 +190,7 @@ class PostgresCommitter:
                 self.broken = StoreBroken(
                     "the connection was lost at a commit; what is durable is known after a restart"
                 )
-                self._give_all(units, self.broken)
+                give_all(units, self.broken)
                 return
             # An error response means that nothing was committed.
             if passes(error):
@@ -201,11 +198,11 @@ class PostgresCommitter:
             outcome = refusal("commit", error)
             if isinstance(outcome, StoreBroken):
                 self.broken = outcome
-            self._give_all(units, outcome)
+            give_all(units, outcome)
             return
         if ended != "COMMIT":
             self.broken = StoreBroken(f"commit: the server answered {ended}")
-            self._give_all(units, self.broken)
+            give_all(units, self.broken)
             return
         self.commits += 1
         for unit, count in zip(units, counts, strict=True):
@@ -224,15 +221,10 @@ class PostgresCommitter:
         outcome = error if isinstance(error, StoreError) else refusal(failure.name, error)
         if isinstance(outcome, StoreBroken):
             self.broken = outcome
-            self._give_all(units, outcome)
+            give_all(units, outcome)
             return None
         units[failure.position].outcome = outcome
         return failure.position
-
-    @staticmethod
-    def _give_all(units: Sequence[Unit], outcome: StoreError) -> None:
-        for unit in units:
-            unit.outcome = outcome
 
 
 class _Sent(NamedTuple):
@@ -290,7 +282,8 @@ class PostgresStore:
     """Store in one database of a server. Created by `open`; bound to the loop that opened it."""
 
     def __init__(self, units: UnitQueue, reader: PostgresReader) -> None:
-        self._units = units
+        self.units = units
+        self.commit, self.post = units.commit, units.post
         self._reader = reader
 
     @classmethod
@@ -351,34 +344,15 @@ class PostgresStore:
         return cls(units, reader)
 
     @property
-    def groups(self) -> int:
-        """Number of transactions committed so far; fewer for the same units means larger groups."""
-        return self._units.groups
-
-    @property
-    def post_errors(self) -> int:
-        """Number of posted units that failed so far."""
-        return self._units.post_errors
-
-    @property
     def broken(self) -> StoreBroken | None:
         """Why the process has to end; None if all is well."""
-        return self._units.broken
+        return self.units.broken
 
     def health(self) -> StoreHealth:
-        """Whether writing works, without a request to the server. See Store."""
-        return StoreHealth(self._units.problem)
+        return StoreHealth(self.units.problem)
 
     async def check(self) -> None:
         """Does nothing: the server maintains its files, and units are retried while it cannot be reached."""
-
-    def commit(self, writes: Sequence[Write]) -> asyncio.Future[list[int]]:
-        """Queue all of `writes` as a unit; the future has the row counts. See Store."""
-        return self._units.commit(writes)
-
-    def post(self, writes: Sequence[Write]) -> None:
-        """Queue a unit without a waiter, to be flushed later. See Store."""
-        self._units.post(writes)
 
     async def read(self, query: Query) -> list[Row]:
         """The committed rows of `query`, retried for up to a minute.
@@ -389,16 +363,15 @@ class PostgresStore:
             StoreError: the database could not be reached for a minute.
         """
         statement, values = query
-        compiled = self._units.read(statement)
+        compiled = self.units.read(statement)
         try:
             return await self._reader.rows(compiled.sql, compiled.bind(values))
         except (psycopg.Error, ValueError, OverflowError, TypeError) as error:
             raise refusal(statement.name, error) from error
 
     async def close(self) -> None:
-        """Reject new units, finish the queued ones and close; the database is released when it returns."""
-        self._units.close()
-        await self._units.ended()
+        self.units.close()
+        await self.units.ended()
         await self._reader.close()
 
 

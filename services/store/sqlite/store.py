@@ -22,7 +22,6 @@ from services.store.port import (
     StoreError,
     StoreFull,
     StoreHealth,
-    Write,
 )
 from services.store.reader import ReaderError
 from services.store.sqlite.disk import Disk
@@ -62,7 +61,8 @@ class SqliteStore:
         self._checking: asyncio.Task[None] | None = None
         self._log = structlog.get_logger("store")
         compiler = StatementCompiler("sqlite")
-        self._units = UnitQueue(committer, compiler, clock, refusal=refusal, on_broken=on_broken, release=lock.release)
+        self.units = UnitQueue(committer, compiler, clock, refusal=refusal, on_broken=on_broken, release=lock.release)
+        self.commit, self.post = self.units.commit, self.units.post
         self._columns: dict[Statement, tuple[str, ...]] = {}
 
     @classmethod
@@ -106,27 +106,9 @@ class SqliteStore:
         return cls(path, committer, reader, disk, lock, clock, on_broken, is_checked=is_checked)
 
     @property
-    def groups(self) -> int:
-        """Number of transactions committed so far; fewer for the same units means larger groups."""
-        return self._units.groups
-
-    @property
-    def post_errors(self) -> int:
-        """Number of posted units that failed so far."""
-        return self._units.post_errors
-
-    @property
     def broken(self) -> StoreBroken | None:
         """Why the process has to end; None if all is well."""
-        return self._units.broken
-
-    def commit(self, writes: Sequence[Write]) -> asyncio.Future[list[int]]:
-        """Queue all of `writes` as a unit; the future has the row counts. See Store."""
-        return self._units.commit(writes)
-
-    def post(self, writes: Sequence[Write]) -> None:
-        """Queue a unit without a waiter, to be flushed later. See Store."""
-        self._units.post(writes)
+        return self.units.broken
 
     async def read(self, query: Query) -> list[Row]:
         """The committed rows of `query`. Runs in the loop, where an indexed query takes some 20 µs.
@@ -137,7 +119,7 @@ class SqliteStore:
             StoreClosed: the store was closed.
         """
         statement, values = query
-        compiled = self._units.read(statement)
+        compiled = self.units.read(statement)
         try:
             # Fetch all rows at once: an open read prevents checkpoints.
             cursor = self._reader.execute(compiled.sql, compiled.bind(values))
@@ -145,7 +127,7 @@ class SqliteStore:
         except (sqlite3.Error, ValueError, OverflowError) as error:
             problem = refusal(statement.name, error)
             if isinstance(problem, StoreBroken):
-                self._units.break_down(problem)
+                self.units.break_down(problem)
             raise problem from error
         columns = self._columns.get(statement)
         if columns is None:
@@ -153,13 +135,12 @@ class SqliteStore:
         return [dict(zip(columns, row, strict=False)) for row in rows]
 
     def health(self) -> StoreHealth:
-        """The current state, including the disk. See Store."""
-        return StoreHealth(self._units.problem or self._committer.problem or self._disk.problem(), self._checked_ms)
+        return StoreHealth(self.units.problem or self._committer.problem or self._disk.problem(), self._checked_ms)
 
     async def check(self) -> None:
         """Do nothing if the store is broken or closed; else retry failed steps, adapt to the free disk space, and check
         for damage once a day. See Store."""
-        if self._units.broken is not None or self._units.is_closed:
+        if self.units.broken is not None or self.units.is_closed:
             return
         self._committer.needs_care = True
         with suppress(StoreError):
@@ -182,7 +163,7 @@ class SqliteStore:
         finally:
             self._integrity = self._checking = None
         if fault is not None:
-            self._units.break_down(StoreDamaged(f"{self._path} is damaged: {fault}"))
+            self.units.break_down(StoreDamaged(f"{self._path} is damaged: {fault}"))
             return
         self._checked_ms = self._clock.now_ms()
         self._log.info("store_checked", seconds=round(self._clock.monotonic() - began, 1))
@@ -193,13 +174,13 @@ class SqliteStore:
             self._integrity.stop()
         if self._checking is not None:
             await asyncio.wait([self._checking])
-        if not self._units.is_closed:
+        if not self.units.is_closed:
             # Before the writer closes: the last connection checkpoints the log, and the reader may not write. A damaged
             # file is left as it is.
-            if not isinstance(self._units.broken, StoreDamaged):
+            if not isinstance(self.units.broken, StoreDamaged):
                 self._reader.close()
-            self._units.close()
-        await self._units.ended()
+            self.units.close()
+        await self.units.ended()
         self._reader.close()
 
 

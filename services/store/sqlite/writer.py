@@ -10,7 +10,7 @@ import structlog
 
 from services.store.port import BadUnit, Conflict, StoreBroken, StoreDamaged, StoreError, StoreFull
 from services.store.sqlite.disk import PAGE_BYTES, Disk
-from services.store.statements import Unit
+from services.store.statements import Unit, give_all
 
 # The disk is full, read-only or failed: the statement was rolled back and may succeed later.
 _NO_ROOM = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
@@ -68,9 +68,7 @@ class GroupCommitter:
         self._cursor = connection.cursor()
         self._log = structlog.get_logger("store")
         self.commits = 0
-        """Number of transactions committed so far."""
         self.broken: StoreBroken | None = None
-        """Why no more units are accepted."""
         self.problem: str | None = None
         """Why the last transaction could not be written; None if it was."""
         self.needs_care = True
@@ -90,7 +88,7 @@ class GroupCommitter:
             if self._obstacle:
                 # The remaining space is reserved for recovery.
                 self._cannot_write(self._obstacle)
-                self._give_all(part, StoreFull(str(self.problem)))
+                give_all(part, StoreFull(str(self.problem)))
                 continue
             failed = self._transaction(part)
             if failed is not None:
@@ -108,7 +106,6 @@ class GroupCommitter:
             self._log.warning("store_checkpoint_failed", error=str(error))
 
     def close(self) -> None:
-        """Close the connection, whatever its state."""
         self._connection.close()
 
     def _care(self) -> None:
@@ -158,7 +155,7 @@ class GroupCommitter:
     def _transaction(self, units: Sequence[Unit]) -> int | None:
         """Position of the failed unit, with everything rolled back; None if every unit has its outcome."""
         if self.broken is not None:
-            self._give_all(units, self.broken)
+            give_all(units, self.broken)
             return None
         done = 0
         try:
@@ -230,7 +227,7 @@ class GroupCommitter:
         outcome = error if isinstance(error, StoreError) else refusal(unit.names, error)
         if isinstance(outcome, StoreBroken):
             self.broken = outcome
-            self._give_all(units, outcome)
+            give_all(units, outcome)
             return None
         if isinstance(outcome, StoreFull):
             self._cannot_write(str(error))
@@ -243,10 +240,10 @@ class GroupCommitter:
             if self._was_no_room(error):
                 return self._transaction(units)
             self._cannot_write(str(error))
-            self._give_all(units, StoreFull(f"commit: {error}"))
+            give_all(units, StoreFull(f"commit: {error}"))
         else:
             self.broken = StoreBroken(f"commit: {error}; what is durable is known after a restart")
-            self._give_all(units, self.broken)
+            give_all(units, self.broken)
         return None
 
     def _cannot_write(self, why: str) -> None:
@@ -255,8 +252,3 @@ class GroupCommitter:
             self._log.error("store_cannot_write", problem=problem)
         self.problem = problem
         self.needs_care = True
-
-    @staticmethod
-    def _give_all(units: Sequence[Unit], outcome: StoreError) -> None:
-        for unit in units:
-            unit.outcome = outcome

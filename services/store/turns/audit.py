@@ -6,7 +6,7 @@ from sqlalchemy import Index, bindparam, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import delete_batch, integer, table, text
+from services.store.schema import binds, delete_batch, integer, table, text, upsert
 
 AUDIT = table(
     "audit",
@@ -19,7 +19,7 @@ AUDIT = table(
 )
 Index("audit_by_chat", AUDIT.c.chat, AUDIT.c.id)
 
-_NOTE = Statement("audit.note", insert(AUDIT).values({column.name: bindparam(column.name) for column in AUDIT.columns}))
+_NOTE = Statement("audit.note", insert(AUDIT).values(binds(AUDIT)))
 _LAST = Statement("audit.last", select(AUDIT).order_by(AUDIT.c.id.desc()).limit(bindparam("count")))
 _FORGET = Statement(
     "audit.forget",
@@ -44,13 +44,7 @@ def forget(before_id: int, before_ms: int) -> Write:
 
 CURSORS = table("cursors", text("name", primary_key=True), text("value"), integer("at_ms"))
 
-_INSERT = insert(CURSORS).values({column.name: bindparam(column.name) for column in CURSORS.columns})
-_SET = Statement(
-    "cursors.set",
-    _INSERT.on_conflict_do_update(
-        index_elements=["name"], set_={"value": _INSERT.excluded.value, "at_ms": _INSERT.excluded.at_ms}
-    ),
-)
+_SET = Statement("cursors.set", upsert(CURSORS))
 _GET = Statement("cursors.get", select(CURSORS.c.value).where(CURSORS.c.name == bindparam("name")))
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sqlalchemy import Index, bindparam, delete, or_, select
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import delete_batch, integer, table, text
+from services.store.schema import beyond_newest, delete_batch, insert_new, integer, table, text
 
 EVENTS = table(
     "http_events",
@@ -21,23 +20,8 @@ EVENTS = table(
 Index("http_events_by_chat", EVENTS.c.chat, EVENTS.c.id)
 Index("http_events_once", EVENTS.c.chat, EVENTS.c.native_id, unique=True)
 
-_ADD = Statement(
-    "http_events.add",
-    insert(EVENTS)
-    .values({name: bindparam(name) for name in ("id", "chat", "native_id", "private_to", "body")})
-    .on_conflict_do_nothing(index_elements=["chat", "native_id"]),
-)
-_NEWEST_TO_GO = (
-    select(EVENTS.c.id)
-    .where(EVENTS.c.chat == bindparam("chat"))
-    .order_by(EVENTS.c.id.desc())
-    .limit(1)
-    .offset(bindparam("keep"))
-    .scalar_subquery()
-)
-_PRUNE = Statement(
-    "http_events.prune", delete(EVENTS).where(EVENTS.c.chat == bindparam("chat"), EVENTS.c.id <= _NEWEST_TO_GO)
-)
+_ADD = Statement("http_events.add", insert_new(EVENTS, "chat", "native_id"))
+_PRUNE = Statement("http_events.prune", delete(EVENTS).where(*beyond_newest(EVENTS)))
 _FORGET = Statement("http_events.forget", delete_batch(EVENTS, EVENTS.c.id < bindparam("before_id")))
 _VISIBLE = or_(EVENTS.c.private_to.is_(None), EVENTS.c.private_to == bindparam("viewer"), bindparam("sees_all", 0) == 1)
 _PAGE = select(EVENTS.c.id, EVENTS.c.body).where(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import Index, bindparam, delete, or_, select
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import delete_batch, integer, table, text
+from services.store.schema import beyond_newest, delete_batch, insert_new, integer, table, text
 from services.store.turns.http_events import Viewer
 
 FILES = table(
@@ -24,23 +23,8 @@ Index("http_files_by_chat", FILES.c.chat, FILES.c.id)
 Index("http_files_once", FILES.c.chat, FILES.c.native_id, FILES.c.place, unique=True)
 
 _COLUMNS = tuple(column.name for column in FILES.columns)
-_ADD = Statement(
-    "http_files.add",
-    insert(FILES)
-    .values({name: bindparam(name) for name in _COLUMNS})
-    .on_conflict_do_nothing(index_elements=["chat", "native_id", "place"]),
-)
-_NEWEST_TO_GO = (
-    select(FILES.c.id)
-    .where(FILES.c.chat == bindparam("chat"))
-    .order_by(FILES.c.id.desc())
-    .limit(1)
-    .offset(bindparam("keep"))
-    .scalar_subquery()
-)
-_PRUNE = Statement(
-    "http_files.prune", delete(FILES).where(FILES.c.chat == bindparam("chat"), FILES.c.id <= _NEWEST_TO_GO)
-)
+_ADD = Statement("http_files.add", insert_new(FILES, "chat", "native_id", "place"))
+_PRUNE = Statement("http_files.prune", delete(FILES).where(*beyond_newest(FILES)))
 _FORGET = Statement("http_files.forget", delete_batch(FILES, FILES.c.id < bindparam("before_id")))
 _CONTENT = select(FILES.c.name, FILES.c.media_type, FILES.c.data).where(FILES.c.id == bindparam("file_id"))
 _FIND = Statement(

@@ -44,6 +44,9 @@ Index(
 )
 
 
+_THIS = INBOX.c.id == bindparam("row_id")
+
+
 class Event(NamedTuple):
     """Identity and sender of a received event; `key` is the same for a redelivery."""
 
@@ -79,17 +82,13 @@ IS_DEAD = and_(INBOX.c.reason == GAVE_UP, MAY_RUN)
 """Condition: given up, with the body that a retry needs."""
 _RETRIED_EPOCH: ColumnElement[int] = literal_column("0")
 """Epoch of retries that no process has claimed yet."""
+_WHILE_WAITING = update(INBOX).where(_THIS, INBOX.c.reason == WAITING)
 _TAKE_UP = Statement(
-    "inbox.take_up",
-    update(INBOX)
-    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING)
-    .values(epoch=bindparam("new_epoch"), attempts=bindparam("new_attempts")),
+    "inbox.take_up", _WHILE_WAITING.values(epoch=bindparam("new_epoch"), attempts=bindparam("new_attempts"))
 )
 _END = Statement(
     "inbox.end",
-    update(INBOX)
-    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING)
-    .values(
+    _WHILE_WAITING.values(
         reason=bindparam("new_reason"),
         detail=bindparam("new_detail"),
         ended_ms=bindparam("at_ms"),
@@ -99,32 +98,23 @@ _END = Statement(
 )
 _GIVE_UP = Statement(
     "inbox.give_up",
-    update(INBOX)
-    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING)
-    .values(reason=GAVE_UP, detail=bindparam("new_detail"), ended_ms=bindparam("at_ms")),
+    _WHILE_WAITING.values(reason=GAVE_UP, detail=bindparam("new_detail"), ended_ms=bindparam("at_ms")),
 )
 _RETRY = Statement(
     "inbox.retry",
     update(INBOX)
-    .where(INBOX.c.id == bindparam("row_id"), IS_DEAD)
+    .where(_THIS, IS_DEAD)
     .values(reason=WAITING, detail="", ended_ms=None, epoch=_RETRIED_EPOCH, attempts=0),
 )
-_DROP_BODY = Statement(
-    "inbox.drop_body", update(INBOX).where(INBOX.c.id == bindparam("row_id"), IS_DEAD).values(body="")
-)
+_DROP_BODY = Statement("inbox.drop_body", update(INBOX).where(_THIS, IS_DEAD).values(body=""))
 _CHANGED = Statement("inbox.changed", update(INBOX).where(INBOX.c.key == bindparam("of_key"), IS_DEAD).values(body=""))
 _AMEND = Statement(
     "inbox.amend",
     update(INBOX)
-    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason != WAITING)
+    .where(_THIS, INBOX.c.reason != WAITING)
     .values(reason=bindparam("new_reason"), detail=bindparam("new_detail")),
 )
-_REPLACE = Statement(
-    "inbox.replace",
-    update(INBOX)
-    .where(INBOX.c.id == bindparam("row_id"), INBOX.c.reason == WAITING)
-    .values(body=bindparam("new_body")),
-)
+_REPLACE = Statement("inbox.replace", _WHILE_WAITING.values(body=bindparam("new_body")))
 _WAITING_ROWS = Statement(
     "inbox.waiting",
     select(INBOX.c.id, INBOX.c.body, INBOX.c.question_id, INBOX.c.attempts)

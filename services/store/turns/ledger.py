@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, bindparam, exists, literal_column, select,
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import delete_batch, integer, table, text
+from services.store.schema import binds, delete_batch, integer, table, text
 from services.store.turns.inbox import INBOX, MAY_RUN
 
 LEDGER = table(
@@ -31,7 +31,7 @@ LEDGER = table(
     rows_in_key_order=True,
 )
 
-_BINDS = {column.name: bindparam(column.name, type_=column.type) for column in LEDGER.columns}
+_BINDS = binds(LEDGER)
 _ENDS = ("ended_ms", "code")
 _RUN = tuple(name for name in _BINDS if name not in (*_ENDS, "result", "taint"))
 _STARTED: dict[str, ColumnElement[Any]] = {

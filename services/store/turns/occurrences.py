@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import Index, bindparam, delete, literal_column, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text
+from services.store.schema import INTEGER, TEXT, delete_batch, insert_new, integer, table, text
 from services.store.turns.inbox import INBOX
 from services.store.turns.outbox import OUTBOX
 
@@ -34,12 +33,7 @@ Index("occurrences_turns", OCCURRENCES.c.turn_id, sqlite_where=_DISPATCHED, post
 _THIS = OCCURRENCES.c.id == bindparam("row_id", type_=INTEGER)
 _OF_TIMER = OCCURRENCES.c.timer_id == bindparam("timer", type_=INTEGER)
 
-_ADD = Statement(
-    "occurrences.add",
-    insert(OCCURRENCES)
-    .values({column.name: bindparam(column.name, type_=column.type) for column in OCCURRENCES.columns})
-    .on_conflict_do_nothing(),
-)
+_ADD = Statement("occurrences.add", insert_new(OCCURRENCES))
 _DROP = Statement("occurrences.drop", delete(OCCURRENCES).where(_OF_TIMER, IS_DUE))
 _DROP_SNOOZED = Statement(
     "occurrences.drop_snoozed",
@@ -115,7 +109,7 @@ def drop_snoozed(timer_id: int) -> Write:
 def close(id: int, state: str, why: str, at_ms: int) -> Write:
     """Set the final `state` of an occurrence that was not dispatched, with the reason `why`. The unit is undone if it
     was over before."""
-    return _CLOSE.write(row_id=id, new_state=state, why=why, at_ms=at_ms)._replace(expect=1)
+    return _CLOSE.write_expecting(1, row_id=id, new_state=state, why=why, at_ms=at_ms)
 
 
 def undelivered(outbox_id: int, why: str) -> Write:

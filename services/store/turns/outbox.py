@@ -23,6 +23,7 @@ OUTBOX = table(
     text("native_id", nullable=True),
     text("problem"),
 )
+_THIS = OUTBOX.c.id == bindparam("row_id")
 _OPEN = OUTBOX.c.state.in_([literal_column("'pending'"), literal_column("'sending'")])
 Index("outbox_once", OUTBOX.c.key, unique=True)
 Index("outbox_open", OUTBOX.c.id, sqlite_where=_OPEN, postgresql_where=_OPEN)
@@ -38,36 +39,30 @@ _PUT = Statement(
 _CLAIM = Statement(
     "outbox.claim",
     update(OUTBOX)
-    .where(OUTBOX.c.id == bindparam("row_id"), _OPEN)
+    .where(_THIS, _OPEN)
     .values(state="sending", epoch=bindparam("new_epoch"), attempts=OUTBOX.c.attempts + literal_column("1")),
 )
 _SENT = Statement(
     "outbox.sent",
-    update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id")).values(state="sent", native_id=bindparam("new_native_id")),
+    update(OUTBOX).where(_THIS).values(state="sent", native_id=bindparam("new_native_id")),
     takes=("new_native_id", "row_id"),
 )
-_ERASE = Statement("outbox.erase", update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id")).values(body="{}"))
+_ERASE = Statement("outbox.erase", update(OUTBOX).where(_THIS).values(body="{}"))
 _FAILED = Statement(
     "outbox.failed",
-    update(OUTBOX)
-    .where(OUTBOX.c.id == bindparam("row_id"))
-    .values(state="failed", problem=bindparam("why"), at_ms=bindparam("failed_ms")),
+    update(OUTBOX).where(_THIS).values(state="failed", problem=bindparam("why"), at_ms=bindparam("failed_ms")),
 )
 IS_FAILED = OUTBOX.c.state == literal_column("'failed'")
 _RETRIED_EPOCH: ColumnElement[int] = literal_column("0")
 """Epoch of retries that no process has claimed yet."""
 _RETRY = Statement(
     "outbox.retry",
-    update(OUTBOX)
-    .where(OUTBOX.c.id == bindparam("row_id"), IS_FAILED)
-    .values(state="pending", problem="", epoch=_RETRIED_EPOCH),
+    update(OUTBOX).where(_THIS, IS_FAILED).values(state="pending", problem="", epoch=_RETRIED_EPOCH),
 )
-_DROP = Statement(
-    "outbox.drop", update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id"), IS_FAILED).values(state="dropped")
-)
+_DROP = Statement("outbox.drop", update(OUTBOX).where(_THIS, IS_FAILED).values(state="dropped"))
 _DROP_UNSENT = Statement(
     "outbox.drop_unsent",
-    update(OUTBOX).where(OUTBOX.c.id == bindparam("row_id"), _OPEN).values(state="dropped", problem=bindparam("why")),
+    update(OUTBOX).where(_THIS, _OPEN).values(state="dropped", problem=bindparam("why")),
 )
 _RETRIED = Statement(
     "outbox.retried", select(OUTBOX).where(_OPEN, OUTBOX.c.epoch == _RETRIED_EPOCH).order_by(OUTBOX.c.id)
@@ -108,9 +103,7 @@ _HELD: ColumnElement[bool] = OUTBOX.c.state == literal_column("'held'")
 _HELD_ROWS = Statement("outbox.held", select(OUTBOX).where(_HELD).order_by(OUTBOX.c.id))
 _END_HELD = Statement(
     "outbox.end_held",
-    update(OUTBOX)
-    .where(OUTBOX.c.id == bindparam("row_id"), _HELD)
-    .values(state=bindparam("new_state"), body=bindparam("new_body")),
+    update(OUTBOX).where(_THIS, _HELD).values(state=bindparam("new_state"), body=bindparam("new_body")),
 )
 
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 from typing import Literal
 
 from sqlalchemy import Index, bindparam, exists, literal_column, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import delete_batch, integer, table, text
+from services.store.schema import delete_batch, insert_new, integer, table, text
 from services.store.turns.inbox import INBOX, MAY_RUN
 from services.store.turns.outbox import OUTBOX
 
@@ -25,15 +24,11 @@ PENDING = table(
     integer("expires_ms"),
     integer("answered_by", nullable=True),
 )
+_THIS = PENDING.c.id == bindparam("row_id")
 _OPEN = PENDING.c.state == literal_column("'open'")
 Index("pending_open", PENDING.c.chat, PENDING.c.member, sqlite_where=_OPEN, postgresql_where=_OPEN)
 
-_ASK = Statement(
-    "pending.ask",
-    insert(PENDING)
-    .values({column.name: bindparam(column.name, type_=column.type) for column in PENDING.columns})
-    .on_conflict_do_nothing(index_elements=["id"]),
-)
+_ASK = Statement("pending.ask", insert_new(PENDING, "id"))
 _CLOSE_OTHERS = Statement(
     "pending.close_others",
     update(PENDING)
@@ -43,37 +38,24 @@ _CLOSE_OTHERS = Statement(
 _ANSWER = Statement(
     "pending.answer",
     update(PENDING)
-    .where(PENDING.c.id == bindparam("row_id"), _OPEN, exists().where(INBOX.c.id == bindparam("turn_id")))
+    .where(_THIS, _OPEN, exists().where(INBOX.c.id == bindparam("turn_id")))
     .values(state=bindparam("how"), answered_by=bindparam("turn_id")),
 )
 _REOPEN = Statement(
     "pending.reopen",
     update(PENDING)
-    .where(
-        PENDING.c.id == bindparam("row_id"),
-        PENDING.c.state == literal_column("'answered'"),
-        PENDING.c.answered_by == bindparam("turn_id"),
-    )
+    .where(_THIS, PENDING.c.state == literal_column("'answered'"), PENDING.c.answered_by == bindparam("turn_id"))
     .values(state="open", answered_by=None),
 )
-_WITHDRAW = Statement(
-    "pending.withdraw", update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(state="withdrawn")
-)
-_EXPIRE = Statement(
-    "pending.expire", update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(state="expired")
-)
-_EXPIRE_NOW = Statement(
-    "pending.expire_now",
-    update(PENDING).where(PENDING.c.id == bindparam("row_id"), _OPEN).values(expires_ms=bindparam("now_ms")),
-)
+_WHILE_OPEN = update(PENDING).where(_THIS, _OPEN)
+_WITHDRAW = Statement("pending.withdraw", _WHILE_OPEN.values(state="withdrawn"))
+_EXPIRE = Statement("pending.expire", _WHILE_OPEN.values(state="expired"))
+_EXPIRE_NOW = Statement("pending.expire_now", _WHILE_OPEN.values(expires_ms=bindparam("now_ms")))
 _END_UNANSWERED = Statement(
-    "pending.end_unanswered",
-    update(PENDING)
-    .where(PENDING.c.id == bindparam("row_id"), _OPEN)
-    .values(state="expired", answered_by=bindparam("turn_id")),
+    "pending.end_unanswered", _WHILE_OPEN.values(state="expired", answered_by=bindparam("turn_id"))
 )
 _OPEN_ONES = Statement("pending.open", select(PENDING).where(_OPEN).order_by(PENDING.c.id))
-_FIND = Statement("pending.find", select(PENDING).where(PENDING.c.id == bindparam("row_id")))
+_FIND = Statement("pending.find", select(PENDING).where(_THIS))
 # Ids increase: a turn's messages have ids between its message and its question, which limits the rows of the join.
 _SENT_BY_TURN = (
     (OUTBOX.c.turn_id == PENDING.c.turn_id) & (OUTBOX.c.id > PENDING.c.turn_id) & (OUTBOX.c.id < PENDING.c.id)
@@ -88,13 +70,13 @@ _MESSAGES = Statement(
     "pending.messages",
     select(OUTBOX.c.native_id)
     .join(PENDING, _SENT_BY_TURN)
-    .where(PENDING.c.id == bindparam("row_id"), OUTBOX.c.native_id.is_not(None))
+    .where(_THIS, OUTBOX.c.native_id.is_not(None))
     .order_by(OUTBOX.c.id),
 )
 _CLOSED = select(PENDING.c.id, PENDING.c.body, PENDING.c.state, INBOX.c.sender_name).join(
     INBOX, INBOX.c.id == PENDING.c.answered_by, isouter=True
 )
-_HOW_CLOSED = Statement("pending.how_closed", _CLOSED.where(PENDING.c.id == bindparam("row_id")))
+_HOW_CLOSED = Statement("pending.how_closed", _CLOSED.where(_THIS))
 _HOW_CLOSED_WITH = Statement(
     "pending.how_closed_with",
     _CLOSED.where(PENDING.c.chat == bindparam("in_chat"), PENDING.c.body.like(bindparam("holding")))
@@ -113,24 +95,11 @@ _FORGET = Statement(
 )
 
 
-def ask(
-    *, id: int, chat: str, member: str, replaces: str, turn_id: int, body: str, asked_ms: int, expires_ms: int
-) -> list[Write]:
-    """Add a question to `member`, and replace the open ones to the member `replaces` in the chat."""
-    return [
-        _CLOSE_OTHERS.write(in_chat=chat, of_member=replaces),
-        _ASK.write(
-            id=id,
-            chat=chat,
-            member=member,
-            turn_id=turn_id,
-            body=body,
-            state="open",
-            asked_ms=asked_ms,
-            expires_ms=expires_ms,
-            answered_by=None,
-        ),
-    ]
+def ask(*, replaces: str, **values: str | int) -> list[Write]:
+    """Add a question to `member`, a value for each column but those of its end, and replace the open ones to the member
+    `replaces` in the chat."""
+    closed = _CLOSE_OTHERS.write(in_chat=values["chat"], of_member=replaces)
+    return [closed, _ASK.write(**values, state="open", answered_by=None)]
 
 
 def answer(id: int, turn_id: int, how: Literal["answered", "allowed", "refused"] = "answered") -> Write:

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, Index, and_, bindparam, case, func, literal_column, or_, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, batch, delete_batch, integer, table, text
+from services.store.schema import INTEGER, TEXT, batch, delete_batch, insert_numbered, integer, table, text
 from services.store.turns.inbox import INBOX
 from services.store.turns.occurrences import OCCURRENCES
 
@@ -46,11 +45,8 @@ TIMERS = table(
     text("removed_by", nullable=True),
     integer("being_said"),
 )
-_VALUES = tuple(
-    column
-    for column in TIMERS.columns
-    if column.name not in {"number", "fired_ms", "turn_id", "ended_ms", "removed_by"}
-)
+_LATER_SET = {"number", "fired_ms", "turn_id", "ended_ms", "removed_by"}
+_VALUES = [column.name for column in TIMERS.columns if column.name not in _LATER_SET]
 _ONE: ColumnElement[int] = literal_column("1")
 _NOTHING: ColumnElement[int] = literal_column("0")
 _ACTIVE: ColumnElement[str] = literal_column("'active'")
@@ -74,7 +70,6 @@ Index(
 
 _HERE = and_(TIMERS.c.chat == bindparam("chat", type_=TEXT), TIMERS.c.kind == bindparam("kind", type_=TEXT))
 _OWNERS = and_(TIMERS.c.owner == bindparam("owner", type_=TEXT), TIMERS.c.kind == bindparam("kind", type_=TEXT), _HOLDS)
-_NEXT_NUMBER = select(func.coalesce(func.max(TIMERS.c.number), _NOTHING) + _ONE).where(_HERE).scalar_subquery()
 _OWNED = select(func.count()).select_from(TIMERS).where(_OWNERS).scalar_subquery()
 _NEXT = OCCURRENCES.alias("next")
 _SNOOZED = OCCURRENCES.alias("snoozed")
@@ -91,14 +86,7 @@ _IS_RUNNING = select(_ONE).where(INBOX.c.id == TIMERS.c.turn_id, INBOX.c.reason 
 
 _ADD = Statement(
     "timers.add",
-    insert(TIMERS)
-    .from_select(
-        [*(column.name for column in _VALUES), "number"],
-        select(*(bindparam(column.name, type_=column.type) for column in _VALUES), _NEXT_NUMBER).where(
-            bindparam("most_per_owner", type_=INTEGER) > _OWNED
-        ),
-    )
-    .on_conflict_do_nothing(),
+    insert_numbered(TIMERS, _VALUES, _HERE, bindparam("most_per_owner", type_=INTEGER) > _OWNED),
 )
 _CHANGE = Statement(
     "timers.change",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import bindparam, exists, select
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import delete_batch, integer, table, text
+from services.store.schema import delete_batch, insert_new, integer, table, text, upsert
 from services.store.turns.inbox import INBOX, MAY_RUN
 
 ANSWERS = table(
@@ -19,12 +18,7 @@ ANSWERS = table(
     text("taint", nullable=True),
 )
 
-_PUT = Statement(
-    "answers.put",
-    insert(ANSWERS)
-    .values({column.name: bindparam(column.name, type_=column.type) for column in ANSWERS.columns})
-    .on_conflict_do_nothing(index_elements=["turn_id", "round"]),
-)
+_PUT = Statement("answers.put", insert_new(ANSWERS, "turn_id", "round"))
 _OF_TURN = Statement(
     "answers.of_turn",
     select(ANSWERS.c.round, ANSWERS.c.body, ANSWERS.c.taint).where(ANSWERS.c.turn_id == bindparam("turn_id")),
@@ -63,14 +57,7 @@ TURN_MEMORY = table(
     integer("until_ms"),
 )
 
-_INSERT = insert(TURN_MEMORY).values({column.name: bindparam(column.name) for column in TURN_MEMORY.columns})
-_KEEP = Statement(
-    "turn_memory.keep",
-    _INSERT.on_conflict_do_update(
-        index_elements=["chat", "member"],
-        set_={name: _INSERT.excluded[name] for name in ("state", "until_ms")},
-    ),
-)
+_KEEP = Statement("turn_memory.keep", upsert(TURN_MEMORY))
 _GET = Statement(
     "turn_memory.get",
     select(TURN_MEMORY.c.state).where(

@@ -30,9 +30,10 @@ from function_calls.spec import FunctionResult, FunctionSpec, Handler
 from services.clock import VirtualClock
 from services.refs import JsonValue
 from services.scripts.basic_tools import BasicTools
-from services.storage import MemoryStorage, Storage
+from services.storage import Storage
 from services.store.chats.basic_tools import BASIC_TOOLS
 from services.store.port import Statement, Store
+from tests.fakes.memory_storage import MemoryStorage
 from tests.fakes.sources import ToldChanges, published_by
 from tests.fakes.sqlite_store import a_store
 

@@ -17,10 +17,11 @@ from config.sections.basic import BasicSource
 from function_calls.basic.tool_definition import ToolDefinition
 from function_calls.spec import OfferedTo, Touch
 from services.refs import Effect
-from services.storage import MemoryStorage, StorageError
+from services.storage import StorageError
 from services.store.chats import basic_tools
 from services.store.statements import compile_statement
 from tests.fakes.builders import a_message
+from tests.fakes.memory_storage import MemoryStorage
 from tests.function_calls.script_library.libraries import (
     BROKEN,
     ORDER,

@@ -188,7 +188,7 @@ async def test_a_group_of_any_size_is_done_in_order(engine: PostgresEngine) -> N
         await asyncio.sleep(0)
     assert await asyncio.gather(*units) == [[1, 1]] * 200
     assert [number for number, _ in engine.stored()] == list(range(200))
-    assert store.groups == 4
+    assert store.units.groups == 4
     await store.close()
 
 

@@ -49,7 +49,7 @@ def writers() -> set[threading.Thread]:
 async def test_a_turn_alone_costs_three_commits(engine: SqliteEngine) -> None:
     store = await engine.open()
     await a_command_turn(store, 0)
-    assert store.groups == 3
+    assert store.units.groups == 3
     await store.close()
 
 
@@ -58,7 +58,7 @@ async def test_turns_at_the_same_time_share_their_commits(engine: SqliteEngine) 
     async with asyncio.TaskGroup() as turns:
         for number in range(50):
             turns.create_task(a_command_turn(store, number))
-    assert store.groups <= 50 * 0.1
+    assert store.units.groups <= 50 * 0.1
     await store.close()
     assert len(engine.stored()) == 100
 
@@ -66,7 +66,7 @@ async def test_turns_at_the_same_time_share_their_commits(engine: SqliteEngine) 
 async def test_a_group_has_at_most_512_units(engine: SqliteEngine) -> None:
     store = await engine.open()
     await asyncio.gather(*[store.commit([ADD.write(id=number, body="x")]) for number in range(1025)])
-    assert store.groups == 3
+    assert store.units.groups == 3
     await store.close()
 
 
@@ -75,7 +75,7 @@ async def test_a_bad_unit_costs_its_group_two_more_transactions_not_one_for_each
     units = [store.commit([ADD.write(id=number, body="\ud800" if number == 50 else "x")]) for number in range(100)]
     results = await asyncio.gather(*units, return_exceptions=True)
     assert [number for number, result in enumerate(results) if isinstance(result, BadUnit)] == [50]
-    assert store.groups == 2
+    assert store.units.groups == 2
     await store.close()
 
 
@@ -86,7 +86,7 @@ async def test_a_posted_unit_that_fails_is_logged_and_counted(engine: SqliteEngi
         store.post([ADD.write(id=2)])
         store.post([CHANGE.write_expecting(1, note=9, to="x")])
         await store.commit([])
-    assert store.post_errors == 3
+    assert store.units.post_errors == 3
     assert sorted((entry["event"], entry["kind"], tuple(entry["statements"])) for entry in logs) == [
         ("store_post_failed", "BadUnit", ("notes.add",)),
         ("store_post_failed", "BadUnit", ("notes.add",)),
@@ -109,7 +109,7 @@ async def test_a_group_waits_for_the_write_lock_longer_than_the_timeout_and_is_d
             await eventually(lambda: len(logs) >= 3)
         await asyncio.gather(*units)
     assert {entry["event"] for entry in logs} == {"store_waits_for_lock"}
-    assert store.groups == 1
+    assert store.units.groups == 1
     await store.close()
 
 
