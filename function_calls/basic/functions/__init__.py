@@ -12,23 +12,23 @@ from function_calls.basic.functions.dates import DATES
 from function_calls.basic.functions.declaration import EXAMPLE_NOW, LanguageFunction
 from function_calls.basic.functions.encodings import ENCODINGS
 from function_calls.basic.functions.formatting import FORMATTING
-from function_calls.basic.functions.lists import CHANGING, LIST_CHANGES, LISTS
+from function_calls.basic.functions.lists import CHANGING, LISTS
 from function_calls.basic.functions.logic import LOGIC
 from function_calls.basic.functions.numbers import CHANCE, NUMBERS
-from function_calls.basic.functions.texts import TEXT_PARTS, TEXTS
+from function_calls.basic.functions.texts import TEXTS
 
 __all__ = ["ARITIES", "CHANGING", "EXAMPLE_NOW", "FUNCTIONS", "SUBJECTS", "LanguageFunction"]
 
 SUBJECTS: Mapping[str, tuple[LanguageFunction, ...]] = MappingProxyType(
     {
-        "Texts": TEXT_PARTS + TEXTS,
-        "Numbers": NUMBERS,
-        "Lists and maps": LISTS + LIST_CHANGES,
-        "Dates and times": DATES,
-        "Patterns": FORMATTING,
-        "Choosing and asking": LOGIC,
-        "Chance": CHANCE,
-        "Other formats": ENCODINGS,
+        "Texts": tuple(TEXTS),
+        "Numbers": tuple(NUMBERS),
+        "Lists and maps": tuple(LISTS),
+        "Dates and times": tuple(DATES),
+        "Patterns": tuple(FORMATTING),
+        "Choosing and asking": tuple(LOGIC),
+        "Chance": tuple(CHANCE),
+        "Other formats": tuple(ENCODINGS),
     }
 )
 """All built-in functions, in the order of the reference page."""

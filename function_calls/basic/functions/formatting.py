@@ -12,7 +12,7 @@ from typing import NamedTuple
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.date_texts import Moment, read
 from function_calls.basic.environment import World
-from function_calls.basic.functions.declaration import ANY, DATE, TEXT, function, with_aliases
+from function_calls.basic.functions.declaration import LanguageFunction, function
 from function_calls.basic.value_sizes import check_length
 from function_calls.basic.values import as_number, kind_of, text_of
 from services.refs import JsonValue
@@ -419,7 +419,25 @@ def _masked(exact: Decimal, pattern: str) -> str:
 _TEXT_MARKS = re.compile("[@!><&]")
 
 
+def _text(text: str, pattern: str) -> str:
+    """Format a text: `@` is the whole text; in patterns with `@@` each `@` is one character. Without `@`: `!` and `>`
+    are the text in upper case, `<` and `&` in lower case. Raises RunError if the result is too long."""
+    if "@@" in pattern:
+        characters = iter(text)
+        return "".join(next(characters, "") if mark == "@" else mark for mark in pattern) + "".join(characters)
+    check_length(len(text) * 3 * len(_TEXT_MARKS.findall(pattern)), "the result of FORMAT")
+    if "@" in pattern:
+        return pattern.replace("@", text)
+    changed = {"!": text.upper(), ">": text.upper(), "<": text.lower(), "&": text.lower()}
+    return "".join(changed.get(mark, mark) for mark in pattern)
+
+
+FORMATTING: list[LanguageFunction] = []
+
+
+@function(FORMATTING, "FORMAT(value, [pattern])", 'FORMAT(1234.5, "#,##0.00")', "1,234.50")
 def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
+    """A number, date or text formatted by the pattern; without a pattern, the value as a text."""
     if type(value) in (list, dict):
         raise RunError(RunCode.WRONG_TYPE, f"FORMAT needs a number, a date or a text, not {kind_of(value)}")
     if value is None or value == "" or not pattern:
@@ -443,63 +461,25 @@ def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
     )
 
 
-def _text(text: str, pattern: str) -> str:
-    """Format a text: `@` is the whole text; in patterns with `@@` each `@` is one character. Without `@`: `!` and `>`
-    are the text in upper case, `<` and `&` in lower case. Raises RunError if the result is too long."""
-    if "@@" in pattern:
-        characters = iter(text)
-        return "".join(next(characters, "") if mark == "@" else mark for mark in pattern) + "".join(characters)
-    check_length(len(text) * 3 * len(_TEXT_MARKS.findall(pattern)), "the result of FORMAT")
-    if "@" in pattern:
-        return pattern.replace("@", text)
-    changed = {"!": text.upper(), ">": text.upper(), "<": text.lower(), "&": text.lower()}
-    return "".join(changed.get(mark, mark) for mark in pattern)
-
-
-def _format_date(world: World, moment: Moment, pattern: str = "yyyy-MM-dd") -> JsonValue:
-    return format_date(moment, pattern[:_LONGEST], world.language)
-
-
-def _format_time(world: World, moment: Moment, pattern: str = "HH:mm") -> JsonValue:
-    return format_date(moment, pattern[:_LONGEST], world.language)
-
-
-FORMATTING = (
-    function(
-        "FORMAT(value, [pattern])",
-        (ANY, TEXT),
-        _format,
-        "A number, date or text formatted by the pattern; without a pattern, the value as a text.",
-        'FORMAT(1234.5, "#,##0.00")',
-        "1,234.50",
-        fewest=1,
-        world=True,
-    ),
-    *with_aliases(
-        function(
-            "FORMAT_DATE(date, [pattern])",
-            (DATE, TEXT),
-            _format_date,
-            "The date formatted by the pattern; the default is like 2026-11-20.",
-            'FORMAT_DATE("2026-11-20", "dd.MM.yyyy")',
-            "20.11.2026",
-            fewest=1,
-            world=True,
-        ),
-        "formatdate",
-        "date_format",
-    ),
-    *with_aliases(
-        function(
-            "FORMAT_TIME(date, [pattern])",
-            (DATE, TEXT),
-            _format_time,
-            "The time formatted by the pattern; the default is like 22:15.",
-            'FORMAT_TIME("2026-11-20 22:15:00", "hh:mm tt")',
-            "10:15 PM",
-            fewest=1,
-            world=True,
-        ),
-        "formattime",
-    ),
+@function(
+    FORMATTING,
+    "FORMAT_DATE(date, [pattern])",
+    'FORMAT_DATE("2026-11-20", "dd.MM.yyyy")',
+    "20.11.2026",
+    also=("formatdate", "date_format"),
 )
+def _format_date(world: World, moment: Moment, pattern: str = "yyyy-MM-dd") -> JsonValue:
+    """The date formatted by the pattern; the default is like 2026-11-20."""
+    return format_date(moment, pattern[:_LONGEST], world.language)
+
+
+@function(
+    FORMATTING,
+    "FORMAT_TIME(date, [pattern])",
+    'FORMAT_TIME("2026-11-20 22:15:00", "hh:mm tt")',
+    "10:15 PM",
+    also=("formattime",),
+)
+def _format_time(world: World, moment: Moment, pattern: str = "HH:mm") -> JsonValue:
+    """The time formatted by the pattern; the default is like 22:15."""
+    return format_date(moment, pattern[:_LONGEST], world.language)
