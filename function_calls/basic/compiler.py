@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from threading import Lock
-from types import MappingProxyType
 from typing import get_args
 
 import function_calls.basic
@@ -193,7 +192,7 @@ _PARTS = {
     for node in (Script, Unit, *get_args(Expression), *get_args(Statement), nodes.Case)
 }
 """Child fields of each node type."""
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[str, str] = {}
 _NEAR = 0.75
 _MOST_HINTS = 20
 """Limit on suggestions: searching for similar names is slow."""

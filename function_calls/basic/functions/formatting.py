@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
-from types import MappingProxyType
 from typing import NamedTuple
 
 from function_calls.basic.codes import RunCode, RunError
@@ -51,9 +50,7 @@ _UNIT_WORDS = {
     "minute": "n nn mi min mins minute minutes 分钟 分",
     "second": "s ss sec secs second seconds 秒",
 }
-_UNITS: Mapping[str, Unit] = MappingProxyType(
-    {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
-)
+_UNITS: Mapping[str, Unit] = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
 
 
 def unit_of(word: str) -> Unit | None:
@@ -103,28 +100,30 @@ _PIECES = re.compile(
 _WORD = re.compile(r"(?:[yY]{1,4}+|[mM]{1,4}+|[dD]{1,4}+|[hH]{1,2}+|[sS]{1,2}+|n{1,2}+|f{1,3}+|tt|TT|t|T|Z)++")
 """Possessive quantifiers prevent backtracking, so that long words match in linear time."""
 _RUN = re.compile(r"([A-Za-z])\1*")
-_NAMES: Mapping[str, str] = MappingProxyType(
-    {"y": "year", "d": "day", "h": "hour", "s": "second", "n": "minute", "f": "fraction", "t": "half"}
-)
-_LETTERS: Mapping[str, _Piece] = MappingProxyType(
-    {
-        "Y": _Piece("yyyy", "year"), "y": _Piece("yy", "year"), "m": _Piece("mm", "month"), "n": _Piece("m", "month"),
-        "M": _Piece("mmm", "month"), "F": _Piece("mmmm", "month"), "d": _Piece("dd", "day"), "j": _Piece("d", "day"),
-        "D": _Piece("ddd", "day"), "l": _Piece("dddd", "day"), "H": _Piece("hh", "hour"), "G": _Piece("h", "hour"),
-        "h": _Piece("hh", "hour12"), "g": _Piece("h", "hour12"), "i": _Piece("nn", "minute"),
-        "s": _Piece("ss", "second"), "A": _Piece("tt", "half"), "a": _Piece("tt", "half"),
-    }
-)  # fmt: skip
+_NAMES: Mapping[str, str] = {
+    "y": "year",
+    "d": "day",
+    "h": "hour",
+    "s": "second",
+    "n": "minute",
+    "f": "fraction",
+    "t": "half",
+}
+_LETTERS: Mapping[str, _Piece] = {
+    "Y": _Piece("yyyy", "year"), "y": _Piece("yy", "year"), "m": _Piece("mm", "month"), "n": _Piece("m", "month"),
+    "M": _Piece("mmm", "month"), "F": _Piece("mmmm", "month"), "d": _Piece("dd", "day"), "j": _Piece("d", "day"),
+    "D": _Piece("ddd", "day"), "l": _Piece("dddd", "day"), "H": _Piece("hh", "hour"), "G": _Piece("h", "hour"),
+    "h": _Piece("hh", "hour12"), "g": _Piece("h", "hour12"), "i": _Piece("nn", "minute"),
+    "s": _Piece("ss", "second"), "A": _Piece("tt", "half"), "a": _Piece("tt", "half"),
+}  # fmt: skip
 """Letters of patterns with one letter per part, as in PHP."""
-_PERCENT: Mapping[str, _Piece] = MappingProxyType(
-    {
-        "Y": _Piece("yyyy", "year"), "y": _Piece("yy", "year"), "m": _Piece("mm", "month"),
-        "B": _Piece("mmmm", "month"), "b": _Piece("mmm", "month"), "d": _Piece("dd", "day"), "e": _Piece("d", "day"),
-        "A": _Piece("dddd", "day"), "a": _Piece("ddd", "day"), "H": _Piece("hh", "hour"),
-        "I": _Piece("hh", "hour12"), "M": _Piece("nn", "minute"),
-        "S": _Piece("ss", "second"), "p": _Piece("tt", "half"),
-    }
-)  # fmt: skip
+_PERCENT: Mapping[str, _Piece] = {
+    "Y": _Piece("yyyy", "year"), "y": _Piece("yy", "year"), "m": _Piece("mm", "month"),
+    "B": _Piece("mmmm", "month"), "b": _Piece("mmm", "month"), "d": _Piece("dd", "day"), "e": _Piece("d", "day"),
+    "A": _Piece("dddd", "day"), "a": _Piece("ddd", "day"), "H": _Piece("hh", "hour"),
+    "I": _Piece("hh", "hour12"), "M": _Piece("nn", "minute"),
+    "S": _Piece("ss", "second"), "p": _Piece("tt", "half"),
+}  # fmt: skip
 _SHORT = 60
 
 
@@ -226,19 +225,17 @@ def _hour(width: int, at: datetime, *, twelve: bool) -> str:
 
 
 _Writer = Callable[[int, datetime, str, bool], str]
-_WRITERS: Mapping[str, _Writer] = MappingProxyType(
-    {
-        "year": lambda width, at, language, twelve: _year(width, at),
-        "month": lambda width, at, language, twelve: _month(width, at, language),
-        "day": lambda width, at, language, twelve: _day(width, at, language),
-        "hour": lambda width, at, language, twelve: _hour(width, at, twelve=twelve),
-        "hour12": lambda width, at, language, twelve: _hour(width, at, twelve=True),
-        "minute": lambda width, at, language, twelve: _number(at.minute, width),
-        "second": lambda width, at, language, twelve: _number(at.second, width),
-        "fraction": lambda width, at, language, twelve: "0" * width,
-        "half": lambda width, at, language, twelve: half_name(at.hour, language),
-    }
-)
+_WRITERS: Mapping[str, _Writer] = {
+    "year": lambda width, at, language, twelve: _year(width, at),
+    "month": lambda width, at, language, twelve: _month(width, at, language),
+    "day": lambda width, at, language, twelve: _day(width, at, language),
+    "hour": lambda width, at, language, twelve: _hour(width, at, twelve=twelve),
+    "hour12": lambda width, at, language, twelve: _hour(width, at, twelve=True),
+    "minute": lambda width, at, language, twelve: _number(at.minute, width),
+    "second": lambda width, at, language, twelve: _number(at.second, width),
+    "fraction": lambda width, at, language, twelve: "0" * width,
+    "half": lambda width, at, language, twelve: half_name(at.hour, language),
+}
 
 
 _EXACT = Context(prec=700, rounding=ROUND_HALF_UP)
@@ -247,9 +244,14 @@ _MOST_DECIMALS = 30
 _NAMED = re.compile(
     r"(?P<name>[nNfFcCpPdDxX])(?P<digits>\d{0,2})(?:\[(?P<place>[A-Za-z]{2,3}(?:[-_][A-Za-z]{2,4})?)\])?"
 )
-_WORDS: Mapping[str, str] = MappingProxyType(
-    {"currency": "C2", "standard": "N2", "fixed": "F2", "percent": "P2", "general": "G", "general number": "G"}
-)
+_WORDS: Mapping[str, str] = {
+    "currency": "C2",
+    "standard": "N2",
+    "fixed": "F2",
+    "percent": "P2",
+    "general": "G",
+    "general number": "G",
+}
 _CORE = re.compile(r"[#0][#0,]*(?:\.[#0]+)?|\.[#0]+")
 
 
@@ -262,36 +264,32 @@ class _Place(NamedTuple):
     point: str
 
 
-_PLACES: Mapping[str, _Place] = MappingProxyType(
-    {
-        "en": _Place("$¤", ",", "."),
-        "gb": _Place("£¤", ",", "."),
-        "zh": _Place("¥¤", ",", "."),
-        "ja": _Place("¥¤", ",", "."),
-        "ko": _Place("₩¤", ",", "."),
-        "in": _Place("₹¤", ",", "."),
-        "pt": _Place("R$ ¤", ".", ","),
-        "de": _Place("¤ €", ".", ","),
-        "es": _Place("¤ €", ".", ","),
-        "it": _Place("¤ €", ".", ","),
-        "nl": _Place("€ ¤", ".", ","),
-        "fr": _Place("¤ €", " ", ","),
-        "ru": _Place("¤ ₽", " ", ","),
-    }
-)
-_REGIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "en-gb": "gb",
-        "en-in": "in",
-        "hi": "in",
-        "pt-br": "pt",
-        "br": "pt",
-        "us": "en",
-        "uk": "gb",
-        "cn": "zh",
-        "jp": "ja",
-    }
-)
+_PLACES: Mapping[str, _Place] = {
+    "en": _Place("$¤", ",", "."),
+    "gb": _Place("£¤", ",", "."),
+    "zh": _Place("¥¤", ",", "."),
+    "ja": _Place("¥¤", ",", "."),
+    "ko": _Place("₩¤", ",", "."),
+    "in": _Place("₹¤", ",", "."),
+    "pt": _Place("R$ ¤", ".", ","),
+    "de": _Place("¤ €", ".", ","),
+    "es": _Place("¤ €", ".", ","),
+    "it": _Place("¤ €", ".", ","),
+    "nl": _Place("€ ¤", ".", ","),
+    "fr": _Place("¤ €", " ", ","),
+    "ru": _Place("¤ ₽", " ", ","),
+}
+_REGIONS: Mapping[str, str] = {
+    "en-gb": "gb",
+    "en-in": "in",
+    "hi": "in",
+    "pt-br": "pt",
+    "br": "pt",
+    "us": "en",
+    "uk": "gb",
+    "cn": "zh",
+    "jp": "ja",
+}
 
 
 def format_number(number: int | float, pattern: str, language: str) -> str | None:

@@ -49,9 +49,7 @@ def _choose(place: int, *values: JsonValue) -> JsonValue:
 
 @function(LOGIC, "ISNULL(value, [default])", "ISNULL(NULL)", True, also=("isnothing",), takes=(ANY, ANY), fewest=1)
 def _is_null(value: JsonValue, *instead: JsonValue) -> JsonValue:
-    """Whether the value is NULL or an empty list of rows. With a second argument, the same as NVL.
-
-    With two arguments the same as NVL, as in SQL."""
+    """Whether the value is NULL or an empty list of rows. With a second argument, the same as NVL."""
     return _nvl(value, instead[0]) if instead else is_null(value)
 
 

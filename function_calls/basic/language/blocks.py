@@ -56,8 +56,6 @@ _INLINE_ENDS = frozenset(("ELSE", "ELSEIF", "ENDIF"))
 class Blocks:
     """Parser of blocks with their bodies."""
 
-    __slots__ = ("_one", "_read", "_reading", "open")
-
     def __init__(self, reading: ParserState, read: Expressions, opened: OpenBlocks, one: One) -> None:
         self._reading = reading
         self._read = read
@@ -381,8 +379,6 @@ _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 class Selects:
     """Parser of SELECT and SWITCH."""
 
-    __slots__ = ("_blocks", "_read", "_reading")
-
     def __init__(self, reading: ParserState, read: Expressions, blocks: Blocks) -> None:
         self._reading = reading
         self._read = read
@@ -481,8 +477,6 @@ def _has_end(cursor: Cursor) -> bool:
 
 class WithMaps:
     """Parser of WITH blocks."""
-
-    __slots__ = ("_blocks", "_read", "_reading")
 
     def __init__(self, reading: ParserState, read: Expressions, blocks: Blocks) -> None:
         self._reading = reading

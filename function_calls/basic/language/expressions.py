@@ -59,8 +59,6 @@ class Operands(ExpressionParser, Protocol):
 class WordValues:
     """Parser of operands that begin with a word: constants, calls, keywords and variables."""
 
-    __slots__ = ("_forms", "_read", "_reading", "_special", "_words")
-
     def __init__(self, forms: KeywordForms, reading: ParserState, read: Operands) -> None:
         self._forms = forms
         self._reading = reading
@@ -322,8 +320,6 @@ _WORD_RANKS = {"OR": 1, "AND": 2, "IN": 4, "LIKE": 4, "IS": 4, "NOT": 4, "CONTAI
 
 class Expressions:
     """Parser of the expressions of one script. Its methods raise ScriptError for invalid syntax."""
-
-    __slots__ = ("_brackets", "_reading", "_words", "height", "highest")
 
     def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
         self._reading = reading

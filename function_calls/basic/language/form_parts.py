@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from function_calls.basic.language.tokens import Cursor, Token
@@ -18,14 +17,12 @@ _COMMA = ","
 _MOST_USAGES = 3
 _FEWEST_SHOWN = 40
 _CALLED = "`{0} name(1, 2)`, or `{0} name WITH a = 1, b = 2`"
-_AS_PEOPLE_WRITE: Mapping[str, str] = MappingProxyType(
-    {
-        "HEAR": "HEAR name, or HEAR name AS EMAIL",
-        "FORMAT": '`y = FORMAT(value, "0.00")`, or `FORMAT value AS "0.00"`',
-        "PRINT": '`PRINT "total:", total`',
-        **{name: _CALLED.format(name) for name in ("CALL", "TOOL", "RUN TOOL")},
-    }
-)
+_AS_PEOPLE_WRITE: Mapping[str, str] = {
+    "HEAR": "HEAR name, or HEAR name AS EMAIL",
+    "FORMAT": '`y = FORMAT(value, "0.00")`, or `FORMAT value AS "0.00"`',
+    "PRINT": '`PRINT "total:", total`',
+    **{name: _CALLED.format(name) for name in ("CALL", "TOOL", "RUN TOOL")},
+}
 
 
 class SlotKind(StrEnum):

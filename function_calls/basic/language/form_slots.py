@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Protocol
 
 from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.filter_texts import filter_text
-from function_calls.basic.language.form_parts import SlotKind
+from function_calls.basic.language.form_parts import ExpressionParser, SlotKind
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import At, Expression, Target
 
@@ -284,22 +283,6 @@ _GLUE = ("_", "-", ":", ".", "/", "#", " ", "@", "|")
 _DECLARES = frozenset({"PARAM", "EACH", "FOR", "HEAR"})
 _DEFINES = frozenset({"SUB", "FUNCTION"})
 _BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "CONST", "THEN", "ELSE"})
-
-
-class ExpressionParser(Protocol):
-    """Parser of expressions in a statement. All methods raise ScriptError."""
-
-    def expression(self, cursor: Cursor) -> Expression:
-        """Parse the longest expression at the cursor."""
-
-    def operand(self, cursor: Cursor) -> Expression:
-        """Parse an operand: the expression up to the first operator."""
-
-    def target(self, cursor: Cursor) -> Target:
-        """Parse an assignment target."""
-
-    def text(self, token: Token) -> Expression:
-        """Convert a TEXT or BLOCK token to a Literal or Template."""
 
 
 class Absent(Exception):

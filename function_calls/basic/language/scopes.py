@@ -41,8 +41,6 @@ def survey(tokens: Sequence[Token]) -> Survey:
 
 
 class _Looking:
-    __slots__ = ("_tokens", "_withs", "definitions", "goals", "variables")
-
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self._withs = 0

@@ -41,8 +41,6 @@ _STARTS: dict[str, Callable[[At], Expression]] = {
 class Assignments:
     """Parser of assignments and declarations."""
 
-    __slots__ = ("_read", "_reading")
-
     def __init__(self, reading: ParserState, read: Expressions) -> None:
         self._reading = reading
         self._read = read
@@ -151,21 +149,16 @@ class Assignments:
 
     def _value(self, cursor: Cursor, at: At, name: str) -> Expression:
         if cursor.is_line_end:
-            self._missing(cursor)
+            cursor.fail(f"expected a value after `=`, {cursor.found()}")
         value = self._read.expression(cursor)
         # `today = TODAY` calls the function, since the variable has no value yet.
         if isinstance(value, nodes.Name) and value.name == name.lower() and self._reading.takes_none(value.name):
             return nodes.Apply(value.at, value.name, ())
         return value
 
-    def _missing(self, cursor: Cursor) -> NoReturn:
-        cursor.fail(f"expected a value after `=`, {cursor.found()}")
-
 
 class Calls:
     """Parser of call statements. Its methods raise ScriptError for invalid syntax."""
-
-    __slots__ = ("_read", "_reading", "_words")
 
     def __init__(self, reading: ParserState, read: Expressions, words: KeywordWords) -> None:
         self._reading = reading
@@ -233,8 +226,6 @@ _MOST_BEGUN = 8
 
 class StatementErrors:
     """Messages for lines that are no valid statement."""
-
-    __slots__ = ("_forms", "_reading")
 
     def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
         self._forms = forms
@@ -367,22 +358,6 @@ LANGUAGE = ENDING_WORDS | OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
 
 class Statements:
     """Parser of the statements of one script."""
-
-    __slots__ = (
-        "_calls",
-        "_errors",
-        "_forms",
-        "_goals",
-        "_language",
-        "_maybe",
-        "_read",
-        "_reading",
-        "_words",
-        "assignments",
-        "blocks",
-        "labels",
-        "open",
-    )  # fmt: skip
 
     def __init__(self, forms: KeywordForms, reading: ParserState, names: Survey) -> None:
         read = Expressions(forms, reading)
