@@ -146,7 +146,7 @@ def _date(world: World, *values: JsonValue) -> JsonValue:
 def _from_parts(year: int, month: int, day: int) -> str:
     """The date with this year, month and day.
 
-    Date as a text. Months and days past the end carry over into the next year or month, as in the classic
+    Months and days past the end carry over into the next year or month, as in the classic
     DATESERIAL. Raises RunError outside the calendar."""
     months = year * 12 + month - 1
     first = within_calendar(lambda: datetime(months // 12, months % 12 + 1, 1))  # noqa: DTZ001 - a local time
@@ -241,8 +241,7 @@ _part("SECOND", lambda moment: moment.at.second, "The second.", 30)
 def _weekday_name(world: World, value: JsonValue, short: JsonValue = None) -> JsonValue:
     """The name of the weekday of a date, or of a number as WEEKDAY returns it.
 
-    Name of the weekday of a date, or of a number as returned by WEEKDAY, in the chat's language. Raises RunError if
-    the number is not from 1 (Sunday) to 7, or the date is invalid."""
+    Raises RunError if the number is not from 1 (Sunday) to 7, or the date is invalid."""
     number = as_number(value)
     if number is None:
         return day_name(_dated(moment_of(world, value, "WEEKDAYNAME")).weekday(), world.language, short=bool(short))
