@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.date_texts import HINT, read
+from function_calls.basic.date_texts import read
 from function_calls.basic.environment import World
+from function_calls.basic.functions.dates import moment_of
 from function_calls.basic.functions.declaration import ANY, LanguageFunction, function
 from function_calls.basic.functions.numbers import rounded
 from function_calls.basic.values import as_number, is_null, kind_of, text_of, truth
@@ -144,10 +145,7 @@ def _to_boolean(value: JsonValue) -> JsonValue:
 @function(LOGIC, "CDATE(value)", 'CDATE("31.12.2026 8:05 PM")', "2026-12-31 20:05:00", also=("todate",))
 def _to_date(world: World, value: JsonValue) -> JsonValue:
     """The date or time in ISO form, which sorts correctly as a text."""
-    moment = read(value, lambda: world.now().tzinfo) if type(value) is str else None
-    if moment is None:
-        raise RunError(RunCode.BAD_VALUE, f"CDATE needs a date, not {kind_of(value)}; {HINT}")
-    return str(moment)
+    return str(moment_of(world, value, "CDATE"))
 
 
 @function(LOGIC, "NOTEMPTY(value)", 'NOTEMPTY("a")', True, also=("hasvalue",))
