@@ -124,7 +124,7 @@ async def _scripts(load: Load) -> AsyncIterator[Callable[[], BasicScripts]]:
                 [BasicSource(path=drive)],
                 compiler=_compiler(),
                 runs=_Runs(),
-                kept=BasicTools(store, clock),
+                kept=BasicTools(store),
                 work=WorkFolder(home / "work"),
                 bots=["default"],
                 changes=Unwatched(),

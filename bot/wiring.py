@@ -381,7 +381,7 @@ def function_services_of(base: Base, consent: Consent, models: Models, planning:
     chats, deadlines = base.chats, base.deadlines
     actions, members = EngineActions(store, consent.questions), PlatformMembers(store, chats, deadlines, clock)
     notes, start_scripts = StoredChatNotes(chats, store, clock), StartScripts(store, clock, base.registry.of)
-    scripts = BasicTools(store, clock)
+    scripts = BasicTools(store)
     own_settings = StoredOwnSettings(chats, store, ids, clock)
     ports: dict[type, object] = {
         Explanations: StoredExplanations(store),

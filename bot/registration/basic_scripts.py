@@ -29,6 +29,7 @@ from function_calls.basic import (
     LiteralCheck,
     LoadProgram,
     ModelOfScripts,
+    RowSources,
     RunScheduler,
     ScriptFiles,
     ScriptHandler,
@@ -220,6 +221,7 @@ def script_services_of(
     clock = cast(Clock, services[Clock])
     web = WebOfScripts(cast(WebClient, services[WebClient]), settings.basic.web, clock)
     model = ModelOfScripts(cast(ChatWriter, services[ChatWriter]), clock)
+    tables, files = ScriptTables(store, ids, clock), LocalScriptFiles(folders_of(settings.sources.basic))
     return {
         WebOfScripts: web,
         ScriptWeb: web,
@@ -227,8 +229,9 @@ def script_services_of(
         ScriptModel: model,
         Mailer: Mailer(settings.mail, clock),
         ScriptMemory: ScriptMemory(store, clock),
-        ScriptTables: ScriptTables(store, ids, clock),
-        ScriptFiles: LocalScriptFiles(folders_of(settings.sources.basic)),
+        ScriptTables: tables,
+        ScriptFiles: files,
+        RowSources: RowSources(tables, files, clock),
     }
 
 

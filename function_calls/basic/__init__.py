@@ -9,6 +9,7 @@ from __future__ import annotations
 from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.basic.functions import ARITIES
+from function_calls.basic.keyword_modules._rows import RowSources
 from function_calls.basic.keyword_modules.schedules import KEYWORD as SCHEDULE_KEYWORD
 from function_calls.basic.keywords import Grants, keyword_declaration
 from function_calls.basic.language.form_parts import LiteralCheck
@@ -54,6 +55,7 @@ __all__ = [
     "NameOwner",
     "Names",
     "Profile",
+    "RowSources",
     "RunScheduler",
     "ScriptFiles",
     "ScriptHandler",

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from threading import Lock
-from types import MappingProxyType
 from typing import get_args
 
 import function_calls.basic
 from config.diagnostics import Diagnostic, Diagnostics
+from function_calls.basic import nodes
 from function_calls.basic.codes import Code, Profile, ScriptError, ScriptProblem
 from function_calls.basic.language.filter_texts import nodes_in
 from function_calls.basic.language.forms import Forms
@@ -22,29 +22,7 @@ from function_calls.basic.language.parser import parse
 from function_calls.basic.language.scopes import SESSION_VARIABLES
 from function_calls.basic.machine.code_statements import program_of
 from function_calls.basic.machine.program import Program
-from function_calls.basic.nodes import (
-    Assign,
-    At,
-    Case,
-    Define,
-    Dim,
-    Evaluate,
-    Expression,
-    ForEach,
-    ForTo,
-    Index,
-    KeywordCall,
-    ListOf,
-    Member,
-    Name,
-    Param,
-    RowExpression,
-    Script,
-    Statement,
-    Target,
-    Unit,
-    With,
-)
+from function_calls.basic.nodes import At, Expression, Script, Statement, Target, Unit
 from function_calls.basic.tool_definition import ParamDecl as ParamDecl
 from function_calls.basic.tool_definition import ToolDefinition as ToolDefinition
 from function_calls.basic.tool_definition import parameters_of
@@ -195,8 +173,8 @@ def _description(unit: Unit, name: str, profile: Profile, *, is_needed: bool) ->
 
 def _is_for_the_clock(unit: Unit) -> bool:
     """Whether the unit sets its own schedule and takes no parameters, so that no model has to choose it."""
-    wants = (one.expression for one in unit.body if isinstance(one, Evaluate))
-    return not unit.params and any(isinstance(one, KeywordCall) and one.keyword == _CLOCK for one in wants)
+    wants = (one.expression for one in unit.body if isinstance(one, nodes.Evaluate))
+    return not unit.params and any(isinstance(one, nodes.KeywordCall) and one.keyword == _CLOCK for one in wants)
 
 
 def _comment_text(comment: str) -> str:
@@ -211,10 +189,10 @@ def _comment_text(comment: str) -> str:
 _UNCLEAR = re.compile(r"[a-z]\d*|(foo|bar|baz|tmp|arg|param)\d*", re.IGNORECASE)
 _PARTS = {
     node: tuple(field.name for field in fields(node) if field.name not in ("at", "name", "operator"))
-    for node in (Script, Unit, *get_args(Expression), *get_args(Statement), Case)
+    for node in (Script, Unit, *get_args(Expression), *get_args(Statement), nodes.Case)
 }
 """Child fields of each node type."""
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[str, str] = {}
 _NEAR = 0.75
 _MOST_HINTS = 20
 """Limit on suggestions: searching for similar names is slow."""
@@ -249,7 +227,7 @@ def lints_of_invalid_script(script: Script) -> list[ScriptProblem]:
     return sorted(faults, key=lambda fault: fault.at)
 
 
-def _of_param(param: Param) -> Iterator[ScriptProblem]:
+def _of_param(param: nodes.Param) -> Iterator[ScriptProblem]:
     if _UNCLEAR.fullmatch(param.name):
         message = (
             f"PARAM {param.name}: models cannot infer the meaning of this name; use a descriptive one such as `city`"
@@ -303,10 +281,10 @@ class _Use:
     """Variables that nodes read and write."""
 
     def __init__(self) -> None:
-        self.read: dict[str, Name] = {}
+        self.read: dict[str, nodes.Name] = {}
         """First read of each variable."""
         self.written: set[str] = set()
-        self.copied: dict[str, Name] = {}
+        self.copied: dict[str, nodes.Name] = {}
         """First use of each name that UPDATE assigns to a column by itself."""
         self.heard_as: set[str] = set()
         """Single words after the AS of a HEAR."""
@@ -316,7 +294,7 @@ class _Use:
         left = [node]
         while left:
             one = left.pop()
-            if isinstance(one, Name):
+            if isinstance(one, nodes.Name):
                 known = self.read.get(one.name)
                 if known is None or one.at < known.at:
                     self.read[one.name] = one
@@ -327,22 +305,24 @@ class _Use:
 
     def _below(self, node: object) -> list[object]:
         """Descendants of `node` that are read; variables that it writes are recorded."""
-        if isinstance(node, KeywordCall) and node.keyword == "HEAR":
-            lists = [value.items for _, value in node.arguments if isinstance(value, ListOf)]
-            self.heard_as |= {one.name for items in lists if len(items) == 1 for one in items if isinstance(one, Name)}
-        elif isinstance(node, RowExpression):
+        if isinstance(node, nodes.KeywordCall) and node.keyword == "HEAR":
+            lists = [value.items for _, value in node.arguments if isinstance(value, nodes.ListOf)]
+            self.heard_as |= {
+                one.name for items in lists if len(items) == 1 for one in items if isinstance(one, nodes.Name)
+            }
+        elif isinstance(node, nodes.RowExpression):
             # An unset name in it is a column; a name by itself may also be a typo.
-            if isinstance(node.value, Name):
+            if isinstance(node.value, nodes.Name):
                 self.copied.setdefault(node.value.name, node.value)
-            return [one for one in nodes_in((node.value,)) if isinstance(one, KeywordCall)]
-        elif isinstance(node, ForEach | ForTo):
+            return [one for one in nodes_in((node.value,)) if isinstance(one, nodes.KeywordCall)]
+        elif isinstance(node, nodes.ForEach | nodes.ForTo):
             self.written.add(node.variable)
-        elif isinstance(node, Dim):
+        elif isinstance(node, nodes.Dim):
             self.written.add(node.name.lower())
-        elif isinstance(node, Define):
+        elif isinstance(node, nodes.Define):
             self.written |= {node.name, *node.parameters}
-        elif isinstance(node, Assign | With):
-            return [*self._indexes(node.target), node.value if isinstance(node, Assign) else node.entries]
+        elif isinstance(node, nodes.Assign | nodes.With):
+            return [*self._indexes(node.target), node.value if isinstance(node, nodes.Assign) else node.entries]
         return [getattr(node, name) for name in _PARTS[type(node)]]
 
     def _indexes(self, target: Target) -> list[object]:
@@ -350,11 +330,11 @@ class _Use:
         `written`."""
         read: list[object] = []
         of: object = target
-        while isinstance(of, Member | Index):
-            if isinstance(of, Index):
+        while isinstance(of, nodes.Member | nodes.Index):
+            if isinstance(of, nodes.Index):
                 read.append(of.index)
             of = of.of
-        if isinstance(of, Name):
+        if isinstance(of, nodes.Name):
             self.written.add(of.name)
             return read
         return [*read, of]
@@ -389,11 +369,6 @@ class CompilationResult:
         """Diagnostics that make the script unusable."""
         return tuple(one for one in self.diagnostics if one.severity == "error")
 
-    @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that are not errors, for the author."""
-        return tuple(one for one in self.diagnostics if one.severity != "error")
-
 
 @dataclass(slots=True)
 class BasicCompiler:
@@ -411,28 +386,6 @@ class BasicCompiler:
     """Number of compilations so far."""
     _counting: Lock = field(default_factory=Lock, init=False, repr=False)
 
-    def compile(
-        self,
-        path: Path,
-        *,
-        name: str = "",
-        bot: str = "default",
-        profile: Profile = Profile.EXTENDED,
-        variables: Collection[str] = (),
-    ) -> CompilationResult:
-        """Compile a file. `name` defaults to the file's name. `variables`: set by the bot's configuration. An
-        unreadable file is an error in the result; nothing is raised."""
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            fault = ScriptProblem(
-                _FIRST, Code.UNREADABLE, f"cannot read the file: {error.strerror or type(error).__name__}"
-            )
-            return CompilationResult(diagnostics=(fault.diagnostic(str(path)),))
-        return self.compile_text(
-            content, str(path), name=name or path.stem, bot=bot, profile=profile, variables=variables
-        )
-
     def compile_text(
         self,
         text: str | bytes,
@@ -443,7 +396,8 @@ class BasicCompiler:
         profile: Profile = Profile.EXTENDED,
         variables: Collection[str] = (),
     ) -> CompilationResult:
-        """Compile a text or the bytes of a file. `file` is the path in diagnostics."""
+        """Compile a text or the bytes of a file. `file` is the path in diagnostics. `variables`: set by the bot's
+        configuration."""
         with self._counting:
             self.compilations += 1
         content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text

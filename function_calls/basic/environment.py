@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from function_calls.basic.codes import RunCode, RunError
@@ -43,34 +42,33 @@ class Limits:
     """Nesting depth of SUB and FUNCTION calls, and separately of GOSUBs."""
 
 
-ERROR_NAMES: Mapping[str, str] = MappingProxyType(
-    {"error": "error", "err": "err", "error_message": "error_message", "errormessage": "error_message"}
-)
+ERROR_NAMES: Mapping[str, str] = {
+    "error": "error",
+    "err": "err",
+    "error_message": "error_message",
+    "errormessage": "error_message",
+}
 """Names of the last error's fields as variables, and the field that each reads."""
-ERROR_MEMBERS: Mapping[str, str] = MappingProxyType(
-    {
-        "number": "err",
-        "code": "err",
-        "description": "error_message",
-        "message": "error_message",
-        "text": "error_message",
-    }
-)
+ERROR_MEMBERS: Mapping[str, str] = {
+    "number": "err",
+    "code": "err",
+    "description": "error_message",
+    "message": "error_message",
+    "text": "error_message",
+}
 """Names of the last error's fields as members, in lower case, and the field that each reads."""
-NUMBERS: Mapping[RunCode, int] = MappingProxyType(
-    {
-        RunCode.BAD_VALUE: 5,
-        RunCode.NO_SUCH_INDEX: 9,
-        RunCode.DIVISION: 11,
-        RunCode.WRONG_TYPE: 13,
-        RunCode.FAILED: 51,
-        RunCode.NO_SUCH_THING: 53,
-        RunCode.UNAVAILABLE: 68,
-        RunCode.NOT_ALLOWED: 70,
-        RunCode.THROWN: 1000,
-        RunCode.ASSERTION: 1001,
-    }
-)
+NUMBERS: Mapping[RunCode, int] = {
+    RunCode.BAD_VALUE: 5,
+    RunCode.NO_SUCH_INDEX: 9,
+    RunCode.DIVISION: 11,
+    RunCode.WRONG_TYPE: 13,
+    RunCode.FAILED: 51,
+    RunCode.NO_SUCH_THING: 53,
+    RunCode.UNAVAILABLE: 68,
+    RunCode.NOT_ALLOWED: 70,
+    RunCode.THROWN: 1000,
+    RunCode.ASSERTION: 1001,
+}
 """`ERR` numbers of catchable errors, as in traditional BASIC dialects."""
 _LONGEST = 1000
 

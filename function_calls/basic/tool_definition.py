@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from function_calls.basic.codes import Code, Profile, ScriptProblem
 from function_calls.basic.language.param_types import (
@@ -53,22 +53,9 @@ class ParamDecl:
             schema["example"] = deepcopy(self.example)
         return schema
 
-    def to_json(self) -> JsonObject:
-        """Plain data for `of_json`: all fields by name."""
-        return {
-            "name": self.name,
-            "type": self.type,
-            "description": self.description,
-            "required": self.required,
-            "example": self.example,
-            "default": self.default,
-            "choices": list(self.choices),
-            "line": self.line,
-        }
-
     @classmethod
     def of_json(cls, data: Mapping[str, JsonValue]) -> ParamDecl:
-        """The parameter that `to_json` serialized."""
+        """The parameter that was serialized with its tool."""
         return cls(**{**data, "choices": tuple(data["choices"])})
 
 
@@ -107,17 +94,8 @@ class ToolDefinition:
         return {"name": self.name, "description": self.description, "parameters": self.schema()}
 
     def to_json(self) -> JsonObject:
-        """Plain data for `of_json`: all fields by name; `parameters` as a list of their plain data."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "parameters": [one.to_json() for one in self.parameters],
-            "bot": self.bot,
-            "source_file": self.source_file,
-            "line": self.line,
-            "unit": self.unit,
-            "metadata": self.metadata,
-        }
+        """Plain data for `of_json`: all fields by name; `parameters` as maps."""
+        return asdict(self)
 
     @classmethod
     def of_json(cls, data: Mapping[str, JsonValue]) -> ToolDefinition:

@@ -9,7 +9,6 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
@@ -453,28 +452,26 @@ def _compared(holds: Callable[[int | float, int | float], bool]) -> Callable[...
     return run
 
 
-OPERATORS: Mapping[str, Callable[[JsonValue, JsonValue], JsonValue]] = MappingProxyType(
-    {
-        "+": added,
-        "-": subtracted,
-        "*": _reckoned("*", lambda left, right: left * right),
-        "/": _reckoned("/", _quotient),
-        "\\": _reckoned("\\", _whole_quotient),
-        "mod": _reckoned("MOD", _remainder),
-        "^": _reckoned("^", _power),
-        "&": joined,
-        "=": same,
-        "<>": lambda left, right: not same(left, right),
-        "<": _compared(lambda left, right: left < right),
-        "<=": _compared(lambda left, right: left <= right),
-        ">": _compared(lambda left, right: left > right),
-        ">=": _compared(lambda left, right: left >= right),
-        "in": is_in,
-        "like": is_like,
-        "and": lambda left, right: truth(left) and truth(right),
-        "or": lambda left, right: truth(left) or truth(right),
-    }
-)
+OPERATORS: Mapping[str, Callable[[JsonValue, JsonValue], JsonValue]] = {
+    "+": added,
+    "-": subtracted,
+    "*": _reckoned("*", lambda left, right: left * right),
+    "/": _reckoned("/", _quotient),
+    "\\": _reckoned("\\", _whole_quotient),
+    "mod": _reckoned("MOD", _remainder),
+    "^": _reckoned("^", _power),
+    "&": joined,
+    "=": same,
+    "<>": lambda left, right: not same(left, right),
+    "<": _compared(lambda left, right: left < right),
+    "<=": _compared(lambda left, right: left <= right),
+    ">": _compared(lambda left, right: left > right),
+    ">=": _compared(lambda left, right: left >= right),
+    "in": is_in,
+    "like": is_like,
+    "and": lambda left, right: truth(left) and truth(right),
+    "or": lambda left, right: truth(left) or truth(right),
+}
 """Functions by the `operator` of a Binary node. Each returns a value or raises RunError. `and` and `or` take both
 values; the machine evaluates the right side only if needed."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from services.clock import Clock
 from services.store.chats import basic_tools
 from services.store.port import Store, Write
 
@@ -42,9 +41,8 @@ class StoredTool:
 class BasicTools:
     """Store access for compiled BASIC tools, and notification of their watchers."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._clock = clock
         self._watchers: set[asyncio.Event] = set()
 
     async def everything(self) -> list[StoredTool]:
@@ -57,37 +55,10 @@ class BasicTools:
         rows = await self._store.read(basic_tools.script_of(bot, tool))
         return next((row["script"] for row in rows if row["content_hash"] == content_hash), None)
 
-    def save(
-        self,
-        *,
-        bot: str,
-        tool: str,
-        source: str,
-        path: str,
-        etag: str,
-        content_hash: str,
-        script: str,
-        definition: str,
-        program: str,
-        findings: str,
-        is_active: bool = True,
-    ) -> Write:
-        """Write, to be committed by the caller, that stores a tool compiled now, replacing its earlier version unless
-        another file defines that tool."""
-        return basic_tools.keep(
-            bot=bot,
-            tool_name=tool,
-            source=source,
-            path=path,
-            etag=etag,
-            content_hash=content_hash,
-            script=script,
-            definition=definition,
-            program=program,
-            findings=findings,
-            is_active=int(is_active),
-            compiled_ms=self._clock.now_ms(),
-        )
+    def save(self, tool: StoredTool, script: str) -> Write:
+        """Write, to be committed by the caller, that stores a tool with its source text, replacing its earlier version
+        unless another file defines that tool."""
+        return basic_tools.keep(script=script, **asdict(tool))
 
     def deactivate(self, tool: StoredTool) -> Write:
         """Write, to be committed by the caller, that deactivates the tool; its row stays."""

@@ -8,28 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
 from services.refs import JsonValue
-from services.scripts.filters import (
-    FUNCTIONS,
-    MOST_COMPARISONS,
-    MOST_VALUES,
-    Applied,
-    Comparison,
-    Condition,
-    Constant,
-    Field,
-    Filter,
-    FilterError,
-    Not,
-    Operand,
-    Operator,
-    Order,
-    Problem,
-    applied,
-    count_of,
-    is_null,
-    joined,
-    operator_of,
-)
+from services.scripts import filters
+from services.scripts.filters import Comparison, Condition, Constant, Filter, FilterError, Not, Operand, Problem
 from services.scripts.values import as_number, as_text
 
 MARKS = "\U000f0000-\U000ffffd"
@@ -188,13 +168,13 @@ class _Reader:
     def is_at_tail(self) -> bool:
         return self._at == len(self._text) or bool(self._ahead(_ORDER) or self._ahead(_LIMIT))
 
-    def orders(self) -> tuple[Order, ...]:
+    def orders(self) -> tuple[filters.Order, ...]:
         if not self._pass(_ORDER):
             return ()
-        orders: list[Order] = []
+        orders: list[filters.Order] = []
         while True:
             by = self.operand(0)
-            orders.append(Order(by, self._descends()))
+            orders.append(filters.Order(by, self._descends()))
             if len(orders) > MOST_ORDERS:
                 self._fail(Problem.TOO_MANY)
             if not self._symbol(","):
@@ -230,7 +210,7 @@ class _Reader:
         conditions = [part(deep)]
         while self._word(connective.upper()):
             conditions.append(part(deep))
-        return joined(connective, conditions)
+        return filters.joined(connective, conditions)
 
     def _one(self, deep: int) -> Condition:
         if deep > DEEPEST:
@@ -247,7 +227,7 @@ class _Reader:
 
     def _comparison(self, deep: int) -> Condition:
         self._comparisons += 1
-        if self._comparisons > MOST_COMPARISONS:
+        if self._comparisons > filters.MOST_COMPARISONS:
             self._fail(Problem.TOO_MANY)
         left = self.operand(deep)
         negated = self._word("NOT")
@@ -256,7 +236,7 @@ class _Reader:
             self._fail(Problem.NO_OPERATOR)
         if spelling[0].upper() == "IS":
             return self._is(left, deep)
-        operator = operator_of(spelling[0])
+        operator = filters.operator_of(spelling[0])
         if operator is None:
             self._fail(Problem.NO_OPERATOR)
         comparison = Comparison(left, operator, self._right(operator, deep))
@@ -265,11 +245,11 @@ class _Reader:
     def _is(self, left: Operand, deep: int) -> Condition:
         negated = self._word("NOT")
         if self._word("NULL"):
-            return is_null(left, negated=negated)
+            return filters.is_null(left, negated=negated)
         comparison = Comparison(left, "=", (self._value(deep),))
         return Not(comparison) if negated else comparison
 
-    def _right(self, operator: Operator, deep: int) -> tuple[Operand, ...]:
+    def _right(self, operator: filters.Operator, deep: int) -> tuple[Operand, ...]:
         if operator == "in":
             return self._list(deep)
         first = self._value(deep)
@@ -292,11 +272,11 @@ class _Reader:
             self._at = opening
         while not self._is_symbol(")"):
             values.append(self._value(deep, in_list=True))
-            if len(values) > MOST_VALUES:
+            if len(values) > filters.MOST_VALUES:
                 self._fail(Problem.TOO_MANY)
             if not self._symbol(","):
                 break
-        if len(values) > MOST_VALUES:
+        if len(values) > filters.MOST_VALUES:
             self._fail(Problem.TOO_MANY)
         self._close(opened)
         return tuple(values)
@@ -308,21 +288,21 @@ class _Reader:
             return self._applied(call, deep)
         quoted = self._pass(_QUOTED_FIELD)
         if quoted is not None:
-            return Field(self._marks.filled(quoted[1] or quoted[2] or quoted[3]).strip())
+            return filters.Field(self._marks.filled(quoted[1] or quoted[2] or quoted[3]).strip())
         at = self._at
         valued = self._pass(_FIELD_OF_VALUES)
         if valued is not None:
-            return Field(self._marks.name(valued[0], self._position(at)))
+            return filters.Field(self._marks.name(valued[0], self._position(at)))
         found = self._pass(_FIELD)
         if found is None:
             self._fail(Problem.EMPTY if self._at == len(self._text) else Problem.NO_FIELD)
-        return Field(found[0])
+        return filters.Field(found[0])
 
     def _call(self) -> re.Match[str] | None:
         found = self._ahead(_CALL)
-        return found if found is not None and operator_of(found[1]) is None else None
+        return found if found is not None and filters.operator_of(found[1]) is None else None
 
-    def _applied(self, call: re.Match[str], deep: int) -> Applied:
+    def _applied(self, call: re.Match[str], deep: int) -> filters.Applied:
         if deep > DEEPEST:
             self._fail(Problem.TOO_DEEP)
         start = self._at
@@ -335,7 +315,7 @@ class _Reader:
             if not self._symbol(","):
                 break
         self._close(call.end() - 1)
-        return applied(call[1], arguments, start + 1)
+        return filters.applied(call[1], arguments, start + 1)
 
     def _argument(self, deep: int) -> Operand:
         if self._text[self._at : self._at + 1] == "'":
@@ -354,7 +334,7 @@ class _Reader:
         if quote in ("'", '"'):
             return Constant(self._quoted(quote, in_list=in_list))
         call = self._call()
-        if call is not None and call[1].upper() in FUNCTIONS:
+        if call is not None and call[1].upper() in filters.FUNCTIONS:
             return self._applied(call, deep)
         return Constant(self._plain(in_list=in_list))
 
@@ -490,7 +470,7 @@ def condition_of(tree: JsonValue) -> Condition:
     """Parse `["and", c, …]`, `["or", c, …]`, `["not", c]` or `[field, operator, value]`. The value of IN is a list,
     that of BETWEEN a list of two; IS NULL has none. Raises FilterError for another shape or above 100 comparisons."""
     condition = _condition(tree, 0)
-    if count_of(condition) > MOST_COMPARISONS:
+    if filters.count_of(condition) > filters.MOST_COMPARISONS:
         raise FilterError(Problem.TOO_MANY)
     return condition
 
@@ -500,7 +480,7 @@ def _condition(tree: JsonValue, deep: int) -> Condition:
         raise FilterError(Problem.TOO_DEEP)
     match tree:
         case ["and" | "or" as connective, [*_] as first, *others]:
-            return joined(connective, [_condition(one, deep + 1) for one in (first, *others)])
+            return filters.joined(connective, [_condition(one, deep + 1) for one in (first, *others)])
         case ["not", [*_] as inner]:
             return Not(_condition(inner, deep + 1))
         case [str() as left, str() as spelling, *values]:
@@ -510,15 +490,15 @@ def _condition(tree: JsonValue, deep: int) -> Condition:
 
 def _comparison(left: Operand, spelling: str, values: Sequence[JsonValue]) -> Condition:
     if spelling in ("is null", "is not null"):
-        return is_null(left, negated=spelling == "is not null")
+        return filters.is_null(left, negated=spelling == "is not null")
     negated = spelling.startswith("not ")
-    operator = operator_of(spelling.removeprefix("not "))
+    operator = filters.operator_of(spelling.removeprefix("not "))
     if operator is None or not values:
         raise FilterError(Problem.NO_OPERATOR, 0, spelling[:40])
     of = values[0] if operator in ("in", "between") and isinstance(values[0], list) else values
     if operator == "between" and len(of) != _BOTH_ENDS:
         raise FilterError(Problem.NO_AND)
-    if operator == "in" and len(of) > MOST_VALUES:
+    if operator == "in" and len(of) > filters.MOST_VALUES:
         raise FilterError(Problem.TOO_MANY)
     if operator not in ("in", "between"):
         of = of[:1]

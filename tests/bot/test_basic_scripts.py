@@ -248,7 +248,7 @@ async def test_scripts_come_and_go_with_the_settings(tmp_path: Path) -> None:
     put(one, "first", says("first"))
     put(two, "second", says("second"))
     async with a_group(settings=settings(one), home=tmp_path / "var") as group:
-        kept = BasicTools(group.daemon.store, group.clock)
+        kept = BasicTools(group.daemon.store)
         fresh = group.daemon.live.now.model_validate({**group.daemon.live.now.model_dump(), **settings(two)})
         group.daemon.live.put(group.daemon.live.replacement(fresh), lambda: None)
         await group.daemon.functions.wait_published()

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import calendar
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.date_texts import HINT, Form, Moment, days_later, read, within_calendar
 from function_calls.basic.environment import World
-from function_calls.basic.functions.declaration import (
-    ANY,
-    DATE,
-    NUMBER,
-    WHOLE,
-    Kind,
-    LanguageFunction,
-    function,
-    with_aliases,
-)
+from function_calls.basic.functions.declaration import ANY, DATE, LanguageFunction, function
 from function_calls.basic.functions.formatting import Unit, day_name, month_name, unit_of
 from function_calls.basic.values import as_number, kind_of, normalized_number, number_of
 from services.refs import JsonValue
@@ -38,22 +29,6 @@ def moment_of(world: World, value: JsonValue, name: str) -> Moment:
     if moment is None:
         raise RunError(RunCode.BAD_VALUE, f"{name} needs a date, not {kind_of(value)}; {HINT}")
     return moment
-
-
-def date_add(world: World, *values: JsonValue) -> JsonValue:
-    """DATEADD(date, number, unit), or DATEADD(unit, number, date) as in classic BASIC; the unit defaults to days.
-    Raises RunError if the unit, the number or the date is invalid."""
-    date, number, unit = values[0], values[1], _unit_word(values[2]) if len(values) > 2 else "day"
-    if len(values) > 2 and _unit_word(values[0]) is not None:
-        date, unit = values[2], _unit_word(values[0])
-    if unit is None:
-        raise _no_unit("DATEADD")
-    count = as_number(number)
-    if count is None:
-        raise RunError(
-            RunCode.WRONG_TYPE, f"DATEADD needs a date, a number and a unit, not {kind_of(number)} as number"
-        )
-    return str(_later(world, moment_of(world, date, "DATEADD"), count, unit))
 
 
 def _later(world: World, moment: Moment, count: int | float, unit: Unit) -> Moment:
@@ -83,20 +58,6 @@ def _months_later(at: datetime, months: int) -> datetime:
     if not 1 <= year <= 9999:
         raise OverflowError
     return at.replace(year=year, month=month, day=min(at.day, calendar.monthrange(year, month)[1]))
-
-
-def date_diff(world: World, *values: JsonValue) -> JsonValue:
-    """DATEDIFF(from, to, unit), or DATEDIFF(unit, from, to) as in classic BASIC; the unit defaults to days. Raises
-    RunError if the unit or a date is invalid, or if a date is compared with a time of day."""
-    first, last, unit = values[0], values[1], _unit_word(values[2]) if len(values) > 2 else "day"
-    if len(values) > 2 and _unit_word(values[0]) is not None:
-        first, last, unit = values[1], values[2], _unit_word(values[0])
-    if unit is None:
-        raise _no_unit("DATEDIFF")
-    start, end = moment_of(world, first, "DATEDIFF"), moment_of(world, last, "DATEDIFF")
-    if (start.form == "time") != (end.form == "time"):
-        raise RunError(RunCode.BAD_VALUE, "DATEDIFF cannot compare a date with a time of day")
-    return _difference(world, start.at, end.at, unit)
 
 
 def _difference(world: World, start: datetime, end: datetime, unit: Unit) -> int:
@@ -137,16 +98,39 @@ def _wall(world: World, form: Form) -> Moment:
     return Moment(world.now().replace(tzinfo=None, microsecond=0), form)
 
 
+def _dated(moment: Moment) -> datetime:
+    if moment.form == "time":
+        raise RunError(RunCode.BAD_VALUE, f"expected a date, found a time of day; {HINT}")
+    return moment.at
+
+
+DATES: list[LanguageFunction] = []
+
+
+def _part(name: str, give: Callable[[Moment], int], about: str, gives: int) -> None:
+    example = f'{name}("2026-11-20 22:15:30")'
+    function(DATES, f"{name}(date)", example, gives, about=about, takes=(DATE,))(give)
+
+
+@function(DATES, "NOW()", "NOW()", "2026-11-20 22:15:00")
 def _now(world: World) -> JsonValue:
+    """The current date and time in the chat's time zone."""
     return str(_wall(world, "both"))
 
 
+@function(DATES, "TODAY()", "TODAY()", "2026-11-20")
 def _today(world: World) -> JsonValue:
+    """The current date in the chat's time zone."""
     return str(_wall(world, "date"))
 
 
+@function(
+    DATES, "DATE([year or date], [month], [day])", "DATE(2026, 12, 24)", "2026-12-24", takes=(ANY, ANY, ANY), fewest=0
+)
 def _date(world: World, *values: JsonValue) -> JsonValue:
-    """DATE() for today, DATE(date) for its date part, or DATE(year, month, day). Raises RunError for two arguments, a
+    """The current date; the date part of a date and time; or the date with this year, month and day.
+
+    DATE() for today, DATE(date) for its date part, or DATE(year, month, day). Raises RunError for two arguments, a
     time of day or an invalid date."""
     if not values:
         return _today(world)
@@ -158,28 +142,106 @@ def _date(world: World, *values: JsonValue) -> JsonValue:
     return str(Moment(moment.at, "date"))
 
 
+@function(DATES, "DATESERIAL(year, month, day)", "DATESERIAL(2026, 12, 24)", "2026-12-24")
 def _from_parts(year: int, month: int, day: int) -> str:
-    """Date as a text. Months and days past the end carry over into the next year or month, as in the classic
+    """The date with this year, month and day.
+
+    Months and days past the end carry over into the next year or month, as in the classic
     DATESERIAL. Raises RunError outside the calendar."""
     months = year * 12 + month - 1
     first = within_calendar(lambda: datetime(months // 12, months % 12 + 1, 1))  # noqa: DTZ001 - a local time
     return str(Moment(within_calendar(lambda: first + timedelta(days=day - 1)), "date"))
 
 
+@function(DATES, "TIME([date])", 'TIME("2026-11-20 08:05")', "08:05:00", takes=(ANY,), fewest=0)
 def _time(world: World, *values: JsonValue) -> JsonValue:
+    """The current time of day, or the time of day of a date and time."""
     moment = moment_of(world, values[0], "TIME") if values else _wall(world, "both")
     return str(Moment(moment.at, "time"))
 
 
+@function(DATES, "DATEVALUE(text)", 'DATEVALUE("20.11.2026")', "2026-11-20", also=("dateonly",))
 def _date_value(moment: Moment) -> JsonValue:
-    if moment.form == "time":
-        raise RunError(RunCode.BAD_VALUE, f"expected a date, found a time of day; {HINT}")
-    return str(Moment(moment.at, "date"))
+    """The date in a text, without the time."""
+    return str(Moment(_dated(moment), "date"))
 
 
+@function(DATES, "TIMEVALUE(text)", 'TIMEVALUE("8:05 PM")', "20:05:00")
+def _timevalue(moment: Moment) -> JsonValue:
+    """The time of day in a text."""
+    return str(Moment(moment.at, "time"))
+
+
+@function(
+    DATES,
+    "DATEADD(date, number, [unit])",
+    'DATEADD("2026-01-31", 1, "month")',
+    "2026-02-28",
+    takes=(ANY, ANY, ANY),
+    fewest=2,
+    about=f"The date plus a number of units. Units: {UNITS}; the default is day.",
+)
+def date_add(world: World, *values: JsonValue) -> JsonValue:
+    """DATEADD(date, number, unit), or DATEADD(unit, number, date) as in classic BASIC; the unit defaults to days.
+    Raises RunError if the unit, the number or the date is invalid."""
+    date, number, unit = values[0], values[1], _unit_word(values[2]) if len(values) > 2 else "day"
+    if len(values) > 2 and _unit_word(values[0]) is not None:
+        date, unit = values[2], _unit_word(values[0])
+    if unit is None:
+        raise _no_unit("DATEADD")
+    count = as_number(number)
+    if count is None:
+        raise RunError(
+            RunCode.WRONG_TYPE, f"DATEADD needs a date, a number and a unit, not {kind_of(number)} as number"
+        )
+    return str(_later(world, moment_of(world, date, "DATEADD"), count, unit))
+
+
+@function(
+    DATES,
+    "DATEDIFF(from, to, [unit])",
+    'DATEDIFF("2026-11-20", "2026-12-24", "day")',
+    34,
+    takes=(ANY, ANY, ANY),
+    fewest=2,
+)
+def date_diff(world: World, *values: JsonValue) -> JsonValue:
+    """The number of full units between two dates; the default unit is day.
+
+    DATEDIFF(from, to, unit), or DATEDIFF(unit, from, to) as in classic BASIC; the unit defaults to days. Raises
+    RunError if the unit or a date is invalid, or if a date is compared with a time of day."""
+    first, last, unit = values[0], values[1], _unit_word(values[2]) if len(values) > 2 else "day"
+    if len(values) > 2 and _unit_word(values[0]) is not None:
+        first, last, unit = values[1], values[2], _unit_word(values[0])
+    if unit is None:
+        raise _no_unit("DATEDIFF")
+    start, end = moment_of(world, first, "DATEDIFF"), moment_of(world, last, "DATEDIFF")
+    if (start.form == "time") != (end.form == "time"):
+        raise RunError(RunCode.BAD_VALUE, "DATEDIFF cannot compare a date with a time of day")
+    return _difference(world, start.at, end.at, unit)
+
+
+_part("YEAR", lambda moment: _dated(moment).year, "The year.", 2026)
+_part("MONTH", lambda moment: _dated(moment).month, "The month, 1 to 12.", 11)
+_part("DAY", lambda moment: _dated(moment).day, "The day of the month.", 20)
+_part("QUARTER", lambda moment: (_dated(moment).month + 2) // 3, "The quarter of the year, 1 to 4.", 4)
+_part(
+    "WEEKDAY",
+    lambda moment: _dated(moment).isoweekday() % 7 + 1,
+    "The day of the week, from 1 (Sunday) to 7 (Saturday).",
+    6,
+)
+_part("WEEKNUM", lambda moment: _dated(moment).isocalendar().week, "The ISO week of the year.", 47)
+_part("HOUR", lambda moment: moment.at.hour, "The hour, 0 to 23.", 22)
+_part("MINUTE", lambda moment: moment.at.minute, "The minute.", 15)
+_part("SECOND", lambda moment: moment.at.second, "The second.", 30)
+
+
+@function(DATES, "WEEKDAYNAME(day, [short])", 'WEEKDAYNAME("2026-11-20")', "Friday")
 def _weekday_name(world: World, value: JsonValue, short: JsonValue = None) -> JsonValue:
-    """Name of the weekday of a date, or of a number as returned by WEEKDAY, in the chat's language. Raises RunError if
-    the number is not from 1 (Sunday) to 7, or the date is invalid."""
+    """The name of the weekday of a date, or of a number as WEEKDAY returns it.
+
+    Raises RunError if the number is not from 1 (Sunday) to 7, or the date is invalid."""
     number = as_number(value)
     if number is None:
         return day_name(_dated(moment_of(world, value, "WEEKDAYNAME")).weekday(), world.language, short=bool(short))
@@ -188,7 +250,9 @@ def _weekday_name(world: World, value: JsonValue, short: JsonValue = None) -> Js
     return day_name((int(number) + 5) % 7, world.language, short=bool(short))
 
 
+@function(DATES, "MONTHNAME(month, [short])", "MONTHNAME(11)", "November")
 def _month_name(world: World, value: JsonValue, short: JsonValue = None) -> JsonValue:
+    """The name of the month of a date, or of a number from 1 to 12."""
     number = as_number(value)
     month = int(number) if number is not None else _dated(moment_of(world, value, "MONTHNAME")).month
     if not 1 <= month <= 12:
@@ -196,201 +260,53 @@ def _month_name(world: World, value: JsonValue, short: JsonValue = None) -> Json
     return month_name(month, world.language, short=bool(short))
 
 
-def _dated(moment: Moment) -> datetime:
-    if moment.form == "time":
-        raise RunError(RunCode.BAD_VALUE, f"expected a date, found a time of day; {HINT}")
-    return moment.at
+@function(DATES, "DAYS(number)", "TODAY() + DAYS(7)", "2026-11-27")
+def _days(number: int | float) -> JsonValue:
+    """A duration in days to add to a date: `NOW() + DAYS(7)`."""
+    return number
 
 
+@function(DATES, "WEEKS(number)", "TODAY() + WEEKS(2)", "2026-12-04")
+def _weeks(number: int | float) -> JsonValue:
+    """A duration in weeks to add to a date: `NOW() + WEEKS(2)`."""
+    return normalized_number(number * 7)
+
+
+@function(DATES, "HOURS(number)", "NOW() + HOURS(1)", "2026-11-20 23:15:00")
+def _hours(number: int | float) -> JsonValue:
+    """A duration in hours to add to a date: `NOW() + HOURS(3)`."""
+    return number / 24
+
+
+@function(DATES, "MINUTES(number)", "NOW() + MINUTES(30)", "2026-11-20 22:45:00")
+def _minutes(number: int | float) -> JsonValue:
+    """A duration in minutes to add to a date: `NOW() + MINUTES(30)`."""
+    return number / 1440
+
+
+@function(DATES, "TIMER()", "TIMER()", 80100)
 def _timer(world: World) -> JsonValue:
+    """The number of seconds since midnight."""
     now = world.now()
     return now.hour * 3600 + now.minute * 60 + now.second + now.microsecond // 10_000 / 100
 
 
+@function(
+    DATES, "UNIXTIME([date])", 'UNIXTIME("1970-01-02T00:00:00Z")', 86400, also=("timestamp",), takes=(ANY,), fewest=0
+)
 def _unix(world: World, *values: JsonValue) -> JsonValue:
+    """The number of seconds since 1970-01-01 00:00 UTC."""
     if not values:
         return math.floor(world.now().timestamp())
     at = _dated(moment_of(world, values[0], "UNIXTIME"))
     return math.floor((at.replace(tzinfo=world.now().tzinfo) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
 
 
+@function(DATES, "FROMUNIX(seconds)", "YEAR(FROMUNIX(86400))", 1970)
 def _from_unix(world: World, seconds: int | float) -> JsonValue:
+    """The date and time for a number of seconds since 1970-01-01 00:00 UTC."""
     if abs(seconds) > MOST_SECONDS:
         raise RunError(RunCode.BAD_VALUE, "the date is outside the years 1 to 9999")
     start = datetime(1970, 1, 1, tzinfo=UTC)
     at = within_calendar(lambda: (start + timedelta(seconds=round(seconds))).astimezone(world.now().tzinfo))
     return str(Moment(at.replace(tzinfo=None), "both"))
-
-
-def _part(name: str, give: Any, about: str, gives: int, kind: Kind = DATE) -> LanguageFunction:
-    return function(f"{name}(date)", (kind,), give, about, f'{name}("2026-11-20 22:15:30")', gives)
-
-
-DATES = (
-    function(
-        "NOW()",
-        (),
-        _now,
-        "The current date and time in the chat's time zone.",
-        "NOW()",
-        "2026-11-20 22:15:00",
-        world=True,
-    ),
-    function("TODAY()", (), _today, "The current date in the chat's time zone.", "TODAY()", "2026-11-20", world=True),
-    function(
-        "DATE([year or date], [month], [day])",
-        (ANY, ANY, ANY),
-        _date,
-        "The current date; the date part of a date and time; or the date with this year, month and day.",
-        "DATE(2026, 12, 24)",
-        "2026-12-24",
-        fewest=0,
-        world=True,
-    ),
-    function(
-        "DATESERIAL(year, month, day)",
-        (WHOLE, WHOLE, WHOLE),
-        _from_parts,
-        "The date with this year, month and day.",
-        "DATESERIAL(2026, 12, 24)",
-        "2026-12-24",
-    ),
-    function(
-        "TIME([date])",
-        (ANY,),
-        _time,
-        "The current time of day, or the time of day of a date and time.",
-        'TIME("2026-11-20 08:05")',
-        "08:05:00",
-        fewest=0,
-        world=True,
-    ),
-    *with_aliases(
-        function(
-            "DATEVALUE(text)",
-            (DATE,),
-            _date_value,
-            "The date in a text, without the time.",
-            'DATEVALUE("20.11.2026")',
-            "2026-11-20",
-        ),
-        "dateonly",
-    ),
-    function(
-        "TIMEVALUE(text)",
-        (DATE,),
-        lambda moment: str(Moment(moment.at, "time")),
-        "The time of day in a text.",
-        'TIMEVALUE("8:05 PM")',
-        "20:05:00",
-    ),
-    function(
-        "DATEADD(date, number, [unit])",
-        (ANY, ANY, ANY),
-        date_add,
-        f"The date plus a number of units. Units: {UNITS}; the default is day.",
-        'DATEADD("2026-01-31", 1, "month")',
-        "2026-02-28",
-        fewest=2,
-        world=True,
-    ),
-    function(
-        "DATEDIFF(from, to, [unit])",
-        (ANY, ANY, ANY),
-        date_diff,
-        "The number of full units between two dates; the default unit is day.",
-        'DATEDIFF("2026-11-20", "2026-12-24", "day")',
-        34,
-        fewest=2,
-        world=True,
-    ),
-    _part("YEAR", lambda moment: _dated(moment).year, "The year.", 2026),
-    _part("MONTH", lambda moment: _dated(moment).month, "The month, 1 to 12.", 11),
-    _part("DAY", lambda moment: _dated(moment).day, "The day of the month.", 20),
-    _part("QUARTER", lambda moment: (_dated(moment).month + 2) // 3, "The quarter of the year, 1 to 4.", 4),
-    _part(
-        "WEEKDAY",
-        lambda moment: _dated(moment).isoweekday() % 7 + 1,
-        "The day of the week, from 1 (Sunday) to 7 (Saturday).",
-        6,
-    ),
-    _part("WEEKNUM", lambda moment: _dated(moment).isocalendar().week, "The ISO week of the year.", 47),
-    _part("HOUR", lambda moment: moment.at.hour, "The hour, 0 to 23.", 22),
-    _part("MINUTE", lambda moment: moment.at.minute, "The minute.", 15),
-    _part("SECOND", lambda moment: moment.at.second, "The second.", 30),
-    function(
-        "WEEKDAYNAME(day, [short])",
-        (ANY, ANY),
-        _weekday_name,
-        "The name of the weekday of a date, or of a number as WEEKDAY returns it.",
-        'WEEKDAYNAME("2026-11-20")',
-        "Friday",
-        fewest=1,
-        world=True,
-    ),
-    function(
-        "MONTHNAME(month, [short])",
-        (ANY, ANY),
-        _month_name,
-        "The name of the month of a date, or of a number from 1 to 12.",
-        "MONTHNAME(11)",
-        "November",
-        fewest=1,
-        world=True,
-    ),
-    function(
-        "DAYS(number)",
-        (NUMBER,),
-        lambda number: number,
-        "A duration in days to add to a date: `NOW() + DAYS(7)`.",
-        "TODAY() + DAYS(7)",
-        "2026-11-27",
-    ),
-    function(
-        "WEEKS(number)",
-        (NUMBER,),
-        lambda number: normalized_number(number * 7),
-        "A duration in weeks to add to a date: `NOW() + WEEKS(2)`.",
-        "TODAY() + WEEKS(2)",
-        "2026-12-04",
-    ),
-    function(
-        "HOURS(number)",
-        (NUMBER,),
-        lambda number: number / 24,
-        "A duration in hours to add to a date: `NOW() + HOURS(3)`.",
-        "NOW() + HOURS(1)",
-        "2026-11-20 23:15:00",
-    ),
-    function(
-        "MINUTES(number)",
-        (NUMBER,),
-        lambda number: number / 1440,
-        "A duration in minutes to add to a date: `NOW() + MINUTES(30)`.",
-        "NOW() + MINUTES(30)",
-        "2026-11-20 22:45:00",
-    ),
-    function("TIMER()", (), _timer, "The number of seconds since midnight.", "TIMER()", 80100, world=True),
-    *with_aliases(
-        function(
-            "UNIXTIME([date])",
-            (ANY,),
-            _unix,
-            "The number of seconds since 1970-01-01 00:00 UTC.",
-            'UNIXTIME("1970-01-02T00:00:00Z")',
-            86400,
-            fewest=0,
-            world=True,
-        ),
-        "timestamp",
-    ),
-    function(
-        "FROMUNIX(seconds)",
-        (NUMBER,),
-        _from_unix,
-        "The date and time for a number of seconds since 1970-01-01 00:00 UTC.",
-        "YEAR(FROMUNIX(86400))",
-        1970,
-        world=True,
-    ),
-)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from inspect import Parameter, signature
+from operator import or_
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.date_texts import HINT, read
+from function_calls.basic.date_texts import HINT, Moment, read
 from function_calls.basic.environment import World
 from function_calls.basic.value_sizes import LARGEST, shallow_size, too_large
 from function_calls.basic.values import as_number, kind_of, text_of
@@ -100,58 +104,85 @@ MAP = Kind("a map", _map)
 GROUP = Kind("a list, a map or a text", _group)
 SERIES = Kind("a list or a text", _series)
 DATE = Kind("a date", _date, f"; {HINT}")
+Group = list[Any] | dict[str, Any] | str
+Series = list[Any] | str
+Function = TypeVar("Function", bound=Callable[..., JsonValue])
+_KINDS: Mapping[object, Kind] = {
+    JsonValue: ANY,
+    str: TEXT,
+    int: WHOLE,
+    int | float: NUMBER,
+    list[Any]: LIST,
+    dict[str, Any]: MAP,
+    Group: GROUP,
+    Series: SERIES,
+    Moment: DATE,
+}
+"""Kind of a parameter by its annotation."""
 
 
 def function(
+    subject: list[LanguageFunction],
     usage: str,
-    takes: Sequence[Kind],
-    do: Callable[..., JsonValue],
-    about: str,
     example: str,
     gives: JsonValue,
     *,
+    also: Sequence[str] = (),
+    about: str = "",
+    takes: Sequence[Kind] = (),
     fewest: int | None = None,
-    more: bool = False,
-    world: bool = False,
-) -> LanguageFunction:
-    """Declare a built-in function named as `usage` begins. It takes at least `fewest` arguments of the kinds `takes`
-    (default: all); with `more` the last kind may repeat. `do` receives the converted arguments, after the world if
-    `world` is set, and may raise only RunError."""
-    name = usage.split("(", 1)[0]
-    least = len(takes) if fewest is None else fewest
-    most = None if more else len(takes)
+) -> Callable[[Function], Function]:
+    """Add a built-in function named as `usage` begins to `subject`, and its aliases `also`. It receives the converted
+    arguments, after the world if its first parameter is a World, and may raise only RunError. Kinds and numbers of
+    arguments follow from its annotations, unless it declares the kinds that it `takes` and the `fewest` arguments
+    (default: all). `about` defaults to the docstring's first paragraph."""
 
-    def run(at: World, arguments: Sequence[JsonValue]) -> JsonValue:
-        if len(arguments) < least or (most is not None and len(arguments) > most):
-            raise RunError(RunCode.WRONG_TYPE, f"wrong number of arguments; write {usage}")
-        values = [
-            _read(name, takes, takes[min(place, len(takes) - 1)], at, place, value)
-            for place, value in enumerate(arguments)
-        ]
-        result = do(at, *values) if world else do(*values)
-        if shallow_size(result) > LARGEST:
-            raise too_large(f"the result of {name}")
-        return result
+    def declare(do: Function) -> Function:
+        name = usage.split("(", 1)[0]
+        hints = get_type_hints(do)
+        parameters = list(signature(do).parameters.values())
+        has_world = bool(parameters) and hints.get(parameters[0].name) is World
+        parameters = parameters[has_world:]
+        kinds = takes or [_kind_of(hints[one.name]) for one in parameters]
+        least = sum(one.default is one.empty for one in parameters)
+        if takes:
+            least = len(takes) if fewest is None else fewest
+        most = None if not takes and parameters and parameters[-1].kind is Parameter.VAR_POSITIONAL else len(kinds)
 
-    return LanguageFunction(name.lower(), least, most, run, usage, about, example, gives)
+        def run(at: World, arguments: Sequence[JsonValue]) -> JsonValue:
+            if len(arguments) < least or (most is not None and len(arguments) > most):
+                raise RunError(RunCode.WRONG_TYPE, f"wrong number of arguments; write {usage}")
+            values = [
+                _read(name, kinds, kinds[min(place, len(kinds) - 1)], at, place, value)
+                for place, value in enumerate(arguments)
+            ]
+            result = do(at, *values) if has_world else do(*values)
+            if shallow_size(result) > LARGEST:
+                raise too_large(f"the result of {name}")
+            return result
 
-
-def with_aliases(first: LanguageFunction, *names: str) -> tuple[LanguageFunction, ...]:
-    """Return the function, and a copy of it for each alias; the copies are documented as `The same as …`."""
-    shown = first.name.upper()
-    return first, *(
-        LanguageFunction(
-            name.lower(),
-            first.fewest,
-            first.most,
-            first.run,
-            first.usage.replace(shown, name.upper(), 1),
-            f"The same as {shown}.",
-            first.example.replace(shown, name.upper(), 1),
-            first.gives,
+        text = about or " ".join((do.__doc__ or "").split("\n\n", 1)[0].split())
+        first = LanguageFunction(name.lower(), least, most, run, usage, text, example, gives)
+        subject.append(first)
+        subject.extend(
+            replace(
+                first,
+                name=alias,
+                usage=usage.replace(name, alias.upper(), 1),
+                about=f"The same as {name}.",
+                example=example.replace(name, alias.upper(), 1),
+            )
+            for alias in also
         )
-        for name in names
-    )
+        return do
+
+    return declare
+
+
+def _kind_of(annotation: Any) -> Kind:
+    """The kind of an annotated parameter; a parameter that may also be None is optional."""
+    kinds = [one for one in get_args(annotation) if one is not NoneType]
+    return _KINDS[reduce(or_, kinds) if NoneType in get_args(annotation) else annotation]
 
 
 def _read(name: str, takes: Sequence[Kind], kind: Kind, world: World, place: int, value: JsonValue) -> Any:

@@ -14,26 +14,13 @@ from typing import NoReturn
 from urllib.parse import quote, unquote
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaration import ANY, TEXT, function, with_aliases
+from function_calls.basic.functions.declaration import LanguageFunction, function
 from function_calls.basic.value_sizes import DEEPEST, LARGEST, check_length, size_of, too_large
 from function_calls.basic.values import as_number, normalized_number, normalized_value, text_of
 from services.refs import JsonValue
 
 _PLAIN = re.compile(r"[^\W\d_][\w ()/+.%°€$-]*(?<! )")
 _OTHER_WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf"))
-
-
-def yaml_of(value: JsonValue) -> str:
-    """Serialize to block-style YAML with a final newline. Raises RunError (MEMORY) for a large or deep value."""
-    if size_of(value, LARGEST) > LARGEST:
-        raise too_large("the YAML")
-    made: list[str] = []
-    length = 0
-    for line in _lines(value, ""):
-        length += len(line) + 1
-        check_length(length, "the YAML")
-        made.append(line)
-    return "\n".join(made) + "\n"
 
 
 def _lines(value: JsonValue, indent: str) -> Iterator[str]:
@@ -66,26 +53,6 @@ def _scalar(value: JsonValue) -> str:
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _DANGEROUS = re.compile(r"\\u(?:[dD][89abAB]|[dD][c-fC-F]|0000)")
 _LONGEST_INT = 400
-
-
-def _to_json(value: JsonValue) -> JsonValue:
-    if type(value) is str:
-        check_length(len(value) * (1 if value.isalnum() else 6), "the JSON")
-        return json.dumps(value, ensure_ascii=False)
-    return "null" if value is None else text_of(value)
-
-
-def _parse_json(text: str) -> JsonValue:
-    _refuse_heavy(text)
-    try:
-        value = json.loads(text, parse_int=_whole, parse_float=_fraction, parse_constant=_constant)
-    except json.JSONDecodeError as error:
-        raise RunError(
-            RunCode.BAD_VALUE, f"PARSEJSON: invalid JSON at line {error.lineno}, column {error.colno}"
-        ) from None
-    if _DANGEROUS.search(text):
-        value = _cleaned(value)
-    return normalized_value(value)
 
 
 def _refuse_heavy(text: str) -> None:
@@ -133,11 +100,58 @@ def _bytes(text: str, growth: float) -> bytes:
     return text.encode("utf-8", "replace")
 
 
+ENCODINGS: list[LanguageFunction] = []
+
+
+@function(ENCODINGS, "TOJSON(value)", "TOJSON([1, NULL])", "[1, null]", also=("jsonstringify",))
+def _to_json(value: JsonValue) -> JsonValue:
+    """The value as JSON."""
+    if type(value) is str:
+        check_length(len(value) * (1 if value.isalnum() else 6), "the JSON")
+        return json.dumps(value, ensure_ascii=False)
+    return "null" if value is None else text_of(value)
+
+
+@function(ENCODINGS, "PARSEJSON(text)", "PARSEJSON('{\"a\": [1]}')", {"a": [1]}, also=("fromjson", "jsonparse"))
+def _parse_json(text: str) -> JsonValue:
+    """The value of a JSON text."""
+    _refuse_heavy(text)
+    try:
+        value = json.loads(text, parse_int=_whole, parse_float=_fraction, parse_constant=_constant)
+    except json.JSONDecodeError as error:
+        raise RunError(
+            RunCode.BAD_VALUE, f"PARSEJSON: invalid JSON at line {error.lineno}, column {error.colno}"
+        ) from None
+    if _DANGEROUS.search(text):
+        value = _cleaned(value)
+    return normalized_value(value)
+
+
+@function(ENCODINGS, "TOYAML(value)", 'TOYAML({"a": [1, "b"]})', "a:\n  - 1\n  - b\n")
+def yaml_of(value: JsonValue) -> str:
+    """The value as YAML.
+
+    Serialize to block-style YAML with a final newline. Raises RunError (MEMORY) for a large or deep value."""
+    if size_of(value, LARGEST) > LARGEST:
+        raise too_large("the YAML")
+    made: list[str] = []
+    length = 0
+    for line in _lines(value, ""):
+        length += len(line) + 1
+        check_length(length, "the YAML")
+        made.append(line)
+    return "\n".join(made) + "\n"
+
+
+@function(ENCODINGS, "BASE64(text)", 'BASE64("hi")', "aGk=", also=("tobase64",))
 def _base64(text: str) -> JsonValue:
+    """The text encoded as Base64."""
     return base64.b64encode(_bytes(text, 1.4)).decode("ascii")
 
 
+@function(ENCODINGS, "FROMBASE64(text)", 'FROMBASE64("aGk=")', "hi")
 def _from_base64(text: str) -> JsonValue:
+    """The text decoded from Base64."""
     packed = "".join(text.split()).replace("-", "+").replace("_", "/")
     try:
         found = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True).decode("utf-8")
@@ -146,91 +160,35 @@ def _from_base64(text: str) -> JsonValue:
     return found.replace("\0", "")
 
 
+@function(ENCODINGS, "URLENCODE(text)", 'URLENCODE("a b&c")', "a%20b%26c", also=("encodeuri",))
 def _url_encode(text: str) -> JsonValue:
+    """The text percent-encoded for a URL."""
     return quote(_bytes(text, 3 if text.isascii() else 12), safe="")
 
 
+@function(ENCODINGS, "URLDECODE(text)", 'URLDECODE("a%20b")', "a b")
 def _url_decode(text: str) -> JsonValue:
+    """The text decoded from percent-encoding."""
     return unquote(text.replace("+", " "), errors="replace").replace("\0", "")
 
 
+@function(ENCODINGS, "SHA256(text)", 'LEFT(SHA256("hi"), 8)', "8f434346", also=("hash",))
 def _sha256(text: str) -> JsonValue:
+    """The SHA-256 checksum in lower-case hexadecimal digits."""
     return hashlib.sha256(_bytes(text, 1)).hexdigest()
 
 
+@function(ENCODINGS, "HTMLENCODE(text)", 'HTMLENCODE("a<b")', "a&lt;b")
 def _html(text: str) -> JsonValue:
+    """The text with the special characters of HTML escaped."""
     check_length(len(text) * 6, "the text")
     return html.escape(text)
 
 
+@function(ENCODINGS, "SLUG(text)", 'SLUG("Ação & Co.")', "acao-co")
 def _slug(text: str) -> JsonValue:
+    """The text as a name for files and URLs."""
     plain = "".join(
         mark for mark in unicodedata.normalize("NFKD", text[:1000]) if not unicodedata.combining(mark)
     ).lower()
     return "-".join("".join(mark if mark.isalnum() else " " for mark in plain).split())
-
-
-ENCODINGS = (
-    *with_aliases(
-        function("TOJSON(value)", (ANY,), _to_json, "The value as JSON.", "TOJSON([1, NULL])", "[1, null]"),
-        "jsonstringify",
-    ),
-    *with_aliases(
-        function(
-            "PARSEJSON(text)",
-            (TEXT,),
-            _parse_json,
-            "The value of a JSON text.",
-            "PARSEJSON('{\"a\": [1]}')",
-            {"a": [1]},
-        ),
-        "fromjson",
-        "jsonparse",
-    ),
-    function(
-        "TOYAML(value)",
-        (ANY,),
-        yaml_of,
-        "The value as YAML.",
-        'TOYAML({"a": [1, "b"]})',
-        "a:\n  - 1\n  - b\n",
-    ),
-    *with_aliases(
-        function("BASE64(text)", (TEXT,), _base64, "The text encoded as Base64.", 'BASE64("hi")', "aGk="), "tobase64"
-    ),
-    function("FROMBASE64(text)", (TEXT,), _from_base64, "The text decoded from Base64.", 'FROMBASE64("aGk=")', "hi"),
-    *with_aliases(
-        function(
-            "URLENCODE(text)",
-            (TEXT,),
-            _url_encode,
-            "The text percent-encoded for a URL.",
-            'URLENCODE("a b&c")',
-            "a%20b%26c",
-        ),
-        "encodeuri",
-    ),
-    function(
-        "URLDECODE(text)", (TEXT,), _url_decode, "The text decoded from percent-encoding.", 'URLDECODE("a%20b")', "a b"
-    ),
-    *with_aliases(
-        function(
-            "SHA256(text)",
-            (TEXT,),
-            _sha256,
-            "The SHA-256 checksum in lower-case hexadecimal digits.",
-            'LEFT(SHA256("hi"), 8)',
-            "8f434346",
-        ),
-        "hash",
-    ),
-    function(
-        "HTMLENCODE(text)",
-        (TEXT,),
-        _html,
-        "The text with the special characters of HTML escaped.",
-        'HTMLENCODE("a<b")',
-        "a&lt;b",
-    ),
-    function("SLUG(text)", (TEXT,), _slug, "The text as a name for files and URLs.", 'SLUG("Ação & Co.")', "acao-co"),
-)

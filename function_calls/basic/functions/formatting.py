@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
-from types import MappingProxyType
 from typing import NamedTuple
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.date_texts import Moment, read
 from function_calls.basic.environment import World
-from function_calls.basic.functions.declaration import ANY, DATE, TEXT, function, with_aliases
+from function_calls.basic.functions.declaration import LanguageFunction, function
 from function_calls.basic.value_sizes import check_length
 from function_calls.basic.values import as_number, kind_of, text_of
 from services.refs import JsonValue
@@ -51,9 +50,7 @@ _UNIT_WORDS = {
     "minute": "n nn mi min mins minute minutes 分钟 分",
     "second": "s ss sec secs second seconds 秒",
 }
-_UNITS: Mapping[str, Unit] = MappingProxyType(
-    {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
-)
+_UNITS: Mapping[str, Unit] = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
 
 
 def unit_of(word: str) -> Unit | None:
@@ -103,28 +100,30 @@ _PIECES = re.compile(
 _WORD = re.compile(r"(?:[yY]{1,4}+|[mM]{1,4}+|[dD]{1,4}+|[hH]{1,2}+|[sS]{1,2}+|n{1,2}+|f{1,3}+|tt|TT|t|T|Z)++")
 """Possessive quantifiers prevent backtracking, so that long words match in linear time."""
 _RUN = re.compile(r"([A-Za-z])\1*")
-_NAMES: Mapping[str, str] = MappingProxyType(
-    {"y": "year", "d": "day", "h": "hour", "s": "second", "n": "minute", "f": "fraction", "t": "half"}
-)
-_LETTERS: Mapping[str, _Piece] = MappingProxyType(
-    {
-        "Y": _Piece("yyyy", "year"), "y": _Piece("yy", "year"), "m": _Piece("mm", "month"), "n": _Piece("m", "month"),
-        "M": _Piece("mmm", "month"), "F": _Piece("mmmm", "month"), "d": _Piece("dd", "day"), "j": _Piece("d", "day"),
-        "D": _Piece("ddd", "day"), "l": _Piece("dddd", "day"), "H": _Piece("hh", "hour"), "G": _Piece("h", "hour"),
-        "h": _Piece("hh", "hour12"), "g": _Piece("h", "hour12"), "i": _Piece("nn", "minute"),
-        "s": _Piece("ss", "second"), "A": _Piece("tt", "half"), "a": _Piece("tt", "half"),
-    }
-)  # fmt: skip
+_NAMES: Mapping[str, str] = {
+    "y": "year",
+    "d": "day",
+    "h": "hour",
+    "s": "second",
+    "n": "minute",
+    "f": "fraction",
+    "t": "half",
+}
+_LETTERS: Mapping[str, _Piece] = {
+    "Y": _Piece("yyyy", "year"), "y": _Piece("yy", "year"), "m": _Piece("mm", "month"), "n": _Piece("m", "month"),
+    "M": _Piece("mmm", "month"), "F": _Piece("mmmm", "month"), "d": _Piece("dd", "day"), "j": _Piece("d", "day"),
+    "D": _Piece("ddd", "day"), "l": _Piece("dddd", "day"), "H": _Piece("hh", "hour"), "G": _Piece("h", "hour"),
+    "h": _Piece("hh", "hour12"), "g": _Piece("h", "hour12"), "i": _Piece("nn", "minute"),
+    "s": _Piece("ss", "second"), "A": _Piece("tt", "half"), "a": _Piece("tt", "half"),
+}  # fmt: skip
 """Letters of patterns with one letter per part, as in PHP."""
-_PERCENT: Mapping[str, _Piece] = MappingProxyType(
-    {
-        "Y": _Piece("yyyy", "year"), "y": _Piece("yy", "year"), "m": _Piece("mm", "month"),
-        "B": _Piece("mmmm", "month"), "b": _Piece("mmm", "month"), "d": _Piece("dd", "day"), "e": _Piece("d", "day"),
-        "A": _Piece("dddd", "day"), "a": _Piece("ddd", "day"), "H": _Piece("hh", "hour"),
-        "I": _Piece("hh", "hour12"), "M": _Piece("nn", "minute"),
-        "S": _Piece("ss", "second"), "p": _Piece("tt", "half"),
-    }
-)  # fmt: skip
+_PERCENT: Mapping[str, _Piece] = {
+    "Y": _Piece("yyyy", "year"), "y": _Piece("yy", "year"), "m": _Piece("mm", "month"),
+    "B": _Piece("mmmm", "month"), "b": _Piece("mmm", "month"), "d": _Piece("dd", "day"), "e": _Piece("d", "day"),
+    "A": _Piece("dddd", "day"), "a": _Piece("ddd", "day"), "H": _Piece("hh", "hour"),
+    "I": _Piece("hh", "hour12"), "M": _Piece("nn", "minute"),
+    "S": _Piece("ss", "second"), "p": _Piece("tt", "half"),
+}  # fmt: skip
 _SHORT = 60
 
 
@@ -226,19 +225,17 @@ def _hour(width: int, at: datetime, *, twelve: bool) -> str:
 
 
 _Writer = Callable[[int, datetime, str, bool], str]
-_WRITERS: Mapping[str, _Writer] = MappingProxyType(
-    {
-        "year": lambda width, at, language, twelve: _year(width, at),
-        "month": lambda width, at, language, twelve: _month(width, at, language),
-        "day": lambda width, at, language, twelve: _day(width, at, language),
-        "hour": lambda width, at, language, twelve: _hour(width, at, twelve=twelve),
-        "hour12": lambda width, at, language, twelve: _hour(width, at, twelve=True),
-        "minute": lambda width, at, language, twelve: _number(at.minute, width),
-        "second": lambda width, at, language, twelve: _number(at.second, width),
-        "fraction": lambda width, at, language, twelve: "0" * width,
-        "half": lambda width, at, language, twelve: half_name(at.hour, language),
-    }
-)
+_WRITERS: Mapping[str, _Writer] = {
+    "year": lambda width, at, language, twelve: _year(width, at),
+    "month": lambda width, at, language, twelve: _month(width, at, language),
+    "day": lambda width, at, language, twelve: _day(width, at, language),
+    "hour": lambda width, at, language, twelve: _hour(width, at, twelve=twelve),
+    "hour12": lambda width, at, language, twelve: _hour(width, at, twelve=True),
+    "minute": lambda width, at, language, twelve: _number(at.minute, width),
+    "second": lambda width, at, language, twelve: _number(at.second, width),
+    "fraction": lambda width, at, language, twelve: "0" * width,
+    "half": lambda width, at, language, twelve: half_name(at.hour, language),
+}
 
 
 _EXACT = Context(prec=700, rounding=ROUND_HALF_UP)
@@ -247,9 +244,14 @@ _MOST_DECIMALS = 30
 _NAMED = re.compile(
     r"(?P<name>[nNfFcCpPdDxX])(?P<digits>\d{0,2})(?:\[(?P<place>[A-Za-z]{2,3}(?:[-_][A-Za-z]{2,4})?)\])?"
 )
-_WORDS: Mapping[str, str] = MappingProxyType(
-    {"currency": "C2", "standard": "N2", "fixed": "F2", "percent": "P2", "general": "G", "general number": "G"}
-)
+_WORDS: Mapping[str, str] = {
+    "currency": "C2",
+    "standard": "N2",
+    "fixed": "F2",
+    "percent": "P2",
+    "general": "G",
+    "general number": "G",
+}
 _CORE = re.compile(r"[#0][#0,]*(?:\.[#0]+)?|\.[#0]+")
 
 
@@ -262,36 +264,32 @@ class _Place(NamedTuple):
     point: str
 
 
-_PLACES: Mapping[str, _Place] = MappingProxyType(
-    {
-        "en": _Place("$¤", ",", "."),
-        "gb": _Place("£¤", ",", "."),
-        "zh": _Place("¥¤", ",", "."),
-        "ja": _Place("¥¤", ",", "."),
-        "ko": _Place("₩¤", ",", "."),
-        "in": _Place("₹¤", ",", "."),
-        "pt": _Place("R$ ¤", ".", ","),
-        "de": _Place("¤ €", ".", ","),
-        "es": _Place("¤ €", ".", ","),
-        "it": _Place("¤ €", ".", ","),
-        "nl": _Place("€ ¤", ".", ","),
-        "fr": _Place("¤ €", " ", ","),
-        "ru": _Place("¤ ₽", " ", ","),
-    }
-)
-_REGIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "en-gb": "gb",
-        "en-in": "in",
-        "hi": "in",
-        "pt-br": "pt",
-        "br": "pt",
-        "us": "en",
-        "uk": "gb",
-        "cn": "zh",
-        "jp": "ja",
-    }
-)
+_PLACES: Mapping[str, _Place] = {
+    "en": _Place("$¤", ",", "."),
+    "gb": _Place("£¤", ",", "."),
+    "zh": _Place("¥¤", ",", "."),
+    "ja": _Place("¥¤", ",", "."),
+    "ko": _Place("₩¤", ",", "."),
+    "in": _Place("₹¤", ",", "."),
+    "pt": _Place("R$ ¤", ".", ","),
+    "de": _Place("¤ €", ".", ","),
+    "es": _Place("¤ €", ".", ","),
+    "it": _Place("¤ €", ".", ","),
+    "nl": _Place("€ ¤", ".", ","),
+    "fr": _Place("¤ €", " ", ","),
+    "ru": _Place("¤ ₽", " ", ","),
+}
+_REGIONS: Mapping[str, str] = {
+    "en-gb": "gb",
+    "en-in": "in",
+    "hi": "in",
+    "pt-br": "pt",
+    "br": "pt",
+    "us": "en",
+    "uk": "gb",
+    "cn": "zh",
+    "jp": "ja",
+}
 
 
 def format_number(number: int | float, pattern: str, language: str) -> str | None:
@@ -419,7 +417,25 @@ def _masked(exact: Decimal, pattern: str) -> str:
 _TEXT_MARKS = re.compile("[@!><&]")
 
 
+def _text(text: str, pattern: str) -> str:
+    """Format a text: `@` is the whole text; in patterns with `@@` each `@` is one character. Without `@`: `!` and `>`
+    are the text in upper case, `<` and `&` in lower case. Raises RunError if the result is too long."""
+    if "@@" in pattern:
+        characters = iter(text)
+        return "".join(next(characters, "") if mark == "@" else mark for mark in pattern) + "".join(characters)
+    check_length(len(text) * 3 * len(_TEXT_MARKS.findall(pattern)), "the result of FORMAT")
+    if "@" in pattern:
+        return pattern.replace("@", text)
+    changed = {"!": text.upper(), ">": text.upper(), "<": text.lower(), "&": text.lower()}
+    return "".join(changed.get(mark, mark) for mark in pattern)
+
+
+FORMATTING: list[LanguageFunction] = []
+
+
+@function(FORMATTING, "FORMAT(value, [pattern])", 'FORMAT(1234.5, "#,##0.00")', "1,234.50")
 def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
+    """A number, date or text formatted by the pattern; without a pattern, the value as a text."""
     if type(value) in (list, dict):
         raise RunError(RunCode.WRONG_TYPE, f"FORMAT needs a number, a date or a text, not {kind_of(value)}")
     if value is None or value == "" or not pattern:
@@ -443,63 +459,25 @@ def _format(world: World, value: JsonValue, pattern: str = "") -> JsonValue:
     )
 
 
-def _text(text: str, pattern: str) -> str:
-    """Format a text: `@` is the whole text; in patterns with `@@` each `@` is one character. Without `@`: `!` and `>`
-    are the text in upper case, `<` and `&` in lower case. Raises RunError if the result is too long."""
-    if "@@" in pattern:
-        characters = iter(text)
-        return "".join(next(characters, "") if mark == "@" else mark for mark in pattern) + "".join(characters)
-    check_length(len(text) * 3 * len(_TEXT_MARKS.findall(pattern)), "the result of FORMAT")
-    if "@" in pattern:
-        return pattern.replace("@", text)
-    changed = {"!": text.upper(), ">": text.upper(), "<": text.lower(), "&": text.lower()}
-    return "".join(changed.get(mark, mark) for mark in pattern)
-
-
-def _format_date(world: World, moment: Moment, pattern: str = "yyyy-MM-dd") -> JsonValue:
-    return format_date(moment, pattern[:_LONGEST], world.language)
-
-
-def _format_time(world: World, moment: Moment, pattern: str = "HH:mm") -> JsonValue:
-    return format_date(moment, pattern[:_LONGEST], world.language)
-
-
-FORMATTING = (
-    function(
-        "FORMAT(value, [pattern])",
-        (ANY, TEXT),
-        _format,
-        "A number, date or text formatted by the pattern; without a pattern, the value as a text.",
-        'FORMAT(1234.5, "#,##0.00")',
-        "1,234.50",
-        fewest=1,
-        world=True,
-    ),
-    *with_aliases(
-        function(
-            "FORMAT_DATE(date, [pattern])",
-            (DATE, TEXT),
-            _format_date,
-            "The date formatted by the pattern; the default is like 2026-11-20.",
-            'FORMAT_DATE("2026-11-20", "dd.MM.yyyy")',
-            "20.11.2026",
-            fewest=1,
-            world=True,
-        ),
-        "formatdate",
-        "date_format",
-    ),
-    *with_aliases(
-        function(
-            "FORMAT_TIME(date, [pattern])",
-            (DATE, TEXT),
-            _format_time,
-            "The time formatted by the pattern; the default is like 22:15.",
-            'FORMAT_TIME("2026-11-20 22:15:00", "hh:mm tt")',
-            "10:15 PM",
-            fewest=1,
-            world=True,
-        ),
-        "formattime",
-    ),
+@function(
+    FORMATTING,
+    "FORMAT_DATE(date, [pattern])",
+    'FORMAT_DATE("2026-11-20", "dd.MM.yyyy")',
+    "20.11.2026",
+    also=("formatdate", "date_format"),
 )
+def _format_date(world: World, moment: Moment, pattern: str = "yyyy-MM-dd") -> JsonValue:
+    """The date formatted by the pattern; the default is like 2026-11-20."""
+    return format_date(moment, pattern[:_LONGEST], world.language)
+
+
+@function(
+    FORMATTING,
+    "FORMAT_TIME(date, [pattern])",
+    'FORMAT_TIME("2026-11-20 22:15:00", "hh:mm tt")',
+    "10:15 PM",
+    also=("formattime",),
+)
+def _format_time(world: World, moment: Moment, pattern: str = "HH:mm") -> JsonValue:
+    """The time formatted by the pattern; the default is like 22:15."""
+    return format_date(moment, pattern[:_LONGEST], world.language)

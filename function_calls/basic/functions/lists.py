@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
@@ -11,13 +10,12 @@ from function_calls.basic.functions.declaration import (
     ANY,
     GROUP,
     LIST,
-    MAP,
     NUMBER,
-    SERIES,
     TEXT,
-    WHOLE,
+    Group,
+    LanguageFunction,
+    Series,
     function,
-    with_aliases,
 )
 from function_calls.basic.value_sizes import check_count, check_size
 from function_calls.basic.values import (
@@ -35,27 +33,6 @@ from function_calls.basic.values import (
 )
 from services.refs import JsonValue
 from services.scripts.values import as_amount, mark_of
-
-
-def _count(group: JsonValue, *value: JsonValue) -> JsonValue:
-    if not value:
-        return len(group)
-    if type(group) is str:
-        part = text_of(value[0])
-        return group.count(part) if part else 0
-    return sum(map(finder(value[0], group), group)) if type(group) is list else int(is_in(value[0], group))
-
-
-def _ubound(items: list[Any] | dict[str, Any], dimension: int = 1) -> JsonValue:
-    return len(items)
-
-
-def _first(value: JsonValue, count: JsonValue = None) -> JsonValue:
-    return _end(value, 0) if count is None else _part(value, count, 0)
-
-
-def _last(value: JsonValue, count: JsonValue = None) -> JsonValue:
-    return _end(value, -1) if count is None else _part(value, count, -1)
 
 
 def _end(value: JsonValue, place: int) -> JsonValue:
@@ -83,18 +60,6 @@ def _part(value: JsonValue, count: JsonValue, place: int) -> JsonValue:
     items = value if type(value) is list else text_of(value).split()
     most = int(number)
     return items[:most] if place == 0 else items[len(items) - min(most, len(items)) :]
-
-
-def _index_of(series: JsonValue, value: JsonValue) -> JsonValue:
-    if type(series) is str:
-        return series.find(text_of(value))
-    found = finder(value, series)
-    return next((place for place, item in enumerate(series) if found(item)), -1)
-
-
-def column(items: Iterable[JsonValue], name: str) -> list[Any]:
-    """This member of each row. Raises RunError for an item that has no members."""
-    return [member(item, name) for item in items]
 
 
 def _numbers(items: list[Any], name: str | None, what: str) -> list[int | float]:
@@ -131,37 +96,6 @@ def _total(numbers: list[int | float]) -> int | float:
         raise RunError(RunCode.BAD_VALUE, "the number is too large") from None
 
 
-def _sum(items: list[Any], name: str | None = None) -> JsonValue:
-    return _total(_numbers(items, name, "SUM"))
-
-
-def _average(items: list[Any], name: str | None = None) -> JsonValue:
-    numbers = _numbers(items, name, "AVG")
-    if not numbers:
-        return None
-    total = _total(numbers)
-    return total // len(numbers) if type(total) is int and not total % len(numbers) else total / len(numbers)
-
-
-def _median(items: list[Any], name: str | None = None) -> JsonValue:
-    numbers = sorted(_numbers(items, name, "MEDIAN"))
-    half = len(numbers) // 2
-    if not numbers:
-        return None
-    return numbers[half] if len(numbers) % 2 else _average([numbers[half - 1], numbers[half]])
-
-
-def _extreme(name: str, sign: int) -> Callable[..., JsonValue]:
-    def run(*values: JsonValue) -> JsonValue:
-        found: JsonValue = None
-        for value in _compared(values, name):
-            if found is None or sign * order(value, found) > 0:
-                found = value
-        return found
-
-    return run
-
-
 def _compared(values: tuple[JsonValue, ...], name: str) -> list[Any]:
     """The values to compare, without NULL: the arguments, the items of a single list, or a member of its rows; as
     numbers if all are amounts. Raises RunError for a list or a map among them."""
@@ -183,148 +117,119 @@ def _compared(values: tuple[JsonValue, ...], name: str) -> list[Any]:
     return kept
 
 
-def _has_key(of: dict[str, Any], name: str) -> JsonValue:
-    return name in of or any(key.lower() == name.lower() for key in of)
+LISTS: list[LanguageFunction] = []
 
 
-LISTS = (
-    function(
-        "COUNT(group, [value])",
-        (GROUP, ANY),
-        _count,
-        "The number of items of a list or map, or how often a value occurs in it.",
-        "COUNT([4, 5, 4], 4)",
-        2,
-        fewest=1,
-    ),
-    function(
-        "UBOUND(list, [dimension])",
-        (GROUP, WHOLE),
-        _ubound,
-        "The number of items of the list; the index of the last one is UBOUND - 1.",
-        'UBOUND(SPLIT("2+2", "+"))',
-        2,
-        fewest=1,
-    ),
-    function(
-        "LBOUND(list, [dimension])",
-        (GROUP, WHOLE),
-        lambda items, dimension=1: 0,
-        "Always 0.",
-        "LBOUND([7])",
-        0,
-        fewest=1,
-    ),
-    function(
-        "FIRST(value[, count])",
-        (ANY, ANY),
-        _first,
-        "The first item of a list (NULL if empty) or word of a text. With a count, a list of the first ones.",
-        "FIRST([7, 8])",
-        7,
-        fewest=1,
-    ),
-    function(
-        "LAST(value[, count])",
-        (ANY, ANY),
-        _last,
-        "The last item of a list (NULL if empty) or word of a text. With a count, a list of the last ones.",
-        "LAST([7, 8])",
-        8,
-        fewest=1,
-    ),
-    function(
-        "INDEXOF(list, value)",
-        (SERIES, ANY),
-        _index_of,
-        "The index of the value, from 0; -1 if the list does not contain it.",
-        'INDEXOF(["a", "b"], "b")',
-        1,
-    ),
-    function(
-        "SUM(list, [member])",
-        (LIST, TEXT),
-        _sum,
-        "The sum of the numbers, or of a column of the rows.",
-        'SUM([{"price": 2}, {"price": 3}], "price")',
-        5,
-        fewest=1,
-    ),
-    *with_aliases(
-        function(
-            "AVG(list, [member])",
-            (LIST, TEXT),
-            _average,
-            "The mean, or NULL for an empty list.",
-            "AVG([1, 2, 6])",
-            3,
-            fewest=1,
-        ),
-        "average",
-        "mean",
-    ),
-    function(
-        "MEDIAN(list, [member])", (LIST, TEXT), _median, "The median of the numbers.", "MEDIAN([1, 2, 6])", 2, fewest=1
-    ),
-    function(
-        "MIN(value, …)",
-        (ANY,),
-        _extreme("MIN", -1),
-        "The smallest of the values, or of the items of a list.",
-        "MIN([3, 1, 2])",
-        1,
-        more=True,
-    ),
-    function(
-        "MAX(value, …)",
-        (ANY,),
-        _extreme("MAX", 1),
-        "The largest of the values, or of the items of a list.",
-        "MAX(3, 1, 2)",
-        3,
-        more=True,
-    ),
-    *with_aliases(
-        function(
-            "COLUMN(rows, member)",
-            (LIST, TEXT),
-            column,
-            "The values of a column, one for each row.",
-            'COLUMN([{"name": "Ann"}, {"name": "Bo"}], "name")',
-            ["Ann", "Bo"],
-        ),
-        "pluck",
-    ),
-    function("KEYS(map)", (MAP,), lambda of: list(of), "The keys of a map.", 'KEYS({"a": 1})', ["a"]),
-    function(
-        "VALUES(map)",
-        (MAP,),
-        lambda of: list(of.values()),
-        "The values of a map.",
-        'VALUES({"a": 1})',
-        [1],
-    ),
-    function(
-        "HASKEY(map, key)",
-        (MAP, TEXT),
-        _has_key,
-        "Whether the map has this key, ignoring case.",
-        'HASKEY({"a": 1}, "A")',
-        True,
-    ),
+def _extreme(name: str, sign: int, about: str, example: str, gives: int) -> None:
+    @function(LISTS, f"{name}(value, …)", example, gives, about=about)
+    def _(*values: JsonValue) -> JsonValue:
+        found: JsonValue = None
+        for value in _compared(values, name):
+            if found is None or sign * order(value, found) > 0:
+                found = value
+        return found
+
+
+@function(LISTS, "COUNT(group, [value])", "COUNT([4, 5, 4], 4)", 2, takes=(GROUP, ANY), fewest=1)
+def _count(group: JsonValue, *value: JsonValue) -> JsonValue:
+    """The number of items of a list or map, or how often a value occurs in it."""
+    if not value:
+        return len(group)
+    if type(group) is str:
+        part = text_of(value[0])
+        return group.count(part) if part else 0
+    return sum(map(finder(value[0], group), group)) if type(group) is list else int(is_in(value[0], group))
+
+
+@function(LISTS, "UBOUND(list, [dimension])", 'UBOUND(SPLIT("2+2", "+"))', 2)
+def _ubound(items: Group, dimension: int = 1) -> JsonValue:
+    """The number of items of the list; the index of the last one is UBOUND - 1."""
+    return len(items)
+
+
+@function(LISTS, "LBOUND(list, [dimension])", "LBOUND([7])", 0)
+def _lbound(items: Group, dimension: int = 1) -> JsonValue:
+    """Always 0."""
+    return 0
+
+
+@function(LISTS, "FIRST(value[, count])", "FIRST([7, 8])", 7)
+def _first(value: JsonValue, count: JsonValue = None) -> JsonValue:
+    """The first item of a list (NULL if empty) or word of a text. With a count, a list of the first ones."""
+    return _end(value, 0) if count is None else _part(value, count, 0)
+
+
+@function(LISTS, "LAST(value[, count])", "LAST([7, 8])", 8)
+def _last(value: JsonValue, count: JsonValue = None) -> JsonValue:
+    """The last item of a list (NULL if empty) or word of a text. With a count, a list of the last ones."""
+    return _end(value, -1) if count is None else _part(value, count, -1)
+
+
+@function(LISTS, "INDEXOF(list, value)", 'INDEXOF(["a", "b"], "b")', 1)
+def _index_of(series: Series, value: JsonValue) -> JsonValue:
+    """The index of the value, from 0; -1 if the list does not contain it."""
+    if isinstance(series, str):
+        return series.find(text_of(value))
+    found = finder(value, series)
+    return next((place for place, item in enumerate(series) if found(item)), -1)
+
+
+@function(LISTS, "SUM(list, [member])", 'SUM([{"price": 2}, {"price": 3}], "price")', 5)
+def _sum(items: list[Any], name: str | None = None) -> JsonValue:
+    """The sum of the numbers, or of a column of the rows."""
+    return _total(_numbers(items, name, "SUM"))
+
+
+@function(LISTS, "AVG(list, [member])", "AVG([1, 2, 6])", 3, also=("average", "mean"))
+def _average(items: list[Any], name: str | None = None) -> JsonValue:
+    """The mean, or NULL for an empty list."""
+    numbers = _numbers(items, name, "AVG")
+    if not numbers:
+        return None
+    total = _total(numbers)
+    return total // len(numbers) if type(total) is int and not total % len(numbers) else total / len(numbers)
+
+
+@function(LISTS, "MEDIAN(list, [member])", "MEDIAN([1, 2, 6])", 2)
+def _median(items: list[Any], name: str | None = None) -> JsonValue:
+    """The median of the numbers."""
+    numbers = sorted(_numbers(items, name, "MEDIAN"))
+    half = len(numbers) // 2
+    if not numbers:
+        return None
+    return numbers[half] if len(numbers) % 2 else _average([numbers[half - 1], numbers[half]])
+
+
+_extreme("MIN", -1, "The smallest of the values, or of the items of a list.", "MIN([3, 1, 2])", 1)
+_extreme("MAX", 1, "The largest of the values, or of the items of a list.", "MAX(3, 1, 2)", 3)
+
+
+@function(
+    LISTS, "COLUMN(rows, member)", 'COLUMN([{"name": "Ann"}, {"name": "Bo"}], "name")', ["Ann", "Bo"], also=("pluck",)
 )
+def column(items: list[Any], name: str) -> list[Any]:
+    """The values of a column, one for each row.
+
+    This member of each row. Raises RunError for an item that has no members."""
+    return [member(item, name) for item in items]
 
 
-def _push(items: JsonValue, *values: JsonValue) -> JsonValue:
-    held = _items(items, "PUSH")
-    check_count(len(held) + len(values), "the list")
-    return [*held, *values]
+@function(LISTS, "KEYS(map)", 'KEYS({"a": 1})', ["a"])
+def _keys(of: dict[str, Any]) -> JsonValue:
+    """The keys of a map."""
+    return list(of)
 
 
-def _prepend(items: JsonValue, *values: JsonValue) -> JsonValue:
-    held = _items(items, "UNSHIFT")
-    check_count(len(held) + len(values), "the list")
-    return [*values, *held]
+@function(LISTS, "VALUES(map)", 'VALUES({"a": 1})', [1])
+def _values(of: dict[str, Any]) -> JsonValue:
+    """The values of a map."""
+    return list(of.values())
+
+
+@function(LISTS, "HASKEY(map, key)", 'HASKEY({"a": 1}, "A")', True)
+def _has_key(of: dict[str, Any], name: str) -> JsonValue:
+    """Whether the map has this key, ignoring case."""
+    return name in of or any(key.lower() == name.lower() for key in of)
 
 
 def _items(value: JsonValue, name: str) -> list[Any]:
@@ -333,51 +238,6 @@ def _items(value: JsonValue, name: str) -> list[Any]:
     if type(value) is not list:
         raise RunError(RunCode.WRONG_TYPE, f"{name} needs a list as its first argument, not {kind_of(value)}")
     return value
-
-
-def _insert(items: list[Any], index: int, value: JsonValue) -> JsonValue:
-    check_count(len(items) + 1, "the list")
-    if not 0 <= index <= len(items):
-        raise RunError(
-            RunCode.NO_SUCH_INDEX, f"INSERTAT: no index {index}; the list has {len(items)} items, counted from 0"
-        )
-    return [*items[:index], value, *items[index:]]
-
-
-def _remove_at(items: list[Any], index: int) -> JsonValue:
-    if not 0 <= index < len(items):
-        raise RunError(RunCode.NO_SUCH_INDEX, f"no item {index}: the list has {len(items)} items, counted from 0")
-    return [*items[:index], *items[index + 1 :]]
-
-
-def _remove(group: JsonValue, value: JsonValue) -> JsonValue:
-    if type(group) is dict:
-        key = text_of(value)
-        return {name: item for name, item in group.items() if name != key}
-    items = _items(group, "REMOVE")
-    found = finder(value, items)
-    return [item for item in items if not found(item)]
-
-
-def _put(group: JsonValue, key: JsonValue, value: JsonValue) -> JsonValue:
-    return set_item({} if group is None or group == [] else group, key, value)
-
-
-def _slice(series: JsonValue, start: int, end: int | None = None) -> JsonValue:
-    return series[start:end]
-
-
-def _sorted(items: list[Any], *how: str) -> JsonValue:
-    """SORT(list) or SORT(rows, "price"), each with an optional "DESC": a new list. Raises RunError if an item of rows
-    has no members, or the values are too large."""
-    words = list(how)
-    backwards = bool(words) and words[-1].strip().lower() in ("desc", "descending")
-    if words and words[-1].strip().lower() in ("desc", "descending", "asc", "ascending"):
-        words.pop()
-    values = column(items, words[0]) if words else items
-    check_size(values, "the values for SORT")
-    places = sorted(range(len(items)), key=[_rank(value) for value in values].__getitem__, reverse=backwards)
-    return [items[place] for place in places]
 
 
 def _rank(value: JsonValue) -> tuple[int, int | float, str, str]:
@@ -391,7 +251,108 @@ def _rank(value: JsonValue) -> tuple[int, int | float, str, str]:
     return (1 if type(value) is str else 2), 0, text.lower(), text
 
 
+def _mark(value: JsonValue) -> str:
+    """Comparison key of a value: equal for 1 and 1.0, and for maps regardless of key order."""
+    text = text_of(value)
+    return json.dumps(json.loads(text), sort_keys=True) if type(value) in (list, dict) else f"{value is None}{text}"
+
+
+@function(LISTS, "PUSH(list, value, …)", "PUSH([1], 2)", [1, 2], also=("append",))
+def _push(items: JsonValue, *values: JsonValue) -> JsonValue:
+    """The list with the values appended."""
+    held = _items(items, "PUSH")
+    check_count(len(held) + len(values), "the list")
+    return [*held, *values]
+
+
+@function(LISTS, "UNSHIFT(list, value, …)", "UNSHIFT([1], 2)", [2, 1], also=("prepend",))
+def _prepend(items: JsonValue, *values: JsonValue) -> JsonValue:
+    """The list with the values inserted at its start."""
+    held = _items(items, "UNSHIFT")
+    check_count(len(held) + len(values), "the list")
+    return [*values, *held]
+
+
+@function(LISTS, "POP(list)", "POP([1, 2])", [1])
+def _pop(items: list[Any]) -> JsonValue:
+    """The list without its last item; LAST returns that item."""
+    return items[:-1]
+
+
+@function(LISTS, "SHIFT(list)", "SHIFT([1, 2])", [2])
+def _shift(items: list[Any]) -> JsonValue:
+    """The list without its first item; FIRST returns that item."""
+    return items[1:]
+
+
+@function(LISTS, "INSERTAT(list, index, value)", "INSERTAT([1, 3], 1, 2)", [1, 2, 3])
+def _insert(items: list[Any], index: int, value: JsonValue) -> JsonValue:
+    """The list with the value inserted at this index."""
+    check_count(len(items) + 1, "the list")
+    if not 0 <= index <= len(items):
+        raise RunError(
+            RunCode.NO_SUCH_INDEX, f"INSERTAT: no index {index}; the list has {len(items)} items, counted from 0"
+        )
+    return [*items[:index], value, *items[index:]]
+
+
+@function(LISTS, "REMOVEAT(list, index)", "REMOVEAT([1, 2], 0)", [2])
+def _remove_at(items: list[Any], index: int) -> JsonValue:
+    """The list without the item at this index."""
+    if not 0 <= index < len(items):
+        raise RunError(RunCode.NO_SUCH_INDEX, f"no item {index}: the list has {len(items)} items, counted from 0")
+    return [*items[:index], *items[index + 1 :]]
+
+
+@function(LISTS, "REMOVE(group, value)", "REMOVE([1, 2, 1], 1)", [2])
+def _remove(group: JsonValue, value: JsonValue) -> JsonValue:
+    """The list without every item equal to this value, or the map without this key."""
+    if type(group) is dict:
+        key = text_of(value)
+        return {name: item for name, item in group.items() if name != key}
+    items = _items(group, "REMOVE")
+    found = finder(value, items)
+    return [item for item in items if not found(item)]
+
+
+@function(LISTS, "PUT(map, key, value)", 'PUT({"a": 1}, "b", 2)', {"a": 1, "b": 2})
+def _put(group: JsonValue, key: JsonValue, value: JsonValue) -> JsonValue:
+    """The map with this key set to the value."""
+    return set_item({} if group is None or group == [] else group, key, value)
+
+
+@function(LISTS, "SLICE(value, from, [to])", "SLICE([1, 2, 3, 4], 1, 3)", [2, 3])
+def _slice(series: Series, start: int, end: int | None = None) -> JsonValue:
+    """The part from an index, counted from 0, to before another; negative indexes count from the end."""
+    return series[start:end]
+
+
+@function(
+    LISTS,
+    "SORT(list, [member], [order])",
+    'SORT([10, 9, 8.5], "DESC")',
+    [10, 9, 8.5],
+    takes=(LIST, TEXT, TEXT),
+    fewest=1,
+)
+def _sorted(items: list[Any], *how: str) -> JsonValue:
+    """The sorted list: numbers by value, then texts; rows by a column; in descending order with "DESC".
+
+    SORT(list) or SORT(rows, "price"), each with an optional "DESC": a new list. Raises RunError if an item of rows
+    has no members, or the values are too large."""
+    words = list(how)
+    backwards = bool(words) and words[-1].strip().lower() in ("desc", "descending")
+    if words and words[-1].strip().lower() in ("desc", "descending", "asc", "ascending"):
+        words.pop()
+    values = column(items, words[0]) if words else items
+    check_size(values, "the values for SORT")
+    places = sorted(range(len(items)), key=[_rank(value) for value in values].__getitem__, reverse=backwards)
+    return [items[place] for place in places]
+
+
+@function(LISTS, "UNIQUE(list, [member])", "UNIQUE([1, 2, 1])", [1, 2], also=("distinct",))
 def _unique(items: list[Any], name: str | None = None) -> JsonValue:
+    """The list without duplicates; for rows, the first one for each value of the column."""
     values = items if name is None else column(items, name)
     check_size(values, "the values for UNIQUE")
     kept, seen = [], set()
@@ -403,18 +364,16 @@ def _unique(items: list[Any], name: str | None = None) -> JsonValue:
     return kept
 
 
-def _mark(value: JsonValue) -> str:
-    """Comparison key of a value: equal for 1 and 1.0, and for maps regardless of key order."""
-    text = text_of(value)
-    return json.dumps(json.loads(text), sort_keys=True) if type(value) in (list, dict) else f"{value is None}{text}"
-
-
+@function(LISTS, "FLATTEN(list)", "FLATTEN([1, [2, 3]])", [1, 2, 3])
 def _flattened(items: list[Any]) -> JsonValue:
+    """The list with nested lists replaced by their items."""
     check_count(sum(len(item) if type(item) is list else 1 for item in items), "the list")
     return [inner for item in items for inner in (item if type(item) is list else [item])]
 
 
+@function(LISTS, "RANGE([first], last, [step])", "RANGE(1, 4)", [1, 2, 3, 4], takes=(NUMBER, NUMBER, NUMBER), fewest=1)
 def _range(one: int | float, *others: int | float) -> JsonValue:
+    """The numbers from first (default 1) to last, both included."""
     first, last = (one, others[0]) if others else (1, one)
     step = others[1] if len(others) > 1 else (1 if first <= last else -1)
     if not step:
@@ -426,143 +385,8 @@ def _range(one: int | float, *others: int | float) -> JsonValue:
     return [normalized_number(first + place * step) for place in range(int(steps + 1e-9) + 1)]
 
 
-LIST_CHANGES = (
-    *with_aliases(
-        function(
-            "PUSH(list, value, …)",
-            (ANY, ANY),
-            _push,
-            "The list with the values appended.",
-            "PUSH([1], 2)",
-            [1, 2],
-            more=True,
-        ),
-        "append",
-    ),
-    *with_aliases(
-        function(
-            "UNSHIFT(list, value, …)",
-            (ANY, ANY),
-            _prepend,
-            "The list with the values inserted at its start.",
-            "UNSHIFT([1], 2)",
-            [2, 1],
-            more=True,
-        ),
-        "prepend",
-    ),
-    function(
-        "POP(list)",
-        (LIST,),
-        lambda items: items[:-1],
-        "The list without its last item; LAST returns that item.",
-        "POP([1, 2])",
-        [1],
-    ),
-    function(
-        "SHIFT(list)",
-        (LIST,),
-        lambda items: items[1:],
-        "The list without its first item; FIRST returns that item.",
-        "SHIFT([1, 2])",
-        [2],
-    ),
-    function(
-        "INSERTAT(list, index, value)",
-        (LIST, WHOLE, ANY),
-        _insert,
-        "The list with the value inserted at this index.",
-        "INSERTAT([1, 3], 1, 2)",
-        [1, 2, 3],
-    ),
-    function(
-        "REMOVEAT(list, index)",
-        (LIST, WHOLE),
-        _remove_at,
-        "The list without the item at this index.",
-        "REMOVEAT([1, 2], 0)",
-        [2],
-    ),
-    function(
-        "REMOVE(group, value)",
-        (ANY, ANY),
-        _remove,
-        "The list without every item equal to this value, or the map without this key.",
-        "REMOVE([1, 2, 1], 1)",
-        [2],
-    ),
-    function(
-        "PUT(map, key, value)",
-        (ANY, ANY, ANY),
-        _put,
-        "The map with this key set to the value.",
-        'PUT({"a": 1}, "b", 2)',
-        {"a": 1, "b": 2},
-    ),
-    function(
-        "SLICE(value, from, [to])",
-        (SERIES, WHOLE, WHOLE),
-        _slice,
-        "The part from an index, counted from 0, to before another; negative indexes count from the end.",
-        "SLICE([1, 2, 3, 4], 1, 3)",
-        [2, 3],
-        fewest=2,
-    ),
-    function(
-        "SORT(list, [member], [order])",
-        (LIST, TEXT, TEXT),
-        _sorted,
-        'The sorted list: numbers by value, then texts; rows by a column; in descending order with "DESC".',
-        'SORT([10, 9, 8.5], "DESC")',
-        [10, 9, 8.5],
-        fewest=1,
-    ),
-    *with_aliases(
-        function(
-            "UNIQUE(list, [member])",
-            (LIST, TEXT),
-            _unique,
-            "The list without duplicates; for rows, the first one for each value of the column.",
-            "UNIQUE([1, 2, 1])",
-            [1, 2],
-            fewest=1,
-        ),
-        "distinct",
-    ),
-    function(
-        "FLATTEN(list)",
-        (LIST,),
-        _flattened,
-        "The list with nested lists replaced by their items.",
-        "FLATTEN([1, [2, 3]])",
-        [1, 2, 3],
-    ),
-    function(
-        "RANGE([first], last, [step])",
-        (NUMBER, NUMBER, NUMBER),
-        _range,
-        "The numbers from first (default 1) to last, both included.",
-        "RANGE(1, 4)",
-        [1, 2, 3, 4],
-        fewest=1,
-    ),
-)
-
-CHANGING = frozenset(
-    {
-        "push",
-        "append",
-        "unshift",
-        "prepend",
-        "pop",
-        "shift",
-        "insertat",
-        "removeat",
-        "remove",
-        "put",
-        "sort",
-        "shuffle",
-        "reverse",
-    }
-)
+CHANGING = frozenset((
+    "push", "append", "unshift", "prepend", "pop", "shift", "insertat", "removeat", "remove", "put", "sort", "shuffle",
+    "reverse",
+))  # fmt: skip
 """Functions that, used as a statement, assign their result to the variable passed as first argument."""

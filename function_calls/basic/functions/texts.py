@@ -5,66 +5,12 @@ from __future__ import annotations
 import re
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaration import ANY, GROUP, LIST, TEXT, WHOLE, function, with_aliases
+from function_calls.basic.functions.declaration import ANY, Group, LanguageFunction, function
 from function_calls.basic.value_sizes import MOST_ITEMS, check_count, check_length
 from function_calls.basic.values import as_number, is_in, kind_of, order, text_of
 from services.refs import JsonValue
 
 _WORD_START = re.compile(r"(?:^|(?<=[\s(\"“-]))\w")
-
-
-def _len(value: JsonValue) -> JsonValue:
-    return len(value) if type(value) in (list, dict) else len(text_of(value))
-
-
-def _repeat(text: str, count: int) -> JsonValue:
-    check_length(len(text) * max(count, 0), "the result of REPEAT")
-    return text * max(count, 0)
-
-
-def _string(one: JsonValue, two: JsonValue) -> JsonValue:
-    """STRING(count, text), or STRING(text, count) if only the second argument is a number: the first character `count`
-    times. Raises RunError if neither is a number, or the text is a list or a map."""
-    count, text = (one, two) if as_number(one) is not None else (two, one)
-    number = as_number(count)
-    if number is None or type(text) in (list, dict):
-        raise RunError(RunCode.WRONG_TYPE, 'STRING needs a number and a text: STRING(3, "-")')
-    return _repeat(text_of(text)[:1], int(number))
-
-
-def _space(count: int) -> JsonValue:
-    return _repeat(" ", count)
-
-
-def _reverse(value: JsonValue) -> JsonValue:
-    if type(value) is dict:
-        raise RunError(RunCode.WRONG_TYPE, "REVERSE needs a list or a text, not a map")
-    return value[::-1] if type(value) is list else text_of(value)[::-1]
-
-
-def _chr(number: int) -> JsonValue:
-    if not 1 <= number <= 0x10FFFF or 0xD800 <= number <= 0xDFFF:
-        raise RunError(RunCode.BAD_VALUE, f"CHR: there is no character {number}")
-    return chr(number)
-
-
-def _asc(text: str) -> JsonValue:
-    if not text:
-        raise RunError(RunCode.BAD_VALUE, "ASC needs a character, and the text is empty")
-    return ord(text[0])
-
-
-def _contains(group: JsonValue, value: JsonValue) -> JsonValue:
-    return is_in(value, group)
-
-
-def _proper(text: str) -> JsonValue:
-    """Capitalize each word. `str.title` would turn "don't" into "Don'T"."""
-    return _WORD_START.sub(lambda found: found.group().upper(), text.lower())
-
-
-def _capitalize(text: str) -> JsonValue:
-    return text[:1].upper() + text[1:]
 
 
 def _padded(text: str, width: int, fill: str, *, left: bool) -> JsonValue:
@@ -78,188 +24,35 @@ def _case(text: str, *, upper: bool) -> JsonValue:
     return text.upper() if upper else text.lower()
 
 
-def _strcomp(one: str, two: str) -> JsonValue:
-    return order(one, two)
+TEXTS: list[LanguageFunction] = []
 
 
-def _newline() -> JsonValue:
-    return "\n"
-
-
-TEXTS = (
-    *with_aliases(
-        function(
-            "LEN(value)", (ANY,), _len, "The number of characters of a text, or of items of a list.", 'LEN("hello")', 5
-        ),
-        "length",
-        "size",
-    ),
-    *with_aliases(
-        function(
-            "LOWER(text)",
-            (TEXT,),
-            lambda text: _case(text, upper=False),
-            "The text in lower case.",
-            'LOWER("Hi")',
-            "hi",
-        ),
-        "lcase",
-        "tolower",
-    ),
-    *with_aliases(
-        function("UPPER(text)", (TEXT,), lambda text: _case(text, upper=True), "In capitals.", 'UPPER("Hi")', "HI"),
-        "ucase",
-        "toupper",
-    ),
-    function(
-        "TRIM(text)",
-        (TEXT,),
-        lambda text: text.strip(),
-        "The text without spaces at both ends.",
-        'TRIM("  a b ")',
-        "a b",
-    ),
-    function(
-        "LTRIM(text)",
-        (TEXT,),
-        lambda text: text.lstrip(),
-        "The text without spaces at the start.",
-        'LTRIM("  a ")',
-        "a ",
-    ),
-    function(
-        "RTRIM(text)",
-        (TEXT,),
-        lambda text: text.rstrip(),
-        "The text without spaces at the end.",
-        'RTRIM("  a ")',
-        "  a",
-    ),
-    function("REPEAT(text, count)", (TEXT, WHOLE), _repeat, "The text repeated.", 'REPEAT("ab", 3)', "ababab"),
-    function(
-        "STRING(count, character)",
-        (ANY, ANY),
-        _string,
-        "The first character of the text, repeated.",
-        'STRING(3, "*")',
-        "***",
-    ),
-    function("SPACE(count)", (WHOLE,), _space, "A number of spaces.", "SPACE(3)", "   "),
-    function("REVERSE(value)", (ANY,), _reverse, "The list or text in reverse order.", 'REVERSE("abc")', "cba"),
-    *with_aliases(
-        function("CHR(number)", (WHOLE,), _chr, "The character with this Unicode code point.", "CHR(65)", "A"),
-        "chrw",
-    ),
-    *with_aliases(
-        function("ASC(text)", (TEXT,), _asc, "The Unicode code point of the first character.", 'ASC("A")', 65),
-        "ascw",
-    ),
-    function(
-        "STARTSWITH(text, part)",
-        (TEXT, TEXT),
-        lambda text, part: text.startswith(part),
-        "Whether the text starts with the other text. Case-sensitive.",
-        'STARTSWITH("hello", "he")',
-        True,
-    ),
-    function(
-        "ENDSWITH(text, part)",
-        (TEXT, TEXT),
-        lambda text, part: text.endswith(part),
-        "Whether the text ends with the other text. Case-sensitive.",
-        'ENDSWITH("hello", "lo")',
-        True,
-    ),
-    *with_aliases(
-        function(
-            "CONTAINS(group, value)",
-            (GROUP, ANY),
-            _contains,
-            "Whether a text contains this part, a list this item, or a map this key.",
-            'CONTAINS("hello", "ell")',
-            True,
-        ),
-        "includes",
-    ),
-    *with_aliases(
-        function(
-            "PROPER(text)",
-            (TEXT,),
-            _proper,
-            "The text with the first letter of every word in upper case.",
-            'PROPER("ANN smith")',
-            "Ann Smith",
-        ),
-        "title",
-    ),
-    function(
-        "CAPITALIZE(text)",
-        (TEXT,),
-        _capitalize,
-        "The text with its first letter in upper case.",
-        'CAPITALIZE("hi Bob")',
-        "Hi Bob",
-    ),
-    *with_aliases(
-        function(
-            "LPAD(text, width, [fill])",
-            (TEXT, WHOLE, TEXT),
-            lambda text, width, fill=" ": _padded(text, width, fill, left=True),
-            "The text padded at the left to a width; longer texts are unchanged.",
-            'LPAD(7, 3, "0")',
-            "007",
-            fewest=2,
-        ),
-        "padleft",
-    ),
-    *with_aliases(
-        function(
-            "RPAD(text, width, [fill])",
-            (TEXT, WHOLE, TEXT),
-            lambda text, width, fill=" ": _padded(text, width, fill, left=False),
-            "The text padded at the right to a width; longer texts are unchanged.",
-            'RPAD("ab", 4, ".")',
-            "ab..",
-            fewest=2,
-        ),
-        "padright",
-    ),
-    function(
-        "STRCOMP(one, two)",
-        (TEXT, TEXT),
-        _strcomp,
-        "-1 if the first text sorts before the second, 1 if after it, 0 if they are equal.",
-        'STRCOMP("a", "b")',
-        -1,
-    ),
-    *with_aliases(
-        function("NEWLINE()", (), _newline, "A line break.", 'SPLIT("a\\nb", NEWLINE())', ["a", "b"]),
-        "vbcrlf",
-        "vbnewline",
-        "vblf",
-        "crlf",
-    ),
-    *with_aliases(function("TAB()", (), lambda: "\t", "A tab.", "ASC(TAB())", 9), "vbtab"),
-)
-
-
+@function(TEXTS, "LEFT(text, count)", 'LEFT("hello", 2)', "he")
 def _left(text: str, count: int) -> JsonValue:
+    """The first characters."""
     return text[: max(count, 0)]
 
 
+@function(TEXTS, "RIGHT(text, count)", 'RIGHT("hello", 2)', "lo")
 def _right(text: str, count: int) -> JsonValue:
+    """The last characters."""
     return text[max(len(text) - max(count, 0), 0) :]
 
 
+@function(TEXTS, "MID(text, start, [count])", 'MID("hello", 2, 3)', "ell", also=("substr",))
 def _mid(text: str, start: int, count: int | None = None) -> JsonValue:
+    """The characters from a position, counted from 1, on; without a count, up to the end."""
     if start < 1:
         raise RunError(RunCode.BAD_VALUE, "MID: the start must be at least 1")
     end = len(text) if count is None else start - 1 + max(count, 0)
     return text[start - 1 : end]
 
 
+@function(TEXTS, "INSTR([start], text, part)", 'INSTR("hello", "l")', 3, takes=(ANY, ANY, ANY), fewest=2)
 def _instr(*values: JsonValue) -> JsonValue:
-    """INSTR([start,] text, part): position of `part` from 1, or 0 if it is absent; the start is also accepted as the
+    """The position of the part, counted from 1; 0 if the text does not contain it. Case-sensitive.
+
+    INSTR([start,] text, part): position of `part` from 1, or 0 if it is absent; the start is also accepted as the
     last argument. Raises RunError for lists and maps, and for a start that is not a number."""
     if any(type(value) in (list, dict) for value in values):
         raise RunError(RunCode.WRONG_TYPE, "INSTR searches a text; use INDEXOF for lists")
@@ -275,18 +68,24 @@ def _instr(*values: JsonValue) -> JsonValue:
     return text_of(text).find(text_of(part), max(int(start) - 1, 0)) + 1
 
 
+@function(TEXTS, "INSTRREV(text, part, [start])", 'INSTRREV("hello", "l")', 4)
 def _instrrev(text: str, part: str, start: int | None = None) -> JsonValue:
+    """The last position of the part, counted from 1; 0 if the text does not contain it."""
     return text.rfind(part, 0, len(text) if start is None else max(start, 0)) + 1
 
 
+@function(TEXTS, "REPLACE(text, part, replacement)", 'REPLACE("1.234.567", ".", "")', "1234567")
 def _replace(text: str, part: str, by: str) -> JsonValue:
+    """The text with every occurrence of the part replaced. Case-sensitive."""
     if not part:
         return text
     check_length(len(text) + text.count(part) * max(len(by) - len(part), 0), "the result of REPLACE")
     return text.replace(part, by)
 
 
+@function(TEXTS, "SPLIT(text, [separator], [limit])", 'SPLIT("2+2", "+")', ["2", "2"])
 def _split(text: str, mark: str | None = None, most: int | None = None) -> JsonValue:
+    """The list of parts between separators; without a separator, of words; with an empty one, of characters."""
     cuts = -1 if most is None or most < 1 else most - 1
     if mark is None:
         words = text.split(None, cuts if cuts >= 0 else MOST_ITEMS)
@@ -301,12 +100,16 @@ def _split(text: str, mark: str | None = None, most: int | None = None) -> JsonV
     return text.split(mark, cuts) if text else []
 
 
+@function(TEXTS, "LINES(text)", 'LINES("a\\nb")', ["a", "b"])
 def _lines(text: str) -> JsonValue:
+    """The list of lines of a text."""
     check_count(text.count("\n") + text.count("\r") + 1, "the result of LINES")
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n") if text else []
 
 
+@function(TEXTS, "JOIN(list, [mark])", 'JOIN(["a", "b"], "-")', "a-b")
 def _join(items: list[JsonValue], mark: str = ", ") -> JsonValue:
+    """The items as one text with a separator between them; the default is a comma and a space."""
     texts, length = [], 0
     for item in items:
         text = text_of(item)
@@ -316,71 +119,155 @@ def _join(items: list[JsonValue], mark: str = ", ") -> JsonValue:
     return mark.join(texts)
 
 
+@function(TEXTS, "CONCAT(value, …)", 'CONCAT("a", 1, "b")', "a1b")
 def _concat(*values: JsonValue) -> JsonValue:
+    """All values joined to one text."""
     return _join(list(values), "")
 
 
-TEXT_PARTS = (
-    function("LEFT(text, count)", (TEXT, WHOLE), _left, "The first characters.", 'LEFT("hello", 2)', "he"),
-    function("RIGHT(text, count)", (TEXT, WHOLE), _right, "The last characters.", 'RIGHT("hello", 2)', "lo"),
-    *with_aliases(
-        function(
-            "MID(text, start, [count])",
-            (TEXT, WHOLE, WHOLE),
-            _mid,
-            "The characters from a position, counted from 1, on; without a count, up to the end.",
-            'MID("hello", 2, 3)',
-            "ell",
-            fewest=2,
-        ),
-        "substr",
-    ),
-    function(
-        "INSTR([start], text, part)",
-        (ANY, ANY, ANY),
-        _instr,
-        "The position of the part, counted from 1; 0 if the text does not contain it. Case-sensitive.",
-        'INSTR("hello", "l")',
-        3,
-        fewest=2,
-    ),
-    function(
-        "INSTRREV(text, part, [start])",
-        (TEXT, TEXT, WHOLE),
-        _instrrev,
-        "The last position of the part, counted from 1; 0 if the text does not contain it.",
-        'INSTRREV("hello", "l")',
-        4,
-        fewest=2,
-    ),
-    function(
-        "REPLACE(text, part, replacement)",
-        (TEXT, TEXT, TEXT),
-        _replace,
-        "The text with every occurrence of the part replaced. Case-sensitive.",
-        'REPLACE("1.234.567", ".", "")',
-        "1234567",
-    ),
-    function(
-        "SPLIT(text, [separator], [limit])",
-        (TEXT, TEXT, WHOLE),
-        _split,
-        "The list of parts between separators; without a separator, of words; with an empty one, of characters.",
-        'SPLIT("2+2", "+")',
-        ["2", "2"],
-        fewest=1,
-    ),
-    function("LINES(text)", (TEXT,), _lines, "The list of lines of a text.", 'LINES("a\\nb")', ["a", "b"]),
-    function(
-        "JOIN(list, [mark])",
-        (LIST, TEXT),
-        _join,
-        "The items as one text with a separator between them; the default is a comma and a space.",
-        'JOIN(["a", "b"], "-")',
-        "a-b",
-        fewest=1,
-    ),
-    function(
-        "CONCAT(value, …)", (ANY,), _concat, "All values joined to one text.", 'CONCAT("a", 1, "b")', "a1b", more=True
-    ),
-)
+@function(TEXTS, "LEN(value)", 'LEN("hello")', 5, also=("length", "size"))
+def _len(value: JsonValue) -> JsonValue:
+    """The number of characters of a text, or of items of a list."""
+    return len(value) if type(value) in (list, dict) else len(text_of(value))
+
+
+@function(TEXTS, "LOWER(text)", 'LOWER("Hi")', "hi", also=("lcase", "tolower"))
+def _lower(text: str) -> JsonValue:
+    """The text in lower case."""
+    return _case(text, upper=False)
+
+
+@function(TEXTS, "UPPER(text)", 'UPPER("Hi")', "HI", also=("ucase", "toupper"))
+def _upper(text: str) -> JsonValue:
+    """In capitals."""
+    return _case(text, upper=True)
+
+
+@function(TEXTS, "TRIM(text)", 'TRIM("  a b ")', "a b")
+def _trim(text: str) -> JsonValue:
+    """The text without spaces at both ends."""
+    return text.strip()
+
+
+@function(TEXTS, "LTRIM(text)", 'LTRIM("  a ")', "a ")
+def _ltrim(text: str) -> JsonValue:
+    """The text without spaces at the start."""
+    return text.lstrip()
+
+
+@function(TEXTS, "RTRIM(text)", 'RTRIM("  a ")', "  a")
+def _rtrim(text: str) -> JsonValue:
+    """The text without spaces at the end."""
+    return text.rstrip()
+
+
+@function(TEXTS, "REPEAT(text, count)", 'REPEAT("ab", 3)', "ababab")
+def _repeat(text: str, count: int) -> JsonValue:
+    """The text repeated."""
+    check_length(len(text) * max(count, 0), "the result of REPEAT")
+    return text * max(count, 0)
+
+
+@function(TEXTS, "STRING(count, character)", 'STRING(3, "*")', "***")
+def _string(one: JsonValue, two: JsonValue) -> JsonValue:
+    """The first character of the text, repeated.
+
+    STRING(count, text), or STRING(text, count) if only the second argument is a number: the first character `count`
+    times. Raises RunError if neither is a number, or the text is a list or a map."""
+    count, text = (one, two) if as_number(one) is not None else (two, one)
+    number = as_number(count)
+    if number is None or type(text) in (list, dict):
+        raise RunError(RunCode.WRONG_TYPE, 'STRING needs a number and a text: STRING(3, "-")')
+    return _repeat(text_of(text)[:1], int(number))
+
+
+@function(TEXTS, "SPACE(count)", "SPACE(3)", "   ")
+def _space(count: int) -> JsonValue:
+    """A number of spaces."""
+    return _repeat(" ", count)
+
+
+@function(TEXTS, "REVERSE(value)", 'REVERSE("abc")', "cba")
+def _reverse(value: JsonValue) -> JsonValue:
+    """The list or text in reverse order."""
+    if type(value) is dict:
+        raise RunError(RunCode.WRONG_TYPE, "REVERSE needs a list or a text, not a map")
+    return value[::-1] if type(value) is list else text_of(value)[::-1]
+
+
+@function(TEXTS, "CHR(number)", "CHR(65)", "A", also=("chrw",))
+def _chr(number: int) -> JsonValue:
+    """The character with this Unicode code point."""
+    if not 1 <= number <= 0x10FFFF or 0xD800 <= number <= 0xDFFF:
+        raise RunError(RunCode.BAD_VALUE, f"CHR: there is no character {number}")
+    return chr(number)
+
+
+@function(TEXTS, "ASC(text)", 'ASC("A")', 65, also=("ascw",))
+def _asc(text: str) -> JsonValue:
+    """The Unicode code point of the first character."""
+    if not text:
+        raise RunError(RunCode.BAD_VALUE, "ASC needs a character, and the text is empty")
+    return ord(text[0])
+
+
+@function(TEXTS, "STARTSWITH(text, part)", 'STARTSWITH("hello", "he")', True)
+def _startswith(text: str, part: str) -> JsonValue:
+    """Whether the text starts with the other text. Case-sensitive."""
+    return text.startswith(part)
+
+
+@function(TEXTS, "ENDSWITH(text, part)", 'ENDSWITH("hello", "lo")', True)
+def _endswith(text: str, part: str) -> JsonValue:
+    """Whether the text ends with the other text. Case-sensitive."""
+    return text.endswith(part)
+
+
+@function(TEXTS, "CONTAINS(group, value)", 'CONTAINS("hello", "ell")', True, also=("includes",))
+def _contains(group: Group, value: JsonValue) -> JsonValue:
+    """Whether a text contains this part, a list this item, or a map this key."""
+    return is_in(value, group)
+
+
+@function(TEXTS, "PROPER(text)", 'PROPER("ANN smith")', "Ann Smith", also=("title",))
+def _proper(text: str) -> JsonValue:
+    """The text with the first letter of every word in upper case.
+
+    Capitalize each word. `str.title` would turn "don't" into "Don'T"."""
+    return _WORD_START.sub(lambda found: found.group().upper(), text.lower())
+
+
+@function(TEXTS, "CAPITALIZE(text)", 'CAPITALIZE("hi Bob")', "Hi Bob")
+def _capitalize(text: str) -> JsonValue:
+    """The text with its first letter in upper case."""
+    return text[:1].upper() + text[1:]
+
+
+@function(TEXTS, "LPAD(text, width, [fill])", 'LPAD(7, 3, "0")', "007", also=("padleft",))
+def _lpad(text: str, width: int, fill: str = " ") -> JsonValue:
+    """The text padded at the left to a width; longer texts are unchanged."""
+    return _padded(text, width, fill, left=True)
+
+
+@function(TEXTS, "RPAD(text, width, [fill])", 'RPAD("ab", 4, ".")', "ab..", also=("padright",))
+def _rpad(text: str, width: int, fill: str = " ") -> JsonValue:
+    """The text padded at the right to a width; longer texts are unchanged."""
+    return _padded(text, width, fill, left=False)
+
+
+@function(TEXTS, "STRCOMP(one, two)", 'STRCOMP("a", "b")', -1)
+def _strcomp(one: str, two: str) -> JsonValue:
+    """-1 if the first text sorts before the second, 1 if after it, 0 if they are equal."""
+    return order(one, two)
+
+
+@function(TEXTS, "NEWLINE()", 'SPLIT("a\\nb", NEWLINE())', ["a", "b"], also=("vbcrlf", "vbnewline", "vblf", "crlf"))
+def _newline() -> JsonValue:
+    """A line break."""
+    return "\n"
+
+
+@function(TEXTS, "TAB()", "ASC(TAB())", 9, also=("vbtab",))
+def _tab() -> JsonValue:
+    """A tab."""
+    return "\t"

@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, ParamSpec, TypeVar
 
@@ -47,14 +48,23 @@ ALL: Final[Value] = object()
 """Default of a filter parameter, for a statement without filter; NULL may come from an unset variable."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowSources:
+    """Services from which keywords read rows."""
+
+    tables: ScriptTables
+    files: ScriptFiles
+    clock: Clock
+
+
 class Rows:
     """Sources of rows for the keywords of one run."""
 
-    def __init__(self, run: ScriptRun, tables: ScriptTables, files: ScriptFiles, clock: Clock) -> None:
+    def __init__(self, run: ScriptRun, sources: RowSources) -> None:
         self._run = run
-        self._tables = tables
-        self._files = files
-        self.now = now_of(run, clock)
+        self._tables = sources.tables
+        self._files = sources.files
+        self.now = now_of(run, sources.clock)
 
     async def find(self, table: Value, wanted: Filter) -> list[JsonObject]:
         """Matching rows of a table: of the file with that name next to the script, then the saved rows, unless the

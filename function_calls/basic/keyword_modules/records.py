@@ -8,6 +8,7 @@ from function_calls.basic.keyword_modules._rows import (
     ALL,
     MANY,
     Rows,
+    RowSources,
     filter_in,
     in_thread_if_large,
     limit_in,
@@ -15,10 +16,8 @@ from function_calls.basic.keyword_modules._rows import (
 )
 from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.session import ScriptFiles
 from function_calls.basic.value_sizes import check_length
 from function_calls.basic.values import text_of
-from services.clock import Clock
 from services.scripts.filter_texts import read_operand
 from services.scripts.filters import Filter, Order, field_getter
 from services.scripts.records import (
@@ -33,7 +32,6 @@ from services.scripts.records import (
     total_named,
     total_of,
 )
-from services.scripts.tables import ScriptTables
 
 
 @basic_keyword("FILTER {data} WHERE {filter:condition}", "FILTER {data}, {filter:filter}", check={"filter": no_filter})
@@ -42,12 +40,10 @@ async def filter_rows(
     data: Value,
     filter: Value,  # noqa: A002 - the slot's name, which authors see
     *,
-    tables: ScriptTables,
-    files: ScriptFiles,
-    clock: Clock,
+    sources: RowSources,
 ) -> Value:
     """The matching rows of a list: `FILTER orders, "total > 100"`, `FILTER orders WHERE total > 100`."""
-    return await Rows(run, tables, files, clock).narrowed(data, filter_in(run, filter))
+    return await Rows(run, sources).narrowed(data, filter_in(run, filter))
 
 
 @basic_keyword(
@@ -62,9 +58,7 @@ async def aggregate(
     field: Value = None,
     filter: Value = ALL,  # noqa: A002 - the slot's name, which authors see
     *,
-    tables: ScriptTables,
-    files: ScriptFiles,
-    clock: Clock,
+    sources: RowSources,
 ) -> Value:
     """The SUM, AVG, COUNT, MIN or MAX of a column: `AGGREGATE "SUM", orders, "total"`, `AGGREGATE "orders", "COUNT",
     "id", "status = 'open'"`."""
@@ -73,39 +67,30 @@ async def aggregate(
         total, data = total_named(data), how
     if total is None:
         raise fault_of(run, RunCode.BAD_VALUE, "records.no_total", found=text_of(how))
-    rows = await Rows(run, tables, files, clock).narrowed(data, filter_in(run, filter))
+    rows = await Rows(run, sources).narrowed(data, filter_in(run, filter))
     with as_run_errors(run):
         return await in_thread_if_large(run, len(rows), total_of, total, rows, text_of(field).strip())
 
 
 @basic_keyword("SORT {data} BY {field:word} [{direction=ASC|DESC}]", "SORT {data} [, {field} [, {direction}]]")
 async def sort(
-    run: ScriptRun,
-    data: Value,
-    field: Value = None,
-    direction: Value = None,
-    *,
-    tables: ScriptTables,
-    files: ScriptFiles,
-    clock: Clock,
+    run: ScriptRun, data: Value, field: Value = None, direction: Value = None, *, sources: RowSources
 ) -> Value:
     """Rows sorted by a column, numbers by value; in descending order with DESC: `SORT tips BY "priority" DESC`."""
     word = text_of(field if direction is None else direction).strip().upper()
     is_word = word in ("ASC", "ASCENDING", "DESC", "DESCENDING")
     name = "item" if field is None or (is_word and direction is None) else text_in(run, field, "field")
-    rows = Rows(run, tables, files, clock)
+    rows = Rows(run, sources)
     with as_run_errors(run):
         order = Order(read_operand(name), is_word and word.startswith("DESC"))
     return await rows.narrowed(data, Filter(None, (order,)))
 
 
 @basic_keyword("MAP {data}, {fields}")
-async def map_rows(
-    run: ScriptRun, data: Value, fields: Value, *, tables: ScriptTables, files: ScriptFiles, clock: Clock
-) -> Value:
+async def map_rows(run: ScriptRun, data: Value, fields: Value, *, sources: RowSources) -> Value:
     """Rows with renamed columns, `MAP orders, "customerName->customer, total->amount"`, or with some columns only, `MAP
     files, "name, size"`."""
-    rows = await Rows(run, tables, files, clock).of(data)
+    rows = await Rows(run, sources).of(data)
     with as_run_errors(run):
         return await in_thread_if_large(run, len(rows), renamed, rows, fields)
 
@@ -124,21 +109,13 @@ async def fill(run: ScriptRun, data: Value, template: Value) -> Value:
 
 @basic_keyword("JOIN {left} [, {right} [, {key} [, {kind}]]]")
 async def join(
-    run: ScriptRun,
-    left: Value,
-    right: Value = ", ",
-    key: Value = None,
-    kind: Value = "inner",
-    *,
-    tables: ScriptTables,
-    files: ScriptFiles,
-    clock: Clock,
+    run: ScriptRun, left: Value, right: Value = ", ", key: Value = None, kind: Value = "inner", *, sources: RowSources
 ) -> Value:
     """Each row of a list combined with the rows of another list that have the same value in a column: `JOIN orders,
     customers, "customer_id", "left"`. Without a column, the items of a list joined to a text: `JOIN(names, ", ")`."""
     if key is None:
         return _one_text(run, left, right)
-    rows = Rows(run, tables, files, clock)
+    rows = Rows(run, sources)
     first, second = await rows.of(left), await rows.of(right)
     with as_run_errors(run):
         field, how = text_in(run, key, "field"), text_of(kind)
@@ -146,20 +123,11 @@ async def join(
 
 
 @basic_keyword("GROUP BY {data}, {field} [, {totals}]")
-async def group_by(
-    run: ScriptRun,
-    data: Value,
-    field: Value,
-    totals: Value = None,
-    *,
-    tables: ScriptTables,
-    files: ScriptFiles,
-    clock: Clock,
-) -> Value:
+async def group_by(run: ScriptRun, data: Value, field: Value, totals: Value = None, *, sources: RowSources) -> Value:
     """A map for each value of a column, with `key`, `count`, `items` and optional totals: `GROUP BY orders, "city", #{
     total: "SUM(amount)" }`."""
     fields = [part.strip() for part in text_in(run, field, "field").split(",") if part.strip()]
-    rows = await Rows(run, tables, files, clock).of(data)
+    rows = await Rows(run, sources).of(data)
     with as_run_errors(run):
         wanted = named_totals(totals if isinstance(totals, dict) else {})
         return await in_thread_if_large(run, len(rows) * (1 + len(wanted)), grouped, rows, fields, wanted)
@@ -174,15 +142,13 @@ async def pivot(
     field: Value = None,
     how: Value = "SUM",
     *,
-    tables: ScriptTables,
-    files: ScriptFiles,
-    clock: Clock,
+    sources: RowSources,
 ) -> Value:
     """A map for each value of one column, with a column for each value of another: `PIVOT sales, "region", "quarter",
     "amount"`. The total is the sum unless another one is named. `PIVOT sales, "region", "amount"` has only the sums."""
     total = total_named(how)
     names = [text_in(run, name, "field").strip() for name in (down, across, field) if name is not None]
-    rows = await Rows(run, tables, files, clock).of(data)
+    rows = await Rows(run, sources).of(data)
     with as_run_errors(run):
         if total is None:
             raise RecordError(RecordProblem.NO_TOTAL, text_of(how))

@@ -13,6 +13,7 @@ from function_calls.basic.codes import RunCode
 from function_calls.basic.keyword_modules._rows import (
     ALL,
     Rows,
+    RowSources,
     field_in,
     filter_in,
     limit_in,
@@ -24,7 +25,7 @@ from function_calls.basic.keyword_modules._rows import (
 from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.machine.values_code import changes_of
-from function_calls.basic.run.session import ChatWorld, ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.run.session import ChatWorld, ScriptModel, ScriptWeb
 from function_calls.basic.values import text_of
 from services.clock import Clock
 from services.refs import JsonObject
@@ -54,9 +55,7 @@ async def find(
     then_direction: Value = None,
     pick: Value = None,
     *,
-    tables: ScriptTables,
-    files: ScriptFiles,
-    clock: Clock,
+    sources: RowSources,
 ) -> Value:
     """The matching rows of a table as maps: `FIND "people", "age > 30 ORDER BY name LIMIT 5"`, `FIND people WHERE age >
     30`, `FIND "people", "email", address`, `FIND "people", id`. For a name such as "people.csv", also those of the file
@@ -71,7 +70,7 @@ async def find(
         ]
     most = 1 if pick is not None else None if field is not None else limit_in(run, limit)
     found = Filter(wanted.condition, (*orders, *wanted.orders), wanted.limit if most is None else most)
-    return await Rows(run, tables, files, clock).find(table, found)
+    return await Rows(run, sources).find(table, found)
 
 
 @basic_keyword(
@@ -241,15 +240,14 @@ async def save_from_unstructured(
     text: Value,
     *,
     tables: ScriptTables,
-    files: ScriptFiles,
-    clock: Clock,
+    sources: RowSources,
     model: ScriptModel,
 ) -> Value:
     """Store the information in a text as a row and return its id. JSON is stored directly; from other text the language
     model extracts values for the columns of the table."""
     row = _as_json(text)
     if row is None:
-        known = await Rows(run, tables, files, clock).find(table, Filter(limit=_MOST_EXAMPLES))
+        known = await Rows(run, sources).find(table, Filter(limit=_MOST_EXAMPLES))
         fields = dict.fromkeys(name for one in known for name in one if name.lower() != "id")
         row = await model.extract(run, text_in(run, text, "text"), tuple(fields))
     return await save(run, table, {"row": row}, tables=tables)

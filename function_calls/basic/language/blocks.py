@@ -6,25 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Literal as OneOf
 from typing import NoReturn, TypeVar, cast
 
+from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.expressions import Expressions, key, more_specific_problem
 from function_calls.basic.language.open_blocks import ENDING_WORDS, Ending, OpenBlocks, Opened, is_over
 from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.tokens import Cursor, Kind, Token
-from function_calls.basic.nodes import (
-    At,
-    Case,
-    Expression,
-    ForEach,
-    ForTo,
-    If,
-    Literal,
-    Loop,
-    Name,
-    Select,
-    Statement,
-    With,
-)
+from function_calls.basic.nodes import At, Expression, Statement
 
 DIVIDED = ","
 """Text of a NEXT token that replaces the comma of `NEXT i, j`."""
@@ -67,8 +55,6 @@ _INLINE_ENDS = frozenset(("ELSE", "ELSEIF", "ENDIF"))
 
 class Blocks:
     """Parser of blocks with their bodies."""
-
-    __slots__ = ("_one", "_read", "_reading", "open")
 
     def __init__(self, reading: ParserState, read: Expressions, opened: OpenBlocks, one: One) -> None:
         self._reading = reading
@@ -153,7 +139,7 @@ class Blocks:
             cursor.index = begin
             if not self._leads_to_lines(cursor):
                 return
-            condition = Literal(token.at, None)
+            condition = nodes.Literal(token.at, None)
         if cursor.is_line_end and not _is_colon(cursor.now):
             self._if_lines(cursor, token, condition, into)
         else:
@@ -213,7 +199,7 @@ class Blocks:
                 break
             else:
                 break
-        into.append(If(token.at, tuple(branches), otherwise))
+        into.append(nodes.If(token.at, tuple(branches), otherwise))
 
     def _inline(self, cursor: Cursor) -> Body:
         """Parse the statements of a branch on this line; empty if there are none."""
@@ -247,30 +233,32 @@ class Blocks:
                     message = f"the IF on line {opened.at.line} already has an ELSE"
                     self._reading.fault(ending.token.at, Code.MISPLACED, message)
                 if cursor.words("ELSEIF") or cursor.words("ELSE", "IF"):
-                    condition = self.header(cursor, lambda: self._condition(cursor)) or Literal(ending.token.at, None)
+                    condition = self.header(cursor, lambda: self._condition(cursor)) or nodes.Literal(
+                        ending.token.at, None
+                    )
                 else:
                     cursor.index += 1
                     has_else = True
-        into.append(If(token.at, tuple(branches), tuple(otherwise)))
+        into.append(nodes.If(token.at, tuple(branches), tuple(otherwise)))
 
     # Loops
 
     def for_(self, cursor: Cursor, into: list[Statement]) -> None:
         """Parse FOR i = a TO b, or FOR EACH x IN y."""
         token = cursor.take()
-        nothing = Literal(token.at, None)
+        nothing = nodes.Literal(token.at, None)
         if token.value == "FOREACH" or cursor.words("EACH") or cursor.ahead().value == "IN":
             variable, of = self.header(cursor, lambda: self._each(cursor)) or ("", nothing)
             cursor.words("DO")
             self.line_end(cursor, "FOR EACH")
             body = self._loop_body(cursor, token, variable)
-            into.append(ForEach(token.at, variable, of, body))
+            into.append(nodes.ForEach(token.at, variable, of, body))
             return
         counting = self.header(cursor, lambda: self._counting(cursor)) or ("", nothing, nothing, None)
         cursor.words("DO")
         self.line_end(cursor, "FOR")
         body = self._loop_body(cursor, token, counting[0])
-        into.append(ForTo(token.at, *counting, body))
+        into.append(nodes.ForTo(token.at, *counting, body))
 
     def _each(self, cursor: Cursor) -> tuple[str, Expression]:
         variable = self._variable(cursor, "FOR EACH item IN list")
@@ -334,13 +322,13 @@ class Blocks:
     def while_(self, cursor: Cursor, into: list[Statement]) -> None:
         """Parse WHILE … WEND and append the loop to `into`. Raises ScriptError, or TooManyBlocks."""
         token = cursor.take()
-        condition = self.header(cursor, lambda: self._read.expression(cursor)) or Literal(token.at, None)
+        condition = self.header(cursor, lambda: self._read.expression(cursor)) or nodes.Literal(token.at, None)
         cursor.words("DO")
         self.line_end(cursor, "WHILE")
         with self.open.block("WHILE", token) as opened:
             body = self.body(cursor)
             self.end(cursor, opened)
-        into.append(Loop(token.at, "while", condition, until=False, at_end=False, body=body))
+        into.append(nodes.Loop(token.at, "while", condition, until=False, at_end=False, body=body))
 
     def do(self, cursor: Cursor, into: list[Statement]) -> None:
         """Parse DO … LOOP with an optional condition at either end, and append the loop to `into`. Two conditions are
@@ -359,7 +347,7 @@ class Blocks:
                     self._reading.fault(ending.token.at, Code.SYNTAX, message)
                 elif behind is not None:
                     condition, until, at_end = behind, until_behind, True
-        into.append(Loop(token.at, "do", condition, until=until, at_end=at_end, body=body))
+        into.append(nodes.Loop(token.at, "do", condition, until=until, at_end=at_end, body=body))
 
     def _loop_condition(self, cursor: Cursor) -> tuple[Expression | None, bool]:
         until = cursor.is_at("UNTIL")
@@ -391,8 +379,6 @@ _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 class Selects:
     """Parser of SELECT and SWITCH."""
 
-    __slots__ = ("_blocks", "_read", "_reading")
-
     def __init__(self, reading: ParserState, read: Expressions, blocks: Blocks) -> None:
         self._reading = reading
         self._read = read
@@ -403,9 +389,9 @@ class Selects:
         blocks, token = self._blocks, cursor.take()
         if cursor.is_at("CASE") and token.value == "SELECT":
             cursor.index += 1
-        subject = blocks.header(cursor, lambda: self._read.expression(cursor)) or Literal(token.at, None)
+        subject = blocks.header(cursor, lambda: self._read.expression(cursor)) or nodes.Literal(token.at, None)
         blocks.line_end(cursor, str(token.value))
-        cases: list[tuple[tuple[Case, ...], Body]] = []
+        cases: list[tuple[tuple[nodes.Case, ...], Body]] = []
         otherwise: list[Statement] = []
         last: At | None = None
         with blocks.open.block("SELECT", token) as opened:
@@ -426,9 +412,9 @@ class Selects:
                 else:
                     cases.append((fits, body))
             blocks.end(cursor, opened)
-        into.append(Select(token.at, subject, tuple(cases), tuple(otherwise)))
+        into.append(nodes.Select(token.at, subject, tuple(cases), tuple(otherwise)))
 
-    def _case(self, cursor: Cursor) -> tuple[bool, tuple[Case, ...]]:
+    def _case(self, cursor: Cursor) -> tuple[bool, tuple[nodes.Case, ...]]:
         """Parse the line of a case: whether it is the default, and otherwise its conditions."""
         is_default = cursor.words("DEFAULT")
         if is_default or cursor.words("CASE", "ELSE") or cursor.words("CASE", "DEFAULT"):
@@ -441,24 +427,24 @@ class Selects:
         self._blocks.line_end(cursor, "CASE")
         return False, fits
 
-    def _fits(self, cursor: Cursor) -> tuple[Case, ...]:
+    def _fits(self, cursor: Cursor) -> tuple[nodes.Case, ...]:
         found = [self._fit(cursor)]
         while cursor.symbol(","):
             found.append(self._fit(cursor))
         return tuple(found)
 
-    def _fit(self, cursor: Cursor) -> Case:
+    def _fit(self, cursor: Cursor) -> nodes.Case:
         at = cursor.now.at
         has_is = cursor.is_at("IS") and cursor.ahead().kind is Kind.SYMBOL
         if has_is:
             cursor.index += 1
         if cursor.is_symbol(*_COMPARISONS):
             operator = cursor.take().text
-            return Case(at, self._read.expression(cursor), operator=cast("Comparison", operator))
+            return nodes.Case(at, self._read.expression(cursor), operator=cast("Comparison", operator))
         if has_is:
             cursor.fail(f"expected a comparison after IS, {cursor.found()}; write CASE IS > 3")
         low = self._read.expression(cursor)
-        return Case(at, low, self._read.expression(cursor)) if cursor.words("TO") else Case(at, low)
+        return nodes.Case(at, low, self._read.expression(cursor)) if cursor.words("TO") else nodes.Case(at, low)
 
 
 _FAR = 300
@@ -492,8 +478,6 @@ def _has_end(cursor: Cursor) -> bool:
 class WithMaps:
     """Parser of WITH blocks."""
 
-    __slots__ = ("_blocks", "_read", "_reading")
-
     def __init__(self, reading: ParserState, read: Expressions, blocks: Blocks) -> None:
         self._reading = reading
         self._read = read
@@ -503,12 +487,12 @@ class WithMaps:
         """Parse WITH target and its entries, up to END WITH."""
         into.append(self._with(cursor))
 
-    def _with(self, cursor: Cursor) -> With:
+    def _with(self, cursor: Cursor) -> nodes.With:
         blocks, token = self._blocks, cursor.take()
         cursor.symbol(".")
-        target = blocks.header(cursor, lambda: self._read.target(cursor)) or Name(token.at, "with")
+        target = blocks.header(cursor, lambda: self._read.target(cursor)) or nodes.Name(token.at, "with")
         blocks.line_end(cursor, "WITH")
-        entries: list[tuple[str, Expression | With]] = []
+        entries: list[tuple[str, Expression | nodes.With]] = []
         with blocks.open.block("WITH", token) as opened:
             while not self._is_over(cursor):
                 begin = cursor.index
@@ -522,7 +506,7 @@ class WithMaps:
                         cursor.index += 1
                         blocks.skip_line(cursor)
             blocks.end(cursor, opened)
-        return With(token.at, target, tuple(entries))
+        return nodes.With(token.at, target, tuple(entries))
 
     def _skip(self, cursor: Cursor, begin: int) -> None:
         """Skip the invalid line that began at `begin`; if it opens a block, skip the whole block."""
@@ -569,11 +553,11 @@ class WithMaps:
                 return True
             self._blocks.skip_line(cursor)
 
-    def _entry(self, cursor: Cursor) -> tuple[str, Expression | With]:
+    def _entry(self, cursor: Cursor) -> tuple[str, Expression | nodes.With]:
         if cursor.is_at("WITH") and cursor.ahead().text != "=":
             named = cursor.ahead(2 if cursor.ahead().text == "." else 1)
             inner = self._with(cursor)
-            if not isinstance(inner.target, Name):
+            if not isinstance(inner.target, nodes.Name):
                 message = "a nested WITH needs the name of a single entry, without `.` or `[…]`"
                 self._reading.fault(inner.at, Code.SYNTAX, message)
             return named.text, inner

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NoReturn, Protocol, cast
 
+from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.form_parts import ExpressionParser, KeywordForms, keyword_words_of
 from function_calls.basic.language.lexer import tokens_inside
@@ -12,23 +13,7 @@ from function_calls.basic.language.parser_state import HIGHEST, ParserState
 from function_calls.basic.language.quoted import Part
 from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token
 from function_calls.basic.language.unsupported import foreign_phrase, unsupported_message, words_at
-from function_calls.basic.nodes import (
-    Apply,
-    At,
-    Binary,
-    Expression,
-    Index,
-    IsNull,
-    ListOf,
-    Literal,
-    MapOf,
-    Member,
-    Name,
-    Operator,
-    Target,
-    Template,
-    Unary,
-)
+from function_calls.basic.nodes import At, Expression, Target
 
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None, "NOTHING": None}
 _NO_OPERANDS = frozenset(["THEN", "ELSE", "ELSEIF", "AND", "OR", "MOD", "LIKE", "IS"])
@@ -41,11 +26,11 @@ _OF_A_KEYWORD = 5
 
 
 def _no_entries(at: At) -> Expression:
-    return MapOf(at, ())
+    return nodes.MapOf(at, ())
 
 
 def _no_items(at: At) -> Expression:
-    return ListOf(at, ())
+    return nodes.ListOf(at, ())
 
 
 _EMPTY = {
@@ -74,8 +59,6 @@ class Operands(ExpressionParser, Protocol):
 class WordValues:
     """Parser of operands that begin with a word: constants, calls, keywords and variables."""
 
-    __slots__ = ("_forms", "_read", "_reading", "_special", "_words")
-
     def __init__(self, forms: KeywordForms, reading: ParserState, read: Operands) -> None:
         self._forms = forms
         self._reading = reading
@@ -94,7 +77,7 @@ class WordValues:
         value = token.value
         if value in _CONSTANTS:
             cursor.index += 1
-            return Literal(token.at, _CONSTANTS[value])
+            return nodes.Literal(token.at, _CONSTANTS[value])
         reading = self._reading
         name = token.text.lower()
         following = cursor.ahead()
@@ -115,8 +98,8 @@ class WordValues:
             return self._call(cursor, token)
         cursor.index += 1
         if name not in reading.variables and reading.takes_none(name):
-            return Apply(token.at, name, ())
-        return Name(token.at, name)
+            return nodes.Apply(token.at, name, ())
+        return nodes.Name(token.at, name)
 
     def _call(self, cursor: Cursor, token: Token) -> Expression:
         """Parse `name(…)`: a call, or an index if the name is a variable and not a function. Raises ScriptError if the
@@ -127,12 +110,12 @@ class WordValues:
         if not self._reading.knows(name) and name in self._reading.variables and arguments:
             self._read.height += len(arguments)
             self._read.check_height(self._read.height, token.at)
-            found: Expression = Name(token.at, name)
+            found: Expression = nodes.Name(token.at, name)
             for index in arguments:
-                found = Index(token.at, found, index)
+                found = nodes.Index(token.at, found, index)
             return found
         self._reading.check_call(token.at, name, len(arguments), arguments)
-        return Apply(token.at, name, arguments)
+        return nodes.Apply(token.at, name, arguments)
 
     def _keyword(self, cursor: Cursor, token: Token, following: Token) -> Expression | None:
         """Parse the keyword at the cursor; None if the word is a variable."""
@@ -169,7 +152,7 @@ class WordValues:
         with self._reading.deeper(at):
             operand = self._read.compared(cursor)
         self._read.height += 1
-        return Unary(at, "not", operand)
+        return nodes.Unary(at, "not", operand)
 
     def _new(self, cursor: Cursor, following: Token) -> Expression | None:
         """Parse `NEW OBJECT` or `CREATE ARRAY`, with optional arguments that are ignored, to an empty value. Returns
@@ -192,7 +175,7 @@ class WordValues:
             return self._call(cursor, following)
         cursor.index += 1
         self._reading.check_call(following.at, following.text.lower(), 0)
-        return Apply(following.at, following.text.lower(), ())
+        return nodes.Apply(following.at, following.text.lower(), ())
 
     def _error(self, cursor: Cursor, following: Token) -> Expression | None:
         """Parse `ERROR MESSAGE`, the text of the last error. Returns None, without consuming tokens, if `following` is
@@ -201,7 +184,7 @@ class WordValues:
             return None
         at = cursor.take().at
         cursor.index += 1
-        return Name(at, "error_message")
+        return nodes.Name(at, "error_message")
 
 
 def _is_followed_by_as(cursor: Cursor) -> bool:
@@ -338,8 +321,6 @@ _WORD_RANKS = {"OR": 1, "AND": 2, "IN": 4, "LIKE": 4, "IS": 4, "NOT": 4, "CONTAI
 class Expressions:
     """Parser of the expressions of one script. Its methods raise ScriptError for invalid syntax."""
 
-    __slots__ = ("_brackets", "_reading", "_words", "height", "highest")
-
     def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
         self._reading = reading
         self._words = WordValues(forms, reading, self)
@@ -375,16 +356,16 @@ class Expressions:
         if token.kind is not Kind.WORD:
             cursor.fail(f"expected a variable name, {cursor.found()}")
         cursor.index += 1
-        found: Target = Name(token.at, token.text.lower())
+        found: Target = nodes.Name(token.at, token.text.lower())
         count = 0
         while cursor.now.kind is Kind.SYMBOL:
             symbol = cursor.now
             if symbol.text == ".":
                 cursor.index += 1
-                found = Member(symbol.at, found, self._name(cursor))
+                found = nodes.Member(symbol.at, found, self._name(cursor))
             elif symbol.text in ("[", "("):
                 for index in self.items(cursor, "]" if symbol.text == "[" else ")"):
-                    found = Index(symbol.at, found, index)
+                    found = nodes.Index(symbol.at, found, index)
                     count += 1
             else:
                 break
@@ -397,12 +378,12 @@ class Expressions:
         such a part is empty, invalid, or more than one value."""
         parts = cast("tuple[Part, ...]", token.value)
         if len(parts) == 1 and isinstance(parts[0], str):
-            return Literal(token.at, parts[0])
+            return nodes.Literal(token.at, parts[0])
         found: list[Expression] = []
         height = 0
         for part in parts:
             if isinstance(part, str):
-                found.append(Literal(token.at, part))
+                found.append(nodes.Literal(token.at, part))
                 continue
             tokens, faults = tokens_inside(part)
             if faults:
@@ -415,7 +396,7 @@ class Expressions:
             if not cursor.is_line_end:
                 cursor.fail(f"expected `}}`, {cursor.found()}; `${{…}}` contains a single value")
         self.height = height + 1
-        return Template(token.at, tuple(found))
+        return nodes.Template(token.at, tuple(found))
 
     def compared(self, cursor: Cursor) -> Expression:
         """Parse an expression of operators that bind tighter than NOT. Raises ScriptError."""
@@ -444,7 +425,7 @@ class Expressions:
                 cursor.index += 1
                 right = self._right(cursor, token, rank)
                 operator = token.text if token.kind is Kind.SYMBOL else token.value.lower()
-                left = Binary(token.at, cast("Operator", operator), left, right)
+                left = nodes.Binary(token.at, cast("nodes.Operator", operator), left, right)
             self.height = (height if height > self.height else self.height) + 1
             if self.height > HIGHEST:
                 self.check_height(self.height, token.at)
@@ -471,15 +452,15 @@ class Expressions:
         right = self._right(cursor, operator, _COMPARISON)
         if operator.value == "CONTAINS":
             self._reading.check_call(token.at, "contains", 2)
-            return Apply(token.at, "contains", (left, right))
-        found = Binary(token.at, cast("Operator", operator.value.lower()), left, right)
-        return Unary(token.at, "not", found) if token.value == "NOT" else found
+            return nodes.Apply(token.at, "contains", (left, right))
+        found = nodes.Binary(token.at, cast("nodes.Operator", operator.value.lower()), left, right)
+        return nodes.Unary(token.at, "not", found) if token.value == "NOT" else found
 
     def _is_null(self, cursor: Cursor, token: Token, left: Expression) -> Expression:
         negated = cursor.words("NOT")
         if not cursor.words("NULL") and not cursor.words("NOTHING"):
             cursor.fail("expected NULL or NOT NULL after IS; to compare values write `=` or `<>`", at=token.at)
-        return IsNull(token.at, left, negated)
+        return nodes.IsNull(token.at, left, negated)
 
     # Operands
 
@@ -494,7 +475,7 @@ class Expressions:
             found = self.text(token)
         elif kind is Kind.NUMBER:
             cursor.index += 1
-            found = Literal(token.at, token.value)
+            found = nodes.Literal(token.at, token.value)
         elif kind is Kind.SYMBOL and token.text in self._brackets:
             found = self._brackets[token.text](cursor)
         elif kind is Kind.SYMBOL and token.text in ("-", "+"):
@@ -512,10 +493,10 @@ class Expressions:
             operand = self._climb(cursor, _SIGN)
         if token.text == "+":
             return operand
-        if isinstance(operand, Literal) and isinstance(operand.value, int | float) and operand.value is not True:
-            return Literal(token.at, -operand.value)
+        if isinstance(operand, nodes.Literal) and isinstance(operand.value, int | float) and operand.value is not True:
+            return nodes.Literal(token.at, -operand.value)
         self.height += 1
-        return Unary(token.at, "-", operand)
+        return nodes.Unary(token.at, "-", operand)
 
     def _members(self, cursor: Cursor, found: Expression) -> Expression:
         while cursor.now.kind is Kind.SYMBOL and cursor.now.text in (".", "["):
@@ -527,13 +508,13 @@ class Expressions:
                 if cursor.is_symbol("("):
                     arguments = (found, *self.items(cursor, ")"))
                     self._reading.check_call(word.at, name.lower(), len(arguments))
-                    found = Apply(word.at, name.lower(), arguments)
+                    found = nodes.Apply(word.at, name.lower(), arguments)
                 else:
                     self.height = 0
-                    found = Member(symbol.at, found, name)
+                    found = nodes.Member(symbol.at, found, name)
             else:
                 for index in self.items(cursor, "]"):
-                    found = Index(symbol.at, found, index)
+                    found = nodes.Index(symbol.at, found, index)
                     links += 1
                 links -= 1
             self.height = max(height, self.height) + links
@@ -555,7 +536,7 @@ class Expressions:
             found.append(item)
             height = max(height, self.height)
         self.height = height + 1
-        return ListOf(at, tuple(found))
+        return nodes.ListOf(at, tuple(found))
 
     def _map(self, cursor: Cursor) -> Expression:
         at, height = cursor.now.at, 0
@@ -564,7 +545,7 @@ class Expressions:
             found.append(entry)
             height = max(height, self.height)
         self.height = height + 1
-        return MapOf(at, tuple(found))
+        return nodes.MapOf(at, tuple(found))
 
     def items(self, cursor: Cursor, closer: str) -> tuple[Expression, ...]:
         """Parse arguments or index values up to the bracket `closer`. Raises ScriptError if one is invalid, or if there

@@ -30,8 +30,6 @@ _SAME = {"SWITCH": "select"}
 class Flow:
     """Parser of control flow statements."""
 
-    __slots__ = ("_labels", "_open", "_read", "_reading")
-
     def __init__(self, reading: ParserState, read: Expressions, opened: OpenBlocks, labels: Labels) -> None:
         self._reading = reading
         self._read = read

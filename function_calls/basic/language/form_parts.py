@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from function_calls.basic.language.tokens import Cursor, Token
@@ -18,14 +17,12 @@ _COMMA = ","
 _MOST_USAGES = 3
 _FEWEST_SHOWN = 40
 _CALLED = "`{0} name(1, 2)`, or `{0} name WITH a = 1, b = 2`"
-_AS_PEOPLE_WRITE: Mapping[str, str] = MappingProxyType(
-    {
-        "HEAR": "HEAR name, or HEAR name AS EMAIL",
-        "FORMAT": '`y = FORMAT(value, "0.00")`, or `FORMAT value AS "0.00"`',
-        "PRINT": '`PRINT "total:", total`',
-        **{name: _CALLED.format(name) for name in ("CALL", "TOOL", "RUN TOOL")},
-    }
-)
+_AS_PEOPLE_WRITE: Mapping[str, str] = {
+    "HEAR": "HEAR name, or HEAR name AS EMAIL",
+    "FORMAT": '`y = FORMAT(value, "0.00")`, or `FORMAT value AS "0.00"`',
+    "PRINT": '`PRINT "total:", total`',
+    **{name: _CALLED.format(name) for name in ("CALL", "TOOL", "RUN TOOL")},
+}
 
 
 class SlotKind(StrEnum):
@@ -164,28 +161,25 @@ def linked(parts: Sequence[Part], after: Node = None) -> Node:
 
 def slots_of(parts: Sequence[Part]) -> Iterator[Slot]:
     """Yield all slots in order, including those in optional parts and in all branches of alternatives."""
-    for part in parts:
-        if isinstance(part, Slot):
-            yield part
-        elif isinstance(part, Maybe):
-            yield from slots_of(part.parts)
-        elif isinstance(part, Either):
-            for branch in part.branches:
-                yield from slots_of(branch)
+    return (part for part in _leaves(parts) if isinstance(part, Slot))
 
 
 def words_of(parts: Sequence[Part]) -> Iterator[str]:
     """Yield all words that may occur in a statement, including those of slots and of all alternatives."""
-    for part in parts:
-        if isinstance(part, Exactly) and part.is_word:
-            yield part.text
-        elif isinstance(part, Slot):
+    for part in _leaves(parts):
+        if isinstance(part, Slot):
             yield from part.words
-        elif isinstance(part, Maybe):
-            yield from words_of(part.parts)
-        elif isinstance(part, Either):
-            for branch in part.branches:
-                yield from words_of(branch)
+        elif part.is_word:
+            yield part.text
+
+
+def _leaves(parts: Sequence[Part]) -> Iterator[Exactly | Slot]:
+    for part in parts:
+        if isinstance(part, Maybe | Either):
+            for branch in part.branches if isinstance(part, Either) else (part.parts,):
+                yield from _leaves(branch)
+        else:
+            yield part
 
 
 def required_of(parts: Sequence[Part]) -> frozenset[str]:

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Protocol
 
+from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.filter_texts import filter_text
-from function_calls.basic.language.form_parts import SlotKind
+from function_calls.basic.language.form_parts import ExpressionParser, SlotKind
 from function_calls.basic.language.tokens import Cursor, Kind, Token
-from function_calls.basic.nodes import (
-    Apply,
-    At,
-    Binary,
-    Expression,
-    Index,
-    ListOf,
-    Literal,
-    MapOf,
-    Member,
-    Name,
-    RowExpression,
-    Target,
-    Template,
-)
+from function_calls.basic.nodes import At, Expression, Target
 
 _SIGNS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _WORDS = frozenset({"LIKE", "ILIKE", "CONTAINS", "IN", "BETWEEN", "IS"})
@@ -159,7 +145,7 @@ class _Reader:
             operator = "<>" if cursor.words("NOT") else "="
             if not cursor.words("NULL"):
                 cursor.fail(f"expected NULL or NOT NULL after IS, {cursor.found()}")
-            return _list(at, _column(left), operator, Literal(at, None))
+            return _list(at, _column(left), operator, nodes.Literal(at, None))
         value = self._range() if operator == "between" else self._members() if operator == "in" else self._operand()
         return _list(at, _column(left), negation + operator.removeprefix("i" if operator == "ilike" else ""), value)
 
@@ -167,7 +153,7 @@ class _Reader:
         at, low = self._cursor.now.at, self._operand()
         if not self._cursor.words("AND"):
             self._cursor.fail(f"expected AND after BETWEEN, {self._cursor.found()}; write BETWEEN 1 AND 9")
-        return ListOf(at, (low, self._operand()))
+        return nodes.ListOf(at, (low, self._operand()))
 
     def _members(self) -> Expression:
         cursor, at = self._cursor, self._cursor.now.at
@@ -178,7 +164,7 @@ class _Reader:
         while cursor.symbol(","):
             items.append(self._read(cursor))
         cursor.expect(")", "the values of IN")
-        return ListOf(at, tuple(items))
+        return nodes.ListOf(at, tuple(items))
 
     def _operand(self) -> Expression:
         """Parse an expression that ends before the next comparison, AND or OR of this condition."""
@@ -211,7 +197,7 @@ class _Reader:
 
 def _turned(at: At, left: Expression, operator: str, right: Expression) -> Expression:
     """Build a comparison; a literal on the left is swapped with the column on the right."""
-    if isinstance(left, Literal | Template) and isinstance(right, Name):
+    if isinstance(left, nodes.Literal | nodes.Template) and isinstance(right, nodes.Name):
         return _list(at, _column(right), _TURNED[operator], left)
     return _list(at, _column(left), operator, right)
 
@@ -233,8 +219,8 @@ def _compared(part: Expression | _Bare) -> Expression:
     if not isinstance(part, _Bare):
         return part
     value = part.value
-    if isinstance(value, Name | Member) or (isinstance(value, Apply) and not value.arguments):
-        return _list(value.at, _column(value), "=", Literal(value.at, True))
+    if isinstance(value, nodes.Name | nodes.Member) or (isinstance(value, nodes.Apply) and not value.arguments):
+        return _list(value.at, _column(value), "=", nodes.Literal(value.at, True))
     raise ScriptError(value.at, Code.SYNTAX, _MEANT)
 
 
@@ -257,25 +243,25 @@ def _height(node: Expression) -> int:
 
 
 def _is_joined(condition: Expression) -> bool:
-    first = condition.items[0] if isinstance(condition, ListOf) else None
-    return isinstance(first, Literal) and first.value in ("and", "or")
+    first = condition.items[0] if isinstance(condition, nodes.ListOf) else None
+    return isinstance(first, nodes.Literal) and first.value in ("and", "or")
 
 
 def _column(expression: Expression) -> Expression:
-    return Literal(expression.at, _name_of(expression))
+    return nodes.Literal(expression.at, _name_of(expression))
 
 
 def _name_of(expression: Expression) -> str:
     names: list[str] = []
     of = expression
-    while isinstance(of, Member):
+    while isinstance(of, nodes.Member):
         names.append(of.name)
         of = of.of
-    if isinstance(of, Name):
+    if isinstance(of, nodes.Name):
         names.append(of.name)
-    elif isinstance(of, Literal) and isinstance(of.value, str) and not names:
+    elif isinstance(of, nodes.Literal) and isinstance(of.value, str) and not names:
         return of.value
-    elif isinstance(of, Apply) and not names:
+    elif isinstance(of, nodes.Apply) and not names:
         # A call such as `LOWER(name)` refers to a column; without arguments it is a column named like a function.
         inside = ", ".join(map(_name_of, of.arguments))
         return f"{of.name}({inside})" if of.arguments else of.name
@@ -284,8 +270,8 @@ def _name_of(expression: Expression) -> str:
     return ".".join(reversed(names))
 
 
-def _list(at: At, *items: Expression | str) -> ListOf:
-    return ListOf(at, tuple(Literal(at, one) if isinstance(one, str) else one for one in items))
+def _list(at: At, *items: Expression | str) -> nodes.ListOf:
+    return nodes.ListOf(at, tuple(nodes.Literal(at, one) if isinstance(one, str) else one for one in items))
 
 
 _IN_WORDS = frozenset("./\\-:*#@&")
@@ -297,22 +283,6 @@ _GLUE = ("_", "-", ":", ".", "/", "#", " ", "@", "|")
 _DECLARES = frozenset({"PARAM", "EACH", "FOR", "HEAR"})
 _DEFINES = frozenset({"SUB", "FUNCTION"})
 _BEFORE_ASSIGNMENT = frozenset({"LET", "SET", "CONST", "THEN", "ELSE"})
-
-
-class ExpressionParser(Protocol):
-    """Parser of expressions in a statement. All methods raise ScriptError."""
-
-    def expression(self, cursor: Cursor) -> Expression:
-        """Parse the longest expression at the cursor."""
-
-    def operand(self, cursor: Cursor) -> Expression:
-        """Parse an operand: the expression up to the first operator."""
-
-    def target(self, cursor: Cursor) -> Target:
-        """Parse an assignment target."""
-
-    def text(self, token: Token) -> Expression:
-        """Convert a TEXT or BLOCK token to a Literal or Template."""
 
 
 class Absent(Exception):
@@ -372,19 +342,19 @@ class Slots:
         items = [self.value()]
         while self.cursor.symbol(","):
             items.append(self.value())
-        return ListOf(at, tuple(items))
+        return nodes.ListOf(at, tuple(items))
 
     def one_of(self, words: tuple[str, ...]) -> Expression:
         """Parse one of `words`, quoted or not; returned in upper case. Raises Absent for another word or value."""
         token = self.cursor.now
         if token.kind is Kind.WORD and token.value in words:
             self.cursor.take()
-            return Literal(token.at, token.value)
+            return nodes.Literal(token.at, token.value)
         if token.kind is Kind.TEXT:
             text = self.read.text(token)
-            if isinstance(text, Literal) and str(text.value).upper() in words:
+            if isinstance(text, nodes.Literal) and str(text.value).upper() in words:
                 self.cursor.take()
-                return Literal(token.at, str(text.value).upper())
+                return nodes.Literal(token.at, str(text.value).upper())
         raise Absent
 
     def word(self, *, before: Container[str], or_variable: bool = False) -> Expression:
@@ -403,15 +373,15 @@ class Slots:
             self.cursor.index = index
             return self.value()
         if or_variable and text == token.text and names_a_value(self.cursor, str(token.value), self.starts):
-            return Name(token.at, str(token.value).lower())
-        return Literal(token.at, text)
+            return nodes.Name(token.at, str(token.value).lower())
+        return nodes.Literal(token.at, text)
 
     def semicolon(self) -> Expression:
         """Parse `;` as TRUE. Raises Absent without it."""
         at = self.cursor.now.at
         if not self.cursor.symbol(";"):
             raise Absent
-        return Literal(at, value=True)
+        return nodes.Literal(at, value=True)
 
     def key(self) -> Expression:
         """Parse the name of a stored value. A text before an operator is the whole name, as in `"visits" + 1`, unless
@@ -420,7 +390,7 @@ class Slots:
         if token.kind is not Kind.TEXT:
             return self.read.operand(self.cursor) if self.cursor.is_symbol("(") else self.value()
         text = self.read.text(token)
-        is_whole = not isinstance(text, Literal) or not str(text.value).endswith(_GLUE)
+        is_whole = not isinstance(text, nodes.Literal) or not str(text.value).endswith(_GLUE)
         behind = self.cursor.ahead()
         joins = behind.kind is Kind.SYMBOL and behind.text in ("+", "&")
         if (joins and not is_whole) or (behind.kind is Kind.SYMBOL and behind.text in (".", "[")):
@@ -439,7 +409,7 @@ class Slots:
         if goes_on or names_a_value(self.cursor, str(token.value), self.starts):
             return self.value()
         self.cursor.take()
-        return Literal(token.at, token.text)
+        return nodes.Literal(token.at, token.text)
 
     def assignments(self, *, of_rows: bool = False) -> Expression:
         """Parse `a = 1, b = 2` or `a AS 1, b AS 2` to a map. `of_rows`: names in the values may be columns. Raises
@@ -453,9 +423,9 @@ class Slots:
             key = self._key(cursor.take())
             cursor.take()
             value = self._assigned()
-            entries.append((key, RowExpression(value.at, value) if of_rows else value))
+            entries.append((key, nodes.RowExpression(value.at, value) if of_rows else value))
             if not cursor.symbol(","):
-                return MapOf(at, tuple(entries))
+                return nodes.MapOf(at, tuple(entries))
 
     def condition(self) -> Expression:
         """Parse a condition to `["and", ["column", "=", value], …]`; without a comparison it becomes a filter. Raises
@@ -499,7 +469,7 @@ class Slots:
         if token.kind is Kind.WORD:
             return token.text
         text = self.read.text(token)
-        if not isinstance(text, Literal):
+        if not isinstance(text, nodes.Literal):
             raise ScriptError(token.at, Code.SYNTAX, "a column name cannot contain `${}`")
         return str(text.value)
 
@@ -567,7 +537,7 @@ def columns_in(slots: Slots, kind: SlotKind) -> Expression:
             return _pair(slots)
 
 
-def _named(slots: Slots) -> MapOf:
+def _named(slots: Slots) -> nodes.MapOf:
     """Parse values, keyed by their source name: the variable, the last member of `a.b`, or the text in `a["b"]`.
     Unnamed values are `#1`, `#2` by position; a repeated name gets a suffix, `_2`."""
     at = slots.cursor.now.at
@@ -581,18 +551,18 @@ def _named(slots: Slots) -> MapOf:
             name = f"{known}_{count}"
         entries[name] = value
         if not slots.cursor.symbol(","):
-            return MapOf(at, tuple(entries.items()))
+            return nodes.MapOf(at, tuple(entries.items()))
 
 
 def _form_columns_name_of(value: Expression) -> str:
-    if isinstance(value, Name | Member):
+    if isinstance(value, nodes.Name | nodes.Member):
         return value.name
-    if isinstance(value, Index) and isinstance(value.index, Literal) and isinstance(value.index.value, str):
+    if isinstance(value, nodes.Index) and isinstance(value.index, nodes.Literal) and isinstance(value.index.value, str):
         return value.index.value
     return ""
 
 
-def _names(slots: Slots) -> ListOf:
+def _names(slots: Slots) -> nodes.ListOf:
     """Parse column names in parentheses, bare words or texts, to a list. Raises Absent, which names the missing part
     after `(`."""
     cursor, at = slots.cursor, slots.cursor.now.at
@@ -604,16 +574,16 @@ def _names(slots: Slots) -> ListOf:
         if token.kind not in (Kind.WORD, Kind.TEXT):
             raise Absent("a column name")
         names.append(
-            Literal(token.at, cursor.take().text) if token.kind is Kind.WORD else slots.read.text(cursor.take())
+            nodes.Literal(token.at, cursor.take().text) if token.kind is Kind.WORD else slots.read.text(cursor.take())
         )
         if not cursor.symbol(","):
             break
     if not cursor.symbol(")"):
         raise Absent("`)`")
-    return ListOf(at, tuple(names))
+    return nodes.ListOf(at, tuple(names))
 
 
-def _row(slots: Slots) -> ListOf:
+def _row(slots: Slots) -> nodes.ListOf:
     """Parse values in parentheses to a list. Raises Absent if a parenthesis or a value is missing."""
     cursor, at = slots.cursor, slots.cursor.now.at
     if not cursor.symbol("("):
@@ -623,13 +593,13 @@ def _row(slots: Slots) -> ListOf:
         values.append(slots.value())
     if not cursor.symbol(")"):
         raise Absent("`)`")
-    return ListOf(at, tuple(values))
+    return nodes.ListOf(at, tuple(values))
 
 
-def _pair(slots: Slots) -> ListOf:
+def _pair(slots: Slots) -> nodes.ListOf:
     """Parse `key = value` to a list of both; a value with a comparison needs parentheses. Raises Absent for another
     expression."""
     expression = slots.value()
-    if not isinstance(expression, Binary) or expression.operator != "=":
+    if not isinstance(expression, nodes.Binary) or expression.operator != "=":
         raise Absent
-    return ListOf(expression.at, (expression.left, expression.right))
+    return nodes.ListOf(expression.at, (expression.left, expression.right))

@@ -12,6 +12,7 @@ from function_calls.basic.language.filter_texts import filter_text
 from function_calls.basic.language.form_parts import (
     Either,
     Exactly,
+    ExpressionParser,
     Fork,
     Form,
     LiteralCheck,
@@ -28,7 +29,7 @@ from function_calls.basic.language.form_parts import (
     usages_of,
     words_of,
 )
-from function_calls.basic.language.form_slots import Absent, ExpressionParser, Slots, columns_in
+from function_calls.basic.language.form_slots import Absent, Slots, columns_in
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import At, Expression, KeywordCall, Literal, Target
 from function_calls.basic.values import abbreviated

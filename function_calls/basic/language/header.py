@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn, cast
 
 from function_calls.basic.codes import Code, ScriptError
-from function_calls.basic.language.form_slots import ExpressionParser
+from function_calls.basic.language.form_parts import ExpressionParser
 from function_calls.basic.language.param_types import type_named
 from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token
 from function_calls.basic.nodes import At, Expression, ListOf, Literal, MapOf, Param, Unary

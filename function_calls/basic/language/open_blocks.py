@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import NamedTuple
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
@@ -32,8 +31,6 @@ class _Jump(NamedTuple):
 
 class Labels:
     """Labels and jumps of the procedure being parsed."""
-
-    __slots__ = ("_jumps", "_places", "_reading")
 
     def __init__(self, reading: ParserState) -> None:
         self._reading = reading
@@ -161,8 +158,6 @@ class Ending(NamedTuple):
 
 class OpenBlocks:
     """Stack of open blocks, outermost first."""
-
-    __slots__ = ("_count", "_lookings", "_reading", "_suspects", "_wrong", "reported_end", "stack")
 
     def __init__(self, reading: ParserState) -> None:
         self._reading = reading
@@ -379,17 +374,15 @@ _CONDITIONS = frozenset(("IF", "ELSEIF"))
 _NO_VALUES = frozenset(("AND", "OR", "NOT", "IN", "IS", "LIKE", "MOD", "IF", "ELSEIF", "CONTAINS"))
 _MOST = 20
 """Limit of corrections per script."""
-_ENDS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "WHILE": ("WEND", "ENDWHILE", "WHILE"),
-        "DO": ("LOOP",),
-        "SELECT": ("ENDSELECT", "SELECT"),
-        "SWITCH": ("ENDSWITCH", "SWITCH"),
-        "WITH": ("ENDWITH", "WITH"),
-        "SUB": ("ENDSUB", "SUB"),
-        "FUNCTION": ("ENDFUNCTION", "FUNCTION"),
-    }
-)
+_ENDS_OF: Mapping[str, tuple[str, ...]] = {
+    "WHILE": ("WEND", "ENDWHILE", "WHILE"),
+    "DO": ("LOOP",),
+    "SELECT": ("ENDSELECT", "SELECT"),
+    "SWITCH": ("ENDSWITCH", "SWITCH"),
+    "WITH": ("ENDWITH", "WITH"),
+    "SUB": ("ENDSUB", "SUB"),
+    "FUNCTION": ("ENDFUNCTION", "FUNCTION"),
+}
 """Ends whose presence confirms a misspelt opener."""
 
 
@@ -403,8 +396,6 @@ def correct_spelling(
 
 
 class _SpellingCorrection:
-    __slots__ = ("_knows", "_words", "faults", "tokens")
-
     def __init__(self, tokens: Sequence[Token], knows: Callable[[Token], bool]) -> None:
         self.tokens = list(tokens)
         self.faults: list[ScriptProblem] = []

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from types import MappingProxyType
+from functools import partial
 
 from services.refs import JsonObject, JsonValue
 
@@ -19,6 +19,7 @@ _NUMBER = re.compile(r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)\s*:")
 _TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_MAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 _CLOCK = "^([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?$"
 
 
@@ -111,14 +112,6 @@ def _boolean(value: JsonValue) -> JsonValue:
     raise DoesNotFit
 
 
-def _map(value: JsonValue) -> JsonValue:
-    return _of_json(value, dict)
-
-
-def _list(value: JsonValue) -> JsonValue:
-    return _of_json(value, list)
-
-
 def _of_json(value: JsonValue, kind: type) -> JsonValue:
     """A value of the type `kind`, or one converted from JSON in a text, also with single quotes and unquoted keys:
     `"{name: 'Ann'}"`. Raises DoesNotFit for other values."""
@@ -135,10 +128,6 @@ def _decoded(text: str) -> JsonValue:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _any(value: JsonValue) -> JsonValue:
-    return value
 
 
 def _date(value: JsonValue) -> JsonValue:
@@ -183,26 +172,16 @@ def _patterned(pattern: str, wanted: str, **more: str) -> ParamType:
     return ParamType({"type": "string", **more, "pattern": pattern}, _fitting(pattern), wanted)
 
 
-def _as_written(text: str) -> JsonValue:
-    return text
-
-
-def _omitted(text: str) -> JsonValue:
-    return None
-
-
 def _parts(text: str) -> JsonValue:
     """Split `red, green` into a list."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-LOOSE_EXAMPLES: Mapping[str, Callable[[str], JsonValue]] = MappingProxyType(
-    {
-        **dict.fromkeys(("date", "time", "hour", "datetime"), _as_written),
-        **dict.fromkeys(("money", "currency", "percent"), _omitted),
-        **dict.fromkeys(("array", "list"), _parts),
-    }
-)
+LOOSE_EXAMPLES: Mapping[str, Callable[[str], JsonValue]] = {
+    **dict.fromkeys(("date", "time", "hour", "datetime"), lambda text: text),
+    **dict.fromkeys(("money", "currency", "percent"), lambda _: None),
+    **dict.fromkeys(("array", "list"), _parts),
+}
 """Conversion of examples that do not match the type, such as `tomorrow` or `R$ 150,00`, for models; by type name. A
 result of None omits the example."""
 
@@ -215,8 +194,8 @@ def _types() -> dict[str, ParamType]:
     money = _simple("number", _number, "an amount such as 9.99, without a sign of its currency")
     items: JsonObject = {}
     # Some providers reject an array schema without `items`.
-    array = ParamType({"type": "array", "items": items}, _list, 'a list such as ["a", "b"]')
-    hash_map = _simple("object", _map, 'a map such as {"a": 1}')
+    array = ParamType({"type": "array", "items": items}, partial(_of_json, kind=list), 'a list such as ["a", "b"]')
+    hash_map = _simple("object", partial(_of_json, kind=dict), 'a map such as {"a": 1}')
     clock = _patterned(_CLOCK, "a time such as 14:30")
     moment = _simple("string", _moment, "a date and time such as 2026-01-31T14:30", format="date-time")
     phone = _patterned(r"^[+]?[0-9(][0-9 ().\-/]{2,30}$", "a phone number such as +1 555 123 4567")
@@ -228,11 +207,8 @@ def _types() -> dict[str, ParamType]:
         "number": number,
         "boolean": boolean,
         "text": text,
-        "integer": integer,
-        "int": integer,
-        "float": number,
-        "decimal": number,
-        "double": number,
+        **dict.fromkeys(("integer", "int"), integer),
+        **dict.fromkeys(("float", "decimal", "double"), number),
         "bool": boolean,
         "money": money,
         "currency": money,
@@ -242,7 +218,7 @@ def _types() -> dict[str, ParamType]:
         "hour": clock,
         "datetime": moment,
         "name": text,
-        "email": _patterned_email(),
+        "email": _simple("string", _fitting(_MAIL), "an address such as ann@example.com", format="email"),
         "phone": phone,
         "mobile": phone,
         "url": url,
@@ -252,32 +228,16 @@ def _types() -> dict[str, ParamType]:
             format="uuid",
         ),
         "zipcode": _patterned("^[0-9A-Za-z][0-9A-Za-z -]{1,10}[0-9A-Za-z]$", "a postal code such as 10115"),
-        "color": text,
-        "colour": text,
-        "language": text,
-        "login": text,
-        "file": text,
-        "image": text,
-        "audio": text,
-        "video": text,
-        "document": text,
-        "qrcode": text,
+        **dict.fromkeys(("color", "colour", "language", "login", "file"), text),
+        **dict.fromkeys(("image", "audio", "video", "document", "qrcode"), text),
         "cpf": _patterned(r"^[0-9]{3}\.?[0-9]{3}\.?[0-9]{3}-?[0-9]{2}$", "a CPF such as 123.456.789-09"),
         "cnpj": _patterned(
             r"^[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}/?[0-9]{4}-?[0-9]{2}$", "a CNPJ such as 12.345.678/0001-95"
         ),
-        "object": hash_map,
-        "map": hash_map,
-        "array": array,
-        "list": array,
-        "any": ParamType({}, _any, "anything"),
+        **dict.fromkeys(("object", "map"), hash_map),
+        **dict.fromkeys(("array", "list"), array),
+        "any": ParamType({}, lambda value: value, "anything"),
     }
-
-
-def _patterned_email() -> ParamType:
-    return _simple(
-        "string", _fitting(r"^[^@\s]+@[^@\s]+\.[^@\s]+$"), "an address such as ann@example.com", format="email"
-    )
 
 
 _TYPES = _types()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
@@ -23,8 +22,6 @@ from function_calls.basic.nodes import At, Define, Goto, If, Param, Return, Scri
 
 class Procedures:
     """Parser of SUB and FUNCTION, with the definitions found so far."""
-
-    __slots__ = ("_blocks", "_labels", "_lines", "_reading", "found")
 
     def __init__(self, reading: ParserState, blocks: Blocks, labels: Labels) -> None:
         self._reading = reading
@@ -93,22 +90,20 @@ class Procedures:
             cursor.index += 1
 
 
-_WRITTEN: Mapping[str, str] = MappingProxyType(
-    {
-        "IF": "IF condition THEN … ELSE … END IF",
-        "ELSE": "IF condition THEN … ELSE … END IF",
-        "ELSEIF": "IF condition THEN … ELSEIF … END IF",
-        "FOR": "FOR i = 1 TO 10 … NEXT, or FOR EACH item IN list … NEXT",
-        "FOREACH": "FOR EACH item IN list … NEXT",
-        "WHILE": "WHILE condition … WEND",
-        "DO": "DO … LOOP UNTIL condition",
-        "SWITCH": "SELECT CASE value … CASE 1 … END SELECT",
-        "SELECT": "SELECT CASE value … CASE 1 … END SELECT",
-        "FUNCTION": "FUNCTION name(a, b) … END FUNCTION",
-        "SUB": "SUB name(a, b) … END SUB",
-        "TRY": "ON ERROR RESUME NEXT before it, and IF ERROR THEN after it",
-    }
-)
+_WRITTEN: Mapping[str, str] = {
+    "IF": "IF condition THEN … ELSE … END IF",
+    "ELSE": "IF condition THEN … ELSE … END IF",
+    "ELSEIF": "IF condition THEN … ELSEIF … END IF",
+    "FOR": "FOR i = 1 TO 10 … NEXT, or FOR EACH item IN list … NEXT",
+    "FOREACH": "FOR EACH item IN list … NEXT",
+    "WHILE": "WHILE condition … WEND",
+    "DO": "DO … LOOP UNTIL condition",
+    "SWITCH": "SELECT CASE value … CASE 1 … END SELECT",
+    "SELECT": "SELECT CASE value … CASE 1 … END SELECT",
+    "FUNCTION": "FUNCTION name(a, b) … END FUNCTION",
+    "SUB": "SUB name(a, b) … END SUB",
+    "TRY": "ON ERROR RESUME NEXT before it, and IF ERROR THEN after it",
+}
 """Correct syntax by the first word of the statement."""
 _GO_ON = frozenset(("ELSE", "ELSEIF", "WHILE", "CATCH", "FINALLY"))
 """Words after `}` that continue the statement."""
@@ -283,11 +278,6 @@ def _in_order(faults: Iterable[ScriptProblem]) -> tuple[ScriptProblem, ...]:
 
 class _Units:
     """Parser of the tools of a file."""
-
-    __slots__ = (
-        "_at", "_body", "_description", "_description_at", "_header", "_lines", "_params", "_reading", "_statements",
-        "found", "procedures",
-    )  # fmt: skip
 
     def __init__(self, statements: Statements, header: Header, reading: ParserState, lines: list[str]) -> None:
         self._statements = statements

@@ -19,8 +19,6 @@ _MOST_SEARCHES = 20
 class Nearest:
     """Spelling suggestions, cached and limited in number."""
 
-    __slots__ = ("_found", "_searches")
-
     def __init__(self) -> None:
         self._found: dict[str, str] = {}
         self._searches = 0
@@ -53,10 +51,6 @@ _LONGEST_SHOWN = 60
 
 class ParserState:
     """Names, problems and nesting depth of the script being parsed."""
-
-    __slots__ = (
-        "_faulty_lines", "definitions", "depth", "faults", "foreign", "functions", "keywords", "nearest", "variables",
-    )  # fmt: skip
 
     def __init__(
         self, functions: Mapping[str, Arity], keywords: tuple[str, ...], names: Survey, faulty_lines: frozenset[int]

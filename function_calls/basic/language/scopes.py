@@ -6,29 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from function_calls.basic import nodes
 from function_calls.basic.environment import ERROR_NAMES
 from function_calls.basic.functions import CHANGING
 from function_calls.basic.language.filter_texts import tracked_variables
 from function_calls.basic.language.tokens import Kind, Token
-from function_calls.basic.nodes import (
-    Apply,
-    Assign,
-    Define,
-    Dim,
-    Evaluate,
-    Expression,
-    ForEach,
-    ForTo,
-    If,
-    Index,
-    Literal,
-    Loop,
-    Member,
-    Name,
-    Select,
-    Statement,
-    With,
-)
+from function_calls.basic.nodes import Expression, Statement
 
 _DECLARES = frozenset(["EACH", "DIM", "REDIM", "PRESERVE", "PARAM"])
 _GIVES = frozenset(["FOR", "HEAR", "INPUT", "GOTO", "GOSUB"]) | _DECLARES
@@ -58,8 +41,6 @@ def survey(tokens: Sequence[Token]) -> Survey:
 
 
 class _Looking:
-    __slots__ = ("_tokens", "_withs", "definitions", "goals", "variables")
-
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self._withs = 0
@@ -190,7 +171,7 @@ class Scope:
     """Local variables of the SUB or FUNCTION; None for the script itself."""
     preset: frozenset[str]
     """Local variables that are set when the procedure starts."""
-    definitions: Mapping[str, Define]
+    definitions: Mapping[str, nodes.Define]
     followed: frozenset[str] = frozenset()
     """Variables whose text parts are tracked for filters (see `filter_texts.py`)."""
 
@@ -218,13 +199,13 @@ class Scope:
         return "store" if self.own is None or name in self.own else "store_top"
 
 
-def top_scope(body: Iterable[Statement], parameters: Iterable[str], definitions: Mapping[str, Define]) -> Scope:
+def top_scope(body: Iterable[Statement], parameters: Iterable[str], definitions: Mapping[str, nodes.Define]) -> Scope:
     """Scope of the script itself, with its parameters."""
     followed = tracked_variables((body, tuple(definitions.values())))
     return Scope(frozenset(parameters) | _assigned(body), None, frozenset(), definitions, followed)
 
 
-def own_scope(definition: Define, top: Scope) -> Scope:
+def own_scope(definition: nodes.Define, top: Scope) -> Scope:
     """Scope of a SUB or FUNCTION."""
     preset = frozenset(definition.parameters) | {definition.name}
     return Scope(top.top, preset | (_assigned(definition.body) - top.top), preset, top.definitions, top.followed)
@@ -232,16 +213,20 @@ def own_scope(definition: Define, top: Scope) -> Scope:
 
 def root_of(target: Expression) -> str | None:
     """Name of the variable that an assignment to `target` changes, or None."""
-    while isinstance(target, Member | Index):
+    while isinstance(target, nodes.Member | nodes.Index):
         target = target.of
-    return target.name if isinstance(target, Name | Apply) else None
+    return target.name if isinstance(target, nodes.Name | nodes.Apply) else None
 
 
 def clears_error(statement: Statement) -> bool:
     """Whether it is `ERR = 0` or equivalent, which clears the last error."""
-    if not isinstance(statement, Assign) or not isinstance(statement.target, Name):
+    if not isinstance(statement, nodes.Assign) or not isinstance(statement.target, nodes.Name):
         return False
-    return statement.target.name in ERROR_NAMES and isinstance(statement.value, Literal) and not statement.value.value
+    return (
+        statement.target.name in ERROR_NAMES
+        and isinstance(statement.value, nodes.Literal)
+        and not statement.value.value
+    )
 
 
 def _assigned(body: Iterable[Statement]) -> frozenset[str]:
@@ -256,30 +241,30 @@ def _assigned(body: Iterable[Statement]) -> frozenset[str]:
 
 
 def _given_a_value(statement: Statement) -> Iterator[str | None]:
-    if isinstance(statement, Assign | With):
+    if isinstance(statement, nodes.Assign | nodes.With):
         yield root_of(statement.target)
-    elif isinstance(statement, Dim):
+    elif isinstance(statement, nodes.Dim):
         yield statement.name
-    elif isinstance(statement, ForEach | ForTo):
+    elif isinstance(statement, nodes.ForEach | nodes.ForTo):
         yield statement.variable
-    elif isinstance(statement, Evaluate) and (target := changed_by(statement.expression)) is not None:
+    elif isinstance(statement, nodes.Evaluate) and (target := changed_by(statement.expression)) is not None:
         yield root_of(target)
 
 
-def changed_by(expression: Expression) -> Name | Member | Index | None:
+def changed_by(expression: Expression) -> nodes.Name | nodes.Member | nodes.Index | None:
     """Target changed by a call used as a statement: `PUSH list, x` is `list = PUSH(list, x)`. None if there is none."""
-    if not isinstance(expression, Apply) or expression.name not in CHANGING or not expression.arguments:
+    if not isinstance(expression, nodes.Apply) or expression.name not in CHANGING or not expression.arguments:
         return None
     target = expression.arguments[0]
-    return target if isinstance(target, Name | Member | Index) else None
+    return target if isinstance(target, nodes.Name | nodes.Member | nodes.Index) else None
 
 
 def _bodies(statement: Statement) -> Iterator[tuple[Statement, ...]]:
-    if isinstance(statement, If):
+    if isinstance(statement, nodes.If):
         yield from (body for _, body in statement.branches)
         yield statement.otherwise
-    elif isinstance(statement, ForEach | ForTo | Loop):
+    elif isinstance(statement, nodes.ForEach | nodes.ForTo | nodes.Loop):
         yield statement.body
-    elif isinstance(statement, Select):
+    elif isinstance(statement, nodes.Select):
         yield from (body for _, body in statement.cases)
         yield statement.otherwise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NoReturn, cast
 
+from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.blocks import Blocks, Selects, WithMaps
 from function_calls.basic.language.comments import plain
@@ -22,41 +23,23 @@ from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import Survey, is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.language.unsupported import belongs_to, foreign_phrase, unsupported_message, words_at
-from function_calls.basic.nodes import (
-    Apply,
-    Assign,
-    At,
-    Binary,
-    Dim,
-    Evaluate,
-    Expression,
-    Goto,
-    Label,
-    Literal,
-    MapOf,
-    Member,
-    Name,
-    Operator,
-    Statement,
-)
+from function_calls.basic.nodes import At, Expression, Statement
 
 _STARTS: dict[str, Callable[[At], Expression]] = {
-    **dict.fromkeys(("STRING", "TEXT", "CHAR", "VARCHAR"), lambda at: Literal(at, "")),
+    **dict.fromkeys(("STRING", "TEXT", "CHAR", "VARCHAR"), lambda at: nodes.Literal(at, "")),
     **dict.fromkeys(
         ("NUMBER", "INTEGER", "INT", "LONG", "SINGLE", "DOUBLE", "FLOAT", "DECIMAL", "CURRENCY"),
-        lambda at: Literal(at, 0),
+        lambda at: nodes.Literal(at, 0),
     ),
-    **dict.fromkeys(("BOOLEAN", "BOOL"), lambda at: Literal(at, value=False)),
-    **dict.fromkeys(("OBJECT", "MAP", "DICTIONARY"), lambda at: MapOf(at, ())),
-    **dict.fromkeys(("DATE", "DATETIME", "TIME", "VARIANT", "ANY"), lambda at: Literal(at, None)),
+    **dict.fromkeys(("BOOLEAN", "BOOL"), lambda at: nodes.Literal(at, value=False)),
+    **dict.fromkeys(("OBJECT", "MAP", "DICTIONARY"), lambda at: nodes.MapOf(at, ())),
+    **dict.fromkeys(("DATE", "DATETIME", "TIME", "VARIANT", "ANY"), lambda at: nodes.Literal(at, None)),
 }
 """Initial value by declared type; all other types start as an empty list."""
 
 
 class Assignments:
     """Parser of assignments and declarations."""
-
-    __slots__ = ("_read", "_reading")
 
     def __init__(self, reading: ParserState, read: Expressions) -> None:
         self._reading = reading
@@ -70,7 +53,9 @@ class Assignments:
         """Parse `name = value` and append the assignment to `into`."""
         token = cursor.take()
         cursor.index += 1
-        into.append(Assign(token.at, Name(token.at, token.text.lower()), self._value(cursor, token.at, token.text)))
+        into.append(
+            nodes.Assign(token.at, nodes.Name(token.at, token.text.lower()), self._value(cursor, token.at, token.text))
+        )
 
     def assign(self, cursor: Cursor, into: list[Statement], at: At | None = None) -> None:
         """Parse `target = value` or a compound assignment. `at` is the start of the statement."""
@@ -79,10 +64,10 @@ class Assignments:
         operator = "" if cursor.symbol("=") else cursor.take().text
         if operator:
             cursor.index += 1
-        value = self._value(cursor, first.at, first.text if isinstance(target, Name) else "")
+        value = self._value(cursor, first.at, first.text if isinstance(target, nodes.Name) else "")
         if operator:
-            value = Binary(first.at, cast("Operator", operator), target, value)
-        into.append(Assign(at or first.at, target, value))
+            value = nodes.Binary(first.at, cast("nodes.Operator", operator), target, value)
+        into.append(nodes.Assign(at or first.at, target, value))
 
     def let(self, cursor: Cursor, into: list[Statement]) -> None:
         """Parse LET target = value and append the assignment to `into`. Raises ScriptError for anything else."""
@@ -126,13 +111,13 @@ class Assignments:
         cursor.index += 1
         size = self._size(cursor, name.text)
         start = self._start(cursor)
-        target = Name(name.at, name.text.lower())
+        target = nodes.Name(name.at, name.text.lower())
         if cursor.symbol("="):
-            into.append(Assign(token.at, target, self._value(cursor, name.at, name.text)))
+            into.append(nodes.Assign(token.at, target, self._value(cursor, name.at, name.text)))
         elif start is not None and size is None:
-            into.append(Assign(token.at, target, start))
+            into.append(nodes.Assign(token.at, target, start))
         else:
-            into.append(Dim(token.at, target.name, size))
+            into.append(nodes.Dim(token.at, target.name, size))
 
     def _size(self, cursor: Cursor, name: str) -> Expression | None:
         closer = {"(": ")", "[": "]"}.get(cursor.now.text) if cursor.now.kind is Kind.SYMBOL else None
@@ -164,21 +149,16 @@ class Assignments:
 
     def _value(self, cursor: Cursor, at: At, name: str) -> Expression:
         if cursor.is_line_end:
-            self._missing(cursor)
+            cursor.fail(f"expected a value after `=`, {cursor.found()}")
         value = self._read.expression(cursor)
         # `today = TODAY` calls the function, since the variable has no value yet.
-        if isinstance(value, Name) and value.name == name.lower() and self._reading.takes_none(value.name):
-            return Apply(value.at, value.name, ())
+        if isinstance(value, nodes.Name) and value.name == name.lower() and self._reading.takes_none(value.name):
+            return nodes.Apply(value.at, value.name, ())
         return value
-
-    def _missing(self, cursor: Cursor) -> NoReturn:
-        cursor.fail(f"expected a value after `=`, {cursor.found()}")
 
 
 class Calls:
     """Parser of call statements. Its methods raise ScriptError for invalid syntax."""
-
-    __slots__ = ("_read", "_reading", "_words")
 
     def __init__(self, reading: ParserState, read: Expressions, words: KeywordWords) -> None:
         self._reading = reading
@@ -194,7 +174,7 @@ class Calls:
                 raise ScriptError(*self._reading.no_function(named.at, named.text.lower())[:3])
             return False
         cursor.index += 1
-        into.append(Evaluate(token.at, self.called(cursor)))
+        into.append(nodes.Evaluate(token.at, self.called(cursor)))
         return True
 
     def function(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> bool:
@@ -204,12 +184,12 @@ class Calls:
         if following.kind is Kind.SYMBOL and following.text in ("(", ".", "["):
             if is_known or following.text != "(" or token.text.lower() in self._reading.variables:
                 found = self._read.expression(cursor)
-                if not isinstance(found, Apply | Member):
+                if not isinstance(found, nodes.Apply | nodes.Member):
                     cursor.fail("the value of this expression is not used; write `name = …` to store it", at=token.at)
-                into.append(Evaluate(token.at, found))
+                into.append(nodes.Evaluate(token.at, found))
                 return True
         elif is_known:
-            into.append(Evaluate(token.at, self.called(cursor)))
+            into.append(nodes.Evaluate(token.at, self.called(cursor)))
             return True
         return False
 
@@ -227,7 +207,7 @@ class Calls:
                 break
         name = token.text.lower()
         self._reading.check_call(token.at, name, len(arguments))
-        return Apply(token.at, name, tuple(arguments))
+        return nodes.Apply(token.at, name, tuple(arguments))
 
 
 OVER_LINES = frozenset(("IF", "FOR", "FOREACH", "WHILE", "DO", "SELECT", "SWITCH", "WITH"))
@@ -246,8 +226,6 @@ _MOST_BEGUN = 8
 
 class StatementErrors:
     """Messages for lines that are no valid statement."""
-
-    __slots__ = ("_forms", "_reading")
 
     def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
         self._forms = forms
@@ -381,22 +359,6 @@ LANGUAGE = ENDING_WORDS | OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
 class Statements:
     """Parser of the statements of one script."""
 
-    __slots__ = (
-        "_calls",
-        "_errors",
-        "_forms",
-        "_goals",
-        "_language",
-        "_maybe",
-        "_read",
-        "_reading",
-        "_words",
-        "assignments",
-        "blocks",
-        "labels",
-        "open",
-    )  # fmt: skip
-
     def __init__(self, forms: KeywordForms, reading: ParserState, names: Survey) -> None:
         read = Expressions(forms, reading)
         self._forms = forms
@@ -510,19 +472,23 @@ class Statements:
         if following.kind is Kind.LINE and following.text.startswith(":") and self._is_label(token):
             cursor.index += 1
             self.labels.define(token.at, name, self.open.path)
-            into.append(Label(token.at, name))
+            into.append(nodes.Label(token.at, name))
             return
         if following.kind is Kind.SYMBOL and self.assignments.is_here(cursor):
             self.assignments.assign(cursor, into)
             return
         if name in self._reading.definitions:
-            into.append(Evaluate(token.at, self._calls.called(cursor)))
+            into.append(nodes.Evaluate(token.at, self._calls.called(cursor)))
             return
         if token.value in self._words.first and not _is_member(following):
             matched = self._match(cursor)
             if matched is not None:
                 want = matched.keyword_call
-                into.append(Evaluate(token.at, want) if matched.into is None else Assign(token.at, matched.into, want))
+                into.append(
+                    nodes.Evaluate(token.at, want)
+                    if matched.into is None
+                    else nodes.Assign(token.at, matched.into, want)
+                )
                 return
         if token.value in ("CONSOLE", "DOCUMENT") and name not in self._reading.variables:
             self._errors.check_foreign(cursor, [str(token.value)])
@@ -554,10 +520,10 @@ class Statements:
         name = label_name(cursor)
         if is_inline:
             self.labels.add_jump(token.at, name, "GOTO", self.open.path)
-            into.append(Goto(token.at, name))
+            into.append(nodes.Goto(token.at, name))
             return
         self.labels.define(token.at, name, self.open.path)
-        into.append(Label(token.at, name))
+        into.append(nodes.Label(token.at, name))
         # An end of a block on this line belongs to the enclosing block.
         if not cursor.is_line_end and self.open.ending(cursor) is None:
             self._statement(cursor, into, is_inline)
@@ -574,7 +540,7 @@ class Statements:
             return False
         token = cursor.now
         cursor.index += 2
-        into.append(Assign(token.at, Name(token.at, "err"), Literal(token.at, 0)))
+        into.append(nodes.Assign(token.at, nodes.Name(token.at, "err"), nodes.Literal(token.at, 0)))
         return True
 
     def _err_clear(self, cursor: Cursor, into: list[Statement]) -> bool:
@@ -586,7 +552,7 @@ class Statements:
             return False
         cursor.index += 4
         cursor.expect(")", "ERR.CLEAR(")
-        into.append(Evaluate(token.at, Member(member.at, Name(token.at, "err"), "clear")))
+        into.append(nodes.Evaluate(token.at, nodes.Member(member.at, nodes.Name(token.at, "err"), "clear")))
         return True
 
     def _misplaced(self, cursor: Cursor, into: list[Statement]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 
 from function_calls.basic.language.tokens import Cursor, Kind
 
@@ -18,53 +17,49 @@ _PERSON = "use TALK TO to notify a member, or CREATE TASK"
 _NOT_NEEDED = "delete this line"
 _OTHERS = "use TALK TO to send a message to one member or to the chat"
 _TABLE = "tables are created automatically; delete these lines and SAVE a row"
-FOREIGN: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("ON INSERT OF", "ON UPDATE OF", "ON DELETE OF", "ON INSERT", "ON UPDATE"), _BY_CLOCK),
-        **dict.fromkeys(("ON EVENT", "ON TIMEOUT", "ON MESSAGE", "ON SCHEDULE", "SCHEDULE IN"), _BY_CLOCK),
-        **dict.fromkeys(("ON DELETE", "ON EMAIL", "ON FORM SUBMIT", "ON CHANGE", "WEBHOOK"), _BY_CLOCK),
-        **dict.fromkeys(("USE KB", "ADD KB", "CLEAR KB", "THINK KB", "SET KB"), _KNOWLEDGE),
-        **dict.fromkeys(("USE WEBSITE", "ADD WEBSITE"), "use GET to read a page"),
-        "USE MODEL": "the operator selects the model in the settings",
-        **dict.fromkeys(("SEND SMS", "SEND TEMPLATE"), _NOTHING),
-        **dict.fromkeys(("SEND MESSAGE", "SEND WHATSAPP", "SEND TO"), _OTHERS),
-        **dict.fromkeys(("TABLE", "BEGIN TABLE", "NEW TABLE", "CREATE TABLE"), _TABLE),
-        "ADD SWITCHER": "use ADD SUGGESTION to offer choices",
-        "SET USER": "a script runs for the member who called it",
-        "UPLOAD": "use WRITE to create a file, SEND FILE to send one",
-        **dict.fromkeys(("COMPRESS", "EXTRACT", "GENERATE PDF", "MERGE PDF", "SCORE LEAD"), _FUNCTION),
-        **dict.fromkeys(("QRCODE", "QR CODE", "BARCODE"), _FUNCTION),
-        **dict.fromkeys(("RUN PYTHON", "RUN JS", "RUN JAVASCRIPT", "RUN BASH", "SHELL", "EXEC", "SYSTEM"), _FUNCTION),
-        **dict.fromkeys(("CREATE SITE", "BOOK", "SOAP"), _FUNCTION),
-        **dict.fromkeys(("DELEGATE", "ADD BOT", "USE BOT"), "use CALL to run another script"),
-        "BROADCAST": _OTHERS,
-        **dict.fromkeys(("TRANSFER", "TRANSFER TO", "TRANSFER CONVERSATION", "ESCALATE"), _PERSON),
-        "ADD MEMBER": "members are added in the chat itself",
-        "CREATE DRAFT": "use SEND MAIL to send mail",
-        "QUERY": "use FIND to read the rows of a table",
-        **dict.fromkeys(("OPEN", "CLOSE", "LOAD"), _FILES),
-        **dict.fromkeys(("POKE", "PEEK", "CLS", "LOCATE", "BEEP", "RESTORE", "DATA"), _NOTHING),
-        **dict.fromkeys(("IMPORT", "INCLUDE", "REQUIRE"), "use CALL to run another script or a function"),
-        **dict.fromkeys(("TRY", "CATCH", "FINALLY", "EXCEPT", "END TRY"), _CATCH),
-        "REPEAT": "write DO … LOOP UNTIL condition",
-        "UNTIL": "write DO … LOOP UNTIL condition",
-        **dict.fromkeys(("OPTION EXPLICIT", "OPTION BASE", "OPTION"), _NOT_NEEDED),
-        **dict.fromkeys(("VAR", "STATIC", "GLOBAL", "LOCAL", "PUBLIC", "PRIVATE"), "write name = value"),
-        "DEF": "write FUNCTION name(a) … END FUNCTION",
-        "ELIF": "write ELSEIF condition THEN",
-        **dict.fromkeys(("MSGBOX", "ALERT", "ECHO", "WRITELN", "PUTS", "PRINTF", "COUT", "CONSOLE", "DOCUMENT"), _SAY),
-    }
-)
+FOREIGN: Mapping[str, str] = {
+    **dict.fromkeys(("ON INSERT OF", "ON UPDATE OF", "ON DELETE OF", "ON INSERT", "ON UPDATE"), _BY_CLOCK),
+    **dict.fromkeys(("ON EVENT", "ON TIMEOUT", "ON MESSAGE", "ON SCHEDULE", "SCHEDULE IN"), _BY_CLOCK),
+    **dict.fromkeys(("ON DELETE", "ON EMAIL", "ON FORM SUBMIT", "ON CHANGE", "WEBHOOK"), _BY_CLOCK),
+    **dict.fromkeys(("USE KB", "ADD KB", "CLEAR KB", "THINK KB", "SET KB"), _KNOWLEDGE),
+    **dict.fromkeys(("USE WEBSITE", "ADD WEBSITE"), "use GET to read a page"),
+    "USE MODEL": "the operator selects the model in the settings",
+    **dict.fromkeys(("SEND SMS", "SEND TEMPLATE"), _NOTHING),
+    **dict.fromkeys(("SEND MESSAGE", "SEND WHATSAPP", "SEND TO"), _OTHERS),
+    **dict.fromkeys(("TABLE", "BEGIN TABLE", "NEW TABLE", "CREATE TABLE"), _TABLE),
+    "ADD SWITCHER": "use ADD SUGGESTION to offer choices",
+    "SET USER": "a script runs for the member who called it",
+    "UPLOAD": "use WRITE to create a file, SEND FILE to send one",
+    **dict.fromkeys(("COMPRESS", "EXTRACT", "GENERATE PDF", "MERGE PDF", "SCORE LEAD"), _FUNCTION),
+    **dict.fromkeys(("QRCODE", "QR CODE", "BARCODE"), _FUNCTION),
+    **dict.fromkeys(("RUN PYTHON", "RUN JS", "RUN JAVASCRIPT", "RUN BASH", "SHELL", "EXEC", "SYSTEM"), _FUNCTION),
+    **dict.fromkeys(("CREATE SITE", "BOOK", "SOAP"), _FUNCTION),
+    **dict.fromkeys(("DELEGATE", "ADD BOT", "USE BOT"), "use CALL to run another script"),
+    "BROADCAST": _OTHERS,
+    **dict.fromkeys(("TRANSFER", "TRANSFER TO", "TRANSFER CONVERSATION", "ESCALATE"), _PERSON),
+    "ADD MEMBER": "members are added in the chat itself",
+    "CREATE DRAFT": "use SEND MAIL to send mail",
+    "QUERY": "use FIND to read the rows of a table",
+    **dict.fromkeys(("OPEN", "CLOSE", "LOAD"), _FILES),
+    **dict.fromkeys(("POKE", "PEEK", "CLS", "LOCATE", "BEEP", "RESTORE", "DATA"), _NOTHING),
+    **dict.fromkeys(("IMPORT", "INCLUDE", "REQUIRE"), "use CALL to run another script or a function"),
+    **dict.fromkeys(("TRY", "CATCH", "FINALLY", "EXCEPT", "END TRY"), _CATCH),
+    "REPEAT": "write DO … LOOP UNTIL condition",
+    "UNTIL": "write DO … LOOP UNTIL condition",
+    **dict.fromkeys(("OPTION EXPLICIT", "OPTION BASE", "OPTION"), _NOT_NEEDED),
+    **dict.fromkeys(("VAR", "STATIC", "GLOBAL", "LOCAL", "PUBLIC", "PRIVATE"), "write name = value"),
+    "DEF": "write FUNCTION name(a) … END FUNCTION",
+    "ELIF": "write ELSEIF condition THEN",
+    **dict.fromkeys(("MSGBOX", "ALERT", "ECHO", "WRITELN", "PUTS", "PRINTF", "COUT", "CONSOLE", "DOCUMENT"), _SAY),
+}
 """Suggested alternative by the first words of the statement; empty if there is none."""
-_COMPANIONS: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("CATCH", "FINALLY", "EXCEPT", "END TRY"), "TRY"),
-        "UNTIL": "REPEAT",
-        "TABLE": "TABLE",
-        **dict.fromkeys(("END ON",), "ON EVENT"),
-        "END SCHEDULE": "SCHEDULE IN",
-    }
-)
+_COMPANIONS: Mapping[str, str] = {
+    **dict.fromkeys(("CATCH", "FINALLY", "EXCEPT", "END TRY"), "TRY"),
+    "UNTIL": "REPEAT",
+    "TABLE": "TABLE",
+    **dict.fromkeys(("END ON",), "ON EVENT"),
+    "END SCHEDULE": "SCHEDULE IN",
+}
 """Statements that continue another one, which has already been reported, by their words."""
 _BEYOND_A_KEYWORD = frozenset(("MERGE PDF",))
 """Foreign statements whose first word is a keyword of this language."""

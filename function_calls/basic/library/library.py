@@ -187,55 +187,44 @@ class Outcomes:
         rows = [basic_tools.deactivate(place.bot, name, self._key) for name in gone]
         # Without an etag a conflicting file is checked again at the next start.
         etag = "" if wanted else one.etag
-        rows += [self._row(one, tool, said, etag) for tool in tools]
+        rows += [self._row(one, said, etag, tool) for tool in tools]
         files = (Files(place.bot, place.name, one.content, tuple(mine), gone),) if mine or not wanted else ()
         script = KnownScript(one.etag, one.content_hash, tools, tuple(findings), tuple(wanted))
         return Outcome(place.path, script, files, tuple(rows))
 
-    def _row(self, one: Compiled, tool: LibraryTool, said: str, etag: str) -> Write:
-        return self._services.tools.save(
+    def _row(self, one: Compiled, said: str, etag: str, tool: LibraryTool | None = None) -> Write:
+        """Write that stores `tool`, or the findings of a file that was never a valid tool."""
+        stored = StoredTool(
             bot=one.place.bot,
-            tool=tool.definition.name,
+            tool_name=tool.definition.name if tool else one.place.name,
             source=self._key,
             path=one.place.path,
             etag=etag,
             content_hash=one.content_hash,
-            script=text_of(one.content),
-            definition=tool.described(),
-            program=tool.facts(),
+            definition=tool.described() if tool else "",
+            program=tool.facts() if tool else "",
             findings=said,
+            is_active=int(tool is not None),
+            compiled_ms=self._services.clock.now_ms(),
         )
+        return self._services.tools.save(stored, text_of(one.content))
 
     async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
         """State of a script with errors: its previous tools stay active, recompiled from the stored text if only
         `outdated` rows remain. The outcome's rows store the findings."""
-        place = one.place
+        place, said = one.place, findings_text(one.findings)
+        seen = basic_tools.seen(self._key, place.path, one.etag, said)
+        files = (Files(place.bot, place.name, one.content),)
         if not known.tools and outdated:
             earlier = await self._recovered(one, outdated)
             if earlier is not None:
-                rows = (*earlier.rows, basic_tools.seen(self._key, place.path, one.etag, findings_text(one.findings)))
                 script = replace(earlier.script, etag=one.etag, findings=one.findings)
-                files = (*earlier.files, Files(place.bot, place.name, one.content))
-                return replace(earlier, script=script, files=files, rows=rows)
-        files = (Files(place.bot, place.name, one.content),)
-        script = KnownScript(one.etag, known.content_hash, known.tools, one.findings)
+                return replace(earlier, script=script, files=(*earlier.files, *files), rows=(*earlier.rows, seen))
         if known.tools:
-            row = basic_tools.seen(self._key, place.path, one.etag, findings_text(one.findings))
-            return Outcome(place.path, script, files, (row,))
-        row = self._services.tools.save(
-            bot=place.bot,
-            tool=place.name,
-            source=self._key,
-            path=place.path,
-            etag=one.etag,
-            content_hash=one.content_hash,
-            script=text_of(one.content),
-            definition="",
-            program="",
-            findings=findings_text(one.findings),
-            is_active=False,
-        )
-        return Outcome(place.path, replace(script, content_hash=one.content_hash), files, (row,))
+            script = KnownScript(one.etag, known.content_hash, known.tools, one.findings)
+            return Outcome(place.path, script, files, (seen,))
+        script = KnownScript(one.etag, one.content_hash, (), one.findings)
+        return Outcome(place.path, script, files, (self._row(one, said, one.etag),))
 
     async def _recovered(self, one: Compiled, outdated: Sequence[StoredTool]) -> Outcome | None:
         """Compile the last valid version of the file from its stored source; None if there is none."""

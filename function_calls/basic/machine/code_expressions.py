@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
+from function_calls.basic import nodes
 from function_calls.basic.codes import Code, RunError, ScriptProblem
 from function_calls.basic.environment import ERROR_MEMBERS, ERROR_NAMES
 from function_calls.basic.functions import FUNCTIONS
@@ -15,24 +16,7 @@ from function_calls.basic.language.parser_state import arguments_text
 from function_calls.basic.language.scopes import SESSION_VARIABLES, Scope
 from function_calls.basic.machine.program import Instruction, Procedure
 from function_calls.basic.machine.values_code import is_for_rows
-from function_calls.basic.nodes import (
-    Apply,
-    At,
-    Binary,
-    Expression,
-    FilterText,
-    Index,
-    IsNull,
-    KeywordCall,
-    ListOf,
-    Literal,
-    MapOf,
-    Member,
-    Name,
-    RowExpression,
-    Template,
-    Unary,
-)
+from function_calls.basic.nodes import At, Expression
 from function_calls.basic.values import normalized_number
 from services.refs import JsonValue
 
@@ -141,7 +125,7 @@ class ExpressionCode:
         if name in ERROR_NAMES:
             return (Emit(at, "load_error", ERROR_NAMES[name]),)
         if name in self._scope.definitions:
-            return self._call(Apply(at, name, ()))
+            return self._call(nodes.Apply(at, name, ()))
         function = FUNCTIONS.get(name)
         if function is not None and function.fewest == 0:
             return (Emit(at, "function", [name, 0]),)
@@ -161,11 +145,11 @@ class ExpressionCode:
                 kinds += "v"
         self._assembly.emit(at, "parts", kinds)
 
-    def is_followed(self, node: Expression) -> TypeGuard[Name]:
+    def is_followed(self, node: Expression) -> TypeGuard[nodes.Name]:
         """Whether `node` is a variable whose text parts are tracked."""
-        return isinstance(node, Name) and node.name in self._scope.followed and self._scope.has(node.name)
+        return isinstance(node, nodes.Name) and node.name in self._scope.followed and self._scope.has(node.name)
 
-    def _filter_text(self, node: FilterText) -> Iterable[Task]:
+    def _filter_text(self, node: nodes.FilterText) -> Iterable[Task]:
         """Tasks that push a filter: from several parts, from an id, or from a single value. Recursion is bounded by the
         parser's limit on nested keywords."""
         whole = node.parts[0]
@@ -180,7 +164,7 @@ class ExpressionCode:
         self.parts(node.at, node.parts)
         return (Emit(node.at, "filter_of_whole"),)
 
-    def _literal(self, node: Literal) -> Iterable[Task]:
+    def _literal(self, node: nodes.Literal) -> Iterable[Task]:
         value = node.value
         try:
             if type(value) is int or type(value) is float:
@@ -189,42 +173,42 @@ class ExpressionCode:
             self.fault(node.at, Code.SYNTAX, f"{fault.detail}; a number has at most 308 digits")
         return (Emit(node.at, "const", value),)
 
-    def _template(self, node: Template) -> Iterable[Task]:
+    def _template(self, node: nodes.Template) -> Iterable[Task]:
         return (*node.parts, Emit(node.at, "join", len(node.parts)))
 
-    def _name(self, node: Name) -> Iterable[Task]:
+    def _name(self, node: nodes.Name) -> Iterable[Task]:
         return self.load(node.at, node.name)
 
-    def _list_of(self, node: ListOf) -> Iterable[Task]:
+    def _list_of(self, node: nodes.ListOf) -> Iterable[Task]:
         return (*node.items, Emit(node.at, "list", len(node.items)))
 
-    def _map_of(self, node: MapOf) -> Iterable[Task]:
+    def _map_of(self, node: nodes.MapOf) -> Iterable[Task]:
         entries = dict(node.entries)  # for duplicate keys the last entry counts
         return (*entries.values(), Emit(node.at, "map", list(entries)))
 
-    def _member(self, node: Member) -> Iterable[Task]:
-        about = node.of.name if isinstance(node.of, Name) and not self._scope.has(node.of.name) else ""
+    def _member(self, node: nodes.Member) -> Iterable[Task]:
+        about = node.of.name if isinstance(node.of, nodes.Name) and not self._scope.has(node.of.name) else ""
         if about in ERROR_NAMES and node.name.lower() in ERROR_MEMBERS:
             return (Emit(node.at, "load_error", ERROR_MEMBERS[node.name.lower()]),)
         return (node.of, Emit(node.at, "member", node.name))
 
-    def _index(self, node: Index) -> Iterable[Task]:
+    def _index(self, node: nodes.Index) -> Iterable[Task]:
         return (node.of, node.index, Emit(node.at, "item"))
 
-    def _unary(self, node: Unary) -> Iterable[Task]:
+    def _unary(self, node: nodes.Unary) -> Iterable[Task]:
         return (node.operand, Emit(node.at, "not" if node.operator == "not" else "negate"))
 
-    def _binary(self, node: Binary) -> Iterable[Task]:
+    def _binary(self, node: nodes.Binary) -> Iterable[Task]:
         if node.operator == "and" or node.operator == "or":
             end = JumpTarget()
             return (node.left, Emit(node.at, node.operator, end), node.right, Emit(node.at, "truth"), end)
         operation = "match" if node.operator in _MATCHING else "binary"
         return (node.left, node.right, Emit(node.at, operation, node.operator))
 
-    def _is_null(self, node: IsNull) -> Iterable[Task]:
+    def _is_null(self, node: nodes.IsNull) -> Iterable[Task]:
         return (node.operand, Emit(node.at, "is_null", node.negated))
 
-    def _apply(self, node: Apply) -> Iterable[Task]:
+    def _apply(self, node: nodes.Apply) -> Iterable[Task]:
         if node.name in self._scope.definitions:
             return self._call(node)
         function = FUNCTIONS.get(node.name)
@@ -238,27 +222,27 @@ class ExpressionCode:
             tasks += (index, Emit(node.at, "item"))
         return tasks
 
-    def _call(self, node: Apply) -> Iterable[Task]:
+    def _call(self, node: nodes.Apply) -> Iterable[Task]:
         count = len(self._scope.definitions[node.name].parameters)
         self._check_count(node, count, count)
         self._found.procedures.add(node.name)
         return (*node.arguments, Emit(node.at, "call", [node.name, len(node.arguments)]))
 
-    def _want(self, node: KeywordCall) -> Iterable[Task]:
+    def _want(self, node: nodes.KeywordCall) -> Iterable[Task]:
         self._found.keywords.add(node.keyword)
         arguments = dict(node.arguments)
         first = next(iter(arguments.values()), None)
-        if node.keyword == "CALL" and isinstance(first, Literal) and isinstance(first.value, str):
+        if node.keyword == "CALL" and isinstance(first, nodes.Literal) and isinstance(first.value, str):
             self._found.calls.add(first.value)
         return (*arguments.values(), Emit(node.at, "want", [node.keyword, list(arguments)]))
 
-    def _of_row(self, node: RowExpression) -> Iterable[Task]:
+    def _of_row(self, node: nodes.RowExpression) -> Iterable[Task]:
         """Tasks that push an expression of UPDATE: its value, or its code if it can contain columns. The bot's settings
         may set names that the script does not, so the run decides: unset names are columns."""
         names = {one.name: one for one in sorted(_names_in(node.value), key=lambda one: one.at, reverse=True)}
         columns = sorted(name for name in names if self._may_be_column(name))
         if not columns:
-            return (Literal(node.at, "value"), node.value, Emit(node.at, "list", 2))
+            return (nodes.Literal(node.at, "value"), node.value, Emit(node.at, "list", 2))
         inner = Assembly()
         ExpressionCode(inner, self._scope.of_rows(names), Findings()).expression(node.value)
         code = inner.procedure("", ()).code
@@ -277,7 +261,7 @@ class ExpressionCode:
         is_word = name in ERROR_NAMES or name in SESSION_VARIABLES or name in self._scope.definitions
         return not (self._scope.has(name) or is_word or (function is not None and function.fewest == 0))
 
-    def _check_count(self, node: Apply, fewest: int, most: int | None) -> None:
+    def _check_count(self, node: nodes.Apply, fewest: int, most: int | None) -> None:
         given = len(node.arguments)
         if given < fewest or (most is not None and given > most):
             message = f"{node.name.upper()} takes {arguments_text(fewest, most)}, got {given}"
@@ -290,22 +274,22 @@ class ExpressionCode:
 
     # On the class: instances that hold their own methods would be reference cycles.
     _tasks: ClassVar[Mapping[type, Callable[[Any, Any], Iterable[Task]]]] = {
-        Literal: _literal,
-        Template: _template,
-        Name: _name,
-        ListOf: _list_of,
-        MapOf: _map_of,
-        Member: _member,
-        Index: _index,
-        Unary: _unary,
-        Binary: _binary,
-        IsNull: _is_null,
-        Apply: _apply,
-        KeywordCall: _want,
-        FilterText: _filter_text,
-        RowExpression: _of_row,
+        nodes.Literal: _literal,
+        nodes.Template: _template,
+        nodes.Name: _name,
+        nodes.ListOf: _list_of,
+        nodes.MapOf: _map_of,
+        nodes.Member: _member,
+        nodes.Index: _index,
+        nodes.Unary: _unary,
+        nodes.Binary: _binary,
+        nodes.IsNull: _is_null,
+        nodes.Apply: _apply,
+        nodes.KeywordCall: _want,
+        nodes.FilterText: _filter_text,
+        nodes.RowExpression: _of_row,
     }
 
 
-def _names_in(value: Expression) -> Iterable[Name]:
-    return [one for one in nodes_in((value,)) if isinstance(one, Name)]
+def _names_in(value: Expression) -> Iterable[nodes.Name]:
+    return [one for one in nodes_in((value,)) if isinstance(one, nodes.Name)]

@@ -8,45 +8,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple
 
+from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.environment import ERROR_NAMES
 from function_calls.basic.language.filter_texts import is_of_author, parts_of, parts_variable
 from function_calls.basic.language.scopes import Scope, changed_by, clears_error, own_scope, root_of, top_scope
 from function_calls.basic.machine.code_expressions import Assembly, ExpressionCode, Findings, JumpTarget
 from function_calls.basic.machine.program import Procedure, Program, made
-from function_calls.basic.nodes import (
-    Apply,
-    Assert,
-    Assign,
-    At,
-    Case,
-    Continue,
-    Define,
-    Dim,
-    Evaluate,
-    Expression,
-    ForEach,
-    ForTo,
-    Goto,
-    If,
-    Index,
-    KeywordCall,
-    Label,
-    Leave,
-    Literal,
-    Loop,
-    Member,
-    Name,
-    OnError,
-    Return,
-    Select,
-    Statement,
-    Stop,
-    Target,
-    Throw,
-    Unit,
-    With,
-)
+from function_calls.basic.nodes import At, Expression, Statement, Target, Unit
 
 Path = tuple[int, ...]
 """Ids of the blocks around a statement, from the outermost inwards."""
@@ -113,7 +82,7 @@ class Jumps:
         self.loops -= loops
         self._path = before
 
-    def label(self, label: Label) -> None:
+    def label(self, label: nodes.Label) -> None:
         """Define a label here. A second definition is recorded as DUPLICATE_NAME."""
         spot = JumpTarget()
         self._assembly.mark(spot)
@@ -207,7 +176,7 @@ class BlockCode:
         self._jumps = jumps
         self._body = body
 
-    def if_(self, node: If) -> None:
+    def if_(self, node: nodes.If) -> None:
         """Emit code that runs the first branch whose condition is true, else the ELSE branch."""
         end = JumpTarget()
         for condition, body in node.branches:
@@ -222,13 +191,13 @@ class BlockCode:
             self._body(node.otherwise)
         self._assembly.mark(end)
 
-    def for_each(self, node: ForEach) -> None:
+    def for_each(self, node: nodes.ForEach) -> None:
         """The iterated value is evaluated once."""
         self._values.expression(node.of)
         self._assembly.emit(node.at, "each")
         self._for(node.at, "next_each", node.variable, node.body)
 
-    def for_to(self, node: ForTo) -> None:
+    def for_to(self, node: nodes.ForTo) -> None:
         """After the loop, the variable has the first value past the end, as in traditional BASIC."""
         self._values.expression(node.first)
         self._values.expression(node.last)
@@ -239,7 +208,7 @@ class BlockCode:
         self._assembly.emit(node.at, "to")
         self._for(node.at, "next_to", node.variable, node.body)
 
-    def loop(self, node: Loop) -> None:
+    def loop(self, node: nodes.Loop) -> None:
         """Emit code for WHILE and DO, with the condition at the beginning or, if `at_end`, at the end."""
         start, again, end = JumpTarget(), JumpTarget(), JumpTarget()
         on, off = ("jump_false", "jump_true") if node.until else ("jump_true", "jump_false")
@@ -261,7 +230,7 @@ class BlockCode:
             self._assembly.emit(node.at, "jump", start)
         self._assembly.mark(end)
 
-    def select(self, node: Select) -> None:
+    def select(self, node: nodes.Select) -> None:
         """The first matching case. The subject is on the stack during the tests and dropped before a body."""
         end = JumpTarget()
         around = Around("select", end, self._jumps.loops)
@@ -289,7 +258,7 @@ class BlockCode:
         self._assembly.emit(at, "jump", again)
         self._assembly.mark(end)
 
-    def _case(self, case: Case) -> None:
+    def _case(self, case: nodes.Case) -> None:
         self._assembly.emit(case.at, "duplicate")
         self._values.expression(case.low)
         if case.high is not None:
@@ -344,7 +313,7 @@ class StatementCode:
             return
         self._depth += 1
         for statement in body:
-            if isinstance(statement, Label):
+            if isinstance(statement, nodes.Label):
                 self._jumps.label(statement)
             elif type(statement) in self._make:
                 start = self._assembly.here
@@ -356,19 +325,19 @@ class StatementCode:
                 )
         self._depth -= 1
 
-    def _assign(self, node: Assign) -> None:
+    def _assign(self, node: nodes.Assign) -> None:
         if clears_error(node) and not self._scope.has(str(root_of(node.target))):
             self._assembly.emit(node.at, "forget_error")
             return
         if self._values.is_followed(node.target) and self._follow(node.target, node.value):
             return
         self._values.expression(node.value)
-        if isinstance(node.value, KeywordCall):
+        if isinstance(node.value, nodes.KeywordCall):
             # A following IF ERROR refers to this successful keyword, not to an earlier error.
             self._assembly.emit(node.at, "forget_error")
         self._store(node.target)
 
-    def _follow(self, variable: Name, value: Expression) -> bool:
+    def _follow(self, variable: nodes.Name, value: Expression) -> bool:
         """Assign to a tracked variable and store the parts of its text; False if the parts are unknown."""
         parts = parts_of(value)
         if not (parts or is_of_author(value) or self._values.is_followed(value)):
@@ -393,16 +362,16 @@ class StatementCode:
         """Emit code that stores the value on the stack in a variable, or in a member or item of it."""
         keys: list[tuple[str | None, Expression | None]] = []
         inner: Expression = target
-        while not isinstance(inner, Name):
-            if isinstance(inner, Member):
+        while not isinstance(inner, nodes.Name):
+            if isinstance(inner, nodes.Member):
                 keys.append((inner.name, None))
                 inner = inner.of
-            elif isinstance(inner, Index):
+            elif isinstance(inner, nodes.Index):
                 keys.append((None, inner.index))
                 inner = inner.of
-            elif isinstance(inner, Apply) and inner.arguments:
+            elif isinstance(inner, nodes.Apply) and inner.arguments:
                 keys.extend((None, index) for index in reversed(inner.arguments))
-                inner = Name(inner.at, inner.name)
+                inner = nodes.Name(inner.at, inner.name)
             else:
                 self._values.fault(
                     inner.at, Code.SYNTAX, "only a variable, or a member or item of one, can be assigned"
@@ -412,14 +381,14 @@ class StatementCode:
             self._change(inner, keys[::-1])
         self._assembly.emit(target.at, self._scope.store(inner.name), inner.name)
 
-    def _change(self, variable: Name, keys: list[tuple[str | None, Expression | None]]) -> None:
+    def _change(self, variable: nodes.Name, keys: list[tuple[str | None, Expression | None]]) -> None:
         for _, index in keys:
             if index is not None:
                 self._values.expression(index)
         self._assembly.emit(variable.at, self._scope.load(variable.name), variable.name)
         self._assembly.emit(variable.at, "changed", [name for name, _ in keys])
 
-    def _dim(self, node: Dim) -> None:
+    def _dim(self, node: nodes.Dim) -> None:
         if node.size is None:
             self._assembly.emit(node.at, "list", 0)
         else:
@@ -427,7 +396,7 @@ class StatementCode:
             self._assembly.emit(node.at, "dim")
         self._assembly.emit(node.at, self._scope.store(node.name), node.name)
 
-    def _evaluate(self, node: Evaluate) -> None:
+    def _evaluate(self, node: nodes.Evaluate) -> None:
         expression = node.expression
         target = changed_by(expression)
         if self._is_error_clear(expression):
@@ -441,15 +410,15 @@ class StatementCode:
 
     def _is_error_clear(self, expression: Expression) -> bool:
         """Whether it is `ERR.CLEAR`, with or without parentheses."""
-        if isinstance(expression, Member) and expression.name.lower() == "clear":
+        if isinstance(expression, nodes.Member) and expression.name.lower() == "clear":
             of = expression.of
-        elif isinstance(expression, Apply) and expression.name == "clear" and len(expression.arguments) == 1:
+        elif isinstance(expression, nodes.Apply) and expression.name == "clear" and len(expression.arguments) == 1:
             of = expression.arguments[0]
         else:
             return False
-        return isinstance(of, Name) and of.name in ERROR_NAMES and not self._scope.has(of.name)
+        return isinstance(of, nodes.Name) and of.name in ERROR_NAMES and not self._scope.has(of.name)
 
-    def _leave(self, node: Leave) -> None:
+    def _leave(self, node: nodes.Leave) -> None:
         if node.what not in ("sub", "function"):
             self._jumps.leave(node.at, node.what)
         elif self._scope.own is None:
@@ -457,16 +426,16 @@ class StatementCode:
         else:
             self._assembly.emit(node.at, "jump", self._end)
 
-    def _continue(self, node: Continue) -> None:
+    def _continue(self, node: nodes.Continue) -> None:
         self._jumps.again(node.at, node.what)
 
-    def _goto(self, node: Goto) -> None:
+    def _goto(self, node: nodes.Goto) -> None:
         self._jumps.go(node.at, node.label, node.comes_back)
 
-    def _stop(self, node: Stop) -> None:
+    def _stop(self, node: nodes.Stop) -> None:
         self._assembly.emit(node.at, "stop")
 
-    def _return(self, node: Return) -> None:
+    def _return(self, node: nodes.Return) -> None:
         if node.value is not None:
             self._values.expression(node.value)
             self._assembly.emit(node.at, "return")
@@ -482,12 +451,12 @@ class StatementCode:
             self._assembly.emit(at, "load", self._name)
         self._assembly.emit(at, "return")
 
-    def _with(self, node: With) -> None:
+    def _with(self, node: nodes.With) -> None:
         self._values.expression(node.target)
         self._entries(node, 0)
         self._store(node.target)
 
-    def _entries(self, node: With, depth: int) -> None:
+    def _entries(self, node: nodes.With, depth: int) -> None:
         """Emit code that sets members of the map on the stack. More than _DEEPEST nested WITH blocks are recorded as
         TOO_DEEP."""
         if depth >= _DEEPEST:
@@ -495,7 +464,7 @@ class StatementCode:
             return
         self._assembly.emit(node.at, "as_map")
         for name, value in node.entries:
-            if isinstance(value, With):
+            if isinstance(value, nodes.With):
                 self._assembly.emit(value.at, "duplicate")
                 self._assembly.emit(value.at, "member", name)
                 self._entries(value, depth + 1)
@@ -503,43 +472,43 @@ class StatementCode:
                 self._values.expression(value)
             self._assembly.emit(value.at, "put_member", name)
 
-    def _on_error(self, node: OnError) -> None:
+    def _on_error(self, node: nodes.OnError) -> None:
         if node.label:
             self._jumps.on_error(node.at, node.label)
         else:
             self._assembly.emit(node.at, "on_error", "next" if node.resume else "off")
 
-    def _throw(self, node: Throw) -> None:
+    def _throw(self, node: nodes.Throw) -> None:
         self._values.expression(node.message)
         self._assembly.emit(node.at, "throw")
 
-    def _assert(self, node: Assert) -> None:
+    def _assert(self, node: nodes.Assert) -> None:
         holds = JumpTarget()
         self._values.expression(node.condition)
         self._assembly.emit(node.at, "jump_true", holds)
-        self._values.expression(node.message or Literal(node.at, UNWORDED_ASSERTION))
+        self._values.expression(node.message or nodes.Literal(node.at, UNWORDED_ASSERTION))
         self._assembly.emit(node.at, "assert")
         self._assembly.mark(holds)
 
     # On the class: instances that hold their own methods would be reference cycles.
     _make: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
-        Assign: _assign,
-        Dim: _dim,
-        Evaluate: _evaluate,
-        If: lambda code, node: code.blocks.if_(node),
-        ForEach: lambda code, node: code.blocks.for_each(node),
-        ForTo: lambda code, node: code.blocks.for_to(node),
-        Loop: lambda code, node: code.blocks.loop(node),
-        Select: lambda code, node: code.blocks.select(node),
-        Leave: _leave,
-        Continue: _continue,
-        Return: _return,
-        Stop: _stop,
-        With: _with,
-        OnError: _on_error,
-        Throw: _throw,
-        Assert: _assert,
-        Goto: _goto,
+        nodes.Assign: _assign,
+        nodes.Dim: _dim,
+        nodes.Evaluate: _evaluate,
+        nodes.If: lambda code, node: code.blocks.if_(node),
+        nodes.ForEach: lambda code, node: code.blocks.for_each(node),
+        nodes.ForTo: lambda code, node: code.blocks.for_to(node),
+        nodes.Loop: lambda code, node: code.blocks.loop(node),
+        nodes.Select: lambda code, node: code.blocks.select(node),
+        nodes.Leave: _leave,
+        nodes.Continue: _continue,
+        nodes.Return: _return,
+        nodes.Stop: _stop,
+        nodes.With: _with,
+        nodes.OnError: _on_error,
+        nodes.Throw: _throw,
+        nodes.Assert: _assert,
+        nodes.Goto: _goto,
     }
 
 
@@ -549,7 +518,7 @@ class _Made:
     found: Findings
 
 
-def program_of(unit: Unit, definitions: Sequence[Define]) -> Program:
+def program_of(unit: Unit, definitions: Sequence[nodes.Define]) -> Program:
     """Program of one unit, with the reachable SUBs and FUNCTIONs of the file. Raises ScriptError for the first problem
     of `faults_of`."""
     parts = _parts(unit, definitions)
@@ -567,13 +536,13 @@ def program_of(unit: Unit, definitions: Sequence[Define]) -> Program:
     return made(procedures, keywords, [name for part in reached.values() for name in part.found.calls])
 
 
-def faults_of(unit: Unit, definitions: Sequence[Define]) -> list[ScriptProblem]:
+def faults_of(unit: Unit, definitions: Sequence[nodes.Define]) -> list[ScriptProblem]:
     """Problems with jumps and labels, EXIT and CONTINUE, numbers of arguments and unknown functions, in the unit and
     all definitions; in source order."""
     return _faults(_parts(unit, definitions), definitions)
 
 
-def _parts(unit: Unit, definitions: Sequence[Define]) -> dict[str, _Made]:
+def _parts(unit: Unit, definitions: Sequence[nodes.Define]) -> dict[str, _Made]:
     by_name = {definition.name: definition for definition in reversed(definitions)}
     scope = top_scope(unit.body, (param.name.lower() for param in unit.params), by_name)
     found = Findings()
@@ -585,7 +554,7 @@ def _parts(unit: Unit, definitions: Sequence[Define]) -> dict[str, _Made]:
     return parts
 
 
-def _faults(parts: dict[str, _Made], definitions: Sequence[Define]) -> list[ScriptProblem]:
+def _faults(parts: dict[str, _Made], definitions: Sequence[nodes.Define]) -> list[ScriptProblem]:
     faults = [fault for part in parts.values() for fault in part.found.faults]
     lines: dict[str, int] = {}
     for definition in definitions:

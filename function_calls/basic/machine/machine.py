@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import structlog
 
@@ -276,27 +275,25 @@ def wanted(frame: Frame) -> KeywordRequest:
     return KeywordRequest(keyword, arguments, frame.procedure.place(frame.position))
 
 
-CONTROL: Mapping[str, ControlInstruction] = MappingProxyType(
-    {
-        "jump_true": _jump_true,
-        "and": _and,
-        "or": _or,
-        "each": _each,
-        "next_each": _next_each,
-        "to": _to,
-        "next_to": _next_to,
-        "cut": _cut,
-        "call": _call,
-        "return": _return,
-        "stop": _stop,
-        "gosub": _gosub,
-        "back": _back,
-        "on_error": _on_error,
-        "throw": _throw,
-        "assert": _assert,
-        "want": _want,
-    }
-)
+CONTROL: Mapping[str, ControlInstruction] = {
+    "jump_true": _jump_true,
+    "and": _and,
+    "or": _or,
+    "each": _each,
+    "next_each": _next_each,
+    "to": _to,
+    "next_to": _next_to,
+    "cut": _cut,
+    "call": _call,
+    "return": _return,
+    "stop": _stop,
+    "gosub": _gosub,
+    "back": _back,
+    "on_error": _on_error,
+    "throw": _throw,
+    "assert": _assert,
+    "want": _want,
+}
 """Instructions by name. Each returns an event if the run stops."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from function_calls.basic.codes import RunCode, RunError
@@ -338,15 +337,13 @@ def _written(parts: JsonValue) -> str:
     return "".join(part if type(part) is str else part[-1] for part in parts)
 
 
-FILTERS: Mapping[str, Callable[[RunState, Stack, JsonValue], None]] = MappingProxyType(
-    {
-        "parts": _parts,
-        "text_of_parts": _text_of_parts,
-        "filter": _filter,
-        "filter_of_whole": _filter_of_whole,
-        "id": _id,
-    }
-)
+FILTERS: Mapping[str, Callable[[RunState, Stack, JsonValue], None]] = {
+    "parts": _parts,
+    "text_of_parts": _text_of_parts,
+    "filter": _filter,
+    "filter_of_whole": _filter_of_whole,
+    "id": _id,
+}
 """Filter instructions by name."""
 
 
@@ -567,35 +564,33 @@ def _dim(run: RunState, stack: Stack, _: JsonValue) -> None:
     run.memory.made_inside(stack[-1])
 
 
-PLAIN: Mapping[str, PlainInstruction] = MappingProxyType(
-    {
-        "load_top": _load_top,
-        "store_top": _store_top,
-        "load_own": _load_own,
-        "load_error": _load_error,
-        "forget_error": _forget_error,
-        "list": _list,
-        "map": _map,
-        "join": _join,
-        "member": _member,
-        "item": _item,
-        "negate": _negate,
-        "not": _not,
-        "truth": _truth,
-        "is_null": _is_null,
-        "match": _match,
-        "within": _within,
-        "function": _function,
-        "duplicate": _duplicate,
-        "drop": _drop,
-        "as_map": _as_map,
-        "put_member": _put_member,
-        "changed": _changed,
-        "dim": _dim,
-        "of_row": _of_row,
-        **FILTERS,
-    }
-)
+PLAIN: Mapping[str, PlainInstruction] = {
+    "load_top": _load_top,
+    "store_top": _store_top,
+    "load_own": _load_own,
+    "load_error": _load_error,
+    "forget_error": _forget_error,
+    "list": _list,
+    "map": _map,
+    "join": _join,
+    "member": _member,
+    "item": _item,
+    "negate": _negate,
+    "not": _not,
+    "truth": _truth,
+    "is_null": _is_null,
+    "match": _match,
+    "within": _within,
+    "function": _function,
+    "duplicate": _duplicate,
+    "drop": _drop,
+    "as_map": _as_map,
+    "put_member": _put_member,
+    "changed": _changed,
+    "dim": _dim,
+    "of_row": _of_row,
+    **FILTERS,
+}
 """Instructions on values by name."""
 
 

@@ -13,7 +13,7 @@ import structlog
 from config.sections.basic import BasicSettings
 from function_calls.basic.codes import RunCode
 from function_calls.basic.environment import Limits
-from function_calls.basic.keywords import Grants, ScriptRun, Value
+from function_calls.basic.keywords import Asks, Grants, ScriptRun, Value
 from function_calls.basic.machine.machine import Ended, Failed, Machine, StaleState
 from function_calls.basic.machine.program import Program
 from function_calls.basic.nodes import At
@@ -38,7 +38,7 @@ from function_calls.failures import noted
 from function_calls.outcome import TEXT_IN_CHAT
 from function_calls.questions.input_questions import is_too_much
 from function_calls.schema.commands import plain_name
-from function_calls.spec import START_FUNCTION, ApprovalQuestion, FunctionResult, Message, Resumed
+from function_calls.spec import START_FUNCTION, ApprovalQuestion, FunctionResult, InputQuestion, Message, Resumed
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject
 
@@ -204,28 +204,12 @@ class ScriptHandler:
             case Cancelled():
                 return FunctionResult(messages=messages, metadata={SAID: Said.TALK})
             case Asked(asks):
-                asked = FunctionResult.ask(
-                    asks.text,
-                    resume=_state(driver, said, asks.text, needs_yes=False),
-                    choices=asks.choices,
-                    only_choices=asks.only_choices,
-                    takes_files=asks.takes_files,
-                )
-                return replace(asked, messages=messages)
+                return replace(_question(asks, driver, said), messages=messages)
             case Suspended(question):
                 if isinstance(question, ApprovalQuestion):
-                    return self._suspended(
-                        question, _state(driver, said, "", needs_yes=True), messages, arguments, call
-                    )
-                asked = FunctionResult.ask(
-                    question.text,
-                    resume=_state(driver, said, question.text, needs_yes=False),
-                    choices=question.choices,
-                    only_choices=question.only_choices,
-                    takes_files=question.takes_files,
-                    passes_on=question.key,
-                )
-                return replace(asked, messages=messages)
+                    state = _state(driver, said, "", needs_yes=True)
+                    return self._suspended(question, state, messages, arguments, call)
+                return replace(_question(question, driver, said, passes_on=question.key), messages=messages)
             case Failed():
                 return self._failed(stop, driver, messages, call)
 
@@ -293,6 +277,17 @@ class ScriptHandler:
         # Deliberate messages of scripts, also of a called script that stopped, need no introduction.
         stands_alone = stop.code in (RunCode.THROWN, RunCode.ASSERTION)
         return stop.detail if stands_alone or driver.stopped_within == stop.detail else f"{text} {stop.detail}"
+
+
+def _question(asks: Asks | InputQuestion, driver: Driver, said: OutputBuffer, passes_on: str = "") -> FunctionResult:
+    return FunctionResult.ask(
+        asks.text,
+        resume=_state(driver, said, asks.text, needs_yes=False),
+        choices=asks.choices,
+        only_choices=asks.only_choices,
+        takes_files=asks.takes_files,
+        passes_on=passes_on,
+    )
 
 
 def _state(driver: Driver, said: OutputBuffer, text: str, *, needs_yes: bool) -> JsonObject:

@@ -45,16 +45,10 @@ class BoundKeyword:
     """`file:line` of the function."""
 
 
-def _as_it_is(text: str) -> str:
-    return text
-
-
 class KeywordTable:
     """The keywords of a set of modules, by name."""
 
-    def __init__(
-        self, modules: Iterable[ModuleType], services: Services, *, hide: Callable[[str], str] = _as_it_is
-    ) -> None:
+    def __init__(self, modules: Iterable[ModuleType], services: Services, *, hide: Callable[[str], str] = str) -> None:
         """Services are bound by the types of keyword-only parameters. `hide` removes secrets from error texts, which
         scripts can send to the chat. Raises DefinitionError with every invalid keyword, and with both places of a
         duplicate name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -493,7 +493,7 @@ def test_every_schema_is_valid_is_kept_by_the_house_and_survives_its_storage(
         SchemaArguments(imported(schema))
         assert ToolDefinition.of_json(json.loads(json.dumps(definition.to_json()))) == definition
         for decl in definition.parameters:
-            assert ParamDecl.of_json(decl.to_json()) == decl
+            assert ParamDecl.of_json(asdict(decl)) == decl
 
 
 @pytest.mark.requirement("B8")

@@ -11,7 +11,8 @@ import pytest
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import records, tables
-from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.keyword_modules._rows import RowSources
+from function_calls.basic.run.session import ScriptModel, ScriptWeb
 from services.clock import Clock, VirtualClock
 from services.scripts.files import LocalScriptFiles
 from services.scripts.tables import ScriptTables
@@ -35,8 +36,8 @@ async def say(tmp_path: Path) -> AsyncIterator[Saying]:
     clock = VirtualClock()
     async with a_store(tmp_path, clock, [SCRIPT_ROWS]) as store:
         services: dict[type, object] = {
-            ScriptTables: ScriptTables(store, Ids(clock), clock),
-            ScriptFiles: LocalScriptFiles([]),
+            ScriptTables: (script_tables := ScriptTables(store, Ids(clock), clock)),
+            RowSources: RowSources(script_tables, LocalScriptFiles([]), clock),
             ScriptWeb: None,
             ScriptModel: None,
             Clock: clock,

@@ -10,8 +10,9 @@ import pytest
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import tables
+from function_calls.basic.keyword_modules._rows import RowSources
 from function_calls.basic.keywords import Grants, ScriptRun
-from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.run.session import ScriptModel, ScriptWeb
 from function_calls.basic.values import set_member
 from services.clock import Clock, VirtualClock
 from services.refs import ChatRef, JsonObject
@@ -63,8 +64,8 @@ async def say(tmp_path: Path) -> AsyncIterator[Saying]:
     (scripts / "bad.csv").write_bytes(b"a,b\n\0")
     async with a_store(tmp_path, clock, [SCRIPT_ROWS]) as store:
         services: dict[type, object] = {
-            ScriptTables: ScriptTables(store, Ids(clock), clock),
-            ScriptFiles: LocalScriptFiles([ScriptFolder(scripts, "default")]),
+            ScriptTables: (script_tables := ScriptTables(store, Ids(clock), clock)),
+            RowSources: RowSources(script_tables, LocalScriptFiles([ScriptFolder(scripts, "default")]), clock),
             ScriptWeb: WEB,
             ScriptModel: MODEL,
             Clock: clock,

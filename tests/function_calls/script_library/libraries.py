@@ -128,7 +128,7 @@ class Scripts:
 
     @property
     def kept(self) -> BasicTools:
-        return BasicTools(self.store, self.clock)
+        return BasicTools(self.store)
 
     @property
     def work(self) -> Path:
