@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.requirements_page import ROOT, SECTIONS, collect
+from tests.test_repository import project_files
 
 _FAILED = re.compile(r"^FAILED (\S+::.*?)(?: - .*)?$", re.MULTILINE)
 _MOST_SECONDS = 900
@@ -89,7 +90,7 @@ SWITCHES: dict[str, Switch] = {
         "function_calls/schema/definition.py",
         '    "serial": (Execution, "serial", _flag),\n',
         "",
-        "function_calls/test_definition.py::test_every_option_is_read",
+        "function_calls/test_definition.py::test_each_option_reaches_the_field_that_it_declares",
     ),
     "D6": Switch(
         "function_calls/schema/commands.py",
@@ -101,7 +102,7 @@ SWITCHES: dict[str, Switch] = {
         "function_calls/schema/arguments.py",
         "            if self._is_valid(filled):\n",
         "            if True:\n",
-        "function_calls/test_foreign_schemas.py::test_the_verdicts_of_the_standards_own_suite_are_ours",
+        "function_calls/test_arguments.py::test_what_does_not_fit_is_refused_by_name_with_what_is_allowed",
     ),
     "D8": Switch(
         "function_calls/declaration.py",
@@ -302,9 +303,9 @@ SWITCHES: dict[str, Switch] = {
         "bot/test_chats.py::test_a_function_that_is_switched_off_is_neither_offered_nor_run",
     ),
     "D41": Switch(
-        "services/timers/reminders.py",
-        "return await self._timetable.add(drafts,",
-        'first = await self._timetable.add(drafts[:1], call_key="first")\n        return first + await self._timetable.add(drafts[1:],',
+        "function_calls/handlers/reminders/reminders.py",
+        "one.item.time), one.members)\n",
+        "one.item.time), one.members)\n            await reminders.create(asker, plans[-1:], call_key=call.key)\n",
         "function_calls/handlers/test_reminders.py::test_of_several_all_are_set_or_none",
     ),
     "D42": Switch(
@@ -485,12 +486,10 @@ class Copy:
         self.root = folder / "repository"
         self._folder = folder
         self._changes = 0
-        listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        names = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        for name in filter(None, names.split("\0")):
-            if (ROOT / name).is_file():
-                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.root / name)
+        for file in project_files():
+            path = self.root / file.relative_to(ROOT)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, path)
 
     def failing_test(self, row: str) -> str:
         """The first failing test of the row with its feature switched off; empty if all pass. Raises TimeoutExpired."""
