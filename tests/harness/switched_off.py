@@ -141,9 +141,9 @@ SWITCHES: dict[str, Switch] = {
         "function_calls/test_handlers_read_no_text.py::test_no_handler_reads_the_text_of_the_message",
     ),
     "D14": Switch(
-        "function_calls/rounds/progress.py",
-        'texts.say(key if texts.has(key) else "model.provider_error")',
-        'texts.say("model.provider_error")',
+        "services/llm/offline/offline.py",
+        '    if not guesses:\n        return phrases.say("offline.no_model")',
+        '    if not guesses:\n        return phrases.say("offline.done")',
         "bot/test_turns.py::test_without_any_model_commands_work_and_the_rest_says_how_to_connect_one",
     ),
     "D15": Switch(
@@ -256,9 +256,9 @@ SWITCHES: dict[str, Switch] = {
     ),
     "D33": Switch(
         "function_calls/loading/python_functions.py",
-        "value = await run(context, arguments)",
-        "value = await run(arguments, context)",
-        "function_calls/test_definition.py::test_a_marked_function_is_read_from_its_signature_and_docstring",
+        "            return (context, arguments)\n",
+        "            return (arguments, context)\n",
+        "function_calls/handlers/test_dice.py::test_dice_are_rolled_and_each_is_shown",
     ),
     "D34": Switch(
         "function_calls/spec.py",
