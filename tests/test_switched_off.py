@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.harness.switched_off import SWITCHES, main, rows, tests_of
+from tests.harness.switched_off import SWITCHES, main, marked_tests, rows
 
 
 def test_every_requirement_of_the_section_can_be_switched_off() -> None:
@@ -23,7 +23,7 @@ def test_what_a_switch_replaces_occurs_once_and_the_rest_is_still_python(row: st
 
 @pytest.mark.parametrize("row", SWITCHES)
 def test_the_test_that_is_expected_to_fail_is_one_of_the_requirement_and_runs_first(row: str) -> None:
-    assert tests_of(row)[0] == SWITCHES[row].expected
+    assert marked_tests(row)[0] == SWITCHES[row].expected
 
 
 def test_a_switch_that_no_longer_fits_says_why() -> None:

@@ -413,6 +413,19 @@ async def test_a_marked_function_is_read_from_its_signature_and_docstring() -> N
     assert (result.data, result.messages) == ({"title": "Hall", "lines": ["turn-2:0"]}, ())
 
 
+@pytest.mark.requirement("D42")
+async def test_name_description_and_examples_of_the_decorator_come_before_those_of_the_function() -> None:
+    @tool_function("lamp_on", "Switch a lamp on", ["light in {room}"])
+    async def act(context: MessageContext, room: str) -> str:
+        """Act."""
+        return f"Light in the {room}."
+
+    spec = as_spec(act, {})
+    assert (spec.name, spec.description, spec.prompt.examples) == ("lamp_on", "Switch a lamp on", ("light in {room}",))
+    assert spec.parameters["properties"] == {"room": {"type": "string"}}
+    assert (await Routing(spec).invoke("lamp_on", raw={"room": "hall"})).reply == "Light in the hall."
+
+
 @pytest.mark.requirement("D8")
 async def test_adding_a_function_takes_one_decorated_handler_and_one_model() -> None:
     routing = Routing(as_spec(hello, {}), as_spec(travel, {}))

@@ -312,7 +312,7 @@ SWITCHES: dict[str, Switch] = {
         "function_calls/declaration.py",
         "Declaration(name or function.__name__, text,",
         "Declaration(function.__name__, text,",
-        "function_calls/test_definition.py::test_a_marked_function_is_read_from_its_signature_and_docstring",
+        "function_calls/test_definition.py::test_name_description_and_examples_of_the_decorator_come_before_those_of_the_function",
     ),
     "D43": Switch(
         "function_calls/loading/python_functions.py",
@@ -330,7 +330,7 @@ SWITCHES: dict[str, Switch] = {
         "function_calls/router.py",
         "        if context.kind is Kind.EXPIRY:\n",
         "        if context.kind is Kind.EXPIRY or context.timer is not None:\n",
-        "bot/test_schedule_runs.py::test_filters_and_the_log_of_calls_hold_for_it",
+        "bot/test_schedule_runs.py::test_a_filter_of_whole_turns_may_stop_it",
     ),
     "D46": Switch(
         "bot/checks/functions_check.py",
@@ -473,7 +473,7 @@ SWITCHES: dict[str, Switch] = {
 }
 
 
-def tests_of(row: str) -> list[str]:
+def marked_tests(row: str) -> list[str]:
     """Paths of the marked tests of a row, relative to tests/, the expected one first."""
     marked = [f"{file}::{test}".removesuffix("::") for file, test in collect().get(row, ())]
     return sorted(marked, key=lambda test: test != SWITCHES[row].expected)
@@ -502,7 +502,7 @@ class Copy:
         self._changes += 1
         os.utime(path, (self._changes, self._changes))
         try:
-            found = _FAILED.search(self._run(tests_of(row)))
+            found = _FAILED.search(self._run(marked_tests(row)))
             return found[1] if found else ""
         finally:
             path.unlink()
