@@ -198,7 +198,7 @@ SWITCHES: dict[str, Switch] = {
         "function_calls/outcome.py",
         "return self.kind is not OutcomeKind.FALLBACK",
         "return True",
-        "function_calls/test_router.py::test_a_command_goes_straight_to_its_function_and_the_rest_to_the_model",
+        "function_calls/test_rounds.py::test_none_leaves_the_message_to_chat",
     ),
     "D24": Switch(
         "function_calls/router.py",
