@@ -98,6 +98,18 @@ async def test_filters_and_the_log_of_calls_hold_for_it(tmp_path: Path) -> None:
     assert [(line["function"], line["path"], line["member"]) for line in lines[-1:]] == [("sky", "timer", ANN.key)]
 
 
+@pytest.mark.requirement("D45")
+async def test_a_filter_of_whole_turns_may_stop_it(tmp_path: Path) -> None:
+    file = tmp_path / "classify.py"
+    file.write_text("async def classify(message):\n    return 'not now' if message.timer else None\n")
+    weather, filters = Weather(), {"turn": [{"classifier": {"file": str(file)}}]}
+    async with a_group([weather.function], settings={"filters": filters}, clock=VirtualClock(BEFORE_SEVEN)) as group:
+        await kept_at_seven(group)
+        asked = weather.asked
+        await come_to(group, 60)
+        assert (weather.asked, await last_reason(group)) == (asked, ("filtered", "filters.turn[0].classifier: not now"))
+
+
 async def test_no_model_is_asked() -> None:
     async with a_group([Weather().function], clock=VirtualClock(BEFORE_SEVEN)) as group:
         await kept_at_seven(group)

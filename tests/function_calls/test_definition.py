@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from decimal import Decimal
+from operator import attrgetter
 from types import ModuleType
 from typing import Annotated, Any, Literal
 
@@ -18,7 +20,7 @@ from function_calls.declaration import declaration_of, tool_function
 from function_calls.loading.python_functions import PythonFunctions, as_spec
 from function_calls.schema.definition import DefinitionError
 from function_calls.schema.mappings import new_spec, spec_from_mapping, specs_of_module
-from function_calls.spec import Activation, ArgumentError, FunctionResult, OfferedTo
+from function_calls.spec import Activation, ArgumentError, FunctionResult, OfferedTo, Touch
 from services.refs import Effect, Role
 from services.retry import RetryPolicy
 from tests.fakes.builders import a_member, a_message
@@ -55,6 +57,71 @@ def test_a_definition_of_a_name_and_a_handler_has_these_defaults() -> None:
         "",
     )
     assert (spec.parameters, dict(spec.origin.metadata)) == ({"type": "object", "properties": {}, "required": []}, {})
+
+
+_OPTIONS: list[tuple[str, Any, str, Any]] = [
+    ("activation", "on_request", "prompt.activation", Activation.ON_REQUEST),
+    ("approval", "admin", "access.approval", Role.ADMIN),
+    ("ask", {"city": "Where?"}, "execution.ask", {"city": "Where?"}),
+    ("background", True, "execution.background", True),
+    ("bot", "helper", "access.bot", "helper"),
+    ("commands", ["act"], "command.words", ("act",)),
+    ("confirm", "Sure?", "access.confirm", "Sure?"),
+    ("effect", "once", "execution.effect", Effect.ONCE),
+    ("examples", ["act in {city}"], "prompt.examples", ("act in {city}",)),
+    ("filters", ["safe"], "execution.filters", ("safe",)),
+    ("groups", "travel", "prompt.groups", {"travel"}),
+    ("immediate", True, "command.immediate", True),
+    ("line", "city", "command.line", "city"),
+    ("offered_to", ["model"], "access.offered_to", {OfferedTo.MODEL}),
+    ("positional", ["city"], "command.positional", ("city",)),
+    ("require_at", True, "access.require_at", True),
+    ("retry", {"max": 1, "delay": 250}, "execution.retry", RetryPolicy(2, 0.25, 0.25)),
+    ("return_direct", True, "execution.return_direct", True),
+    ("roles", "owner", "access.roles", {Role.OWNER}),
+    ("scope", "private", "access.scope", "private"),
+    ("sensitive", "city", "execution.sensitive", {"city"}),
+    ("serial", True, "execution.serial", True),
+    ("sinks", "city", "access.sinks", {"city"}),
+    ("status_text", "…", "execution.status_text", "…"),
+    ("system_prompt", "Acts.", "prompt.system_prompt", "Acts."),
+    ("tags", ["one"], "origin.tags", {"one"}),
+    ("timeout_seconds", 5, "execution.timeout_seconds", 5.0),
+    ("touches", "sends_out", "execution.touches", {Touch.SENDS_OUT}),
+]
+"""Option, its value, the field of the spec, and the field's value."""
+_NOT_DECLARED = frozenset(
+    {
+        "execution.configured",
+        "origin.built_in",
+        "origin.declared",
+        "origin.metadata",
+        "origin.runs",
+        "origin.services",
+        "origin.source",
+        "origin.version",
+        "prompt.result_schema",
+    }
+)
+"""Fields that are known from elsewhere than an option."""
+
+
+@pytest.mark.requirement("D5", "D18")
+@pytest.mark.parametrize(("option", "value", "field", "expected"), _OPTIONS)
+def test_each_option_reaches_the_field_that_it_declares(option: str, value: Any, field: str, expected: Any) -> None:
+    act = {"name": "act", "handler": nothing, "parameters": {"city": {"type": "string"}}}
+    read = attrgetter(field)
+    assert read(spec_from_mapping(act)) != expected
+    spec = spec_from_mapping({**act, option: value})
+    assert (read(spec), spec.origin.declared, spec.origin.metadata) == (expected, {field.partition(".")[2]}, {})
+
+
+@pytest.mark.requirement("D5", "D18")
+def test_every_field_of_a_spec_can_be_declared_in_its_definition() -> None:
+    spec = spec_from_mapping({"name": "act", "handler": nothing})
+    groups = {name: getattr(spec, name) for name in ("prompt", "command", "access", "execution", "origin")}
+    known = {f"{name}.{field.name}" for name, group in groups.items() for field in dataclasses.fields(group)}
+    assert known == {field for _, _, field, _ in _OPTIONS} | _NOT_DECLARED
 
 
 @pytest.mark.requirement("D5", "D18", "E5", "E7", "E8", "E9")
@@ -344,6 +411,19 @@ async def test_a_marked_function_is_read_from_its_signature_and_docstring() -> N
     assert spec.arguments.parse({"title": "Hall", "guests": "3"}) == Booking(title="Hall", guests=3)
     result = await Routing(spec).invoke("book", raw={"title": "Hall"})
     assert (result.data, result.messages) == ({"title": "Hall", "lines": ["turn-2:0"]}, ())
+
+
+@pytest.mark.requirement("D42")
+async def test_name_description_and_examples_of_the_decorator_come_before_those_of_the_function() -> None:
+    @tool_function("lamp_on", "Switch a lamp on", ["light in {room}"])
+    async def act(context: MessageContext, room: str) -> str:
+        """Act."""
+        return f"Light in the {room}."
+
+    spec = as_spec(act, {})
+    assert (spec.name, spec.description, spec.prompt.examples) == ("lamp_on", "Switch a lamp on", ("light in {room}",))
+    assert spec.parameters["properties"] == {"room": {"type": "string"}}
+    assert (await Routing(spec).invoke("lamp_on", raw={"room": "hall"})).reply == "Light in the hall."
 
 
 @pytest.mark.requirement("D8")
