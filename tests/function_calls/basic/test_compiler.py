@@ -23,7 +23,7 @@ def found(result: CompilationResult) -> list[tuple[int, str]]:
 def test_a_file_becomes_a_tool_that_can_be_kept_and_read_again(tmp_path: Path) -> None:
     file = tmp_path / "user_registration.bas"
     file.write_text(REGISTRATION, encoding="utf-8")
-    result = a_compiler().compile_text(file.read_bytes(), str(file), name=file.stem, bot="crm")
+    result = a_compiler().compile(file, bot="crm")
     (tool,) = result.tools
     assert result.errors == ()
     assert (tool.definition.name, tool.definition.bot) == ("user_registration", "crm")
@@ -31,6 +31,11 @@ def test_a_file_becomes_a_tool_that_can_be_kept_and_read_again(tmp_path: Path) -
     assert ToolDefinition.of_json(tool.definition.to_json()) == tool.definition
     assert Program.of_json(tool.program.to_json()) == tool.program
     assert tool.program.keywords == ("TALK",)
+
+
+def test_a_file_that_is_not_there_is_an_error_of_the_result(tmp_path: Path) -> None:
+    result = a_compiler().compile(tmp_path / "absent.bas")
+    assert (result.tools, found(result)) == ((), [(1, "unreadable")])
 
 
 def test_a_byte_order_mark_is_no_part_of_the_script() -> None:
