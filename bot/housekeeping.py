@@ -44,7 +44,6 @@ from services.store.turns import (
     timers,
     turn_state,
 )
-from services.store.turns import audit as changes
 from services.threads import Threads
 
 _log = structlog.get_logger("housekeeping")
@@ -225,7 +224,7 @@ class Housekeeping:
 
     async def notice_changes(self) -> None:
         """Reload what another process has changed, by the change counters in the store. Raises StoreError."""
-        counters = {row["name"]: row["count"] for row in await self.store.read(changes.counters())}
+        counters = {row["name"]: row["count"] for row in await self.store.read(audit.counters())}
         if any(counters.get(name) != self._counters.get(name) for name in _OF_CHATS):
             await self.chats.load(self.store)
         for name, load in self.others.items():

@@ -24,25 +24,14 @@ from services.store.chats import history, summaries
 from services.store.port import Row, Store, StoreError, Write
 
 
+@dataclass(frozen=True, slots=True)
 class PaidRequests:
     """Model requests charged to a chat, and optionally to a member."""
 
-    def __init__(
-        self,
-        model: ChatModel,
-        budgets: RequestBudgets | None = None,
-        *,
-        can_write: Callable[[], bool] = lambda: True,
-    ) -> None:
-        """Without `budgets` nothing is charged. `can_write` says whether the current model can write text."""
-        self._model = model
-        self._budgets = budgets
-        self._can_write = can_write
-
-    @property
-    def can_write(self) -> bool:
-        """Whether the current model can write text."""
-        return self._can_write()
+    model: ChatModel
+    budgets: RequestBudgets
+    can_write: Callable[[], bool]
+    """Whether the current model can write text."""
 
     async def complete(
         self, request: ModelRequest, chat: str, profile: ChatProfile, *, member: str = ""
@@ -51,15 +40,13 @@ class PaidRequests:
         `member` is charged as well. Raises OverBudget before the request, and ModelError, after a refund, if it
         fails."""
         request = replace(request, models=profile.models)
-        if self._budgets is None:
-            return await self._model.complete(request), []
-        reservation = await self._budgets.reserve_for_chat(chat, profile, request, member=member)
+        reservation = await self.budgets.reserve_for_chat(chat, profile, request, member=member)
         try:
-            answer = await self._model.complete(request)
+            answer = await self.model.complete(request)
         except ModelError as error:
-            self._budgets.refund(reservation, error)
+            self.budgets.refund(reservation, error)
             raise
-        return answer, self._budgets.settled(reservation, answer)
+        return answer, self.budgets.settled(reservation, answer)
 
 
 _log = structlog.get_logger("summaries")
@@ -124,7 +111,7 @@ class Summaries:
 
     def consider(self, part: Part, before: int, profile: ChatProfile) -> None:
         """Summarise in the background the history before the row `before` that was not shown, if it is long enough."""
-        if not self._settings.summarise_after_tokens or not self.requests.can_write:
+        if not self._settings.summarise_after_tokens or not self.requests.can_write():
             return
         if part in self._running or len(self._running) >= _MOST_WAITING:
             return
@@ -272,7 +259,7 @@ class ModelWriter:
         messages: Sequence[ModelMessage],
         timeout_seconds: float,
     ) -> str | NoTextReason:
-        if not self._requests.can_write:
+        if not self._requests.can_write():
             return NoTextReason.NO_MODEL
         request = ModelRequest(
             messages, tool_choice="none", timeout_seconds=timeout_seconds, language=profile.texts.language

@@ -176,21 +176,15 @@ class OperatorNotices:
         self.changed()
 
     def _dead_in_words(self, texts: Phrases) -> str:
-        lines = [texts.say(f"operators.dead_{kind}", id=id_, chat=chat) for kind, id_, chat in self._dead]
-        more = len(lines) - _MOST_LINES
-        if more > 0:
-            lines = [*lines[:_MOST_LINES], texts.say("operators.more", count=more)]
-        return texts.say("operators.dead_letters", lines="\n".join(map(visible_line, lines)))
+        lines = [visible_line(texts.say(f"operators.dead_{kind}", id=id_, chat=at)) for kind, id_, at in self._dead]
+        return texts.say("operators.dead_letters", lines=_first_lines(lines, texts))
 
     def _in_words(self, found: Sequence[tuple[str, Diagnostic]], texts: Phrases) -> str:
         parts: list[str] = []
         for what in self._watched:
             lines = [self._line(one) for kind, one in found if kind == what]
-            more = len(lines) - _MOST_LINES
-            if more > 0:
-                lines = [*lines[:_MOST_LINES], texts.say("operators.more", count=more)]
             if lines:
-                parts.append(texts.say(f"operators.{what}_broke", lines="\n".join(lines)))
+                parts.append(texts.say(f"operators.{what}_broke", lines=_first_lines(lines, texts)))
             if any(kind == what and self.still_serves(one.file) for kind, one in found):
                 parts[-1] += f"\n{texts.say('operators.serves_on')}"
         return "\n\n".join(parts)
@@ -211,6 +205,11 @@ class OperatorNotices:
             _log.error("operators_cannot_be_told", chat=chat.key, problem=str(problem))
             return
         self.notices.send([outbound])
+
+
+def _first_lines(lines: Sequence[str], texts: Phrases) -> str:
+    more = len(lines) - _MOST_LINES
+    return "\n".join([*lines[:_MOST_LINES], *([texts.say("operators.more", count=more)] if more > 0 else [])])
 
 
 @dataclass(eq=False, repr=False)

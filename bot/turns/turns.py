@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import orjson
 import structlog
@@ -47,7 +48,7 @@ from services.timers.timer import timer_of
 SHOWN_AFTER_SECONDS = 0.4
 WORKING = "…"
 
-Show = Callable[[ChatRef, str], Awaitable[None]]
+Show = Callable[[ChatRef, str], Coroutine[Any, Any, None]]
 
 
 class TypingIndicators:
@@ -78,12 +79,9 @@ class TypingIndicators:
 
     def show(self, chat: ChatRef, text: str) -> None:
         """Show `text` in the background, best effort; an empty text clears the status."""
-        task = asyncio.create_task(self._shown(chat, text))
+        task = asyncio.create_task(self._show(chat, text))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _shown(self, chat: ChatRef, text: str) -> None:
-        await self._show(chat, text)
 
     def _show_due(self) -> None:
         self._timer = None
@@ -140,37 +138,28 @@ class TypingIndicator:
             self.show("")
 
 
+@dataclass(eq=False, repr=False)
 class WaitingApproval:
     """State of one approval question, for the turn that answers it."""
 
-    def __init__(
-        self,
-        store: Store,
-        questions: OpenQuestions,
-        decisions: ApprovalOutcomes,
-        id_: int,
-        *,
-        chat: ChatRef,
-        turn_id: int,
-    ) -> None:
-        self._store = store
-        self._questions = questions
-        self._decisions = decisions
-        self._id = id_
-        self._chat = chat
-        self._turn_id = turn_id
+    store: Store
+    questions: OpenQuestions
+    decisions: ApprovalOutcomes
+    id: int
+    chat: ChatRef
+    turn_id: int
 
     async def claim(self, allows: bool) -> bool:
-        return await self._questions.claim(self._store, self._chat.key, self._id, self._turn_id, allows=allows)
+        return await self.questions.claim(self.store, self.chat.key, self.id, self.turn_id, allows=allows)
 
     async def claimed(self) -> bool:
-        return await self._questions.claimed(self._store, self._id, self._turn_id)
+        return await self.questions.claimed(self.store, self.id, self.turn_id)
 
     async def how_closed(self) -> ApprovalOutcome:
-        return await self._decisions.how_closed(self._id)
+        return await self.decisions.how_closed(self.id)
 
     def others_wait(self) -> bool:
-        return bool(self._questions.approvals_in(self._chat.key))
+        return bool(self.questions.approvals_in(self.chat.key))
 
 
 @dataclass(eq=False, repr=False)
