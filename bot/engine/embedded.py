@@ -50,7 +50,7 @@ class Job:
     """Id of the log entry on why its end could not be stored; empty normally."""
     ended: Callable[[], None] | None = None
     """Called when the engine is done with the job, whatever the outcome."""
-    leave_queue: Callable[[], bool] | None = None
+    leave_queue: Callable[[Job], bool] | None = None
     """Set by the engine: lets the next turn of the chat begin while this one continues. False: too many do."""
     claimed: tuple[OpenQuestion, float] | None = None
     """The claimed question and its expiry, for reopening it. Lost on restart."""
@@ -143,7 +143,7 @@ class EmbeddedEngine:
         self._idle.clear()
         chat = job.context.chat
         self._suspects += job.suspect
-        job.leave_queue = functools.partial(self._leave_queue, job)
+        job.leave_queue = self._leave_queue
         if job.immediate:
             self._immediate_slots[chat] = self._immediate_slots.get(chat, 0) + 1
             task = asyncio.create_task(self._guarded(job))

@@ -59,8 +59,8 @@ class Unasked:
             self._greet(chat, kind, "")
 
     def act(self, context: MessageContext, decision: GateDecision, *, is_unrecorded: bool) -> None:
-        """Send what the new event `context` calls for, if its chat is served. `is_unrecorded`: its sender has opted out
-        and it is not forwarded."""
+        """Send what the new event `context` calls for, if its chat is served. `is_unrecorded`: its sender has opted
+        out, so it is not forwarded."""
         chat = self._chats.of(context.chat)
         if chat.allowed_by is None or not chat.settings.enabled or context.sender.is_bot or context.backfilled:
             return

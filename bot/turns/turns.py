@@ -352,7 +352,7 @@ class Turns:
             recall=functools.partial(self.memory.recall, place),
             attached=lambda: self.attached.load(context, profiles.profile(chat)),
             network=self.delivery.shows(chat),
-            leave_queue=job.leave_queue,
+            leave_queue=functools.partial(job.leave_queue, job) if job.leave_queue else None,
         )
         if job.question is not None:
             approval = WaitingApproval(

@@ -556,8 +556,9 @@ async def test_who_has_which_role_is_shown_as_it_is_now() -> None:
         await group.say("Cleo", "hello")
         assert await group.say("Ann", "/roles", **ADMIN) == [
             "Your role in this chat: admin.\n"
-            "Besides what everybody can use, you can use: /settings, /clearmessages, "
-            "/notes, /notes clear, /mute, /unmute, /grants revoke, /schedule, /schedule pause, /schedule resume, "
+            "Besides what everybody can use, you can use: /settings, /welcome, /goodbye, /trigger, /trigger delete, "
+            "/persona, /forward, /forward accept, /forward remove, /clearmessages, /notes, /notes clear, /kick, /ban, "
+            "/silence, /pin, /invite, /mute, /unmute, /grants revoke, /schedule, /schedule pause, /schedule resume, "
             "/schedule remove, /usage all, /post\n"
             "• Ann: admin\n• Bob: moderator\n"
             "Roles come from the chat network and from the operator's settings. Nobody can give them in the chat."

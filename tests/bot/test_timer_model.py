@@ -122,7 +122,9 @@ class Wanted:
 class Network:
     """A network that accepts everything immediately."""
 
-    limits: Limits = field(default_factory=lambda: Limits(4000, True, 1_000_000_000, False))
+    limits: Limits = field(
+        default_factory=lambda: Limits(text_chars=4000, sends_are_idempotent=True, sends_per_minute=1_000_000_000)
+    )
 
 
 class NothingToSend:

@@ -18,7 +18,7 @@ from playwright.async_api import Browser, async_playwright, expect
 from tests.harness.forked_processes import forked_command
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 9.0
+PATIENCE_SECONDS = 60.0
 CHROMIUM = shutil.which("chromium-headless-shell")
 SERVED_NAME = "bot.example.org"
 """A name that the browser resolves to 127.0.0.1. Unlike 127.0.0.1, it is not a secure context over plain HTTP."""

@@ -10,26 +10,39 @@ from typing import Any
 
 import orjson
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, FilePayload, Page, expect
 from ruamel.yaml import YAML
 
 from tests.browser.conftest import CHROMIUM, a_running_daemon
 from tests.browser.test_group_conversation import a_person, completion, say
+from tests.fakes.files import png, wav
 from tests.fakes.openai_server import OpenAIServer
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed"),
     pytest.mark.asyncio(loop_scope="package"),
 ]
+FILES: Mapping[str, FilePayload] = {
+    "picture": {"name": "photo.png", "mimeType": "image/png", "buffer": png(320, 200)},
+    "voice": {"name": "voice.wav", "mimeType": "audio/wav", "buffer": wav(2.0)},
+}
+MODELS = """\
+chats: {{allow: ["web:*"]}}
+models: [{{name: main, model: m, base_url: "{url}", api_key: test-key, sees: true}}]
+media: {{hearing: [{{name: ears, model: h, base_url: "{url}", api_key: test-key}}]}}
+platforms: {{web: {{port: 0, rooms: [{{id: family, title: Family}}]}}}}
+"""
 HOURS = Path(__file__).parent / "hours"
 SCREENSHOTS = os.environ.get("ROLLCALL_SCREENSHOTS", "")
 """Folder for a screenshot and the transcript of each hour; empty for none."""
 
 
 def scripted(answer: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of a model server: a text, or the call of one function."""
+    """The answer of a model server: a text, `heard` in a voice message, or the call of one function."""
     if isinstance(answer, str):
         return completion(answer)
+    if "heard" in answer:
+        return {"status": 200, "body": {"text": answer["heard"]}}
     [(name, arguments)] = answer.items()
     function = {"name": name, "arguments": orjson.dumps(arguments).decode()}
     return completion(None, [{"id": "call_1", "type": "function", "function": function}])
@@ -43,16 +56,20 @@ async def play(hour: Mapping[str, Any], kind: str, pages: Mapping[str, Page], mo
         if step.get("only", kind) != kind:
             continue
         model.script += [scripted(one) for one in step.get("model", ())] if kind == "model" else []
+        if "file" in step:
+            await pages[who].set_input_files("#files", FILES[step["file"]])
         await say(pages[who], step[who])
-        transcript.append(f"{who}: {step[who]}")
-        rows += 2 if "bot" in step else 1
+        transcript.append(f"{who}: {step[who]}" + (f" [{step['file']}]" if "file" in step else ""))
+        answers = step.get("bot", ())
+        answers = [answers] if isinstance(answers, str) else answers
         for page in pages.values():
-            await expect(page.locator(".row")).to_have_count(rows)
-        if "bot" in step:
-            newest = pages[who].locator(".row .bubble").nth(rows - 1)
-            await expect(newest).to_contain_text(re.compile(step["bot"]))
-            transcript.append(f"Rollcall: {await newest.inner_text()}")
-            assert model.script == [], step
+            await expect(page.locator(".row")).to_have_count(rows + 1 + len(answers))
+        for number, answer in enumerate(answers, rows + 1):
+            shown = pages[who].locator(".row .bubble").nth(number)
+            await expect(shown).to_contain_text(re.compile(answer))
+            transcript.append(f"Rollcall: {await shown.inner_text()}")
+        rows += 1 + len(answers)
+        assert model.script == [], step
     return transcript
 
 
@@ -61,9 +78,11 @@ async def play(hour: Mapping[str, Any], kind: str, pages: Mapping[str, Page], mo
 async def test_an_hour_of_a_group(name: str, kind: str, browser: Browser, tmp_path: Path) -> None:
     hour = YAML(typ="safe").load(HOURS / f"{name}.yaml")
     async with OpenAIServer([]) as model:
-        address = {"OPENAI_API_KEY": "test-key", "OPENAI_BASE_URL": model.base_url, "OPENAI_MODEL": "m"}
-        environment = address if kind == "model" else dict.fromkeys(address, "")
-        async with a_running_daemon(tmp_path, **environment) as printed:
+        options: list[str] = []
+        if kind == "model":
+            (tmp_path / "bot.yaml").write_text(MODELS.format(url=model.base_url), encoding="utf-8")
+            options = ["--config", str(tmp_path / "bot.yaml")]
+        async with a_running_daemon(tmp_path, *options, OPENAI_API_KEY="", OPENAI_BASE_URL="") as printed:
             owner = f"&{printed['Owner link'].partition('?')[2]}"
             pages = {
                 who: await a_person(browser, printed["Chat page"], who, owner if who == hour["members"][0] else "")
@@ -75,5 +94,6 @@ async def test_an_hour_of_a_group(name: str, kind: str, browser: Browser, tmp_pa
                 await expect(page.locator(".row")).to_have_count(2)
             transcript = await play(hour, kind, pages, model)
             if SCREENSHOTS:
+                await first.set_viewport_size({"width": 900, "height": 2800})
                 await first.screenshot(path=f"{SCREENSHOTS}/{name}-{kind}.png")
                 Path(SCREENSHOTS, f"{name}-{kind}.txt").write_text("\n".join(transcript), encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +13,8 @@ from function_calls.filters.call import Invocation, Proceed
 from function_calls.spec import FunctionResult, ToolError
 from services.clock import VirtualClock
 from services.refs import ChatRef, ErrorCode, Role
-from services.web.http import WebAnswer, WebClient, WebLimits
+from services.web.http import Method, WebAnswer, WebClient, WebLimits
+from tests.fakes.dictionaries import DICTIONARY_PATH, english_answer
 from tests.fakes.feeds import RSS_PATH, feed_pages
 from tests.fakes.kept import last_reason
 from tests.fakes.open_meteo import open_meteo_pages
@@ -32,13 +33,13 @@ class Case:
     arguments: dict[str, Any] = field(default_factory=dict)
     """The same arguments as a model gives them."""
     before: tuple[str, ...] = ()
-    """Messages of the same member before, or that Ben says hello."""
+    """Messages of the same member before, or that Tom says hello."""
     by_model: bool = True
     private: bool = False
     """The call is made in a private chat."""
     error: ErrorCode | None = None
     """The expected error, for functions that need a state which a single chat cannot have."""
-    writes: str = ""
+    writes: Sequence[str] = ()
     """What the model writes for the function itself."""
 
     def elsewhere(self) -> Case:
@@ -46,7 +47,8 @@ class Case:
         return replace(self, private=not self.private)
 
 
-_BEN = "Ben says hello"
+_ARTICLE = f"<html><body><article><h1>Tall bridge</h1><p>{'It is 343 metres high. ' * 20}</p></article></body></html>"
+_TOM = "Tom says hello"
 _EXPENSE = "/expense 30 pizza"
 _POLL = "/poll Lunch? | Pizza | Soup"
 _REMINDER = "/remind me to call Tom tomorrow at 9:00"
@@ -104,7 +106,7 @@ CASES: dict[str, Case] = {
     "schedule_resume": Case("schedule resume 1", {"number": 1}, before=(_SCHEDULE, "/schedule pause 1")),
     "schedule_remove": Case("schedule remove 1", {"number": 1}, before=(_SCHEDULE,)),
     "search": Case("search tall bridge", {"query": "tall bridge"}, by_model=False),
-    "summary": Case("summary", before=("/roll",), writes="They rolled dice."),
+    "summary": Case("summary", before=("/roll",), writes=("They rolled dice.",)),
     "time_in": Case("time Paris", {"place": "Paris"}),
     "date_in": Case("date Paris", {"place": "Paris"}),
     "time_convert": Case("convert_time 9:00 Paris Tokyo", {"time": "9:00", "from_place": "Paris", "to_place": "Tokyo"}),
@@ -115,13 +117,13 @@ CASES: dict[str, Case] = {
     "todo_update": Case("todo update 1 buy tea", {"number": 1, "text": "buy tea"}, before=(_TODO,)),
     "todo_remove": Case("todo remove 1", {"item": "1"}, before=(_TODO,)),
     "usage": Case("usage"),
-    "catchup": Case("catchup", before=("/roll",), writes="They rolled dice."),
+    "catchup": Case("catchup", before=("/roll",), writes=("They rolled dice.",)),
     "history": Case("history milk", {"words": "milk"}, before=("@Rollcall remember that I buy milk",)),
-    "roast": Case("roast Ann", {"member": "Ann"}, before=("/roast on",), writes="Ann is late again."),
+    "roast": Case("roast Ann", {"member": "Ann"}, before=("/roast on",), writes=("Ann is late again.",)),
     "expense_add": Case("expense 30 pizza", {"what": "pizza", "amount": 30}),
     "expense_list": Case("expenses", before=(_EXPENSE,)),
-    "expense_settle": Case("settle", before=(_BEN, _EXPENSE)),
-    "expense_paid": Case("settle paid 1", {"transfer": "1"}, before=(_BEN, _EXPENSE)),
+    "expense_settle": Case("settle", before=(_TOM, _EXPENSE)),
+    "expense_paid": Case("settle paid 1", {"transfer": "1"}, before=(_TOM, _EXPENSE)),
     "expense_delete": Case("expense delete 1", {"number": 1}, before=(_EXPENSE,)),
     "shop": Case("shop milk, 6 eggs", {"items": "milk, 6 eggs"}),
     "shop_done": Case("bought milk", {"items": "milk"}, before=("/shop milk",)),
@@ -131,9 +133,37 @@ CASES: dict[str, Case] = {
     "signup_leave": Case("signup leave", before=(_SIGNUP, "/signup join")),
     "signup_list": Case("signups", before=(_SIGNUP,)),
     "signup_close": Case("signup close", before=(_SIGNUP,)),
+    "welcome": Case("welcome Hello {new_member}", by_model=False),
+    "goodbye": Case("goodbye Bye {new_member}", by_model=False),
+    "trigger": Case('trigger "pizza" → Who wants some?', by_model=False),
+    "trigger_delete": Case("trigger delete pizza", by_model=False, before=('/trigger "pizza" → Who?',)),
+    "persona": Case("persona Speak like a pirate", by_model=False),
+    "forward": Case("forward", by_model=False),
+    "forward_accept": Case("forward accept ABCDEF", by_model=False, error=ErrorCode.NOT_FOUND),
+    "forward_remove": Case("forward remove ABCDEF", by_model=False, error=ErrorCode.NOT_FOUND),
+    "kick": Case("kick Tom", {"member": "Tom"}, before=(_TOM,)),
+    "ban": Case("ban Tom", {"member": "Tom"}, before=(_TOM,)),
+    "silence": Case("silence Tom", {"member": "Tom"}, before=(_TOM,)),
+    "pin": Case("pin", error=ErrorCode.BAD_ARGUMENTS),
+    "invite": Case("invite"),
+    "forget_me": Case("forget me", by_model=False, before=("/todo add milk",)),
+    "export_me": Case("export me", by_model=False, before=("/todo add milk",)),
+    "opt_out": Case("optout", by_model=False),
+    "opt_in": Case("optin", by_model=False),
+    "define": Case("dictionary test", {"word": "test"}),
+    "draw": Case("draw a cat", {"picture": "a cat"}, error=ErrorCode.ENVIRONMENT),
+    "read": Case("read https://bridges.example/tall", {"url": "https://bridges.example/tall"}),
+    "research": Case(
+        "research how tall the bridge is",
+        {"question": "how tall the bridge is"},
+        writes=("1. tall bridge", "It is 343 metres high [1]."),
+    ),
+    "translate": Case(
+        "translate French good morning", {"text": "good morning", "language": "French"}, writes=("Bonjour.",)
+    ),
     "chat_usage": Case("usage all", by_model=False),
     "think": Case(
-        "think why is the sky blue", {"question": "why is the sky blue"}, by_model=False, writes="Light scatters."
+        "think why is the sky blue", {"question": "why is the sky blue"}, by_model=False, writes=("Light scatters.",)
     ),
     "weather": Case("weather Paris", {"city": "Paris"}),
 }
@@ -156,8 +186,8 @@ class Runs:
         return result
 
 
-class LocalWeather(WebClient):
-    """Web client whose weather service is a local server."""
+class LocalWeb(WebClient):
+    """Web client for which all hosts are one local server."""
 
     def __init__(self, server: WebServer) -> None:
         super().__init__(WebLimits(timeout_seconds=10.0), allow_loopback=True)
@@ -166,26 +196,35 @@ class LocalWeather(WebClient):
     async def get(
         self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
     ) -> WebAnswer:
-        parts = urlsplit(url)
-        if parts.hostname and parts.hostname.endswith("open-meteo.com"):
-            url = self._server.url(parts.path)
-        return await super().get(url, query=query, headers=headers)
+        return await super().get(self._here(url), query=query, headers=headers)
+
+    async def request(self, method: Method, url: str, **options: Any) -> WebAnswer:
+        return replace(await super().request(method, self._here(url), **options), url=url)
+
+    def _here(self, url: str) -> str:
+        return self._server.url(urlsplit(url).path)
 
 
 @asynccontextmanager
 async def a_chat(case: Case, runs: Runs) -> AsyncIterator[Group]:
     """A chat in the state that the case describes; every source outside is a local server."""
-    pages = {**feed_pages(), **open_meteo_pages(), SEARXNG_PATH: Page.json(searxng_answer())}
+    pages = {
+        **feed_pages(),
+        **open_meteo_pages(),
+        SEARXNG_PATH: Page.json(searxng_answer()),
+        f"{DICTIONARY_PATH}/test": Page.json(english_answer()),
+        "/tall": Page(_ARTICLE.encode(), headers={"Content-Type": "text/html"}),
+    }
     async with WebServer(pages) as server:
         settings: dict[str, Any] = {
             "news": {"feeds": [{"name": "World", "url": server.url(RSS_PATH)}]},
             "search": {"kind": "searxng", "url": server.url(""), "private_network": True},
         }
-        web = LocalWeather(server)
+        web = LocalWeb(server)
         async with a_group(settings=settings, web=web, filters=[runs], clock=VirtualClock()) as group:
             for text in case.before:
-                if text == _BEN:
-                    await say(group, case, "hello", "Ben")
+                if text == _TOM:
+                    await say(group, case, "hello", "Tom", Role.MEMBER)
                 else:
                     assert await say(group, case, text), text
             runs.results.clear()
@@ -207,12 +246,12 @@ async def confirmed(group: Group, case: Case, said: list[str], **who: Any) -> li
 
 async def by_command(group: Group, case: Case, **who: Any) -> list[str]:
     """What the bot answers to the command; a question to confirm it is answered with yes."""
-    group.model.says(*filter(None, [case.writes]))
+    group.model.says(*case.writes)
     return await confirmed(group, case, await say(group, case, f"/{case.command}", **who), **who)
 
 
 async def by_model(group: Group, case: Case, name: str, arguments: dict[str, Any], **who: Any) -> list[str]:
     """What the bot answers if the model calls the function; a question for approval is answered with yes."""
-    group.model.says(call(name, **arguments), *filter(None, [case.writes]), "That is what I found.")
+    group.model.says(call(name, **arguments), *case.writes, "That is what I found.")
     request = f"@Rollcall please: {case.command} {' '.join(map(str, arguments.values()))}"
     return await confirmed(group, case, await say(group, case, request, **who), **who)

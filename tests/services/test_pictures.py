@@ -22,7 +22,14 @@ from tests.fakes.web_server import WebServer
 from tests.function_calls.handlers.running import Functions
 
 VOTES = VoteChart("📊 Poll 1: Where?", (("🍕 pizza", 3), ("sushi", 1), ("pasta", 0)), "pizza is ahead.")
-WITH_FILES = Limits(4000, True, 100_000, True, attachments=True, file_bytes=1_000_000)
+WITH_FILES = Limits(
+    text_chars=4000,
+    sends_per_minute=100_000,
+    sends_are_idempotent=True,
+    choices=True,
+    attachments=True,
+    file_bytes=1_000_000,
+)
 
 
 def a_week(*values: tuple[float | None, float | None, int | None], title: str = "Oslo") -> WeekChart:

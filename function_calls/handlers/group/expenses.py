@@ -26,7 +26,7 @@ _MOST_BUTTONS = 10
 _changes = partial(changes_document, tags=("expenses", "plan"), scope="group")
 _reads = partial(reads_document, tags=("expenses", "plan"), scope="group")
 _Amount = Annotated[float | None, Field(description="How much was paid; always required", gt=0)]
-_Currency = Annotated[str | None, Field(description="Code such as EUR; absent: the latest one", max_length=10)]
+_Currency = Annotated[str | None, Field(description="Code; absent: the latest one", max_length=10, examples=["EUR"])]
 
 
 @_changes(

@@ -36,7 +36,7 @@ text, in the language {language}, with the member's name in it."""
 
 @tool_function(
     name="roast",
-    description="Tease a member of this group in a light, friendly way. Works only for members who agreed to it",
+    description="Tease a member of this group lightly. Works only for members who agreed to it",
     examples=(
         "roast {member}",
         "please roast {member} a bit",

@@ -43,7 +43,16 @@ _FORBIDDEN = (401, 402, 403, 451)
 )
 async def read(
     context: MessageContext,
-    url: Annotated[str, Field(description="Complete link", min_length=3, max_length=2000, pattern=r"^\S+$")],
+    url: Annotated[
+        str,
+        Field(
+            description="Complete link",
+            min_length=3,
+            max_length=2000,
+            pattern=r"^\S+$",
+            examples=["https://example.org/news"],
+        ),
+    ],
     *,
     pages: PageReader,
     call: Call,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -17,6 +18,7 @@ from services.web.exchange_rates import SOURCE, ExchangeRates, currency_code
 from services.web.http import WebError
 
 _CENTS = 100
+_BEFORE_TARGET = frozenset({"to", "in", "into", "as", "=", "->", "→", "到", "换成", "等于"})
 
 
 class CalculateArguments(BaseModel):
@@ -27,13 +29,19 @@ class CalculateArguments(BaseModel):
     expression: str = Field(description="Arithmetic, e.g. '15% of 80', 'sqrt(2)*3', '2^10'", max_length=500)
 
 
+def _unit(text: str) -> str:
+    """`text` without the word before the target unit, as in `/convert 3 km to miles`."""
+    unit, _, last = text.rpartition(" ")
+    return unit if unit and last.casefold() in _BEFORE_TARGET else text
+
+
 class ConvertArguments(BaseModel):
     """Arguments of `unit_convert`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     value: float = Field(description="How many of the first unit", allow_inf_nan=False)
-    from_unit: str = Field(
+    from_unit: Annotated[str, AfterValidator(_unit)] = Field(
         description="Unit or currency, e.g. 'km', 'pounds', '°F', 'EUR'", min_length=1, max_length=40
     )
     to_unit: str = Field(description="Unit or currency to convert to", min_length=1, max_length=40)

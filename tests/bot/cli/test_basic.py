@@ -24,7 +24,7 @@ def a_folder(folder: Path, **scripts: str) -> Path:
 
 @pytest.mark.requirement("A51")
 def test_good_scripts_are_said_to_be_good(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    drive = a_folder(tmp_path / "drive", hello=GOOD, welcome=GOOD)
+    drive = a_folder(tmp_path / "drive", hello=GOOD, salute=GOOD)
     assert command(capsys, "basic", "check", drive) == (0, "2 scripts: none broken, no warnings\n", "")
 
 
@@ -73,10 +73,10 @@ def test_the_strict_profile_allows_less(capsys: pytest.CaptureFixture[str], tmp_
 def test_the_current_folder_is_a_folder_and_a_script_that_is_given_twice_is_checked_once(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drive = a_folder(tmp_path / "drive", hello=GOOD, welcome=GOOD)
+    drive = a_folder(tmp_path / "drive", hello=GOOD, salute=GOOD)
     monkeypatch.chdir(drive)
     assert command(capsys, "basic", "check", ".") == (0, "2 scripts: none broken, no warnings\n", "")
-    paths = [".", "hello.bas", drive, "../drive/welcome.bas"]
+    paths = [".", "hello.bas", drive, "../drive/salute.bas"]
     assert command(capsys, "basic", "check", *paths) == (0, "2 scripts: none broken, no warnings\n", "")
 
 

@@ -34,8 +34,8 @@ def a_script(folder: Path, text: str, name: str = "greet") -> Path:
 
 @pytest.mark.requirement("A51")
 def test_a_new_script_is_clean_and_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    made = command(capsys, "basic", "new", "welcome", "--folder", tmp_path / "scripts")
-    file = tmp_path / "scripts" / "welcome.bas"
+    made = command(capsys, "basic", "new", "salute", "--folder", tmp_path / "scripts")
+    file = tmp_path / "scripts" / "salute.bas"
     assert (made.status, made.err) == (0, "")
     assert str(file) in made.out
     assert command(capsys, "basic", "check", file) == (0, "1 script: none broken, no warnings\n", "")
@@ -47,8 +47,8 @@ def test_a_new_script_is_clean_and_runs(capsys: pytest.CaptureFixture[str], tmp_
 
 
 def test_a_script_that_is_there_is_never_overwritten(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = a_script(tmp_path, "mine", "welcome")
-    made = command(capsys, "basic", "new", "welcome.bas", "--folder", tmp_path)
+    file = a_script(tmp_path, "mine", "salute")
+    made = command(capsys, "basic", "new", "salute.bas", "--folder", tmp_path)
     assert made.status == 1
     assert "already exists" in made.err
     assert file.read_text() == "mine"

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bot.testing import a_group
 from config.texts import Texts
 from function_calls.handlers.small import calculate
 from services.calc.calculator import Problem
@@ -75,6 +76,21 @@ async def test_what_cannot_be_converted_is_said(functions: Functions, raw: dict[
     assert result.error is not None
     assert result.error.code is ErrorCode.BAD_ARGUMENTS
     assert said in result.error.text
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("3 km to miles", "3 km ≈ 1.86411357671 mi"),
+        ("3 km miles", "3 km ≈ 1.86411357671 mi"),
+        ("5 in in cm", "5 in = 12.7 cm"),
+        ("5 in to cm", "5 in = 12.7 cm"),
+        ("3 km = m", "3 km = 3000 m"),
+    ],
+)
+async def test_the_word_before_the_target_unit_is_no_unit(line: str, said: str) -> None:
+    async with a_group() as group:
+        assert await group.say("Ann", f"/convert {line}") == [said]
 
 
 async def test_the_largest_measure_is_converted_or_refused(functions: Functions) -> None:
