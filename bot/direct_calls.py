@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import structlog
@@ -69,25 +69,19 @@ class RunningCall:
 BeforeAsking = Callable[[RunningCall, FunctionResult], Awaitable[None]]
 
 
+@dataclass(eq=False, repr=False)
 class CallerQuestions:
     """Asks callers the questions of a run and resumes it with their answers."""
 
-    def __init__(
-        self,
-        answering: Answering,
-        registry: FunctionRegistry,
-        store: Store,
-        deadlines: Deadlines,
-        clock: Clock,
-        wait_seconds: Callable[[Question], float],
-    ) -> None:
-        """`wait_seconds` returns how long a question waits for its answer."""
-        self._answering = answering
-        self._registry = registry
-        self._store = store
-        self._deadlines = deadlines
-        self._clock = clock
-        self._wait_seconds = wait_seconds
+    answering: Answering
+    registry: FunctionRegistry
+    store: Store
+    deadlines: Deadlines
+    clock: Clock
+    wait_seconds: Callable[[Question], float]
+    """How long a question waits for its answer."""
+
+    def __post_init__(self) -> None:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def settled(self) -> None:
@@ -111,25 +105,25 @@ class CallerQuestions:
             if reply.role is not None:
                 sender = replace(running.context.sender, role=reply.role)
                 running.context = replace(running.context, sender=sender)
-            turn.input = replace(turn.input, functions=self._registry.of(running.context.bot))
+            turn.input = replace(turn.input, functions=self.registry.of(running.context.bot))
             if isinstance(asked.question, ArgumentQuestion):
                 filled |= {asked.question.field}
-            result = await self._answering.resume(running.context, turn, asked, reply, path)
+            result = await self.answering.resume(running.context, turn, asked, reply, path)
         question = result.question
         if question is None or question.saved_run is None:
             return result
         # The question needs another member's approval, or there were too many questions.
-        ended = await self._answering.end(running.context, turn, question, path)
+        ended = await self.answering.end(running.context, turn, question, path)
         return result if isinstance(question, ApprovalQuestion) and ended.error is None else ended
 
     async def _reply(self, running: RunningCall, asked: Asked, person: Person) -> Reply:
         """The caller's answer, after up to three attempts. The call's deadline is extended by the time that it took."""
         turn, question = running.turn, asked.question
-        began = self._clock.monotonic()
-        by = began + self._wait_seconds(question)
+        began = self.clock.monotonic()
+        by = began + self.wait_seconds(question)
         try:
             for _ in range(_MOST_TRIES):
-                reply = await self._deadlines.run(person.answer(asked), by)
+                reply = await self.deadlines.run(person.answer(asked), by)
                 if reply.kind != "answered":
                     return reply
                 text = normalized_text(reply.text, _LONGEST_ANSWER)
@@ -145,14 +139,14 @@ class CallerQuestions:
             task.add_done_callback(self._ending.discard)
             raise
         finally:
-            turn.deadline += self._clock.monotonic() - began
+            turn.deadline += self.clock.monotonic() - began
         return Reply("expired")
 
     async def _end(self, running: RunningCall, question: Question) -> None:
         """End the run whose caller disconnected, as if the question had expired."""
         try:
-            await self._answering.end(running.context, running.turn, question, running.path)
-            await self._store.commit(running.log.rest())
+            await self.answering.end(running.context, running.turn, question, running.path)
+            await self.store.commit(running.log.rest())
         except StoreError as error:
             _log.error("run_not_ended", turn=running.turn.input.id, function=question.function, problem=str(error))
         finally:
@@ -194,48 +188,38 @@ async def _nothing_is_shown(text: str) -> None:
     return None
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DirectCalls:
     """Runs functions for callers outside of a chat's queue."""
 
-    def __init__(
-        self,
-        *,
-        registry: FunctionRegistry,
-        chats: Chats,
-        invoker: Invoker,
-        store: Store,
-        delivery: Delivery,
-        timetable: Timetable,
-        timeout_seconds: float,
-        wait_seconds: Callable[[Question], float],
-        deadlines: Deadlines,
-        clock: Clock,
-        ids: Ids,
-        epoch: int,
-        faults: FaultPoints,
-    ) -> None:
-        """`timeout_seconds`: limit for one call with all its nested runs, not counting the wait for answers, which
-        `wait_seconds` limits for each question."""
-        self.chats = chats
-        self._registry = registry
-        self._invoker = invoker
-        self._store = store
-        self._delivery = delivery
-        self._timetable = timetable
-        self._timeout_seconds = timeout_seconds
-        self._questions = CallerQuestions(Answering(invoker), registry, store, deadlines, clock, wait_seconds)
-        self._clock = clock
-        self._ids = ids
-        self._rows = OutboxRows(ids, epoch)
-        self._faults = faults
+    registry: FunctionRegistry
+    chats: Chats
+    invoker: Invoker
+    store: Store
+    delivery: Delivery
+    timetable: Timetable
+    timeout_seconds: float
+    """Limit for one call with all its nested runs, not counting the wait for answers."""
+    wait_seconds: InitVar[Callable[[Question], float]]
+    deadlines: InitVar[Deadlines]
+    clock: Clock
+    ids: Ids
+    epoch: InitVar[int]
+    faults: FaultPoints
+
+    def __post_init__(self, wait_seconds: Callable[[Question], float], deadlines: Deadlines, epoch: int) -> None:
+        self._questions = CallerQuestions(
+            Answering(self.invoker), self.registry, self.store, deadlines, self.clock, wait_seconds
+        )
+        self._rows = OutboxRows(self.ids, epoch)
 
     def functions(self, chat: ChatRef) -> BotFunctions:
         """The functions of the bot that serves `chat`."""
-        return self._registry.of(self.chats.of(chat).settings.bot)
+        return self.registry.of(self.chats.of(chat).settings.bot)
 
     def functions_of(self, bot: str) -> BotFunctions:
         """The functions of `bot`."""
-        return self._registry.of(bot)
+        return self.registry.of(bot)
 
     def callable_by(self, caller: Caller) -> Sequence[FunctionSpec]:
         """The functions that `caller` may call now, in registration order."""
@@ -256,20 +240,20 @@ class DirectCalls:
         """Run the function `name`. `person` answers its questions, and `model` is the caller's language model. On
         cancellation, ended runs are recorded, a running effect stays unknown, and a run that waits for an answer ends
         as expired. Raises StoreError."""
-        context, turn_id = self._context(caller), self._ids.next()
-        log = StoreTurnLog(self._store, context, turn_id, self._clock, self._faults)
+        context, turn_id = self._context(caller), self.ids.next()
+        log = StoreTurnLog(self.store, context, turn_id, self.clock, self.faults)
         turn = self._turn(context, turn_id, log=log, status=status, can_ask=person is not None, callers_model=model)
         log.bind(turn)
         running = RunningCall(context, turn, turn_id, log, caller.path)
         try:
-            result = await self._invoker.invoke(
+            result = await self.invoker.invoke(
                 CallRequest(context, name, arguments, turn, caller.path, confirmed=confirmed)
             )
             if person is not None and result.question is not None:
                 result = await self._questions.with_answers(running, result, person, self._before_asking)
         except BaseException:
             if not running.is_handed_over:
-                self._store.post(log.rest())
+                self.store.post(log.rest())
             if turn.memory.in_flight:
                 _log.warning(
                     "call_cut_short", turn=turn.input.id, function=turn.memory.in_flight, member=caller.member.key
@@ -304,20 +288,20 @@ class DirectCalls:
             is_group=caller.is_group,
             sender=Sender(caller.member, caller.name, caller.role),
             text="",
-            sent_at=self._clock.now(),
+            sent_at=self.clock.now(),
             bot=self.chats.of(chat).settings.bot,
         )
 
     def _turn(self, context: MessageContext, turn_id: int, **options: Any) -> Turn:
         """A new turn; `options` are further fields of its TurnInput."""
         chat, chats = context.chat, self.chats
-        functions = self._registry.of(context.bot)
+        functions = self.registry.of(context.bot)
         turn_input = TurnInput(str(turn_id), functions, lambda: chats.profile(chat), **options)
-        return Turn(turn_input, self._clock.monotonic() + self._timeout_seconds)
+        return Turn(turn_input, self.clock.monotonic() + self.timeout_seconds)
 
     async def _keep(self, writes: Sequence[Write], outbound: Sequence[OutboundMessage]) -> None:
-        await self._store.commit(writes)
-        self._delivery.hand_over(outbound)
+        await self.store.commit(writes)
+        self.delivery.hand_over(outbound)
 
     def _sorted(self, running: RunningCall, messages: Sequence[Message]) -> tuple[list[Write], list[OutboundMessage]]:
         """The writes and outbound messages for those of `messages` that go to others. Messages for the caller, and
@@ -325,12 +309,12 @@ class DirectCalls:
         writes: list[Write] = []
         outbound: list[OutboundMessage] = []
         context, turn = running.context, running.turn
-        profile, now_ms = turn.input.profile(), self._clock.now_ms()
+        profile, now_ms = turn.input.profile(), self.clock.now_ms()
         here, elsewhere = _split_by_chat(messages, context)
         running.here += here
         for number, message in enumerate(elsewhere, running.sent_elsewhere):
             chat, private_to = addressed_to(message, context.chat)
-            platform = self._delivery.platform(chat)
+            platform = self.delivery.platform(chat)
             if platform is None or (chat != context.chat and self.chats.of(chat).allowed_by is None):
                 _log.error(
                     "message_to_a_chat_that_is_not_served", turn=turn.input.id, chat=chat.key, setting="chats.allow"
@@ -359,7 +343,7 @@ class DirectCalls:
         if spec is None or spec.execution.effect is Effect.READ:
             return False
         for number in range(turn.memory.runs):
-            if await self._timetable.added_by(f"{turn.input.id}:{number}"):
+            if await self.timetable.added_by(f"{turn.input.id}:{number}"):
                 return True
         return False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import InitVar, dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -43,7 +44,6 @@ from services.store.turns import (
     timers,
     turn_state,
 )
-from services.store.turns import audit as changes
 from services.threads import Threads
 
 _log = structlog.get_logger("housekeeping")
@@ -110,35 +110,27 @@ _STEP_SECONDS = 3600.0
 _DOUBT_SECONDS = 24 * 3600.0
 
 
+@dataclass(eq=False, repr=False)
 class Housekeeping:
     """Periodic tasks; each method is one task, called by the scheduler."""
 
-    def __init__(
-        self,
-        store: Store,
-        chats: Chats,
-        questions: OpenQuestions,
-        notices: Notices,
-        expiry: Expiry,
-        settings: StoreSettings,
-        clock: Clock,
-        others: Mapping[str, Callable[[], Awaitable[None]]],
-        database: Path | None,
-    ) -> None:
-        """`others`: by counter name, loads state that another process may have changed. `database`: the SQLite file;
-        None if the database is on a server."""
-        self._store = store
-        self._database = database
-        self._notices = notices
-        self._chats = chats
-        self._questions = questions
-        self._expiry = expiry
+    store: Store
+    chats: Chats
+    questions: OpenQuestions
+    notices: Notices
+    expiry: Expiry
+    settings: InitVar[StoreSettings]
+    clock: Clock
+    others: Mapping[str, Callable[[], Awaitable[None]]]
+    """By counter name, loads state that another process may have changed."""
+    database: Path | None
+    """The SQLite file; None if the database is on a server."""
+
+    def __post_init__(self, settings: StoreSettings) -> None:
         self._days = max(settings.days_kept, _LEAST_DAYS)
-        self._clock = clock
-        self._others = others
         self._counters: dict[str, int] = {}
         self._ahead = self._seconds_ahead()
-        self._trusted_from = clock.monotonic()
+        self._trusted_from = self.clock.monotonic()
 
     async def forget(self) -> None:
         """Delete rows older than the retention period, in batches, so that other units wait for one batch at most.
@@ -146,7 +138,7 @@ class Housekeeping:
         could look old."""
         if not self._clock_is_trusted():
             return
-        before_id, before_ms = await self._oldest_id(), self._clock.now_ms() - self._days * _DAY_MS
+        before_id, before_ms = await self._oldest_id(), self.clock.now_ms() - self._days * _DAY_MS
         for batch in (
             history.forget_old(before_id),
             http_events.forget(before_id),
@@ -155,9 +147,9 @@ class Housekeeping:
             ledger.forget(before_id),
             outbox.forget(before_id, before_ms),
             pending.forget(before_id),
-            turn_state.forget_member_state(self._clock.now_ms()),
-            script_data.forget(self._clock.now_ms()),
-            member_links.forget_codes(self._clock.now_ms() - _DAY_MS),
+            turn_state.forget_member_state(self.clock.now_ms()),
+            script_data.forget(self.clock.now_ms()),
+            member_links.forget_codes(self.clock.now_ms() - _DAY_MS),
             budgets.forget(self._oldest_day()),
             summaries.forget_old(before_ms),
             memory.forget_ended(before_ms),
@@ -171,51 +163,51 @@ class Housekeeping:
             await self._repeat(batch)
 
     def _clock_is_trusted(self) -> bool:
-        step, now = self._seconds_ahead() - self._ahead, self._clock.monotonic()
+        step, now = self._seconds_ahead() - self._ahead, self.clock.monotonic()
         if abs(step) > _STEP_SECONDS:
             self._ahead, self._trusted_from = self._seconds_ahead(), now + _DOUBT_SECONDS
             _log.warning("pruning_paused", clock_was_set_by_seconds=round(step), for_seconds=_DOUBT_SECONDS)
         return now >= self._trusted_from
 
     def _seconds_ahead(self) -> float:
-        return self._clock.now().timestamp() - self._clock.monotonic()
+        return self.clock.now().timestamp() - self.clock.monotonic()
 
     async def _repeat(self, batch: Write) -> None:
         """Commit `batch` until it is not full. Pause between batches for as long as a batch takes, and checkpoint the
         write-ahead log in another thread, because a commit that has to do it is slow. Raises StoreError."""
         count, rows = 0, BATCH_ROWS
         while rows == BATCH_ROWS:
-            began = self._clock.monotonic()
-            (rows,) = await self._store.commit([batch])
-            await self._clock.sleep(self._clock.monotonic() - began)
+            began = self.clock.monotonic()
+            (rows,) = await self.store.commit([batch])
+            await self.clock.sleep(self.clock.monotonic() - began)
             count += 1
-            if self._database is not None and count % _BATCHES_TO_CHECKPOINT == 0:
-                await asyncio.to_thread(checkpoint, self._database)
+            if self.database is not None and count % _BATCHES_TO_CHECKPOINT == 0:
+                await asyncio.to_thread(checkpoint, self.database)
 
     def _oldest_day(self) -> str:
         """First day of budgets to keep, at least a month, with one more day as a margin for time zones."""
-        return (self._clock.now() - timedelta(days=max(self._days, 31) + 1)).date().isoformat()
+        return (self.clock.now() - timedelta(days=max(self._days, 31) + 1)).date().isoformat()
 
     async def _oldest_id(self) -> int:
         """The id before which rows are old enough. Ids contain their time. If the clock was ahead once, later ids are
         ahead too, because ids only rise; then the age comes from the inbox. Raises StoreError."""
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         before_ms = now_ms - self._days * _DAY_MS
-        ahead = await self._store.read(inbox.newest_received(first_id_at(now_ms + _DAY_MS), before_ms))
+        ahead = await self.store.read(inbox.newest_received(first_id_at(now_ms + _DAY_MS), before_ms))
         newest = ahead[0]["id"]
         return first_id_at(before_ms) if newest is None else newest + 1
 
     async def expire_questions(self) -> None:
         """Close expired questions, resume the runs that asked them, and send notices on approvals that nobody gave.
         Raises StoreError."""
-        writes, approvals = self._questions.expire()
+        writes, approvals = self.questions.expire()
         if writes:
             notices = [await self._not_allowed(one, others_wait=len(approvals) > 1) for one in approvals]
-            await self._store.commit([*writes, *(write for write, _ in notices)])
-            self._notices.send([message for _, message in notices])
-        unanswered = self._questions.take_unanswered()
+            await self.store.commit([*writes, *(write for write, _ in notices)])
+            self.notices.send([message for _, message in notices])
+        unanswered = self.questions.take_unanswered()
         if unanswered:
-            await self._expiry.end(unanswered)
+            await self.expiry.end(unanswered)
 
     async def _not_allowed(self, question: OpenQuestion, *, others_wait: bool) -> tuple[Write, OutboundMessage]:
         """The write and the notice that an approval was not given in time, which disables the choices of the question.
@@ -224,18 +216,18 @@ class Housekeeping:
         if terms is None:
             raise ValueError("only a question for a yes has been waited for by a chat")
         asker = terms.asker
-        others_wait = others_wait or bool(self._questions.approvals_in(asker.chat.key))
-        texts = self._chats.profile(asker.chat).texts
+        others_wait = others_wait or bool(self.questions.approvals_in(asker.chat.key))
+        texts = self.chats.profile(asker.chat).texts
         text = not_in_time(terms, question.question.function, texts, others_wait=others_wait)
-        closes = await self._questions.messages_of(self._store, [question.id])
-        return self._notices.notice(asker.chat, text, asker.sender.ref if asker.private else None, closes=closes)
+        closes = await self.questions.messages_of(self.store, [question.id])
+        return self.notices.notice(asker.chat, text, asker.sender.ref if asker.private else None, closes=closes)
 
     async def notice_changes(self) -> None:
         """Reload what another process has changed, by the change counters in the store. Raises StoreError."""
-        counters = {row["name"]: row["count"] for row in await self._store.read(changes.counters())}
+        counters = {row["name"]: row["count"] for row in await self.store.read(audit.counters())}
         if any(counters.get(name) != self._counters.get(name) for name in _OF_CHATS):
-            await self._chats.load(self._store)
-        for name, load in self._others.items():
+            await self.chats.load(self.store)
+        for name, load in self.others.items():
             if counters.get(name) != self._counters.get(name):
                 await load()
         self._counters = counters

@@ -14,7 +14,6 @@ from function_calls.loading.source import Changes, FunctionSource, Unwatched
 from services.clock import Clock, Deadlines, SystemClock
 from services.fault_points import FaultPoints
 from services.llm.model import ChatModel
-from services.store.port import StoreBroken
 from services.web.http import WebClient
 
 
@@ -49,4 +48,3 @@ class Overrides:
     deadlines: Deadlines | None = None
     lead: Lead = field(default_factory=SoleLeader)
     """Whether this process may send, if several share the database."""
-    on_broken: Callable[[StoreBroken], None] | None = None

@@ -35,6 +35,14 @@ BuildRouter = Callable[[Settings, Filters], FunctionCallRouter]
 """Builds the router from settings and filters."""
 
 
+def _in_order(*uses: Use) -> Use:
+    def use() -> None:
+        for one in uses:
+            one()
+
+    return use
+
+
 def chats_live(live: LiveSettings, chats: Chats) -> None:
     """Register the live settings of chats, bots, roles and permissions."""
     sections = ("language", "timezone", "rollout", "bots", "functions", "chats", "members", "schedules")
@@ -52,11 +60,8 @@ def consent_live(live: LiveSettings, approvals: Approvals, questions: OpenQuesti
     """Register the live settings of required approvals, and of the expiry of questions."""
 
     def prepare(fresh: Settings) -> Use:
-        def use() -> None:
-            approvals.use(fresh.approvals)
-            questions.use(fresh.questions.expires_seconds, fresh.approvals.expires_seconds)
-
-        return use
+        expiry = fresh.questions.expires_seconds, fresh.approvals.expires_seconds
+        return _in_order(partial(approvals.use, fresh.approvals), partial(questions.use, *expiry))
 
     live.register("approvals", "questions", prepare=prepare)
 
@@ -65,11 +70,7 @@ def budgets_live(live: LiveSettings, requests: RequestBudgets, units: FunctionBu
     """Register the live settings of daily budgets."""
 
     def prepare(fresh: Settings) -> Use:
-        def use() -> None:
-            requests.use(fresh.budgets)
-            units.use(fresh.budgets)
-
-        return use
+        return _in_order(partial(requests.use, fresh.budgets), partial(units.use, fresh.budgets))
 
     live.register("budgets", prepare=prepare)
 
@@ -80,12 +81,9 @@ def processes_live(live: LiveSettings, services: Mapping[type, object]) -> None:
     workspaces = cast(Workspaces, services[Workspaces])
 
     def prepare(fresh: Settings) -> Use:
-        def use() -> None:
-            sandbox.use(fresh.sandbox)
-            shell.use(fresh.shell)
-            workspaces.use(fresh.files)
-
-        return use
+        return _in_order(
+            partial(sandbox.use, fresh.sandbox), partial(shell.use, fresh.shell), partial(workspaces.use, fresh.files)
+        )
 
     live.register("sandbox", "shell", "files", prepare=prepare)
 
@@ -94,12 +92,12 @@ def limits_live(live: LiveSettings, engine: EmbeddedEngine, intake: Intake, sche
     """Register the live settings of queue and schedule limits."""
 
     def prepare(fresh: Settings) -> Use:
-        def use() -> None:
-            engine.use(fresh.limits)
-            intake.use(fresh.limits)
-            schedules.use(fresh.limits.schedules_per_chat)
-
-        return use
+        limits = fresh.limits
+        return _in_order(
+            partial(engine.use, limits),
+            partial(intake.use, limits),
+            partial(schedules.use, limits.schedules_per_chat),
+        )
 
     live.register("limits", prepare=prepare)
 
@@ -148,13 +146,7 @@ def models_live(
     """Register the live settings of chat models and failover; `model_of` builds the new model."""
 
     def prepare(fresh: Settings) -> Use:
-        model = model_of(fresh)
-
-        def use() -> None:
-            current.use(model)
-            outages.use(fresh.failover.say_again_seconds)
-
-        return use
+        return _in_order(partial(current.use, model_of(fresh)), partial(outages.use, fresh.failover.say_again_seconds))
 
     live.register("models", "failover", prepare=prepare)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from config.sections.bots import (
     LONGEST_GREETING,
@@ -18,7 +18,7 @@ from config.sections.bots import (
 from config.sections.mcp import PLATFORM
 from config.sections.models import ContextScope
 from config.settings import DEFAULT_BOT, Settings
-from config.terms import CHIME_IN, QUIET_HOURS, RoleName, is_language, is_timezone
+from config.terms import CHIME_IN, QUIET_HOURS, RoleName, Section, is_language, is_timezone
 
 THREAD = ","
 """Separates a thread or topic from its chat in a key. No network permits a comma in the ids of its chats."""
@@ -156,7 +156,7 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
     time grows with the settings: call it once per turn."""
     entries = _entries(settings, chat_key)
     layers: dict[str, str] = {}
-    bots = [(f"{at}.bot", entry.bot) for at, entry in entries]
+    bots = _of_entries("bot", entries)
     bot_key = _pick(layers, "bot", DEFAULT_BOT, [*bots, *_bots_of_programs(settings, chat_key)])
     bot = settings.bots[bot_key]
     models = _models(layers, settings, bot_key, entries)
@@ -175,7 +175,7 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
 
     return ResolvedChat(
         key=chat_key,
-        enabled=_pick(layers, "enabled", True, [(f"{at}.enabled", entry.enabled) for at, entry in entries]),
+        enabled=_pick(layers, "enabled", True, _of_entries("enabled", entries)),
         bot=bot_key,
         bot_name=bot.name,
         aliases=bot.aliases,
@@ -200,9 +200,14 @@ def chat_settings(settings: Settings, chat_key: str, stored: Mapping[str, str]) 
     )
 
 
+def _of_entries(name: str, entries: Sequence[tuple[str, Section]]) -> list[tuple[str, Any]]:
+    """Values of a setting by layer, without the chat's own."""
+    return [(f"{at}.{name}", getattr(entry, name)) for at, entry in entries]
+
+
 def _of_chat(name: str, own: Mapping[str, str], entries: _Entries) -> list[tuple[str, str | None]]:
     """Values of a setting that is text, by layer: the chat's own, then those of `chats.settings`."""
-    return [(CHAT_LAYER, own.get(name)), *((f"{at}.{name}", getattr(entry, name)) for at, entry in entries)]
+    return [(CHAT_LAYER, own.get(name)), *_of_entries(name, entries)]
 
 
 def _bots_of_programs(settings: Settings, chat_key: str) -> list[tuple[str, str | None]]:
@@ -217,24 +222,21 @@ def _bots_of_programs(settings: Settings, chat_key: str) -> list[tuple[str, str 
 
 
 def _context_scope(layers: dict[str, str], bot_key: str, bot: BotSettings, entries: _Entries) -> ContextScope:
-    candidates = [
-        *((f"{at}.context_scope", entry.context_scope) for at, entry in entries),
-        (f"bots.{bot_key}.context_scope", bot.context_scope),
-    ]
-    return _pick(layers, "context_scope", "chat", candidates)
+    of_bot = (f"bots.{bot_key}.context_scope", bot.context_scope)
+    return _pick(layers, "context_scope", "chat", [*_of_entries("context_scope", entries), of_bot])
 
 
 def _flag(name: str, own: Mapping[str, str], entries: _Entries) -> list[tuple[str, bool | None]]:
     """Values of a setting that is on or off, by layer."""
     value = own.get(name)
     of_chat = (CHAT_LAYER, None if value is None else _FLAGS[value.lower()])
-    return [of_chat, *((f"{at}.{name}", getattr(entry, name)) for at, entry in entries)]
+    return [of_chat, *_of_entries(name, entries)]
 
 
 def _models(layers: dict[str, str], settings: Settings, bot_key: str, entries: _Entries) -> tuple[str, ...]:
-    candidates = [(f"{at}.models", entry.models) for at, entry in entries]
-    candidates.append((f"bots.{bot_key}.models", settings.bots[bot_key].models))
-    return _pick(layers, "model", tuple(one.name for one in settings.answering_models), candidates)
+    of_bot = (f"bots.{bot_key}.models", settings.bots[bot_key].models)
+    names = tuple(one.name for one in settings.answering_models)
+    return _pick(layers, "model", names, [*_of_entries("models", entries), of_bot])
 
 
 def _thinking_models(settings: Settings, models: tuple[str, ...]) -> tuple[str, ...]:
@@ -271,15 +273,17 @@ def _functions(settings: Settings, bot_key: str, entries: _Entries) -> dict[str,
 
 def _function(entries: Sequence[tuple[str, FunctionSettings]]) -> ResolvedFunction:
     layers: dict[str, str] = {}
+
+    def of(name: str) -> Any:
+        return _pick(layers, name, None, _of_entries(name, entries))
+
     return ResolvedFunction(
-        enabled=_pick(layers, "enabled", True, [(f"{at}.enabled", entry.enabled) for at, entry in entries]),
-        roles=_pick(layers, "roles", None, [(f"{at}.roles", entry.roles) for at, entry in entries]),
-        timeout_seconds=_pick(
-            layers, "timeout_seconds", None, [(f"{at}.timeout_seconds", entry.timeout_seconds) for at, entry in entries]
-        ),
-        require_at=_pick(layers, "require_at", None, [(f"{at}.require_at", entry.require_at) for at, entry in entries]),
-        approval=_pick(layers, "approval", None, [(f"{at}.approval", entry.approval) for at, entry in entries]),
-        scope=_pick(layers, "scope", None, [(f"{at}.scope", entry.scope) for at, entry in entries]),
+        enabled=_pick(layers, "enabled", True, _of_entries("enabled", entries)),
+        roles=of("roles"),
+        timeout_seconds=of("timeout_seconds"),
+        require_at=of("require_at"),
+        approval=of("approval"),
+        scope=of("scope"),
         layers=layers,
     )
 

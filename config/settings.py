@@ -55,6 +55,7 @@ from config.terms import (
     Section,
     Timezone,
     Word,
+    not_below_first_delay,
     settings_error,
 )
 
@@ -216,20 +217,13 @@ class DeliverySettings(Section):
     """Maximum number of attempts to send a message."""
     first_delay_seconds: Seconds = 1
     """Delay before the second attempt; doubled for each further one."""
-    longest_delay_seconds: Number = Field(default=60, gt=0, le=86_400)
+    longest_delay_seconds: Annotated[Number, AfterValidator(not_below_first_delay)] = Field(default=60, gt=0, le=86_400)
     """Maximum delay between attempts."""
     lines_per_member: Count = Field(default=60, ge=1, le=100_000)
     """Maximum number of queued reply lines to one member on networks that are slow by design, such as IRC. Further
     replies are not sent, and the member is notified of their number. Reminders are always sent."""
     lines_per_chat: Count = Field(default=180, ge=1, le=1_000_000)
     """The same limit for all replies to one chat."""
-
-    @field_validator("longest_delay_seconds")
-    @classmethod
-    def _not_shorter_than_the_first(cls, longest: float, info: ValidationInfo) -> float:
-        if longest < info.data.get("first_delay_seconds", 0):
-            raise settings_error("has to be at least first_delay_seconds")
-        return longest
 
 
 class ConsoleSettings(Section):

@@ -166,12 +166,6 @@ def _a_header(name: str) -> str:
     return name
 
 
-def _in_one_line(secret: SecretStr) -> SecretStr:
-    if re.search(r"[\x00\r\n]", secret.get_secret_value()):
-        raise settings_error("must not hold line ends")
-    return secret
-
-
 def _not_a_flag(value: object) -> object:
     if isinstance(value, bool):
         raise settings_error("has to be a number, not true or false")
@@ -190,6 +184,13 @@ def _zone_like(text: str) -> str:
     cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, reverse=True)}
     city = cities.get(text.lower().replace(" ", "_"))
     return did_you_mean(text, zones) if city is None else f"; did you mean {city!r}?"
+
+
+def not_below_first_delay(longest: float, info: ValidationInfo) -> float:
+    """Validator of a longest delay after the field `first_delay_seconds`."""
+    if longest < info.data.get("first_delay_seconds", 0):
+        raise settings_error("has to be at least first_delay_seconds")
+    return longest
 
 
 def matching(pattern: str, message: str) -> AfterValidator:
@@ -270,19 +271,11 @@ Tokens = Annotated[int, Field(ge=1, le=1_000_000), _A_NUMBER]
 """A number of tokens."""
 Temperature = Annotated[float, Field(ge=0, le=2), _A_NUMBER]
 """Sampling temperature of a language model."""
-Language = Annotated[
-    str,
-    matching(_LANGUAGE, "has to be a language tag such as en, zh or pt-BR"),
-    WithJsonSchema({"type": "string", "pattern": f"^{_LANGUAGE}$"}),
-]
+Language = Annotated[str, *described_matching(_LANGUAGE, "has to be a language tag such as en, zh or pt-BR")]
 """A language tag."""
 Timezone = Annotated[str, AfterValidator(_timezone)]
 """An IANA time zone."""
-ClockTime = Annotated[
-    str,
-    matching(_CLOCK_TIME, "has to be a time of day such as 09:00 or 17:30"),
-    WithJsonSchema({"type": "string", "pattern": f"^{_CLOCK_TIME}$"}),
-]
+ClockTime = Annotated[str, *described_matching(_CLOCK_TIME, "has to be a time of day such as 09:00 or 17:30")]
 """A time of day, `HH:MM`."""
 CHIME_IN = r"off|chance( ([01]?\d|2[0-4])(\.\d+)?%| 25%)?|judge( [1-9]| [1-5]\d| 60)?"
 ChimeIn = Annotated[
@@ -294,57 +287,43 @@ QuietHours = Annotated[str, *described_matching(QUIET_HOURS, "has to be off or t
 """A period of each day, `HH:MM-HH:MM`, which may pass midnight; or `off`."""
 Roles = Annotated[frozenset[RoleName], BeforeValidator(_roles, json_schema_input_type=RoleName | list[RoleName])]
 """Permitted roles: in YAML a list, or the lowest permitted role."""
-BotName = Annotated[
-    str,
-    matching(_BOT, "has to begin with a small letter and hold only a-z, 0-9, _ and -"),
-    WithJsonSchema({"type": "string", "pattern": f"^{_BOT}$"}),
-]
+BotName = Annotated[str, *described_matching(_BOT, "has to begin with a small letter and hold only a-z, 0-9, _ and -")]
 """Key of a bot."""
-RoomId = Annotated[
-    str,
-    matching(_ROOM, "has to hold only a-z, 0-9, _ and -, at most 64 of them"),
-    WithJsonSchema({"type": "string", "pattern": f"^{_ROOM}$"}),
-]
+RoomId = Annotated[str, *described_matching(_ROOM, "has to hold only a-z, 0-9, _ and -, at most 64 of them")]
 """Id of a room on the web page."""
 ChatPattern = Annotated[
     str,
-    matching(
-        f"{_NATIVE_KEY}|{_PATTERN}",
+    *described_matching(
+        f"({_NATIVE_KEY}|{_PATTERN})",
         "has to be platform:account:chat, such as web:main:family; * matches any characters",
     ),
-    WithJsonSchema({"type": "string", "pattern": f"^({_NATIVE_KEY}|{_PATTERN})$"}),
 ]
 """Key of a chat, or a pattern where `*` matches any characters."""
 ChatKey = Annotated[
-    str,
-    matching(_NATIVE_KEY, "has to be platform:account:chat, such as web:main:family, without *"),
-    WithJsonSchema({"type": "string", "pattern": f"^{_NATIVE_KEY}$"}),
+    str, *described_matching(_NATIVE_KEY, "has to be platform:account:chat, such as web:main:family, without *")
 ]
 """Key of one chat."""
 MemberKey = Annotated[
-    str,
-    matching(_NATIVE_KEY, "has to be platform:account:member, such as web:main:ann, without *"),
-    WithJsonSchema({"type": "string", "pattern": f"^{_NATIVE_KEY}$"}),
+    str, *described_matching(_NATIVE_KEY, "has to be platform:account:member, such as web:main:ann, without *")
 ]
 """Key of one member."""
 Word = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 """A short text that is not empty."""
 BaseUrl = Annotated[
     str,
-    matching(f"({_URL})?", "has to be http(s)://host/path without user, query or fragment; empty for the usual one"),
-    WithJsonSchema({"type": "string", "pattern": f"^({_URL})?$"}),
+    *described_matching(
+        f"({_URL})?", "has to be http(s)://host/path without user, query or fragment; empty for the usual one"
+    ),
 ]
 """URL of an API; empty: the default of its protocol."""
+OneLineSecret = Annotated[SecretStr, matching(r"[^\x00\r\n]*", "must not hold line ends")]
+"""A secret without line ends."""
 Headers = Mapping[
     Annotated[str, AfterValidator(_a_header), WithJsonSchema({"type": "string", "pattern": f"^{_HEADER}$"})],
-    Annotated[SecretStr, AfterValidator(_in_one_line)],
+    OneLineSecret,
 ]
 """Additional headers of HTTP requests. The values are secret: they are not logged."""
-WebUrl = Annotated[
-    str,
-    matching(_WEB_URL, "has to be http(s)://host/path without user or fragment"),
-    WithJsonSchema({"type": "string", "pattern": f"^{_WEB_URL}$"}),
-]
+WebUrl = Annotated[str, *described_matching(_WEB_URL, "has to be http(s)://host/path without user or fragment")]
 """URL on the web."""
 SecureUrl = Annotated[
     str,
@@ -363,11 +342,7 @@ PublicUrls = Annotated[
     BeforeValidator(_as_list, json_schema_input_type=PublicUrl | list[PublicUrl]),
 ]
 """One such URL, or a list."""
-FunctionPath = Annotated[
-    str,
-    matching(f"({_FUNCTION})?", "has to be package.module:function"),
-    WithJsonSchema({"type": "string", "pattern": f"^({_FUNCTION})?$"}),
-]
+FunctionPath = Annotated[str, *described_matching(f"({_FUNCTION})?", "has to be package.module:function")]
 """A Python function; empty: none."""
 ModuleName = Annotated[
     str,

@@ -18,7 +18,6 @@ from services.store.chats import chat_settings
 from services.store.ids import Ids
 from services.store.port import Store, Write
 from services.store.turns import audit
-from services.store.turns import audit as changes
 
 
 class StoredOwnSettings:
@@ -124,7 +123,7 @@ class StoredOwnSettings:
             action=f"chat_settings.{name}",
             detail=f"{before!r} -> {value!r}",
         )
-        await self._store.commit([write, changes.touch("chat_settings"), note])
+        await self._store.commit([write, audit.touch("chat_settings"), note])
         self._chats.set_own(chat, name, value)
 
 
@@ -170,5 +169,5 @@ class StoredActivations:
             action="at_hand",
             detail=detail,
         )
-        await self._store.commit([*writes, changes.touch("activations"), note])
+        await self._store.commit([*writes, audit.touch("activations"), note])
         self._chats.set_active_functions(chat, names)

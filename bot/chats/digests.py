@@ -84,7 +84,7 @@ class Digests:
     async def make_due(self) -> None:
         """Make the digests whose time has come in the chat's zone, each of the 24 hours before it. Raises
         StoreError."""
-        if not self.requests.can_write or not self.chats.has_digests:
+        if not self.requests.can_write() or not self.chats.has_digests:
             return
         since_id = first_id_at(self.clock.now_ms() - 2 * _DAY_MS)
         for row in await self.store.read(history.chats_since(since_id)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, replace
 from typing import NamedTuple
 
 import structlog
@@ -24,25 +24,14 @@ from services.store.chats import history, summaries
 from services.store.port import Row, Store, StoreError, Write
 
 
+@dataclass(frozen=True, slots=True)
 class PaidRequests:
     """Model requests charged to a chat, and optionally to a member."""
 
-    def __init__(
-        self,
-        model: ChatModel,
-        budgets: RequestBudgets | None = None,
-        *,
-        can_write: Callable[[], bool] = lambda: True,
-    ) -> None:
-        """Without `budgets` nothing is charged. `can_write` says whether the current model can write text."""
-        self._model = model
-        self._budgets = budgets
-        self._can_write = can_write
-
-    @property
-    def can_write(self) -> bool:
-        """Whether the current model can write text."""
-        return self._can_write()
+    model: ChatModel
+    budgets: RequestBudgets
+    can_write: Callable[[], bool]
+    """Whether the current model can write text."""
 
     async def complete(
         self, request: ModelRequest, chat: str, profile: ChatProfile, *, member: str = ""
@@ -51,15 +40,13 @@ class PaidRequests:
         `member` is charged as well. Raises OverBudget before the request, and ModelError, after a refund, if it
         fails."""
         request = replace(request, models=profile.models)
-        if self._budgets is None:
-            return await self._model.complete(request), []
-        reservation = await self._budgets.reserve_for_chat(chat, profile, request, member=member)
+        reservation = await self.budgets.reserve_for_chat(chat, profile, request, member=member)
         try:
-            answer = await self._model.complete(request)
+            answer = await self.model.complete(request)
         except ModelError as error:
-            self._budgets.refund(reservation, error)
+            self.budgets.refund(reservation, error)
             raise
-        return answer, self._budgets.settled(reservation, answer)
+        return answer, self.budgets.settled(reservation, answer)
 
 
 _log = structlog.get_logger("summaries")
@@ -94,22 +81,19 @@ class Part(NamedTuple):
         return "" if self.scope == "chat" else f"{self.scope}:{self.value}"
 
 
+@dataclass(eq=False, repr=False)
 class Summaries:
     """Summaries of the parts of chats. Without a model nothing is summarised, and models only see that history is left
     out."""
 
-    def __init__(
-        self,
-        store: Store,
-        requests: PaidRequests,
-        router: RouterSettings,
-        settings: MemorySettings,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._requests = requests
+    store: Store
+    requests: PaidRequests
+    router: InitVar[RouterSettings]
+    settings: InitVar[MemorySettings]
+    clock: Clock
+
+    def __post_init__(self, router: RouterSettings, settings: MemorySettings) -> None:
         self.use(router, settings)
-        self._clock = clock
         self._running: dict[Part, asyncio.Task[None]] = {}
         self._waits: dict[Part, int] = {}
         """Turns until the next check of each part."""
@@ -122,12 +106,12 @@ class Summaries:
 
     async def of(self, part: Part) -> str:
         """The summary of `part`; empty if absent. Raises StoreError."""
-        rows = await self._store.read(summaries.get(part.chat, part.key))
+        rows = await self.store.read(summaries.get(part.chat, part.key))
         return rows[0]["text"] if rows else ""
 
     def consider(self, part: Part, before: int, profile: ChatProfile) -> None:
         """Summarise in the background the history before the row `before` that was not shown, if it is long enough."""
-        if not self._settings.summarise_after_tokens or not self._requests.can_write:
+        if not self._settings.summarise_after_tokens or not self.requests.can_write():
             return
         if part in self._running or len(self._running) >= _MOST_WAITING:
             return
@@ -160,10 +144,10 @@ class Summaries:
             _log.warning("summary_failed", chat=part.chat, problem=str(problem))
 
     async def _extended(self, part: Part, before: int, profile: ChatProfile) -> None:
-        rows = await self._store.read(summaries.get(part.chat, part.key))
+        rows = await self.store.read(summaries.get(part.chat, part.key))
         text, after = (rows[0]["text"], rows[0]["until_id"]) if rows else ("", 0)
         first_shown = await self._first_shown(part, before)
-        dropped = await self._store.read(
+        dropped = await self.store.read(
             history.between(part.chat, part.scope, part.value, after, first_shown, _ROWS_READ)
         )
         selected = _within_tokens(dropped)
@@ -175,14 +159,14 @@ class Summaries:
         if missing > 0:
             return
         until_id = selected[-1]["id"]
-        unchanged = (await self._store.read(summaries.unchanged(part.chat, after, until_id)))[0]["count"]
+        unchanged = (await self.store.read(summaries.unchanged(part.chat, after, until_id)))[0]["count"]
         # Read again: text that was deleted before the count must not be included.
-        selected = await self._store.read(
+        selected = await self.store.read(
             history.between(part.chat, part.scope, part.value, after, until_id + 1, _ROWS_READ)
         )
         # Charged to the chat, because no member asked for it.
-        answer, writes = await self._requests.complete(self._request(text, selected, profile), part.chat, profile)
-        await self._store.commit(
+        answer, writes = await self.requests.complete(self._request(text, selected, profile), part.chat, profile)
+        await self.store.commit(
             [
                 summaries.put(
                     part.chat,
@@ -191,7 +175,7 @@ class Summaries:
                     after=after,
                     until_id=until_id,
                     unchanged=unchanged,
-                    at_ms=self._clock.now_ms(),
+                    at_ms=self.clock.now_ms(),
                 ),
                 *writes,
             ]
@@ -199,7 +183,7 @@ class Summaries:
 
     async def _first_shown(self, part: Part, before: int) -> int:
         """Id of the oldest row that a model is shown before the row `before`. Raises StoreError."""
-        rows = await self._store.read(
+        rows = await self.store.read(
             history.recent_in(part.chat, part.scope, part.value, before, self._router.history_messages)
         )
         count = len(shown([line_of(row) for row in reversed(rows)], self._router))
@@ -275,7 +259,7 @@ class ModelWriter:
         messages: Sequence[ModelMessage],
         timeout_seconds: float,
     ) -> str | NoTextReason:
-        if not self._requests.can_write:
+        if not self._requests.can_write():
             return NoTextReason.NO_MODEL
         request = ModelRequest(
             messages, tool_choice="none", timeout_seconds=timeout_seconds, language=profile.texts.language

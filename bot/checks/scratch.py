@@ -11,17 +11,17 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from bot.daemon import Daemon
-from bot.database.leadership import Leadership, lead_or_refuse
+from bot.database.leadership import lead_or_refuse
 from bot.database.opening import lead_of, open_store, operator_connection_of
 from bot.overrides import Overrides
 from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
-from services.clock import Clock, SystemClock
+from services.clock import SystemClock
 from services.llm.offline.offline import OfflineModel
 from services.store.chats import mcp_pins
 from services.store.ids import Ids
-from services.store.port import Write
+from services.store.port import Store, Write
 from services.store.reader import ReaderError
 
 
@@ -40,17 +40,10 @@ async def scratch_daemon(settings: Settings, overrides: Overrides | None = None)
         local_store = settings.store.model_copy(update={"url": SecretStr("")})
         settings = settings.model_copy(update={"home": Path(folder), "logging": logging, "store": local_store})
         store = await open_store(settings, overrides.clock)
-        try:
+        async with _built(settings, store, overrides, texts) as daemon:
             await store.commit(accepted)
-            daemon = build_daemon(settings, store, [], Ids(overrides.clock), texts, overrides)
-        except BaseException:
-            await store.close()
-            raise
-        try:
             await daemon.functions.start()
             yield daemon
-        finally:
-            await daemon.stop()
 
 
 def _accepted(settings: Settings) -> list[Write]:
@@ -73,25 +66,26 @@ async def a_daemon_for_calls(settings: Settings, *, logs_faults: bool) -> AsyncI
     lead = lead_of(settings, clock)
     try:
         await lead_or_refuse(lead)
-        async with _a_daemon(settings, clock, lead, logs_faults=logs_faults) as daemon:
+        store = await open_store(settings, clock, guard=lead.guard)
+        overrides = Overrides(clock=clock, logs_faults=logs_faults, lead=lead)
+        async with _built(settings, store, overrides, Texts()) as daemon:
+            await daemon.chats.load(store)
+            await daemon.grants.load()
+            await daemon.functions.start()
             yield daemon
     finally:
         await lead.end()
 
 
 @asynccontextmanager
-async def _a_daemon(settings: Settings, clock: Clock, lead: Leadership, *, logs_faults: bool) -> AsyncIterator[Daemon]:
-    store = await open_store(settings, clock, guard=lead.guard)
+async def _built(settings: Settings, store: Store, overrides: Overrides, texts: Texts) -> AsyncIterator[Daemon]:
+    """A daemon without networks on `store`, which is closed with it. Raises DefinitionError."""
     try:
-        overrides = Overrides(clock=clock, logs_faults=logs_faults, lead=lead)
-        daemon = build_daemon(settings, store, [], Ids(clock), Texts(), overrides)
+        daemon = build_daemon(settings, store, [], Ids(overrides.clock), texts, overrides)
     except BaseException:
         await store.close()
         raise
     try:
-        await daemon.chats.load(store)
-        await daemon.grants.load()
-        await daemon.functions.start()
         yield daemon
     finally:
         await daemon.stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,21 +104,18 @@ def doubts_of(settings: Settings) -> list[Diagnostic]:
     return [one for one in found if one.severity == "warning"]
 
 
+@dataclass(eq=False, repr=False)
 class _Checking:
     """Checks one storage after another; names are unique across all of them."""
 
-    def __init__(
-        self,
-        compiler: BasicCompiler,
-        variables: Mapping[str, Collection[str]],
-        others: Iterable[FunctionSpec],
-        bots: Collection[str],
-    ) -> None:
-        """`variables`: predefined variables of each bot's scripts. See `check_scripts`."""
-        self._compiler = compiler
-        self._variables = variables
+    compiler: BasicCompiler
+    variables: Mapping[str, Collection[str]]
+    """Predefined variables of each bot's scripts."""
+    others: InitVar[Iterable[FunctionSpec]]
+    bots: Collection[str]
+
+    def __post_init__(self, others: Iterable[FunctionSpec]) -> None:
         self._others = tuple(others)
-        self._bots = bots
         self._names = Names()
         self._seen: set[tuple[str, Path]] = set()
         """Scripts that were checked, by bot and file: sources may overlap."""
@@ -150,9 +147,9 @@ class _Checking:
         """Diagnostics on scripts of unknown bots."""
         files: dict[str, list[str]] = {}
         for place in places:
-            if self._bots and place.bot not in self._bots:
+            if self.bots and place.bot not in self.bots:
                 files.setdefault(place.bot, []).append(storage.place(place.path))
-        return [no_such_bot(bot, of_bot, self._bots) for bot, of_bot in files.items()]
+        return [no_such_bot(bot, of_bot, self.bots) for bot, of_bot in files.items()]
 
     def _script(self, storage: Storage, place: ScriptPlace, profile: Profile) -> None:
         file = storage.place(place.path)
@@ -162,13 +159,13 @@ class _Checking:
         except StorageError as error:
             self._report([problem_at(file, str(error))])
             return
-        result = self._compiler.compile_text(
+        result = self.compiler.compile_text(
             content,
             file,
             name=place.name,
             bot=place.bot,
             profile=profile,
-            variables=self._variables.get(place.bot, ()),
+            variables=self.variables.get(place.bot, ()),
         )
         found = list(result.diagnostics)
         for one in result.tools:

@@ -23,7 +23,6 @@ _ON_SERVER = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command, and `run` as its function, to `parser`."""
     parser.add_argument("--to", type=Path, metavar="DIR", help="target folder (default: backups/ in home)")
     parser.add_argument(
         "--keep",

@@ -234,7 +234,6 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> int:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     add_config(parser)
     parser.set_defaults(run=run_check, paths=[], json=False, profile=None)
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")

@@ -22,7 +22,6 @@ from services.store.sqlite.lock import StoreInUse
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command, and `run` as its function, to `parser`."""
     parser.add_argument("name", help="name of the function")
     parser.add_argument(
         "--json",

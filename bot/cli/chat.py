@@ -9,7 +9,6 @@ from bot.cli.serving import SettingsFile, serve
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     add_config(parser)
     parser.set_defaults(run=run)
 

@@ -16,7 +16,6 @@ from config.yaml_document import read_yaml_file
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     parser.add_argument(
         "files", nargs="*", type=Path, metavar="FILE", help="settings file to check (default: that of the daemon)"
     )

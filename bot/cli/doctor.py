@@ -132,7 +132,6 @@ _ADVICE = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     parser.add_argument("--no-model", action="store_true", help="skip the models")
     parser.add_argument("--no-web", action="store_true", help="skip web search and feeds")
     parser.add_argument("--no-networks", action="store_true", help="skip chat networks")

@@ -20,7 +20,6 @@ from function_calls.spec import FunctionSpec
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     parser.add_argument("name", nargs="?", help="only this function")
     parser.add_argument("--format", default="table", choices=["table", *ENCODERS, "markdown"])
     parser.add_argument("--bot", default=DEFAULT_BOT, help="the bot (default: default)")

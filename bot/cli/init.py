@@ -44,7 +44,6 @@ class Account:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
     parser.add_argument("file", nargs="?", type=Path, default=_FILE, help="file to write (default: bot.yaml)")
     parser.add_argument("--name", help=f"the bot's name (default: {_NAME})")
     parser.add_argument("--language", choices=Texts().languages, help="language of its texts (default: en)")

@@ -218,7 +218,6 @@ _HERE = f"{PLATFORM}:{ACCOUNT}:stdio"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     _add_options(parser)
     subcommands = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     serve = subcommands.add_parser("serve", help="offer the functions to another program (default)")

@@ -447,7 +447,6 @@ def _history(lines: Sequence[Mapping[str, Any]], bot_name: str, clock: InstantCl
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     parser.add_argument("file", type=Path, metavar="FILE.jsonl")
     parser.add_argument("--out", type=Path, metavar="FILE", help="file for the result lines (default: standard output)")
     add_config(parser)

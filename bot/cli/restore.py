@@ -19,7 +19,6 @@ from services.store.sqlite.upgrade import damage, newest_good, restore, schema_v
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     parser.add_argument(
         "file", nargs="?", type=Path, metavar="FILE", help="backup file (default: the newest undamaged one in backups/)"
     )

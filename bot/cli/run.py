@@ -11,7 +11,6 @@ from config.settings import Settings
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     add_config(parser)
     parser.add_argument("--port", type=port_number, help="port of the chat page; 0 for any free one")
     parser.add_argument("--no-console", action="store_true", help="no chat in this terminal")

@@ -54,7 +54,6 @@ _SCHEMAS = {"settings": settings_schema, "commands": command_tools_schema}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     parser.add_argument("of", nargs="?", choices=_SCHEMAS, default="settings", help="kind of files (default: settings)")
     parser.set_defaults(run=run)
 

@@ -39,7 +39,6 @@ def _without_native_protocol(settings: Settings, document: YamlDocument | None) 
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     add_config(parser)
     parser.set_defaults(run=run)
 

@@ -136,7 +136,6 @@ _HOUR_MS = 3_600_000
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command to `parser`."""
     parser.add_argument("--hours", type=positive_hours, default=24.0, help="period in hours (default: 24)")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.add_argument("--shadow", action="store_true", help="compare the decisions of the shadow model")

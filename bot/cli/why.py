@@ -17,7 +17,6 @@ from services.store.reader import ReaderError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command, and `run` as its function, to `parser`."""
     parser.add_argument("chat", nargs="?", help="platform:account:chat (default: all chats)")
     parser.add_argument("--count", type=positive_count, default=20, help="number of latest messages (default: 20)")
     parser.add_argument(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
@@ -92,19 +93,19 @@ class SoleLeader:
         return None
 
 
+@dataclass(eq=False, repr=False)
 class Leading:
     """Takes, renews and releases the lease."""
 
-    def __init__(
-        self, lease: Lease, clock: Clock, seconds: float, on_lost: Callable[[Exception], None] | None = None
-    ) -> None:
-        """`seconds`: duration of the lease. `on_lost` is called once, on the event loop: with StoreFenced if another
-        process leads, or with an unexpected error of the renewal."""
-        self._lease = lease
-        self._clock = clock
-        self._seconds = seconds
-        self._pause_seconds = min(_LOOK_SECONDS, seconds / _PAUSES)
-        self._on_lost = on_lost
+    lease: Lease
+    clock: Clock
+    seconds: float
+    """Duration of the lease."""
+    on_lost: Callable[[Exception], None] | None = None
+    """Called once, on the event loop: with StoreFenced if another process leads, or with an unexpected error."""
+
+    def __post_init__(self) -> None:
+        self._pause_seconds = min(_LOOK_SECONDS, self.seconds / _PAUSES)
         self._token = 0
         self._since = (0.0, 0)
         self._lost: StoreFenced | None = None
@@ -113,11 +114,11 @@ class Leading:
 
     @property
     def guard(self) -> Write | None:
-        return self._lease.guard(self._token)
+        return self.lease.guard(self._token)
 
     async def try_to_begin(self) -> Held | None:
         asked = self._now()
-        lease = await self._lease.take()
+        lease = await self.lease.take()
         if isinstance(lease, Held):
             return lease
         self._token, self._since = lease, asked
@@ -127,7 +128,7 @@ class Leading:
         return None
 
     async def begin(self, on_waiting: Callable[[Held], None]) -> None:
-        until = self._clock.monotonic() + _START_SECONDS
+        until = self.clock.monotonic() + _START_SECONDS
         reported: str | None = None
         while True:
             try:
@@ -138,16 +139,16 @@ class Leading:
                     reported = held.holder
                     on_waiting(held)
             except Unreachable as problem:
-                if reported is None and self._clock.monotonic() >= until:
+                if reported is None and self.clock.monotonic() >= until:
                     raise
                 _log.warning("lease_cannot_be_asked_for", problem=str(problem))
-            await self._clock.sleep(self._pause_seconds)
+            await self.clock.sleep(self._pause_seconds)
 
     def holds(self) -> bool:
         """Whether the lease cannot have expired, by the monotonic clock and by the wall clock, which runs while the
         machine is suspended."""
         (at, at_ms), (now, now_ms) = self._since, self._now()
-        return self._lost is None and max(now - at, (now_ms - at_ms) / 1000) < self._seconds
+        return self._lost is None and max(now - at, (now_ms - at_ms) / 1000) < self.seconds
 
     async def sure(self) -> None:
         while not self.holds():
@@ -160,16 +161,16 @@ class Leading:
             self._keeper.cancel()
             await asyncio.wait([self._keeper])
         try:
-            await self._lease.release()
+            await self.lease.release()
         except StoreError as problem:
             # Harmless: the lease expires.
             _log.warning("lease_not_released", problem=str(problem))
         finally:
-            await self._lease.close()
+            await self.lease.close()
 
     async def _keep(self) -> None:
         while self._lost is None:
-            await self._clock.sleep(self._seconds / _RENEWALS)
+            await self.clock.sleep(self.seconds / _RENEWALS)
             try:
                 async with self._renewing:
                     await self._renew()
@@ -182,8 +183,8 @@ class Leading:
         if not isinstance(error, Exception):
             return
         _log.critical("lease_cannot_be_kept", exc_info=error)
-        if self._on_lost is not None:
-            self._on_lost(error)
+        if self.on_lost is not None:
+            self.on_lost(error)
 
     async def _renew(self) -> None:
         """Renew the lease, and retry until the database has answered. Raises StoreFenced if the lease was lost
@@ -193,10 +194,10 @@ class Leading:
                 raise StoreFenced(*self._lost.args)
             asked = self._now()
             try:
-                is_mine = await self._lease.renew(self._token)
+                is_mine = await self.lease.renew(self._token)
             except Unreachable as problem:
                 _log.warning("lease_not_renewed", problem=str(problem))
-                await self._clock.sleep(self._pause_seconds)
+                await self.clock.sleep(self._pause_seconds)
                 continue
             if is_mine:
                 self._since = asked
@@ -205,11 +206,11 @@ class Leading:
 
     def _lose(self) -> None:
         self._lost = StoreFenced("another daemon has taken over: this one did not renew its lease in time")
-        if self._on_lost is not None:
-            self._on_lost(self._lost)
+        if self.on_lost is not None:
+            self.on_lost(self._lost)
 
     def _now(self) -> tuple[float, int]:
-        return self._clock.monotonic(), self._clock.now_ms()
+        return self.clock.monotonic(), self.clock.now_ms()
 
 
 async def lead_or_refuse(lead: Leadership) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import NamedTuple
 
 import orjson
@@ -118,41 +118,32 @@ class _Queue:
             self._members[member] = remaining
 
 
+@dataclass(eq=False, repr=False)
 class Delivery:
     """Sends outbound messages. Each lane has a queue, so a slow network blocks no other."""
 
-    def __init__(
-        self,
-        platforms: Mapping[tuple[str, str], ChatPlatform],
-        store: Store,
-        settings: DeliverySettings,
-        clock: Clock,
-        epoch: int,
-        faults: FaultPoints,
-        resent: Callable[[ChatRef], str],
-        late: Callable[[ChatRef, Due], str],
-        dropped: Callable[[ChatRef, int], str],
-        lead: Lead,
-        statuses: StatusMessages,
-        hide: Callable[[str], str] = str,
-    ) -> None:
-        """`resent(chat)` is the note that a message may be a duplicate; `late(chat, due)` the note that it is late, or
-        empty; `dropped(chat, lines)` the note on dropped lines. `lead` says whether this process may send. `hide`
-        removes known secrets from texts."""
-        self._platforms = platforms
+    platforms: Mapping[tuple[str, str], ChatPlatform]
+    store: Store
+    settings: DeliverySettings
+    clock: Clock
+    epoch: int
+    faults: InitVar[FaultPoints]
+    resent: Callable[[ChatRef], str]
+    """The note that a message may be a duplicate."""
+    late: Callable[[ChatRef, Due], str]
+    """The note that a message is late, or empty."""
+    dropped: Callable[[ChatRef, int], str]
+    """The note on this number of dropped lines."""
+    lead: Lead
+    """Says whether this process may send."""
+    statuses: StatusMessages
+    hide: Callable[[str], str] = str
+    """Removes known secrets from texts."""
+
+    def __post_init__(self, faults: FaultPoints) -> None:
         # Checked once: isinstance with a runtime protocol is slower than a send.
-        self._linked = {place: one for place, one in platforms.items() if isinstance(one, Linked)}
-        self._editing = {place for place, one in platforms.items() if isinstance(one, Editing)}
-        self._store = store
-        self.statuses = statuses
-        self._resent = resent
-        self._late = late
-        self._dropped = dropped
-        self._lead = lead
-        self._hide = hide
-        self._settings = settings
-        self._clock = clock
-        self._epoch = epoch
+        self._linked = {place: one for place, one in self.platforms.items() if isinstance(one, Linked)}
+        self._editing = {place for place, one in self.platforms.items() if isinstance(one, Editing)}
         self._reach = faults.reach
         self._queues: dict[Lane, _Queue] = {}
         self._lines: Counter[ChatRef | str] = Counter()
@@ -160,7 +151,7 @@ class Delivery:
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
         self._sent_at: dict[ChatRef, deque[float]] = {}
         self._paused_until: dict[tuple[str, str], float] = {}
-        """End of the rate limit of an account, on the monotonic clock, by network and account."""
+        """End of the rate limit of an account, on the monotonic self.clock, by network and account."""
         self._leaving: set[asyncio.Task[None]] = set()
         self._is_closing = False
         self.failed = 0
@@ -168,11 +159,11 @@ class Delivery:
         self.on_given_up: list[Callable[[OutboundMessage, str], None]] = []
         """Called for each message that is given up, with the reason."""
         self.dropped_lines = 0
-        """Lines dropped since the start because of full queues."""
+        """Lines self.dropped since the start because of full queues."""
 
     def platform(self, chat: ChatRef) -> ChatPlatform | None:
         """The platform of `chat`, or None if it is not configured."""
-        return self._platforms.get((chat.platform, chat.account))
+        return self.platforms.get((chat.platform, chat.account))
 
     def senders_retry(self, chat: ChatRef) -> bool:
         """Whether senders in `chat` retry messages that were rejected."""
@@ -229,8 +220,8 @@ class Delivery:
         outgoing, member = message.outgoing, message.asked_by
         lines = line_count(outgoing.text, limits)
         room, setting = min(
-            (self._settings.lines_per_member - self._lines[member], "delivery.lines_per_member"),
-            (self._settings.lines_per_chat - self._lines[outgoing.chat], "delivery.lines_per_chat"),
+            (self.settings.lines_per_member - self._lines[member], "delivery.lines_per_member"),
+            (self.settings.lines_per_chat - self._lines[outgoing.chat], "delivery.lines_per_chat"),
         )
         if not member or lines <= room:
             self._charge(message, lines)
@@ -242,7 +233,7 @@ class Delivery:
         if report is not None:
             report.dropped += lines
             self.dropped_lines += lines
-            self._store.post([outbox.drop_unsent(message.row_id, setting), *writes])
+            self.store.post([outbox.drop_unsent(message.row_id, setting), *writes])
             return
         text, rest = first_lines(outgoing.text, max(room, 0), limits)
         self._charge(message, lines - rest)
@@ -250,7 +241,7 @@ class Delivery:
         queue.reports[member] = report
         queue.append(report)
         self.dropped_lines += rest
-        self._store.post(writes)
+        self.store.post(writes)
         _log.warning("reply_dropped", chat=outgoing.chat.key, member=member, because=setting)
 
     def _charge(self, message: OutboundMessage, lines: int) -> None:
@@ -268,7 +259,7 @@ class Delivery:
         if queue.reports.get(waiting.member) is waiting:
             # Later drops need another report.
             del queue.reports[waiting.member]
-        note = self._dropped(message.outgoing.chat, waiting.dropped)
+        note = self.dropped(message.outgoing.chat, waiting.dropped)
         text = f"{message.outgoing.text}\n{note}".lstrip("\n")
         return message._replace(outgoing=replace(message.outgoing, text=text))
 
@@ -281,7 +272,7 @@ class Delivery:
     async def recover(self) -> int:
         """Queue the outbox rows that an earlier process left; returns their number. Raises StoreError."""
         messages: list[OutboundMessage] = []
-        for row in await self._store.read(outbox.unsent()):
+        for row in await self.store.read(outbox.unsent()):
             message = message_of_row(row)
             # The end of its turn replaces or deletes a status.
             if message.status is not StatusPart.SHOW:
@@ -291,8 +282,8 @@ class Delivery:
 
     async def take_up_retried(self) -> None:
         """Send the given-up messages that an operator has released for a retry. Raises StoreError."""
-        for row in await self._store.read(outbox.retried()):
-            if (await self._store.commit([outbox.claim(row["id"], self._epoch)]))[0]:
+        for row in await self.store.read(outbox.retried()):
+            if (await self.store.commit([outbox.claim(row["id"], self.epoch)]))[0]:
                 self.hand_over([message_of_row(row)._replace(claimed=True)])
 
     def _marked(self, outgoing: Outgoing) -> Outgoing:
@@ -301,7 +292,7 @@ class Delivery:
         platform = self.platform(outgoing.chat)
         if platform is None or platform.limits.sends_are_idempotent:
             return outgoing
-        text = f"{outgoing.text}\n{self._resent(outgoing.chat)}"
+        text = f"{outgoing.text}\n{self.resent(outgoing.chat)}"
         return replace(outgoing, text=text) if len(text) <= platform.limits.text_chars else outgoing
 
     def _with_late_note(self, outgoing: Outgoing, due: Due | None) -> Outgoing:
@@ -309,7 +300,7 @@ class Delivery:
         if due is None:
             return outgoing
         platform = self.platform(outgoing.chat)
-        note = self._late(outgoing.chat, due)
+        note = self.late(outgoing.chat, due)
         if platform is None or not note:
             return outgoing
         text = f"{note}\n{outgoing.text}"
@@ -333,7 +324,7 @@ class Delivery:
             platform is None
             or chat in self._tasks
             or (linked is not None and not linked.link().is_up)
-            or self._paused_until.get(chat[:2], 0.0) > self._clock.monotonic()
+            or self._paused_until.get(chat[:2], 0.0) > self.clock.monotonic()
             or not self.statuses.may_show(turn_id)
             or not self._takes_place(chat, max(platform.limits.sends_per_minute // _STATUS_SHARE, 1))
         ):
@@ -347,7 +338,7 @@ class Delivery:
     async def typing(self, chat: ChatRef, status: str) -> None:
         """Show a progress status in `chat`; best effort."""
         platform = self.platform(chat)
-        if platform is not None and self._lead.holds():
+        if platform is not None and self.lead.holds():
             await platform.typing(chat, status)
 
     async def delivered(self, chat: ChatRef) -> None:
@@ -392,7 +383,7 @@ class Delivery:
                 except StoreFull as problem:
                     # Nothing is lost: the row stays in the outbox until there is disk space to claim it.
                     _log.error("outbox_cannot_be_claimed", chat=_chat(lane).key, problem=str(problem))
-                    await self._clock.sleep(self._settings.longest_delay_seconds)
+                    await self.clock.sleep(self.settings.longest_delay_seconds)
                     continue
                 except StoreError as problem:
                     # The process is about to end; the queue is stored in the outbox.
@@ -444,7 +435,7 @@ class Delivery:
             self._reach("reply.after_send_before_mark")
             writes = _sent(message, receipt)
             if platform.limits.sends_are_idempotent:
-                self._store.post(writes)
+                self.store.post(writes)
             else:
                 await self._mark_sent(message, writes)
             self._reach("reply.after_mark")
@@ -454,7 +445,7 @@ class Delivery:
         chat = message.outgoing.chat
         failure = await self.statuses.show(platform, message.turn_id, self._without_secrets(message.outgoing))
         if failure is not None and failure.for_account and failure.retry_after_seconds is not None:
-            self._paused_until[chat[:2]] = self._clock.monotonic() + failure.retry_after_seconds
+            self._paused_until[chat[:2]] = self.clock.monotonic() + failure.retry_after_seconds
 
     async def _sent_or_edited(
         self, platform: ChatPlatform, message: OutboundMessage, outgoing: Outgoing, *, may_be_sent: bool
@@ -479,7 +470,7 @@ class Delivery:
     async def _may_retry(self, message: OutboundMessage, failure: SendFailed, attempt: int) -> bool:
         """Wait before the next attempt; False after giving the message up. A wait that the network requests is not
         counted as an attempt."""
-        settings, chat = self._settings, message.outgoing.chat
+        settings, chat = self.settings, message.outgoing.chat
         policy = RetryPolicy(settings.attempts, settings.first_delay_seconds, settings.longest_delay_seconds)
         requested = failure.retry_after_seconds
         if not failure.retryable or (requested is None and attempt == policy.attempts):
@@ -487,24 +478,24 @@ class Delivery:
             return False
         _log.info("send_failed", chat=chat.key, attempt=attempt, problem=str(failure))
         if requested is not None and failure.for_account:
-            self._paused_until[chat[:2]] = self._clock.monotonic() + requested
+            self._paused_until[chat[:2]] = self.clock.monotonic() + requested
         else:
-            await self._clock.sleep(policy.wait_after(attempt) if requested is None else requested)
+            await self.clock.sleep(policy.wait_after(attempt) if requested is None else requested)
         return True
 
     async def _account_pause(self, chat: ChatRef) -> None:
         """Wait until the rate limit of the chat's account on its network permits sends."""
-        while (left := self._paused_until.get(chat[:2], 0.0) - self._clock.monotonic()) > 0:
-            await self._clock.sleep(left)
+        while (left := self._paused_until.get(chat[:2], 0.0) - self.clock.monotonic()) > 0:
+            await self.clock.sleep(left)
 
     def _without_secrets(self, outgoing: Outgoing) -> Outgoing:
-        text = self._hide(outgoing.text)
+        text = self.hide(outgoing.text)
         return outgoing if text == outgoing.text else replace(outgoing, text=text)
 
     async def _mark_sent(self, message: OutboundMessage, writes: Sequence[Write]) -> None:
         """Mark the row as sent, durably: the network would show a repeated send after a crash."""
         try:
-            await self._store.commit(writes)
+            await self.store.commit(writes)
         except StoreFull as problem:
             # Retrying the delivery would send a certain duplicate; without the mark, a restart may send one.
             _log.error("sent_but_not_marked", outbox=message.row_id, problem=str(problem))
@@ -516,19 +507,19 @@ class Delivery:
         if linked is not None:
             await linked.until_reachable(outgoing, message.created_ms)
         if not is_claimed:
-            await self._store.commit([outbox.claim(message.row_id, self._epoch)])
+            await self.store.commit([outbox.claim(message.row_id, self.epoch)])
 
     def _takes_place(self, chat: ChatRef, sends_per_minute: int) -> bool:
         """Count one send in the chat's rate. Returns False without counting if the rate is used up or another process
         may lead."""
-        now, times = self._clock.monotonic(), self._sent_at.get(chat)
+        now, times = self.clock.monotonic(), self._sent_at.get(chat)
         if times is None:
             if len(self._sent_at) >= _CHATS_PACED:
                 self._sent_at.pop(next(iter(self._sent_at)))
             times = self._sent_at[chat] = deque()
         while times and times[0] <= now - _WINDOW_SECONDS:
             times.popleft()
-        if len(times) >= sends_per_minute or not self._lead.holds():
+        if len(times) >= sends_per_minute or not self.lead.holds():
             return False
         times.append(now)
         return True
@@ -538,25 +529,25 @@ class Delivery:
         times = self._sent_at[chat]
         while len(times) >= sends_per_minute:
             # Other lanes of the chat may wait for the same slot: only one of them gets it.
-            await self._clock.sleep(times[0] + _WINDOW_SECONDS - self._clock.monotonic())
-            while times and times[0] <= self._clock.monotonic() - _WINDOW_SECONDS:
+            await self.clock.sleep(times[0] + _WINDOW_SECONDS - self.clock.monotonic())
+            while times and times[0] <= self.clock.monotonic() - _WINDOW_SECONDS:
                 times.popleft()
-        times.append(self._clock.monotonic())
-        if not self._lead.holds():
+        times.append(self.clock.monotonic())
+        if not self.lead.holds():
             # The leading process sends it from the outbox.
-            await self._lead.sure()
+            await self.lead.sure()
 
     def _give_up(self, message: OutboundMessage, problem: str) -> None:
         if message.status is StatusPart.SHOW or message.only_ends_status:
             _log.warning("status_not_ended", chat=message.outgoing.chat.key, problem=problem)
-            self._store.post([outbox.drop_unsent(message.row_id, problem)])
+            self.store.post([outbox.drop_unsent(message.row_id, problem)])
             return
         self.failed += 1
         if message.is_unrecorded:
-            self._store.post([outbox.drop_unsent(message.row_id, problem), outbox.erase(message.row_id)])
+            self.store.post([outbox.drop_unsent(message.row_id, problem), outbox.erase(message.row_id)])
             return
         _log.error("message_not_delivered", chat=message.outgoing.chat.key, outbox=message.row_id, problem=problem)
-        self._store.post([outbox.failed(message.row_id, problem, self._clock.now_ms())])
+        self.store.post([outbox.failed(message.row_id, problem, self.clock.now_ms())])
         for call in self.on_given_up:
             call(message, problem)
 

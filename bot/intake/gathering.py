@@ -29,27 +29,27 @@ class _Held:
     is_over: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class Gathering:
     """Turns that wait for further messages of their senders, at most one of each member in a chat."""
 
-    def __init__(
-        self, engine: EmbeddedEngine, clock: Clock, limits: LimitsSettings, has_model: Callable[[], bool]
-    ) -> None:
-        """Without a model turns do not wait: commands and examples match single messages."""
-        self._engine = engine
-        self._clock = clock
-        self._has_model = has_model
+    engine: EmbeddedEngine
+    clock: Clock
+    limits: LimitsSettings
+    has_model: Callable[[], bool]
+    """Without a model turns do not wait: commands and examples match single messages."""
+
+    def __post_init__(self) -> None:
         self._held: dict[_Place, _Held] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.limits = limits
-        """Current limits; may be replaced."""
+        """Current self.limits; may be replaced."""
 
     def begin(self, job: Job, decision: GateDecision) -> None:
         """Let `job` wait for further messages before it is stored, unless it is a command or an answer."""
         context, is_plain = job.context, decision.addressed and not decision.is_command and decision.question is None
         is_text = context.kind is Kind.MESSAGE and not context.text.startswith("/")
-        if is_plain and is_text and self.limits.gather_seconds and self._has_model():
-            until = self._clock.monotonic() + self.limits.gather_seconds
+        if is_plain and is_text and self.limits.gather_seconds and self.has_model():
+            until = self.clock.monotonic() + self.limits.gather_seconds
             self._held.setdefault(_place(context), _Held(job, until))
 
     def submit(self, job: Job) -> None:
@@ -59,7 +59,7 @@ class Gathering:
         if held is None or held.job is not job:
             if held is not None:
                 self._end(held)
-            self._engine.submit(job)
+            self.engine.submit(job)
             return
         held.is_stored = True
         if held.is_over:
@@ -102,7 +102,7 @@ class Gathering:
         held = self._held.get(_place(context))
         if held is None or decision.reason not in _JOINABLE or decision.is_command or decision.question is not None:
             return None
-        first, now = held.job.context, self._clock.monotonic()
+        first, now = held.job.context, self.clock.monotonic()
         is_other = context.reply_to is not None or context.takes or context.addresses_another
         is_known = held.job.answers(context.key.native_id)
         is_long = len(first.text) + len(context.text) >= self.limits.message_chars or len(first.parts) >= _MOST_MESSAGES
@@ -118,8 +118,8 @@ class Gathering:
             self._release(held)
 
     async def _wait(self, held: _Held) -> None:
-        while (left := held.until - self._clock.monotonic()) > 0 and not held.is_over:
-            await self._clock.sleep(left)
+        while (left := held.until - self.clock.monotonic()) > 0 and not held.is_over:
+            await self.clock.sleep(left)
         self._release(held)
 
     def _release(self, held: _Held) -> None:
@@ -127,7 +127,7 @@ class Gathering:
         if self._held.get(place) is held:
             del self._held[place]
             if not held.job.withdrawn:
-                self._engine.submit(held.job)
+                self.engine.submit(held.job)
 
 
 def _place(context: MessageContext) -> _Place:

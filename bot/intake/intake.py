@@ -8,7 +8,7 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, replace
 from datetime import timedelta
 from weakref import WeakKeyDictionary
 
@@ -271,54 +271,36 @@ Claim = Callable[[GateDecision, int], Sequence[Write]]
 """Returns the writes to commit with the decision on a due event. Called with the decision and the turn id."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Intake:
     """Accepts events of all platforms."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        engine: EmbeddedEngine,
-        chats: Chats,
-        functions: Callable[[str], BotFunctions],
-        questions: OpenQuestions,
-        decisions: ApprovalOutcomes,
-        bot_loop_limit: BotLoopLimit,
-        notices: Notices,
-        senders_retry: Callable[[ChatRef], bool],
-        is_only_bot: Callable[[ChatRef], bool],
-        has_model: Callable[[], bool],
-        member_data: MemberData,
-        may_name_bot: Callable[[MessageContext], bool],
-        limits: LimitsSettings,
-        history_per_chat: int,
-        clock: Clock,
-        ids: Ids,
-        epoch: int,
-        faults: FaultPoints,
-    ) -> None:
-        self._store = store
-        self._engine = engine
-        self._chats = chats
-        self._functions = functions
-        self._questions = questions
-        self._decisions = decisions
-        self._bot_loop_limit = bot_loop_limit
-        self._question_lookup = QuestionLookup(questions, chats)
-        self._notices = notices
-        self._senders_retry = senders_retry
-        self._is_only_bot = is_only_bot
-        self._member_data = member_data
-        self._may_name_bot = may_name_bot
-        self._chime_in = ChimeIn(chats, store, clock, has_model)
-        self.gathering = Gathering(engine, clock, limits, has_model)
-        self.unasked = Unasked(notices, chats, clock)
-        self._limits = limits
-        self._oldest = timedelta(minutes=limits.answer_within_minutes)
-        self._history_per_chat = history_per_chat
-        self._clock = clock
-        self._ids = ids
-        self._epoch = epoch
+    store: Store
+    engine: EmbeddedEngine
+    chats: Chats
+    functions: Callable[[str], BotFunctions]
+    questions: OpenQuestions
+    decisions: ApprovalOutcomes
+    bot_loop_limit: BotLoopLimit
+    notices: Notices
+    senders_retry: Callable[[ChatRef], bool]
+    is_only_bot: Callable[[ChatRef], bool]
+    has_model: InitVar[Callable[[], bool]]
+    member_data: MemberData
+    may_name_bot: Callable[[MessageContext], bool]
+    limits: LimitsSettings
+    history_per_chat: int
+    clock: Clock
+    ids: Ids
+    epoch: int
+    faults: InitVar[FaultPoints]
+
+    def __post_init__(self, has_model: Callable[[], bool], faults: FaultPoints) -> None:
+        self._question_lookup = QuestionLookup(self.questions, self.chats)
+        self._chime_in = ChimeIn(self.chats, self.store, self.clock, has_model)
+        self.gathering = Gathering(self.engine, self.clock, self.limits, has_model)
+        self.unasked = Unasked(self.notices, self.chats, self.clock)
+        self._oldest = timedelta(minutes=self.limits.answer_within_minutes)
         self._reach = faults.reach
         self._function_mentions = FunctionMentions()
         self._pending_changes = PendingChanges()
@@ -328,9 +310,9 @@ class Intake:
 
     def use(self, limits: LimitsSettings) -> None:
         """Apply new limits from the next message on."""
-        self._limits = limits
+        self.limits = limits
         self._oldest = timedelta(minutes=limits.answer_within_minutes)
-        self._bot_loop_limit.use(limits.bot_alternations)
+        self.bot_loop_limit.use(limits.bot_alternations)
         self.gathering.limits = limits
 
     async def forget(self, chat: str, member: str) -> None:
@@ -339,8 +321,8 @@ class Intake:
 
     async def accept(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
         """Accept one event durably, together with `also`. Raises StoreError or QueueFull if nothing was stored."""
-        self._chats.note_language(context)
-        served = self._chats.of(context.chat)
+        self.chats.note_language(context)
+        served = self.chats.of(context.chat)
         context = self._prepared(context, served)
         if context.kind in _CHANGES and served.allowed_by is not None:
             async with self._pending_changes.change((context.chat.key, context.key.native_id)):
@@ -357,33 +339,33 @@ class Intake:
         """Accept a due timer, or the expiry of `question`, in one unit with the writes of `claim`; returns the
         decision. If the queue is full, nothing is stored. `ended` is called when the turn ends. Raises Conflict or
         StoreError if nothing was stored."""
-        context = self._prepared(context, self._chats.of(context.chat))
+        context = self._prepared(context, self.chats.of(context.chat))
         decision = self._decide(context, None)
         if question is not None:
             decision = replace(decision, question=question)
         if decision.reason is ReasonCode.QUEUE_FULL:
             return decision
-        job = Job(self._ids.next(), context, addressed=True, question=question, ended=ended)
+        job = Job(self.ids.next(), context, addressed=True, question=question, ended=ended)
         self._reach("sched.before_claim")
         try:
             accepted, *others = self._writes(context, decision, job.turn_id)
             claimed = claim(decision, job.turn_id)
-            await self._store.commit([accepted._replace(expect=1), *others, *claimed])
+            await self.store.commit([accepted._replace(expect=1), *others, *claimed])
         finally:
             if decision.starts_turn:
-                self._engine.release_slot(context.chat, immediate=False)
+                self.engine.release_slot(context.chat, immediate=False)
         self._reach("sched.after_claim")
         if decision.starts_turn:
-            self._engine.submit(job)
+            self.engine.submit(job)
         else:
-            self._notices.note(context, decision)
+            self.notices.note(context, decision)
         return decision
 
     async def recover(self) -> int:
         """Queue the turns that an earlier process did not finish; returns their number. Raises StoreError."""
         jobs: list[Job] = []
         chats: set[ChatRef] = set()
-        for row in await self._store.read(inbox.waiting()):
+        for row in await self.store.read(inbox.waiting()):
             job = await self._job_of_row(row)
             job.attempts = row["attempts"]
             job.suspect = job.attempts > 0
@@ -396,30 +378,30 @@ class Intake:
         suspicious = {job.context.chat for job in jobs if job.suspect}
         # The sort is stable, so the order within a chat is kept.
         for job in sorted(jobs, key=lambda one: one.context.chat not in suspicious):
-            self._engine.submit(job)
+            self.engine.submit(job)
         return len(jobs)
 
     async def take_up_retried(self) -> None:
         """Run the given-up turns that an operator has released for a retry. Raises StoreError."""
-        for row in await self._store.read(inbox.retried()):
+        for row in await self.store.read(inbox.retried()):
             job = await self._job_of_row(row)
-            if (await self._store.commit([inbox.take_up(job.turn_id, self._epoch, 0)]))[0]:
-                self._engine.submit(job)
+            if (await self.store.commit([inbox.take_up(job.turn_id, self.epoch, 0)]))[0]:
+                self.engine.submit(job)
 
     async def _job_of_row(self, row: Row) -> Job:
         """The job of a stored turn."""
         question = None
         if row["question_id"] is not None:
-            question = await self._questions.find(self._store, row["question_id"])
+            question = await self.questions.find(self.store, row["question_id"])
         context = context_from_json(orjson.loads(row["body"]))
-        self._chats.note_language(context)
+        self.chats.note_language(context)
         return Job(row["id"], context, True, question, recovered=True)
 
     def _prepared(self, context: MessageContext, served: ServedChat) -> MessageContext:
-        context = normalized(context, self._limits.message_chars, served.profile.texts)
+        context = normalized(context, self.limits.message_chars, served.profile.texts)
         if context.bot != served.settings.bot:
             context = replace(context, bot=served.settings.bot)
-        return self._function_mentions.extract(context, self._functions(context.bot))
+        return self._function_mentions.extract(context, self.functions(context.bot))
 
     async def _accept(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
         context = await self._with_known_quote(context)
@@ -430,23 +412,23 @@ class Intake:
         edited = self._pending_changes.edited(message)
         if edited is not None:
             context = replace(context, text=edited)
-        is_busy = self._engine.is_busy(context.chat) or self.gathering.waiting_job(context.chat) is not None
+        is_busy = self.engine.is_busy(context.chat) or self.gathering.waiting_job(context.chat) is not None
         conversation = None if is_busy or self._is_unrecorded(context) else await self._chime_in.conversation(context)
-        if self.gathering.may_join(context) and await self._store.read(inbox.known(context.key.text)):
-            await self._store.commit(also)
+        if self.gathering.may_join(context) and await self.store.read(inbox.known(context.key.text)):
+            await self.store.commit(also)
             return Accepted.DUPLICATE
         decision = self._decide(context, pointed, conversation)
         waiting = self.gathering.joined(context, decision)
         if waiting is not None:
             if decision.starts_turn:
-                self._engine.release_slot(context.chat, decision.immediate)
+                self.engine.release_slot(context.chat, decision.immediate)
             return await self._joined(waiting, context, also)
         context = replace(context, unasked=decision.unasked) if decision.unasked else context
-        if decision.reason is ReasonCode.QUEUE_FULL and self._senders_retry(context.chat):
+        if decision.reason is ReasonCode.QUEUE_FULL and self.senders_retry(context.chat):
             return await self._refused(context, decision, also)
         if decision.notice_key:
-            decision = await self._decisions.with_notice(context, decision)
-        job = Job(self._ids.next(), context, decision.addressed, decision.question, immediate=decision.immediate)
+            decision = await self.decisions.with_notice(context, decision)
+        job = Job(self.ids.next(), context, decision.addressed, decision.question, immediate=decision.immediate)
         # No await between the decision and the first write: claiming the question and the queue slot is atomic.
         return await self._queued(job, decision, also)
 
@@ -458,22 +440,20 @@ class Intake:
             return context
         if quoted.text:
             key = MessageKey(context.chat, quoted.native_id).text
-            may_quote = await self._member_data.may_quote(context.chat, quoted.native_id, key)
+            may_quote = await self.member_data.may_quote(context.chat, quoted.native_id, key)
             return context if may_quote else replace(context, reply_to=replace(quoted, text=""))
         if quoted.from_bot:
             return context
-        is_own = bool(await self._store.read(outbox.turn_of(context.chat.key, quoted.native_id)))
+        is_own = bool(await self.store.read(outbox.turn_of(context.chat.key, quoted.native_id)))
         return replace(context, reply_to=replace(quoted, from_bot=True)) if is_own else context
 
     async def _joined(self, job: Job, context: MessageContext, also: Sequence[Write]) -> Accepted:
         """Accept a message that is answered with the waiting turn `job`, and commit it with the turn's new text. Raises
         StoreError if nothing was stored, also if the turn is not."""
         job.context = extended(job.context, context)
-        writes = self._writes(context, GateDecision(ReasonCode.GATHERED), self._ids.next())
+        writes = self._writes(context, GateDecision(ReasonCode.GATHERED), self.ids.next())
         try:
-            await self._store.commit(
-                [*writes, inbox.replace(job.turn_id, _body(job.context))._replace(expect=1), *also]
-            )
+            await self.store.commit([*writes, inbox.replace(job.turn_id, _body(job.context))._replace(expect=1), *also])
         except StoreError:
             job.context = with_part(job.context, context.key.native_id, None)
             raise
@@ -482,10 +462,10 @@ class Intake:
 
     async def _refused(self, context: MessageContext, decision: GateDecision, also: Sequence[Write]) -> Accepted:
         """Raise QueueFull, unless the message was accepted before."""
-        if await self._store.read(inbox.known(context.key.text)):
-            await self._store.commit(also)
+        if await self.store.read(inbox.known(context.key.text)):
+            await self.store.commit(also)
             return Accepted.DUPLICATE
-        self._notices.count(context, decision)
+        self.notices.count(context, decision)
         raise QueueFull(decision.detail)
 
     async def _queued(self, job: Job, decision: GateDecision, also: Sequence[Write]) -> Accepted:
@@ -506,15 +486,15 @@ class Intake:
             if self._pending_changes.accepting.get(message) is job:
                 del self._pending_changes.accepting[message]
             if decision.starts_turn:
-                self._engine.release_slot(context.chat, decision.immediate)
+                self.engine.release_slot(context.chat, decision.immediate)
             if not is_new:
                 self.gathering.drop(job)
         if not is_new:
             return Accepted.DUPLICATE
         self._reach("dedupe.after_insert")
-        self._chats.note_latest(context.chat, job.turn_id)
+        self.chats.note_latest(context.chat, job.turn_id)
         if not decision.starts_turn:
-            self._notices.note(context, decision)
+            self.notices.note(context, decision)
         elif not job.withdrawn:
             self.gathering.submit(job)
         self.unasked.act(context, decision, is_unrecorded=self._is_unrecorded(context))
@@ -530,22 +510,22 @@ class Intake:
         writes = self._writes(context, decision, job.turn_id)
         claimed = None
         if decision.question is not None and decision.question.terms is None:
-            claimed = job.claimed = self._questions.claim_own(chat, member)
+            claimed = job.claimed = self.questions.claim_own(chat, member)
             writes.append(pending.answer(decision.question.id, job.turn_id))
         self._reach("recv.before_persist")
         try:
             if also:
                 writes += also
-            touched = await self._store.commit(writes)
+            touched = await self.store.commit(writes)
         except StoreError:
             # The platform will redeliver the answer, which must find its question open.
-            self._questions.reopen(chat, member, claimed)
+            self.questions.reopen(chat, member, claimed)
             raise
         self._reach("recv.after_persist_before_ack")
         self._pending_changes.forget_early((chat, context.key.native_id))
         if touched[0] == 0:
             # A duplicate: the open question is a newer one and waits for another answer.
-            self._questions.reopen(chat, member, claimed)
+            self.questions.reopen(chat, member, claimed)
             return False
         return True
 
@@ -553,11 +533,11 @@ class Intake:
         """The question whose message this one quotes, answers by button or reacts to; None if that is no question.
         Raises StoreError."""
         chat = context.chat.key
-        if self._chats.of(context.chat).allowed_by is None:
+        if self.chats.of(context.chat).allowed_by is None:
             return None
-        if context.kind is Kind.REACTION and not self._questions.any_in(chat, context.sender.ref.key):
+        if context.kind is Kind.REACTION and not self.questions.any_in(chat, context.sender.ref.key):
             return None
-        return await self._questions.asked_by(self._store, chat, quoted)
+        return await self.questions.asked_by(self.store, chat, quoted)
 
     def _decide(
         self, context: MessageContext, pointed: QuotedQuestion | None, conversation: Conversation | None = None
@@ -569,34 +549,34 @@ class Intake:
             return GateDecision(ReasonCode.DELETED)
         question = self._question_lookup.question(context, pointed)
         closed = self._question_lookup.closed(context, pointed, question)
-        functions, only_bot = self._functions(context.bot), self._is_only_bot(chat)
-        is_muted = self._chats.muted_until(chat, self._clock.now()) is not None
-        served = self._chats.of(chat)
+        functions, only_bot = self.functions(context.bot), self.is_only_bot(chat)
+        is_muted = self.chats.muted_until(chat, self.clock.now()) is not None
+        served = self.chats.of(chat)
         decision = judge(context, served, functions, question, closed, only_bot=only_bot, is_muted=is_muted)
-        if decision.reason is ReasonCode.NOT_ADDRESSED and not is_muted and self._may_name_bot(context):
+        if decision.reason is ReasonCode.NOT_ADDRESSED and not is_muted and self.may_name_bot(context):
             # The turn hears it, and ends in silence if it does not name the bot.
             decision, conversation = GateDecision(), None
         if conversation is not None and decision.reason is ReasonCode.NOT_ADDRESSED:
             decision = self._chime_in.judge(context, conversation)
-        decision = self._bot_loop_limit.judge(context, decision) or decision
+        decision = self.bot_loop_limit.judge(context, decision) or decision
         if not decision.starts_turn:
             return decision
-        if context.kind not in _OWN and self._clock.now() - context.sent_at > self._oldest:
+        if context.kind not in _OWN and self.clock.now() - context.sent_at > self._oldest:
             return GateDecision(ReasonCode.BACKFILLED, "limits.answer_within_minutes")
-        limit = self._engine.reserve_slot(chat, decision.immediate)
+        limit = self.engine.reserve_slot(chat, decision.immediate)
         if not limit:
             self._chime_in.note_turn(chat)
         return GateDecision(ReasonCode.QUEUE_FULL, limit) if limit else decision
 
     def _writes(self, context: MessageContext, decision: GateDecision, turn_id: int) -> list[Write]:
-        now_ms, is_unrecorded = self._clock.now_ms(), self._is_unrecorded(context)
+        now_ms, is_unrecorded = self.clock.now_ms(), self._is_unrecorded(context)
         if decision.starts_turn:
             accept_write = inbox.accept(
                 turn_id,
                 _event(context),
                 body=_body(context),
                 received_ms=now_ms,
-                epoch=self._epoch,
+                epoch=self.epoch,
                 question_id=decision.question.id if decision.question else None,
             )
         else:
@@ -625,28 +605,28 @@ class Intake:
         return writes
 
     def _is_unrecorded(self, context: MessageContext) -> bool:
-        return self._member_data.is_opted_out(context.chat, context.sender.ref)
+        return self.member_data.is_opted_out(context.chat, context.sender.ref)
 
     async def _change(self, context: MessageContext, also: Sequence[Write]) -> Accepted:
         """Apply an edit or deletion: to a waiting message's text or turn; later, to the history only."""
         chat, native_id = context.chat.key, context.key.native_id
         deletes = context.kind is Kind.DELETE
-        now_ms = self._clock.now_ms()
-        if await self._store.read(inbox.known(context.key.text)):
+        now_ms = self.clock.now_ms()
+        if await self.store.read(inbox.known(context.key.text)):
             # A duplicate. It must not undo a newer change that has come since.
-            await self._store.commit(also)
+            await self.store.commit(also)
             return Accepted.DUPLICATE
         arriving = self._pending_changes.accepting.get((chat, native_id))
         arriving = arriving or self.gathering.waiting_job(context.chat, native_id)
-        job = arriving or self._engine.waiting_job(context.chat, native_id)
+        job = arriving or self.engine.waiting_job(context.chat, native_id)
         writes: list[Write] = []
         reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TOO_LATE
         if job is not None:
             reason = ReasonCode.DELETED if deletes else ReasonCode.EDIT_TAKEN
             writes.append(self._change_job(job, context, now_ms))
         # Open approval questions are withdrawn with the message that requested them.
-        withdrawn = self._questions.asked_for_by(chat, native_id) if deletes else []
-        writes += self._questions.withdraw_writes(chat, withdrawn)
+        withdrawn = self.questions.asked_for_by(chat, native_id) if deletes else []
+        writes += self.questions.withdraw_writes(chat, withdrawn)
         if job is None:
             writes.append(inbox.changed(MessageKey(context.chat, native_id).text))
         # A summary may contain the text that is changed.
@@ -655,17 +635,17 @@ class Intake:
             history.deleted(chat, native_id) if deletes else history.edited(chat, native_id, context.marked_text)
         )
         try:
-            noted = inbox.note(self._ids.next(), _event(context), received_ms=now_ms, reason=reason.value)
-            touched = await self._store.commit([noted, *writes, *also])
+            noted = inbox.note(self.ids.next(), _event(context), received_ms=now_ms, reason=reason.value)
+            touched = await self.store.commit([noted, *writes, *also])
         except StoreError:
             # Nothing was stored: the message is still to be answered until the platform redelivers the change.
             if job is not None and job.withdrawn:
                 job.withdrawn = False
                 if job is not arriving:
-                    self._engine.submit(job)
+                    self.engine.submit(job)
             raise
-        self._questions.withdraw(chat, withdrawn)
-        running = None if deletes or job is not None else self._engine.running_job(context.chat, native_id)
+        self.questions.withdraw(chat, withdrawn)
+        running = None if deletes or job is not None else self.engine.running_job(context.chat, native_id)
         if running is not None and running.context.text != context.text:
             running.edited = True
         if touched[len(writes)] == 0:
@@ -677,7 +657,7 @@ class Intake:
         native_id, deletes = context.key.native_id, context.kind is Kind.DELETE
         if deletes and native_id == job.context.key.native_id:
             job.withdrawn = True
-            self._engine.remove(job)
+            self.engine.remove(job)
             return inbox.end(job.turn_id, ReasonCode.DELETED.value, "", now_ms)
         changed = with_part(job.context, native_id, None if deletes else context.text)
         if native_id == job.context.key.native_id:
@@ -691,7 +671,7 @@ class Intake:
         count = self._counts.get(chat, _PRUNE_EVERY)
         if count >= _PRUNE_EVERY:
             count = 0
-            self._store.post([history.prune(chat, self._history_per_chat)])
+            self.store.post([history.prune(chat, self.history_per_chat)])
             if len(self._counts) >= _CHATS_COUNTED:
                 self._counts.clear()
         self._counts[chat] = count + 1

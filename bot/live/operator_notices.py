@@ -7,6 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import structlog
@@ -63,27 +64,20 @@ class _Problem(NamedTuple):
         return self.what, self.file, str(self.line), self.code
 
 
+@dataclass(eq=False, repr=False)
 class OperatorNotices:
     """Compares the current problems with those reported last."""
 
-    def __init__(
-        self,
-        settings: OperatorsSettings,
-        notices: Notices,
-        chats: Chats,
-        store: Store,
-        clock: Clock,
-        redact: Redactor,
-        still_serves: Callable[[str], bool],
-    ) -> None:
-        """`still_serves` says whether functions of a file are still in use."""
-        self._still_serves = still_serves
-        self._settings = settings
-        self._notices = notices
-        self._chats = chats
-        self._store = store
-        self._clock = clock
-        self._redact = redact
+    settings: OperatorsSettings
+    notices: Notices
+    chats: Chats
+    store: Store
+    clock: Clock
+    redact: Redactor
+    still_serves: Callable[[str], bool]
+    """Whether functions of a file are still in use."""
+
+    def __post_init__(self) -> None:
         self._watched: dict[str, Callable[[], Sequence[Diagnostic]]] = {}
         self._known: frozenset[_Problem] = frozenset()
         self._notified: list[tuple[float, _Problem]] = []
@@ -100,15 +94,15 @@ class OperatorNotices:
 
     def use(self, settings: OperatorsSettings) -> None:
         """Apply new settings. A new chat gets the current problems."""
-        if settings.chat != self._settings.chat:
+        if settings.chat != self.settings.chat:
             self._known, self._notified, self._is_well = frozenset(), [], True
-        self._settings = settings
+        self.settings = settings
         self.changed()
 
     def died(self, kind: str, id_: int, chat: str) -> None:
         """Report a new dead letter of that kind once. Ignored without an operators' chat, and for a message to that
         chat."""
-        if self._settings.chat is None or (chat == self._settings.chat and kind == DeadKind.MESSAGE):
+        if self.settings.chat is None or (chat == self.settings.chat and kind == DeadKind.MESSAGE):
             # A message that the operators' chat did not accept cannot be reported there.
             return
         self._dead.append((kind, id_, chat))
@@ -117,7 +111,7 @@ class OperatorNotices:
     def changed(self) -> None:
         """Report changed problems in the background."""
         self._has_changed = True
-        if self._settings.chat is not None and self._task is None:
+        if self.settings.chat is not None and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._notify())
 
     async def close(self) -> None:
@@ -131,18 +125,18 @@ class OperatorNotices:
     async def _notify(self) -> None:
         try:
             while self._has_changed:
-                quiet = self._notified_at + _QUIET_SECONDS - self._clock.monotonic()
-                await self._clock.sleep(max(_GATHER_SECONDS, quiet))
+                quiet = self._notified_at + _QUIET_SECONDS - self.clock.monotonic()
+                await self.clock.sleep(max(_GATHER_SECONDS, quiet))
                 self._has_changed = False
                 self._say_what_changed()
         finally:
             self._task = None
 
     def _say_what_changed(self) -> None:
-        if self._settings.chat is None:
+        if self.settings.chat is None:
             return
-        chat = ChatRef.parse(self._settings.chat)
-        texts = self._chats.profile(chat).texts
+        chat = ChatRef.parse(self.settings.chat)
+        texts = self.chats.profile(chat).texts
         if self._dead:
             self._say(chat, self._dead_in_words(texts))
             self._dead.clear()
@@ -152,7 +146,7 @@ class OperatorNotices:
         fresh = [fault for fault, seconds in held.items() if seconds <= 0]
         self._known = frozenset(fault for fault in now if held.get(fault, 0.0) <= 0)
         if fresh:
-            self._notified += [(self._clock.monotonic(), fault) for fault in fresh]
+            self._notified += [(self.clock.monotonic(), fault) for fault in fresh]
             self._is_well = False
             self._say(chat, self._in_words([now[fault] for fault in fresh], texts))
         elif not now and not self._is_well:
@@ -170,7 +164,7 @@ class OperatorNotices:
         return max(map(self._cooldown_seconds, since), default=0.0)
 
     def _cooldown_seconds(self, reported_at: float) -> float:
-        return reported_at + _REPEAT_SECONDS - self._clock.monotonic()
+        return reported_at + _REPEAT_SECONDS - self.clock.monotonic()
 
     def _look_later(self, seconds: float) -> None:
         if self._later is not None:
@@ -178,65 +172,58 @@ class OperatorNotices:
         self._later = asyncio.get_running_loop().create_task(self._change_in(seconds))
 
     async def _change_in(self, seconds: float) -> None:
-        await self._clock.sleep(seconds)
+        await self.clock.sleep(seconds)
         self.changed()
 
     def _dead_in_words(self, texts: Phrases) -> str:
-        lines = [texts.say(f"operators.dead_{kind}", id=id_, chat=chat) for kind, id_, chat in self._dead]
-        more = len(lines) - _MOST_LINES
-        if more > 0:
-            lines = [*lines[:_MOST_LINES], texts.say("operators.more", count=more)]
-        return texts.say("operators.dead_letters", lines="\n".join(map(visible_line, lines)))
+        lines = [visible_line(texts.say(f"operators.dead_{kind}", id=id_, chat=at)) for kind, id_, at in self._dead]
+        return texts.say("operators.dead_letters", lines=_first_lines(lines, texts))
 
     def _in_words(self, found: Sequence[tuple[str, Diagnostic]], texts: Phrases) -> str:
         parts: list[str] = []
         for what in self._watched:
             lines = [self._line(one) for kind, one in found if kind == what]
-            more = len(lines) - _MOST_LINES
-            if more > 0:
-                lines = [*lines[:_MOST_LINES], texts.say("operators.more", count=more)]
             if lines:
-                parts.append(texts.say(f"operators.{what}_broke", lines="\n".join(lines)))
-            if any(kind == what and self._still_serves(one.file) for kind, one in found):
+                parts.append(texts.say(f"operators.{what}_broke", lines=_first_lines(lines, texts)))
+            if any(kind == what and self.still_serves(one.file) for kind, one in found):
                 parts[-1] += f"\n{texts.say('operators.serves_on')}"
         return "\n\n".join(parts)
 
     def _line(self, found: Diagnostic) -> str:
-        line = visible_line(self._redact(f"{found.place}: {' '.join(found.message.split())}"))
+        line = visible_line(self.redact(f"{found.place}: {' '.join(found.message.split())}"))
         return line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS]}…"
 
     def _say(self, chat: ChatRef, text: str) -> None:
-        if self._chats.of(chat).allowed_by is None or not self._notices.reaches(chat):
+        if self.chats.of(chat).allowed_by is None or not self.notices.reaches(chat):
             _log.error("operators_cannot_be_told", chat=chat.key, setting="operators.chat")
             return
-        self._notified_at = self._clock.monotonic()
-        write, outbound = self._notices.notice(chat, text)
+        self._notified_at = self.clock.monotonic()
+        write, outbound = self.notices.notice(chat, text)
         try:
-            self._store.post([write])
+            self.store.post([write])
         except StoreError as problem:
             _log.error("operators_cannot_be_told", chat=chat.key, problem=str(problem))
             return
-        self._notices.send([outbound])
+        self.notices.send([outbound])
 
 
+def _first_lines(lines: Sequence[str], texts: Phrases) -> str:
+    more = len(lines) - _MOST_LINES
+    return "\n".join([*lines[:_MOST_LINES], *([texts.say("operators.more", count=more)] if more > 0 else [])])
+
+
+@dataclass(eq=False, repr=False)
 class DeadLetters:
     """Counts and reports everything that is given up."""
 
-    def __init__(
-        self,
-        store: Store,
-        intake: Intake,
-        delivery: Delivery,
-        timetable: Timetable,
-        notices: OperatorNotices,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._intake = intake
-        self._delivery = delivery
-        self._timetable = timetable
-        self._notices = notices
-        self._clock = clock
+    store: Store
+    intake: Intake
+    delivery: Delivery
+    timetable: Timetable
+    notices: OperatorNotices
+    clock: Clock
+
+    def __post_init__(self) -> None:
         self.counts: Counter[str] = Counter()
         """Number of dead letters by kind."""
 
@@ -254,16 +241,16 @@ class DeadLetters:
 
     def _died(self, kind: DeadKind, id_: int, chat: str) -> None:
         self.counts[kind.value] += 1
-        self._notices.died(kind.value, id_, chat)
+        self.notices.died(kind.value, id_, chat)
 
     async def start(self) -> None:
         """Start the retries that operators requested, and count the rest. Raises StoreError."""
-        await self._intake.take_up_retried()
-        await self._delivery.take_up_retried()
-        counted = await self._store.read(outcomes.counts())
+        await self.intake.take_up_retried()
+        await self.delivery.take_up_retried()
+        counted = await self.store.read(outcomes.counts())
         self.counts = Counter({row["kind"]: row["count"] for row in counted})
 
     async def look(self) -> None:
         """The same after a change by a command. Raises StoreError."""
-        self._timetable.expect(self._clock.now_ms())
+        self.timetable.expect(self.clock.now_ms())
         await self.start()

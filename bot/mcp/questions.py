@@ -8,6 +8,7 @@ import secrets
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import InitVar, dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import structlog
@@ -135,42 +136,35 @@ async def unless_closed(asking: Coroutine[Any, Any, T], closed: Sequence[asyncio
             one.cancel()
 
 
+@dataclass(eq=False, repr=False)
 class StreamElicitation:
     """Asks the client's user during the call, by a request on the call's stream."""
 
-    def __init__(
-        self,
-        context: Context,
-        caller: McpCaller,
-        texts: Phrases,
-        waiting: WaitingCalls,
-        closed: Sequence[asyncio.Event],
-    ) -> None:
-        """One of `closed` is set when no answer can come any more."""
-        self._context = context
-        self._caller = caller
-        self._texts = texts
-        self._waiting = waiting
-        self._closed = closed
+    context: Context
+    caller: McpCaller
+    texts: Phrases
+    waiting: WaitingCalls
+    closed: Sequence[asyncio.Event]
+    """One of them is set when no answer can come any more."""
 
     async def answer(self, asked: Asked) -> Reply:
-        with self._waiting.one_more(self._caller) as may_wait:
+        with self.waiting.one_more(self.caller) as may_wait:
             return await self._answer(asked) if may_wait else Reply("expired")
 
     async def _answer(self, asked: Asked) -> Reply:
-        form = form_of(asked, self._context.protocol_version, self._texts)
-        return await unless_closed(self._ask(form), self._closed) or Reply("expired")
+        form = form_of(asked, self.context.protocol_version, self.texts)
+        return await unless_closed(self._ask(form), self.closed) or Reply("expired")
 
     async def _ask(self, form: ElicitRequest) -> Reply:
-        where = ServerMessageMetadata(related_request_id=self._context.request_id)
+        where = ServerMessageMetadata(related_request_id=self.context.request_id)
         try:
-            result = await self._context.session.send_request(form, ElicitResult, metadata=where)
+            result = await self.context.session.send_request(form, ElicitResult, metadata=where)
         except ValidationError:
-            return reply_of(None, self._caller)
+            return reply_of(None, self.caller)
         except MCPError as error:
-            _log.warning("question_not_put", problem=str(error)[:300], member=self._caller.caller.member.key)
+            _log.warning("question_not_put", problem=str(error)[:300], member=self.caller.caller.member.key)
             return Reply("expired")
-        return reply_of(result, self._caller)
+        return reply_of(result, self.caller)
 
 
 def _field(asked: Asked, choices: tuple[Choice, ...], version: str, texts: Phrases) -> JsonObject:
@@ -298,21 +292,17 @@ class _Put(NamedTuple):
     request: InputRequest
 
 
+@dataclass(eq=False, repr=False)
 class MultiRequestCall:
     """One call over several requests, with the user and the model of its client. `context`: the latest request."""
 
-    def __init__(
-        self,
-        rounds: MultiRequestCalls,
-        context: Context,
-        caller: McpCaller,
-        texts: Phrases,
-        asked: CallToolRequestParams,
-    ):
-        self.context = context
-        self.caller = caller
-        self._rounds = rounds
-        self._texts = texts
+    rounds: MultiRequestCalls
+    context: Context
+    caller: McpCaller
+    texts: Phrases
+    asked: InitVar[CallToolRequestParams]
+
+    def __post_init__(self, asked: CallToolRequestParams) -> None:
         self._function, self._arguments = asked.name, asked.arguments
         self._question: asyncio.Future[_Put] = asyncio.get_running_loop().create_future()
         self._came: asyncio.Future[object] | None = None
@@ -328,7 +318,7 @@ class MultiRequestCall:
 
     async def answer(self, asked: Asked) -> Reply:
         """Ask the client's user and return the reply; one of kind `expired` if nobody answers."""
-        came = await self._ask(_Put(ANSWER, form_of(asked, self.context.protocol_version, self._texts)))
+        came = await self._ask(_Put(ANSWER, form_of(asked, self.context.protocol_version, self.texts)))
         return Reply("expired") if came is _NOBODY else reply_of(came, self.caller)
 
     async def write(self, request: TextRequest) -> WrittenText | NoTextReason:
@@ -341,7 +331,7 @@ class MultiRequestCall:
 
     async def _ask(self, put: _Put) -> object:
         """The client's response; one request at a time."""
-        with self._rounds.waiting.one_more(self.caller) as may_wait:
+        with self.rounds.waiting.one_more(self.caller) as may_wait:
             if not may_wait:
                 return _NOBODY
             async with self._asking:
@@ -349,12 +339,12 @@ class MultiRequestCall:
 
     async def _asked(self, put: _Put) -> object:
         self._came = asyncio.get_running_loop().create_future()
-        self._token, self._key = self._rounds.put(self), put.key
+        self._token, self._key = self.rounds.put(self), put.key
         self._question.set_result(put)
         try:
             return await self._came
         finally:
-            self._rounds.forget(self._token)
+            self.rounds.forget(self._token)
             if self._question.done():
                 self._question = asyncio.get_running_loop().create_future()
 

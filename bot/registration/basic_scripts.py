@@ -13,7 +13,7 @@ from random import Random
 from types import ModuleType
 from typing import cast
 
-from bot.live.settings import LiveSettings, Use
+from bot.live.settings import LiveSettings
 from bot.registration.function_sources import ConfiguredSource
 from config.sections.basic import BasicSettings, BasicSource
 from config.settings import Settings
@@ -240,19 +240,15 @@ def script_services_live(live: LiveSettings, services: Mapping[type, object]) ->
     files = cast(LocalScriptFiles, services[ScriptFiles])
     web, mailer = cast(WebOfScripts, services[WebOfScripts]), cast(Mailer, services[Mailer])
 
-    def prepare_web(fresh: Settings) -> Use:
-        return partial(web.use, fresh.basic.web)
-
-    def prepare_mail(fresh: Settings) -> Use:
-        return partial(mailer.use, fresh.mail)
-
-    def prepare_files(fresh: Settings) -> Use:
-        return partial(files.use, folders_of(fresh.sources.basic))
-
     # The source of scripts is registered for `basic` and `sources` as a whole; these are parts of them.
-    live.register(prepare=prepare_web, depends_on=lambda settings: settings.basic.web)
-    live.register("mail", prepare=prepare_mail)
-    live.register(prepare=prepare_files, depends_on=lambda settings: settings.sources.basic)
+    live.register(
+        prepare=lambda fresh: partial(web.use, fresh.basic.web), depends_on=lambda settings: settings.basic.web
+    )
+    live.register("mail", prepare=lambda fresh: partial(mailer.use, fresh.mail))
+    live.register(
+        prepare=lambda fresh: partial(files.use, folders_of(fresh.sources.basic)),
+        depends_on=lambda settings: settings.sources.basic,
+    )
 
 
 def folders_of(sources: Iterable[BasicSource]) -> list[ScriptFolder]:

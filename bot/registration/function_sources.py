@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import NamedTuple
 
 import structlog
@@ -37,24 +37,20 @@ class _Running:
     published: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+@dataclass(eq=False, repr=False)
 class FunctionSources:
     """All sources, each in its own task. Their order decides which one gets a name that two define."""
 
-    def __init__(
-        self,
-        sources: Sequence[ConfiguredSource],
-        registry: FunctionRegistry,
-        problems_of: Callable[[FunctionSpec], Sequence[str]],
-        *,
-        placed: Callable[[Sequence[Diagnostic]], Sequence[Diagnostic]] = tuple,
-        logs: bool = True,
-    ) -> None:
-        """`problems_of` returns why a valid function cannot run in this daemon; empty if it can. `placed` adds places
-        in the settings file. `logs`: log unusable functions, and changes at run time."""
-        self._placed = placed
-        self._logs = logs
-        self._registry = registry
-        self._problems_of = problems_of
+    sources: InitVar[Sequence[ConfiguredSource]]
+    registry: FunctionRegistry
+    problems_of: Callable[[FunctionSpec], Sequence[str]]
+    """Why a valid function cannot run in this daemon; empty if it can."""
+    placed: Callable[[Sequence[Diagnostic]], Sequence[Diagnostic]] = tuple
+    """Adds places in the settings file."""
+    logs: bool = True
+    """Log unusable functions, and changes at run time."""
+
+    def __post_init__(self, sources: Sequence[ConfiguredSource]) -> None:
         self._running = {one.source.name: _Running(one) for one in sources}
         self._snapshots: dict[str, Snapshot] = {}
         self._broken: dict[str, Diagnostic] = {}
@@ -63,7 +59,7 @@ class FunctionSources:
         self._on_change: list[Callable[[], None]] = []
         self._ended: set[asyncio.Task[None]] = set()
         self._is_started = False
-        registry.arrange(list(self._running))
+        self.registry.arrange(list(self._running))
 
     @property
     def faults(self) -> tuple[Diagnostic, ...]:
@@ -115,7 +111,7 @@ class FunctionSources:
             self._snapshots.pop(name, None)
             self._unusable.pop(name, None)
             self._broken.pop(name, None)
-        self._rejected = tuple(self._registry.arrange(list(self._running)))
+        self._rejected = tuple(self.registry.arrange(list(self._running)))
         self._note(faults)
 
     def recheck(self) -> None:
@@ -161,7 +157,7 @@ class FunctionSources:
                 self._publish(name)
                 self._note(faults)
                 running.published.set()
-                if before is not None and self._logs:
+                if before is not None and self.logs:
                     _log_changes(before.specs, snapshot.specs)
 
         await running.configured.source.run(publish)
@@ -215,17 +211,17 @@ class FunctionSources:
         usable: list[FunctionSpec] = []
         faults = list(snapshot.faults)
         for spec in snapshot.specs:
-            problems = self._problems_of(spec)
+            problems = self.problems_of(spec)
             faults += [problem_at(spec.origin.source, f"function {spec.name!r}: {problem}") for problem in problems]
             if not problems:
                 usable.append(spec)
-        self._rejected = tuple(self._registry.publish(name, usable, snapshot.groups))
-        self._unusable[name] = tuple(self._placed(faults))
+        self._rejected = tuple(self.registry.publish(name, usable, snapshot.groups))
+        self._unusable[name] = tuple(self.placed(faults))
 
     def _note(self, before: Sequence[Diagnostic]) -> None:
         """Log new and resolved problems, and call the callbacks."""
         known, now = set(before), self.faults
-        if self._logs:
+        if self.logs:
             for one in now:
                 if one not in known:
                     _log.error("function_unusable", problem=str(one))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,27 +32,23 @@ class UnknownName(NamedTuple):
     message: str
 
 
+@dataclass(eq=False, repr=False)
 class UnknownNames:
     """Checks the names in the current settings against the functions, again after each change of either."""
 
-    def __init__(
-        self,
-        settings: Callable[[], Settings],
-        functions: FunctionSources,
-        specs: Callable[[], Sequence[FunctionSpec]],
-        file: Path | None = None,
-    ) -> None:
-        """`settings` returns the current settings; `file` is their file."""
-        self._settings = settings
-        self._functions = functions
-        self._specs = specs
-        self._file = file
+    settings: Callable[[], Settings]
+    functions: FunctionSources
+    specs: Callable[[], Sequence[FunctionSpec]]
+    file: Path | None = None
+    """The settings file."""
+
+    def __post_init__(self) -> None:
         self._has_started = False
         self._waiting: asyncio.Task[None] | None = None
         self._found: list[UnknownName] = []
         self._on_change: list[Callable[[], None]] = []
         self.faults: tuple[Diagnostic, ...] = ()
-        """One warning for each name, with its place in the file if there is a file."""
+        """One warning for each name, with its place in the self.file if there is a self.file."""
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Register a callback for changes of `faults`."""
@@ -66,7 +63,7 @@ class UnknownNames:
         """Check after a change of settings or functions, when all sources have published."""
         if not self._has_started or self._waiting is not None:
             return
-        if self._functions.have_published:
+        if self.functions.have_published:
             self._check()
         else:
             self._waiting = asyncio.get_running_loop().create_task(self._check_when_all_published())
@@ -80,7 +77,7 @@ class UnknownNames:
 
     async def _check_when_all_published(self) -> None:
         try:
-            await self._functions.wait_published()
+            await self.functions.wait_published()
         except DefinitionError:
             # The starter of the sources handles functions given in code that cannot be used.
             pass
@@ -89,12 +86,12 @@ class UnknownNames:
         self._check()
 
     def _check(self) -> None:
-        found = unknown_names(self._settings(), self._specs())
+        found = unknown_names(self.settings(), self.specs())
         if found == self._found:
             return
         self._found = found
         before = {one.message for one in self.faults}
-        document = read_yaml_file(self._file) if found and self._file is not None else None
+        document = read_yaml_file(self.file) if found and self.file is not None else None
         self.faults = tuple(in_settings(document, *one, severity="warning") for one in found)
         for one in self.faults:
             if one.message not in before:

@@ -7,7 +7,7 @@ import heapq
 import itertools
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -367,32 +367,24 @@ _MUCH_LATE_SECONDS = 1800.0
 _TURNED_BACK_SECONDS = -60.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Timers:
     """Fires due timers."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        intake: Intake,
-        delivery: Delivery,
-        timetable: Timetable,
-        settings: TimersSettings,
-        clock: Clock,
-        ids: Ids,
-        faults: FaultPoints,
-    ) -> None:
-        self._store = store
-        self._intake = intake
-        self._delivery = delivery
-        self._timetable = timetable
-        self._settings = settings
-        self._clock = clock
-        self._ids = ids
+    store: Store
+    intake: Intake
+    delivery: Delivery
+    timetable: Timetable
+    settings: TimersSettings
+    clock: Clock
+    ids: Ids
+    faults: InitVar[FaultPoints]
+
+    def __post_init__(self, faults: FaultPoints) -> None:
         self._reach = faults.reach
-        self._guard = ClockGuard(clock, settings)
-        self._review = TimerReview(store, clock)
-        self._queue = DueQueue(clock, TimerKind)
+        self._guard = ClockGuard(self.clock, self.settings)
+        self._review = TimerReview(self.store, self.clock)
+        self._queue = DueQueue(self.clock, TimerKind)
         self._running: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sent_at: dict[str, deque[float]] = {}
@@ -402,7 +394,7 @@ class Timers:
         """Number of occurrences since the start by outcome: in_time, late, missed, undeliverable."""
         self.on_undeliverable: list[Callable[[str, int], None]] = []
         """Called with chat and occurrence id for each occurrence that was rejected."""
-        delivery.on_given_up.append(self._not_delivered)
+        self.delivery.on_given_up.append(self._not_delivered)
 
     @property
     def waiting(self) -> int:
@@ -416,9 +408,9 @@ class Timers:
 
     async def start(self, newest_ms: int | None) -> None:
         """Review the stored timers. `newest_ms`: time of the newest row in the store."""
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         self._guard.begin(newest_ms)
-        self._timetable.begin_look()
+        self.timetable.begin_look()
         await self._review.run(turned_back=newest_ms is not None and newest_ms > now_ms + _WINDOW_SECONDS * 1000)
         await self._set_soonest(-1)
 
@@ -427,10 +419,10 @@ class Timers:
         Raises StoreError."""
         if self._guard.look() < _TURNED_BACK_SECONDS:
             self._queue.clear()
-            self._timetable.begin_look()
+            self.timetable.begin_look()
             await self._review.run(turned_back=True)
             await self._set_soonest(-1)
-        soonest, now_ms = self._timetable.soonest_ms, self._clock.now_ms()
+        soonest, now_ms = self.timetable.soonest_ms, self.clock.now_ms()
         if soonest is not None and soonest <= now_ms:
             await self._look(now_ms)
         if self._queue.waiting:
@@ -452,28 +444,28 @@ class Timers:
     async def _look(self, now_ms: int) -> None:
         """Queue the due occurrences, unless the clock is in doubt or too many are queued. Raises StoreError."""
         if self._guard.in_doubt:
-            (row,) = await self._store.read(due.overdue(now_ms, self._settings.hold_over + 1))
+            (row,) = await self.store.read(due.overdue(now_ms, self.settings.hold_over + 1))
             if self._guard.holds(row["count"]):
                 return
         if self._queue.known - self._queue.aside >= _MOST_KNOWN:
             return
         # Always from the beginning: a new timer may be due before known ones.
-        self._timetable.begin_look()
+        self.timetable.begin_look()
         most = self._queue.known + _TIMERS_PAGE
-        rows = await self._store.read(due.page(now_ms, (-1, 0), most))
+        rows = await self.store.read(due.page(now_ms, (-1, 0), most))
         for row in rows:
             self._queue.add(Line(row["kind"], row["chat"]), row["id"])
         if len(rows) < most:
             await self._set_soonest(now_ms)
 
     async def _set_soonest(self, after_ms: int) -> None:
-        (row,) = await self._store.read(due.soonest(after_ms))
-        self._timetable.end_look(row["due_ms"])
+        (row,) = await self.store.read(due.soonest(after_ms))
+        self.timetable.end_look(row["due_ms"])
 
     def _begin(self) -> None:
         # A limit per kind: reminders must not wait for schedules, which may take long.
         for kind in TimerKind:
-            while not self._is_closed and self._running[kind] < self._settings.at_once:
+            while not self._is_closed and self._running[kind] < self.settings.at_once:
                 next_due = self._queue.take(kind)
                 if next_due is None:
                     break
@@ -515,7 +507,7 @@ class Timers:
 
     async def _release(self, chat: str) -> None:
         """Release the chat after its messages are sent; otherwise replies would wait behind all due timers."""
-        await self._delivery.delivered(ChatRef.parse(chat))
+        await self.delivery.delivered(ChatRef.parse(chat))
         self._speaking.pop(chat, None)
         self._queue.release(chat, self._pause(chat))
         self._begin()
@@ -523,12 +515,12 @@ class Timers:
     async def _fire(self, chat: ChatRef, occurrence_id: int) -> float:
         """Fire the occurrence, or record it as missed or undeliverable. Returns 0 when done, else the seconds until the
         next attempt. Raises Conflict if it keeps changing."""
-        if self._delivery.platform(chat) is None:
+        if self.delivery.platform(chat) is None:
             _log.error("timer_without_a_platform", chat=chat.key, setting="platforms")
             return _NO_PLATFORM_SECONDS
         over: set[str] = set()
         for attempt in range(1, _ATTEMPTS + 1):
-            row = next(iter(await self._store.read(due.row(occurrence_id))), None)
+            row = next(iter(await self.store.read(due.row(occurrence_id))), None)
             if row is None:
                 return 0.0
             decision = await self._decide(row, over)
@@ -541,12 +533,12 @@ class Timers:
                 if attempt == _ATTEMPTS:
                     raise
                 # The timer was changed or removed, or the clock was set back to a time whose occurrences have run.
-                found = await self._store.read(occurrences.over_since(row["id"], row["due_ms"]))
+                found = await self.store.read(occurrences.over_since(row["id"], row["due_ms"]))
                 over = {one["wall"] for one in found}
         return 0.0
 
     async def _decide(self, row: Row, over: set[str]) -> OccurrenceDecision:
-        now, most_late = self._clock.now(), timedelta(hours=self._settings.recurring_late_hours)
+        now, most_late = self.clock.now(), timedelta(hours=self.settings.recurring_late_hours)
         is_much_late = (now - at_ms(row["due_ms"])).total_seconds() >= _MUCH_LATE_SECONDS
         if is_much_late and "count" in orjson.loads(row["rule"]):
             # May count thousands of occurrences, so not on the event loop.
@@ -554,8 +546,8 @@ class Timers:
         return decide(row, now, most_late, over)
 
     async def _miss(self, row: Row, decision: OccurrenceDecision) -> None:
-        now_ms = self._clock.now_ms()
-        await self._store.commit(
+        now_ms = self.clock.now_ms()
+        await self.store.commit(
             [occurrences.close(row["occurrence_id"], "missed", "too late", now_ms), *self._after(row, decision, None)]
         )
         self._expect(decision)
@@ -564,14 +556,14 @@ class Timers:
 
     async def _dispatch(self, row: Row, decision: OccurrenceDecision) -> float:
         ended = asyncio.Event()
-        late_seconds = (self._clock.now_ms() - decision.occurrence.due_ms) / 1000
+        late_seconds = (self.clock.now_ms() - decision.occurrence.due_ms) / 1000
 
         def claim(gated: GateDecision, turn_id: int) -> Sequence[Write]:
             return self._claim(row, decision, gated, turn_id)
 
         was_away = decision.occurrence.due_ms <= self._guard.away_until_ms
-        context = timer_context(row, decision.occurrence, self._clock.now(), was_away=was_away)
-        gated = await self._intake.fire(context, claim, ended.set)
+        context = timer_context(row, decision.occurrence, self.clock.now(), was_away=was_away)
+        gated = await self.intake.fire(context, claim, ended.set)
         if gated.reason is ReasonCode.QUEUE_FULL:
             return _FULL_SECONDS
         self._expect(decision)
@@ -581,14 +573,14 @@ class Timers:
                 call(row["chat"], row["occurrence_id"])
             return 0.0
         self._speaking[row["chat"]] = row["id"]
-        self.outcomes["late" if late_seconds >= self._settings.late_after_seconds else "in_time"] += 1
+        self.outcomes["late" if late_seconds >= self.settings.late_after_seconds else "in_time"] += 1
         await ended.wait()
         self._reach("sched.after_fire_before_done")
         return 0.0
 
     def _claim(self, row: Row, decision: OccurrenceDecision, gated: GateDecision, turn_id: int) -> list[Write]:
         """Writes committed with the message: close this occurrence and add the next one."""
-        now_ms, moment = self._clock.now_ms(), decision.occurrence
+        now_ms, moment = self.clock.now_ms(), decision.occurrence
         if not gated.starts_turn:
             closed = occurrences.close(row["occurrence_id"], "undeliverable", gated.reason.value, now_ms)
             return [closed, *self._after(row, decision, None)]
@@ -603,25 +595,25 @@ class Timers:
         return [claimed, *self._after(row, decision, turn_id)]
 
     def _after(self, row: Row, decision: OccurrenceDecision, turn_id: int | None) -> list[Write]:
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         at_ms = None if turn_id is None else now_ms
         writes = [timers.fired(row["id"], passed=decision.passed, at_ms=at_ms, turn_id=turn_id)]
         if decision.next is not None:
             wall, due_ms = decision.next.wall, decision.next.due_ms
-            coming = self._ids.next()
+            coming = self.ids.next()
             writes.append(occurrences.add(id=coming, timer_id=row["id"], wall=wall, due_ms=due_ms, snoozed=False))
         return [*writes, timers.end(row["id"], now_ms)]
 
     def _expect(self, decision: OccurrenceDecision) -> None:
         """Announce the next occurrence, after it is stored: the look that this triggers must find it."""
         if decision.next is not None:
-            self._timetable.expect(decision.next.due_ms)
+            self.timetable.expect(decision.next.due_ms)
 
     def _pause(self, chat: str) -> float:
         """Seconds until the next occurrence of the chat: timers use half of the network's rate, so that replies need
         not wait."""
-        platform = self._delivery.platform(ChatRef.parse(chat))
-        times, now = self._sent_at.setdefault(chat, deque()), self._clock.monotonic()
+        platform = self.delivery.platform(ChatRef.parse(chat))
+        times, now = self._sent_at.setdefault(chat, deque()), self.clock.monotonic()
         times.append(now)
         while times[0] <= now - _WINDOW_SECONDS:
             times.popleft()
@@ -632,7 +624,7 @@ class Timers:
 
     def _not_delivered(self, outbound: OutboundMessage, problem: str) -> None:
         """Record a message that was given up."""
-        self._store.post([occurrences.undelivered(outbound.row_id, problem)])
+        self.store.post([occurrences.undelivered(outbound.row_id, problem)])
         chat = outbound.outgoing.chat.key
         if chat in self._speaking:
             self._count_undeliverable(chat, self._speaking[chat], problem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, replace
 
 import structlog
 
@@ -197,47 +197,35 @@ def recorded(job: Job, turn: Turn, runs: Runs) -> list[Message]:
 _log = structlog.get_logger("turns")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Closing:
     """Commits the end of turns and hands their messages to the delivery."""
 
-    def __init__(
-        self,
-        *,
-        chats: Chats,
-        questions: OpenQuestions,
-        start_scripts: StartScripts,
-        store: Store,
-        delivery: Delivery,
-        metrics: Metrics,
-        clock: Clock,
-        ids: Ids,
-        epoch: int,
-        faults: FaultPoints,
-        collected: Collected,
-        member_data: MemberData,
-        after: Callable[[str, ChatRef], None] | None = None,
-    ) -> None:
-        """`after(turn_id, chat)` is called for each ended turn after its messages are handed to the delivery."""
-        self._chats = chats
-        self._questions = questions
-        self._start_scripts = start_scripts
-        self._store = store
-        self._delivery = delivery
-        self._metrics = metrics
-        self._clock = clock
-        self._ids = ids
-        self._rows = OutboxRows(ids, epoch)
+    chats: Chats
+    questions: OpenQuestions
+    start_scripts: StartScripts
+    store: Store
+    delivery: Delivery
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
+    epoch: InitVar[int]
+    faults: InitVar[FaultPoints]
+    collected: Collected
+    member_data: MemberData
+    after: Callable[[str, ChatRef], None] | None = None
+    """Called for each ended turn (id, chat) after its messages are handed to the delivery."""
+
+    def __post_init__(self, epoch: int, faults: FaultPoints) -> None:
+        self._rows = OutboxRows(self.ids, epoch)
         self._reach = faults.reach
-        self._after = after
-        self.collected = collected
-        self._member_data = member_data
         self.on_given_up: list[Callable[[Job], None]] = []
         """Called for each turn that was given up."""
 
     async def close(self, job: Job, turn: Turn, log: StoreTurnLog, outcome: TurnOutcome) -> None:
         """Commit `outcome` as the end of `turn`, and hand its messages to the delivery. Raises StoreError on
         failure."""
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         writes = log.rest()
         due = _due(job, now_ms) if outcome.reason is not ReasonCode.STOPPED else None
         reopened = question_to_reopen(job, turn, outcome)
@@ -250,7 +238,7 @@ class Closing:
             closes = await self._closed_messages(job, replaced, is_used=reopened is None) if outcome.messages else ()
         first = await self._next_number(job)
         messages = final_messages(job, turn, outcome, replaced, asker)
-        has_status = await self._delivery.statuses.end(job.turn_id, is_recovered=job.recovered)
+        has_status = await self.delivery.statuses.end(job.turn_id, is_recovered=job.recovered)
         rows, outbound = self._outbound(job, turn, messages, now_ms, due, closes, first, ends_status=has_status)
         writes += rows
         if job.context.timer is not None and rows:
@@ -258,51 +246,51 @@ class Closing:
             outcome = outcome if outbound else replace(outcome, reason=ReasonCode.COLLECTED)
         writes += sent_notice_writes(turn, outcome.messages)
         if question is not None:
-            has_waiting_run, question_id = question.question.saved_run is not None, self._ids.next()
+            has_waiting_run, question_id = question.question.saved_run is not None, self.ids.next()
             question = replace(question, private=asker.private, asker=without_words(asker) if has_waiting_run else None)
-            writes += self._questions.ask(question_id, question, chat, member, job.turn_id)
+            writes += self.questions.ask(question_id, question, chat, member, job.turn_id)
         if reopened is not None:
-            writes += self._questions.reopen_writes(chat, job.context.sender.ref.key, reopened, job.turn_id)
+            writes += self.questions.reopen_writes(chat, job.context.sender.ref.key, reopened, job.turn_id)
         if turn.output.ran_start_function:
-            writes.append(self._start_scripts.started_write(job.context))
+            writes.append(self.start_scripts.started_write(job.context))
         writes += _end(job, outcome, now_ms, asker.sender.ref if self._is_unrecorded(job, turn) else None)
         self._reach("reply.before_outbox")
         try:
-            await self._store.commit(writes)
+            await self.store.commit(writes)
         except Conflict:
             _log.warning("turn_ended_elsewhere", turn=job.turn_id)
-            self._delivery.statuses.forget(job.turn_id)
+            self.delivery.statuses.forget(job.turn_id)
             return
         if question is not None:
-            self._questions.open(question_id, question, chat, member)
+            self.questions.open(question_id, question, chat, member)
         if reopened is not None:
-            self._questions.reopen(chat, job.context.sender.ref.key, reopened)
+            self.questions.reopen(chat, job.context.sender.ref.key, reopened)
         self._ended(job, turn, outcome, outbound)
 
     def _ended(self, job: Job, turn: Turn, outcome: TurnOutcome, outbound: Sequence[OutboundMessage]) -> None:
         """Update metrics, hand over the messages and call the callbacks, after the end of the turn is durable."""
-        self._metrics.turn_ended(outcome.reason)
+        self.metrics.turn_ended(outcome.reason)
         if outcome.reason is ReasonCode.GAVE_UP:
             for call in self.on_given_up:
                 call(job)
         if turn.output.ran_start_function:
-            self._start_scripts.mark_started(job.context)
-        self._delivery.hand_over(outbound)
-        self._delivery.statuses.forget(job.turn_id)
-        if self._after is not None:
-            self._after(turn.input.id, job.context.chat)
+            self.start_scripts.mark_started(job.context)
+        self.delivery.hand_over(outbound)
+        self.delivery.statuses.forget(job.turn_id)
+        if self.after is not None:
+            self.after(turn.input.id, job.context.chat)
 
     def _is_unrecorded(self, job: Job, turn: Turn) -> bool:
         """Whether the sender, or the member whose request the turn continues, has opted out."""
         contexts = (job.context, turn.memory.asker or job.context)
-        return any(self._member_data.is_opted_out(one.chat, one.sender.ref) for one in contexts)
+        return any(self.member_data.is_opted_out(one.chat, one.sender.ref) for one in contexts)
 
     async def _next_number(self, job: Job) -> int:
         """Number of the first message. After a restart it continues behind the stored messages, so that no key is used
         twice. Raises StoreError."""
         if not job.recovered:
             return 0
-        numbers = [int(row["key"].split(":")[1]) for row in await self._store.read(outbox.keys(job.turn_id))]
+        numbers = [int(row["key"].split(":")[1]) for row in await self.store.read(outbox.keys(job.turn_id))]
         return max(numbers, default=-1) + 1
 
     def _replaced_question(self, job: Job, turn: Turn, outcome: TurnOutcome) -> OpenQuestion | None:
@@ -310,7 +298,7 @@ class Closing:
         if outcome.question is None or outcome.question.terms is not None:
             return None
         asker = turn.memory.asker or job.context
-        return self._questions.of(asker.chat.key, asker.sender.ref.key)
+        return self.questions.of(asker.chat.key, asker.sender.ref.key)
 
     async def _closed_messages(self, job: Job, replaced: OpenQuestion | None, *, is_used: bool) -> tuple[str, ...]:
         """Native ids of the messages whose choices are invalid after this turn: those of the `replaced` question, and
@@ -319,9 +307,9 @@ class Closing:
         question = job.question
         if question is not None and is_used:
             is_claimed = question.terms is None
-            if is_claimed or await self._questions.claimed(self._store, question.id, job.turn_id):
+            if is_claimed or await self.questions.claimed(self.store, question.id, job.turn_id):
                 ids.append(question.id)
-        return await self._questions.messages_of(self._store, ids)
+        return await self.questions.messages_of(self.store, ids)
 
     def _outbound(
         self,
@@ -383,8 +371,8 @@ class Closing:
     def _served_platform(self, chat: ChatRef, asked_in: ChatRef, job: Job) -> ChatPlatform | None:
         """The platform of `chat`; None, with an error in the log, if the chat is not served. The chat `asked_in` was
         checked when its turn began."""
-        platform = self._delivery.platform(chat)
-        if platform is None or (chat != asked_in and self._chats.of(chat).allowed_by is None):
+        platform = self.delivery.platform(chat)
+        if platform is None or (chat != asked_in and self.chats.of(chat).allowed_by is None):
             _log.error(
                 "message_to_a_chat_that_is_not_served", turn=str(job.turn_id), chat=chat.key, setting="chats.allow"
             )
@@ -397,13 +385,13 @@ class Closing:
         timer = job.context.timer
         if timer is None or timer.function == REMINDER or message.to is not None:
             return False
-        return self._chats.quiet_until(chat, self._clock.now()) is not None
+        return self.chats.quiet_until(chat, self.clock.now()) is not None
 
     def _needs_quote(self, job: Job) -> bool:
         """Whether the reply has to quote the message: in a group, other messages have arrived since."""
         if job.context.timer is not None or job.context.kind is Kind.EXPIRY:
             return False
-        return job.context.is_group and not self._chats.is_latest(job.context.chat, job.turn_id)
+        return job.context.is_group and not self.chats.is_latest(job.context.chat, job.turn_id)
 
 
 def _end(job: Job, outcome: TurnOutcome, now_ms: int, unrecorded: MemberRef | None) -> list[Write]:

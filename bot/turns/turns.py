@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import orjson
 import structlog
@@ -47,7 +48,7 @@ from services.timers.timer import timer_of
 SHOWN_AFTER_SECONDS = 0.4
 WORKING = "…"
 
-Show = Callable[[ChatRef, str], Awaitable[None]]
+Show = Callable[[ChatRef, str], Coroutine[Any, Any, None]]
 
 
 class TypingIndicators:
@@ -78,12 +79,9 @@ class TypingIndicators:
 
     def show(self, chat: ChatRef, text: str) -> None:
         """Show `text` in the background, best effort; an empty text clears the status."""
-        task = asyncio.create_task(self._shown(chat, text))
+        task = asyncio.create_task(self._show(chat, text))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _shown(self, chat: ChatRef, text: str) -> None:
-        await self._show(chat, text)
 
     def _show_due(self) -> None:
         self._timer = None
@@ -140,88 +138,73 @@ class TypingIndicator:
             self.show("")
 
 
+@dataclass(eq=False, repr=False)
 class WaitingApproval:
     """State of one approval question, for the turn that answers it."""
 
-    def __init__(
-        self,
-        store: Store,
-        questions: OpenQuestions,
-        decisions: ApprovalOutcomes,
-        id_: int,
-        *,
-        chat: ChatRef,
-        turn_id: int,
-    ) -> None:
-        self._store = store
-        self._questions = questions
-        self._decisions = decisions
-        self._id = id_
-        self._chat = chat
-        self._turn_id = turn_id
+    store: Store
+    questions: OpenQuestions
+    decisions: ApprovalOutcomes
+    id: int
+    chat: ChatRef
+    turn_id: int
 
     async def claim(self, allows: bool) -> bool:
-        return await self._questions.claim(self._store, self._chat.key, self._id, self._turn_id, allows=allows)
+        return await self.questions.claim(self.store, self.chat.key, self.id, self.turn_id, allows=allows)
 
     async def claimed(self) -> bool:
-        return await self._questions.claimed(self._store, self._id, self._turn_id)
+        return await self.questions.claimed(self.store, self.id, self.turn_id)
 
     async def how_closed(self) -> ApprovalOutcome:
-        return await self._decisions.how_closed(self._id)
+        return await self.decisions.how_closed(self.id)
 
     def others_wait(self) -> bool:
-        return bool(self._questions.approvals_in(self._chat.key))
+        return bool(self.questions.approvals_in(self.chat.key))
 
 
+@dataclass(eq=False, repr=False)
 class TurnHistory:
     """History before one message. Requests a summary after the turn if the history was longer than shown."""
 
-    def __init__(
-        self,
-        store: Store,
-        summaries: Summaries,
-        chats: Chats,
-        context: MessageContext,
-        turn_id: int,
-        count: int,
-    ) -> None:
-        self._store = store
-        self._summaries = summaries
-        self._context = context
-        self._turn_id = turn_id
-        self._chats = chats
-        self._count = count
+    store: Store
+    summaries: Summaries
+    chats: Chats
+    context: MessageContext
+    turn_id: int
+    count: int
+
+    def __post_init__(self) -> None:
         self._part: Part | None = None
         self._is_cut = False
 
     async def lines(self) -> Sequence[HistoryLine]:
         """The latest lines in scope, oldest first. Raises StoreError."""
-        chat, part = self._context.chat.key, await self._own_part()
+        chat, part = self.context.chat.key, await self._own_part()
         if part.scope == "chat":
-            query = history.recent(chat, self._turn_id, self._count)
+            query = history.recent(chat, self.turn_id, self.count)
         else:
-            query = history.recent_in(chat, part.scope, part.value, self._turn_id, self._count)
-        return [line_of(row) for row in reversed(await self._store.read(query))]
+            query = history.recent_in(chat, part.scope, part.value, self.turn_id, self.count)
+        return [line_of(row) for row in reversed(await self.store.read(query))]
 
     async def recall(self) -> str:
         """The summary of what was said before `lines`."""
         self._is_cut = True
-        return await self._summaries.of(await self._own_part())
+        return await self.summaries.of(await self._own_part())
 
     def turn_ended(self) -> None:
         """Request a summary of the part that the turn could not see, for the next turn."""
         if self._is_cut and self._part is not None:
-            self._summaries.consider(self._part, self._turn_id, self._chats.profile(self._context.chat))
+            self.summaries.consider(self._part, self.turn_id, self.chats.profile(self.context.chat))
 
     async def _own_part(self) -> Part:
         if self._part is None:
-            chat = self._context.chat.key
-            scope = self._chats.profile(self._context.chat).context_scope if self._context.is_group else "chat"
+            chat = self.context.chat.key
+            scope = self.chats.profile(self.context.chat).context_scope if self.context.is_group else "chat"
             value = ""
             if scope == "member":
-                value = self._context.sender.ref.key
+                value = self.context.sender.ref.key
             elif scope == "thread":
-                rows = await self._store.read(history.thread(self._turn_id))
+                rows = await self.store.read(history.thread(self.turn_id))
                 value = (rows[0]["thread"] or "") if rows else ""
             self._part = Part(chat, scope, value)
         return self._part
@@ -238,68 +221,46 @@ _SPECIFIC_REASONS = frozenset({ReasonCode.NOT_ADDRESSED, ReasonCode.EXPIRED, Rea
 """Reasons of silent turns that are kept because they are more specific than SILENT."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Turns:
     """Runs the turns of the jobs that the engine dispatches."""
 
-    def __init__(
-        self,
-        *,
-        router: FunctionCallRouter,
-        functions: Callable[[str], BotFunctions],
-        chats: Chats,
-        members: Members,
-        questions: OpenQuestions,
-        decisions: ApprovalOutcomes,
-        start_scripts: StartScripts,
-        closing: Closing,
-        store: Store,
-        delivery: Delivery,
-        zones: MemberZones,
-        memory: Memory,
-        attached: AttachedFiles,
-        voice: Voice,
-        summaries: Summaries,
-        deadlines: Deadlines,
-        settings: RouterSettings,
-        attempts: int,
-        clock: Clock,
-        epoch: int,
-        faults: FaultPoints,
-    ) -> None:
-        self._router = router
-        self._functions = functions
-        self._chats = chats
-        self._members = members
-        self._questions = questions
-        self._decisions = decisions
-        self._start_scripts = start_scripts
-        self._closing = closing
-        self._store = store
-        self._indicators = TypingIndicators(delivery.typing)
-        self._delivery = delivery
-        self._zones = zones
-        self._memory = memory
-        self._attached = attached
-        self._voice = voice
-        self._summaries = summaries
-        self._deadlines = deadlines
-        self._settings = settings
-        self._attempts = attempts
-        self._clock = clock
-        self._epoch = epoch
-        self._faults = faults
+    router: FunctionCallRouter
+    functions: Callable[[str], BotFunctions]
+    chats: Chats
+    members: Members
+    questions: OpenQuestions
+    decisions: ApprovalOutcomes
+    start_scripts: StartScripts
+    closing: Closing
+    store: Store
+    delivery: Delivery
+    zones: MemberZones
+    memory: Memory
+    attached: AttachedFiles
+    voice: Voice
+    summaries: Summaries
+    deadlines: Deadlines
+    settings: RouterSettings
+    attempts: int
+    clock: Clock
+    epoch: int
+    faults: FaultPoints
+
+    def __post_init__(self) -> None:
+        self._indicators = TypingIndicators(self.delivery.typing)
 
     def use(self, router: FunctionCallRouter, settings: RouterSettings, attempts: int) -> None:
         """Apply new settings to turns that start from now on."""
-        self._router = router
-        self._settings = settings
-        self._attempts = attempts
+        self.router = router
+        self.settings = settings
+        self.attempts = attempts
 
     async def run(self, job: Job) -> None:
         """Answer the message of `job`. If only the end of this turn cannot be stored, replies with an error message
         instead. Raises StoreError if nothing can be stored."""
         # One log for all attempts, so that a retry knows the results that could not be written yet.
-        log = StoreTurnLog(self._store, job.runs_for, job.turn_id, self._clock, self._faults)
+        log = StoreTurnLog(self.store, job.runs_for, job.turn_id, self.clock, self.faults)
         while True:
             try:
                 await self._attempt(job, log)
@@ -311,7 +272,7 @@ class Turns:
                     raise
                 _log.error("turn_waits_for_room", turn=job.turn_id, problem=str(problem))
                 job.answered = True
-                await self._clock.sleep(_FULL_DISK_SECONDS)
+                await self.clock.sleep(_FULL_DISK_SECONDS)
                 job.repeated = True
             except Exception as problem:
                 if job.end_error_id:
@@ -321,20 +282,20 @@ class Turns:
                 return
 
     async def _attempt(self, job: Job, log: StoreTurnLog) -> None:
-        job.answered, job.started_ms = False, self._clock.now_ms()
+        job.answered, job.started_ms = False, self.clock.now_ms()
         sign, unasked = self._indicators.begin(job.context.chat), bool(job.context.unasked)
-        unheard = self._voice.may_name_bot(job.context)
+        unheard = self.voice.may_name_bot(job.context)
         if unasked or unheard:
             sign.clear()
         past = self._history(job)
         turn = self._turn(job, log, sign, past)
-        seconds = self._settings.status_after_seconds
+        seconds = self.settings.status_after_seconds
         is_silent = unasked or unheard or _is_silent(job)
-        if seconds and not is_silent and self._delivery.has_status_messages(job.context.chat):
-            sign.follow = functools.partial(self._show_status, job, turn, sign, self._clock.monotonic() + seconds)
+        if seconds and not is_silent and self.delivery.has_status_messages(job.context.chat):
+            sign.follow = functools.partial(self._show_status, job, turn, sign, self.clock.monotonic() + seconds)
         if (job.recovered or job.repeated) and not unasked:
             # An earlier attempt may have started the chat, whatever the outcome of this one.
-            turn.output.ran_start_function = self._start_scripts.claim(job.context, turn, is_aside=job.immediate)
+            turn.output.ran_start_function = self.start_scripts.claim(job.context, turn, is_aside=job.immediate)
         try:
             if job.end_error_id:
                 outcome = end_not_stored(job, turn, log.results, job.end_error_id)
@@ -342,13 +303,13 @@ class Turns:
                 outcome = (
                     stopped(job, turn, log.results)
                     if job.stopped
-                    else await self._answer_or_explain(job, turn, log, self._router)
+                    else await self._answer_or_explain(job, turn, log, self.router)
                 )
             if unasked and outcome.reason is not ReasonCode.CHIMED_IN:
                 outcome = sent(ReasonCode.NOT_CHIMED_IN, [], turn.input.profile().layers["chime_in"])
             job.answered = True
             sign.stop_following()
-            await self._closing.close(job, turn, log, outcome)
+            await self.closing.close(job, turn, log, outcome)
             past.turn_ended()
         finally:
             sign.clear()
@@ -358,47 +319,47 @@ class Turns:
         """Post the status message at the time `at` of the monotonic clock, and keep it up to date until cancelled."""
         context, shown = job.context, ""
         reply_to = context.key.native_id if context.kind is Kind.MESSAGE else None
-        await self._clock.sleep(at - self._clock.monotonic())
+        await self.clock.sleep(at - self.clock.monotonic())
         while True:
             text = _status_text(turn, sign.text)
-            if text != shown and self._delivery.show_status(
+            if text != shown and self.delivery.show_status(
                 job.turn_id, Outgoing(context.chat, "", text, reply_to=reply_to)
             ):
                 shown = text
-            await self._clock.sleep(_STATUS_SECONDS)
+            await self.clock.sleep(_STATUS_SECONDS)
 
     def _history(self, job: Job) -> TurnHistory:
         # One line more than is shown, to detect that history is left out.
-        count = self._settings.history_messages and self._settings.history_messages + 1
-        return TurnHistory(self._store, self._summaries, self._chats, job.context, job.turn_id, count)
+        count = self.settings.history_messages and self.settings.history_messages + 1
+        return TurnHistory(self.store, self.summaries, self.chats, job.context, job.turn_id, count)
 
     def _turn(self, job: Job, log: StoreTurnLog, sign: TypingIndicator, past: TurnHistory) -> Turn:
         context = job.context
         chat = context.chat
-        profiles = self._chats
+        profiles = self.chats
         place = Place(chat.key, context.sender.ref.key if context.is_group and context.private else "")
         turn_input = TurnInput(
             id=str(job.turn_id),
-            functions=self._functions(context.bot),
+            functions=self.functions(context.bot),
             profile=lambda: profiles.profile(chat),
             log=log,
             history=past,
             # A private message shows no progress in the group.
             status=_nothing_is_shown if _is_silent(job) else sign.say,
             addressed=job.addressed,
-            live_role=functools.partial(self._members.role, chat),
-            own_zone=functools.partial(self._zones.of, context.sender.ref),
-            recall=functools.partial(self._memory.recall, place),
-            attached=lambda: self._attached.load(context, profiles.profile(chat)),
-            network=self._delivery.shows(chat),
+            live_role=functools.partial(self.members.role, chat),
+            own_zone=functools.partial(self.zones.of, context.sender.ref),
+            recall=functools.partial(self.memory.recall, place),
+            attached=lambda: self.attached.load(context, profiles.profile(chat)),
+            network=self.delivery.shows(chat),
             leave_queue=functools.partial(job.leave_queue, job) if job.leave_queue else None,
         )
         if job.question is not None:
             approval = WaitingApproval(
-                self._store, self._questions, self._decisions, job.question.id, chat=chat, turn_id=job.turn_id
+                self.store, self.questions, self.decisions, job.question.id, chat=chat, turn_id=job.turn_id
             )
             turn_input = replace(turn_input, answering=(job.question, context.text), approval=approval)
-        turn = Turn(turn_input, self._clock.monotonic() + self._settings.turn_timeout_seconds)
+        turn = Turn(turn_input, self.clock.monotonic() + self.settings.turn_timeout_seconds)
         log.bind(turn)
         return turn
 
@@ -406,16 +367,16 @@ class Turns:
         self, job: Job, turn: Turn, log: StoreTurnLog, router: FunctionCallRouter
     ) -> TurnOutcome:
         unserved = self._no_longer_served(job.context)
-        if job.attempts >= self._attempts:
+        if job.attempts >= self.attempts:
             return unserved or await self._give_up(job, turn, log)
         if unserved is not None and job.question is None:
             return unserved
         try:
             await self._count_and_load(job, log)
             if unserved is not None:
-                await self._deadlines.run(router.end_waiting(job.context, turn), turn.deadline + _GRACE_SECONDS)
+                await self.deadlines.run(router.end_waiting(job.context, turn), turn.deadline + _GRACE_SECONDS)
                 return unserved
-            return await self._deadlines.run(
+            return await self.deadlines.run(
                 self._hear_and_dispatch(job, turn, router), lambda: turn.deadline + _GRACE_SECONDS
             )
         except asyncio.CancelledError:
@@ -437,7 +398,7 @@ class Turns:
         """Before the repeated run of a turn: durably count the attempt, which may crash the process, and load the log.
         Does nothing in the first run. Raises StoreError."""
         if job.recovered:
-            await self._store.commit([inbox.take_up(job.turn_id, self._epoch, job.attempts + 1)])
+            await self.store.commit([inbox.take_up(job.turn_id, self.epoch, job.attempts + 1)])
         if job.recovered or job.repeated:
             await log.load()
 
@@ -447,13 +408,13 @@ class Turns:
         await log.load()
         timer = None
         if job.context.timer is not None:
-            rows = await self._store.read(timers.of_id(job.context.timer.timer_id))
+            rows = await self.store.read(timers.of_id(job.context.timer.timer_id))
             timer = timer_of(rows[0]) if rows else None
         return given_up(job, turn, log.results, timer)
 
     def _no_longer_served(self, context: MessageContext) -> TurnOutcome | None:
         """Silent outcome if the settings no longer serve the chat; None if they do."""
-        served = self._chats.of(context.chat)
+        served = self.chats.of(context.chat)
         if served.allowed_by is None:
             return sent(ReasonCode.CHAT_NOT_ALLOWED, [], "chats.allow")
         if not served.settings.enabled:
@@ -463,53 +424,53 @@ class Turns:
     async def _hear_and_dispatch(self, job: Job, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         """Outcome of a turn. What is heard in a voice message is stored as its text first, so that a repeated run does
         not hear it again. Raises StoreError."""
-        if self._voice.concerns(job.context):
-            heard = await self._voice.hear(job.context, turn)
+        if self.voice.concerns(job.context):
+            heard = await self.voice.hear(job.context, turn)
             if isinstance(heard, TurnOutcome):
                 return heard
             context, chat = heard, heard.chat
             body = orjson.dumps(context_to_json(context)).decode()
             # The history has a line for each of several joined messages.
             edited = [] if context.parts else [history.edited(chat.key, context.key.native_id, context.marked_text)]
-            await self._store.commit([inbox.replace(job.turn_id, body), *edited])
+            await self.store.commit([inbox.replace(job.turn_id, body), *edited])
             job.context, answering = context, turn.input.answering
             turn.input = replace(
                 turn.input,
-                attached=lambda: self._attached.load(context, self._chats.profile(chat)),
+                attached=lambda: self.attached.load(context, self.chats.profile(chat)),
                 addressed=turn.input.addressed or context.calls_bot,
                 answering=None if answering is None else (answering[0], context.text),
             )
-        if job.question is None and self._voice.is_for_others(job.context):
+        if job.question is None and self.voice.is_for_others(job.context):
             return TurnOutcome(OutcomeKind.SILENT, ReasonCode.NOT_ADDRESSED)
         outcome = await self._dispatch_with_current_role(job, turn, router)
         if not job.context.spoken:
             return outcome
-        platform = self._delivery.platform(job.context.chat)
+        platform = self.delivery.platform(job.context.chat)
         most_bytes = platform.limits.file_bytes if platform is not None and platform.limits.attachments else 0
-        return await self._voice.answered(outcome, job.context, turn, most_bytes=most_bytes)
+        return await self.voice.answered(outcome, job.context, turn, most_bytes=most_bytes)
 
     async def _dispatch_with_current_role(self, job: Job, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         context = job.context
         if context.unasked:
             return await self._join_in(context, turn, router)
         # The role comes from the current settings, not from the time of the message.
-        role = self._chats.role(context.sender.ref.key, context.sender.role)
+        role = self.chats.role(context.sender.ref.key, context.sender.role)
         if role is not context.sender.role:
             context = replace(context, sender=replace(context.sender, role=role))
-        if turn.input.functions.start_function is None or not self._start_scripts.claim(
+        if turn.input.functions.start_function is None or not self.start_scripts.claim(
             context, turn, is_aside=job.immediate
         ):
             return await self._route_or_chat(context, turn, router)
-        start = await self._start_scripts.begin(context, turn, router)
+        start = await self.start_scripts.begin(context, turn, router)
         outcome = await self._route_or_chat(context, turn, router)
         if start is not None and outcome.question is not None:
-            start = await self._start_scripts.drop_question(context, turn, start, router)
+            start = await self.start_scripts.drop_question(context, turn, start, router)
         return with_start_messages(start, outcome)
 
     async def _join_in(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome:
         """Outcome of a turn in which the bot speaks unasked; silent if it may not any more, or if it is too late."""
-        now = self._clock.now()
-        if now - context.sent_at > _CHIME_IN_WITHIN or self._chats.quiet_until(context.chat, now) is not None:
+        now = self.clock.now()
+        if now - context.sent_at > _CHIME_IN_WITHIN or self.chats.quiet_until(context.chat, now) is not None:
             return sent(ReasonCode.NOT_CHIMED_IN, [])
         outcome = await router.dispatch(context, turn)
         if outcome.reason is not ReasonCode.CHAT:

@@ -173,15 +173,6 @@ class WebServer:
         await self._server.answering.wait()
         return address
 
-    async def run(self) -> None:
-        """Return when the server has stopped. Cancellation stops it first. Raises RuntimeError before `start`."""
-        if self._serving is None:
-            raise RuntimeError("start() comes before run()")
-        try:
-            await asyncio.shield(self._serving)
-        finally:
-            await self.stop()
-
     async def stop(self) -> None:
         """Answer pending requests within five seconds, and close. Does nothing if the server is not started."""
         if self._serving is None:

@@ -9,7 +9,7 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -253,27 +253,21 @@ class _OwnerToken(BaseModel):
     token: Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
+@dataclass(eq=False, repr=False)
 class ChatPage:
     """The page and its own API."""
 
-    def __init__(
-        self,
-        settings: PageSettings,
-        members: PageMembers,
-        owners: Owners,
-        commands: CommandHints,
-        clock: Clock,
-        suggest_zone: SuggestZone | None = None,
-        upload_bytes: Callable[[], int] = lambda: 0,
-    ) -> None:
-        """`suggest_zone` receives the ids of members and the time zones of their browsers. `upload_bytes` returns the
-        maximum size of the files of a message; 0: none are accepted."""
-        self._upload_bytes = upload_bytes
-        self._suggest_zone = suggest_zone
-        self._settings = settings
-        self._members = members
-        self._owners = owners
-        self._commands = commands
+    settings: PageSettings
+    members: PageMembers
+    owners: Owners
+    commands: CommandHints
+    clock: InitVar[Clock]
+    suggest_zone: SuggestZone | None = None
+    """Receives the ids of members and the time zones of their browsers."""
+    upload_bytes: Callable[[], int] = lambda: 0
+    """The maximum size of the files of a message; 0: none are accepted."""
+
+    def __post_init__(self, clock: Clock) -> None:
         self._new_members = Allowance(clock, burst=60, seconds_each=1.0)
         self._owner_tries = Allowance(clock, burst=10, seconds_each=10.0)
 
@@ -296,18 +290,18 @@ class ChatPage:
         ]
 
     async def _describe(self, _request: Request) -> Response:
-        settings = self._settings
+        settings = self.settings
         return json_response(
             {
                 "bot": {"name": settings.bot_name, "aliases": settings.bot_aliases},
                 "rooms": [{"id": room.id, "title": room.title} for room in settings.rooms],
-                "upload_bytes": self._upload_bytes(),
+                "upload_bytes": self.upload_bytes(),
             }
         )
 
     async def _list_commands(self, request: Request) -> Response:
-        role = self._members.role("", self._members.member_of_token(request) or "")
-        hints = self._commands(request.query_params.get("language", "en")[:20], role)
+        role = self.members.role("", self.members.member_of_token(request) or "")
+        hints = self.commands(request.query_params.get("language", "en")[:20], role)
         commands = [{"word": hint.word, "usage": hint.usage, "description": hint.about} for hint in hints]
         return json_response({"commands": commands})
 
@@ -316,23 +310,23 @@ class ChatPage:
         creates a separate member for a tab. Raises RequestError for an invalid or reserved name, and 429 for too many
         new members."""
         wanted = read_body(_NewMember, await body_of(request))
-        self._members.check_name("name", wanted.name)
-        member = self._members.member_of_token(request)
+        self.members.check_name("name", wanted.name)
+        member = self.members.member_of_token(request)
         if member is None and not wanted.fresh:
-            member = self._members.member_of_cookie(request)
+            member = self.members.member_of_cookie(request)
         if member is None:
             if not self._new_members.take():
                 raise RequestError(429, "too_many", "too many new members at once", retry_after_seconds=2)
-            member = self._members.new_id()
-        if self._suggest_zone is not None and is_timezone(wanted.timezone):
+            member = self.members.new_id()
+        if self.suggest_zone is not None and is_timezone(wanted.timezone):
             with suppress(StoreError):  # the member can still set it
-                await self._suggest_zone(member, wanted.timezone)
-        role = self._members.role("", member)
-        response = json_response({"id": member, "token": self._members.token(member), "role": role.value}, 201)
+                await self.suggest_zone(member, wanted.timezone)
+        role = self.members.role("", member)
+        response = json_response({"id": member, "token": self.members.token(member), "role": role.value}, 201)
         if not wanted.fresh:
             response.set_cookie(
                 COOKIE,
-                self._members.cookie(member),
+                self.members.cookie(member),
                 max_age=_YEAR_SECONDS,
                 httponly=True,
                 samesite="strict",
@@ -342,16 +336,16 @@ class ChatPage:
         return response
 
     async def _become_owner(self, request: Request) -> Response:
-        member = self._members.identify(request).member or ""
+        member = self.members.identify(request).member or ""
         token = read_body(_OwnerToken, await body_of(request)).token
         if not self._owner_tries.take():
             raise RequestError(429, "too_many", "too many tries", retry_after_seconds=10)
         try:
-            if not await self._owners.redeem(token, member):
+            if not await self.owners.redeem(token, member):
                 raise RequestError(403, "link_used", "this link is unknown or was used already", field="token")
         except StoreError as error:
             raise RequestError(503, "unavailable", "nothing was changed; try again", retry_after_seconds=2) from error
-        return json_response({"role": self._members.role("", member).value})
+        return json_response({"role": self.members.role("", member).value})
 
 
 def _file_route(file: Path) -> Callable[[Request], Awaitable[Response]]:

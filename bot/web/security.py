@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
@@ -33,20 +33,13 @@ class Guard:
     """ASGI middleware: answers requests for unknown hosts (DNS rebinding) and from pages of other origins (CSRF) with
     403, and adds security headers to every response."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        hosts: Iterable[str] = (),
-        public_urls: Iterable[str] = (),
-        open_paths: Collection[str] = PROBE_PATHS,
-    ) -> None:
+    def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), public_urls: Iterable[str] = ()) -> None:
         """`hosts`: addresses or names that browsers reach directly, on any port, in addition to the loopback's.
         `public_urls`: origins of the page on other machines, perhaps behind a proxy that rewrites `Host`."""
         self._app = app
         self._direct_hosts = LOOPBACK_HOSTS | {_in_brackets(host.lower()) for host in hosts}
         self._origins = frozenset(public_urls)
         self._hosts = self._direct_hosts | {_host(origin) for origin in self._origins}
-        self._open_paths = open_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -60,7 +53,7 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        fault = None if scope["path"] in self._open_paths else self._fault(Headers(scope=scope))
+        fault = None if scope["path"] in PROBE_PATHS else self._fault(Headers(scope=scope))
         if fault is None:
             await self._app(scope, receive, send_with_headers)
         else:

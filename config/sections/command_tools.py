@@ -6,9 +6,20 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from config.terms import BotName, Count, LocalPath, RoleName, Roles, Seconds, Section, Word, settings_error
+from config.terms import (
+    BotName,
+    Count,
+    LocalPath,
+    RoleName,
+    Roles,
+    Seconds,
+    Section,
+    Word,
+    described_matching,
+    settings_error,
+)
 
 _REFERENCE = r"([^\s:]*/[^:]+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _IN_A_FILE = r"[^\s:]+\.py:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
@@ -136,12 +147,6 @@ _NAME = r"[^\s\x00-\x1f]{1,128}"
 _VARIABLE = re.compile(r"[^\W\d][\w-]*")
 
 
-def _name(value: str) -> str:
-    if not re.fullmatch(_NAME, value):
-        raise settings_error("has to be 1 to 128 characters without spaces")
-    return value
-
-
 def _some(names: tuple[str, ...]) -> tuple[str, ...]:
     if not names:
         raise settings_error("names no tool")
@@ -171,7 +176,7 @@ def _parameters(value: object) -> object:
     )
 
 
-ToolName = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME}$"})]
+ToolName = Annotated[str, *described_matching(_NAME, "has to be 1 to 128 characters without spaces")]
 """Name of a tool or group, without spaces."""
 Texts = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 """A text or a list of texts."""

@@ -14,11 +14,13 @@ from config.terms import (
     LocalPath,
     MemberKey,
     Number,
+    OneLineSecret,
     Seconds,
     Section,
     Word,
     described_matching,
     is_loopback,
+    not_below_first_delay,
     settings_error,
 )
 
@@ -40,12 +42,6 @@ def _no_nick(key: str) -> str:
     return key
 
 
-def _a_secret(secret: SecretStr) -> SecretStr:
-    if re.fullmatch(_NO_BREAK, secret.get_secret_value()) is None:
-        raise settings_error("must not hold line ends")
-    return secret
-
-
 def _a_key(secret: SecretStr) -> SecretStr:
     if re.search(r"[\x00-\x20,]", secret.get_secret_value()) or secret.get_secret_value().startswith(":"):
         raise settings_error("must not hold spaces, commas or control characters, or begin with a colon")
@@ -60,7 +56,6 @@ _Channel = Annotated[
 ]
 _Username = Annotated[str, *described_matching(_WORD, "has to be one word, without @")]
 _Text = Annotated[str, StringConstraints(max_length=128), *described_matching(_NO_BREAK, "must not hold line ends")]
-_Secret = Annotated[SecretStr, AfterValidator(_a_secret)]
 _Key = Annotated[SecretStr, AfterValidator(_a_key)]
 
 
@@ -81,7 +76,7 @@ class IrcSaslSettings(Section):
     server is authenticated, too. external: by the certificate in `client_certificate`."""
     account: _Text = ""
     """The bot's account with the network's services. Optional for external."""
-    password: _Secret = SecretStr("")
+    password: OneLineSecret = SecretStr("")
     """Password of the account; preferably a reference to the environment."""
     required: bool = True
     """True: if it fails, the bot disconnects and retries later. False: it continues without an account."""
@@ -110,15 +105,8 @@ class IrcReconnectSettings(Section):
 
     first_delay_seconds: Seconds = 2
     """Delay after the first failure; doubled for each further one, with some jitter."""
-    longest_delay_seconds: Seconds = 300
+    longest_delay_seconds: Annotated[Seconds, AfterValidator(not_below_first_delay)] = 300
     """Maximum delay."""
-
-    @field_validator("longest_delay_seconds")
-    @classmethod
-    def _not_shorter_than_the_first(cls, longest: float, info: Info) -> float:
-        if longest < info.data.get("first_delay_seconds", 0):
-            raise settings_error("has to be at least first_delay_seconds")
-        return longest
 
 
 class IrcSettings(NetworkSettings):
@@ -138,7 +126,7 @@ class IrcSettings(NetworkSettings):
     """CA certificates for the server, as PEM. Missing: those of this machine."""
     client_certificate: LocalPath | None = None
     """Certificate and key, as PEM, that the bot presents to the server: for the mechanism external."""
-    password: _Secret = SecretStr("")
+    password: OneLineSecret = SecretStr("")
     """Server password, if required; preferably a reference to the environment."""
     nick: _Nick = "Rollcall"
     """The bot's nick."""

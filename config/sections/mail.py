@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, StringConstraints, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, StringConstraints, ValidationInfo, field_validator
 
-from config.terms import Count, LocalPath, Seconds, Section, described_matching, is_loopback, settings_error
+from config.terms import (
+    Count,
+    LocalPath,
+    OneLineSecret,
+    Seconds,
+    Section,
+    described_matching,
+    is_loopback,
+    settings_error,
+)
 
 Security = Literal["starttls", "tls", "none"]
 """Encryption of the connection to the mail server."""
 _LOCAL = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
 _DOMAIN = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
 _HOST = r"[A-Za-z0-9:]([A-Za-z0-9.:_-]{0,251}[A-Za-z0-9:])?"
-
-
-def _in_one_line(secret: SecretStr) -> SecretStr:
-    if re.search(r"[\x00\r\n]", secret.get_secret_value()):
-        raise settings_error("must not hold line ends")
-    return secret
-
 
 _Host = Annotated[str, *described_matching(f"({_HOST})?", "has to be the name or address of a mail server")]
 _Address = Annotated[
@@ -61,7 +62,7 @@ class MailSettings(Section):
     """CA certificates for the server, as PEM. Missing: those of this machine."""
     username: _Login = ""
     """User name. Empty: no authentication."""
-    password: Annotated[SecretStr, AfterValidator(_in_one_line)] = SecretStr("")
+    password: OneLineSecret = SecretStr("")
     """Password of the user; preferably a reference to the environment."""
     sender: _Address = Field(default="")
     """Sender address; required for sending."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, StringConstraints, field_validator
+from pydantic import Field, SecretStr, StringConstraints, field_validator
 from pydantic import ValidationInfo as Info
 
 from config.terms import (
@@ -21,6 +21,7 @@ from config.terms import (
     Section,
     Word,
     described_matching,
+    matching,
     settings_error,
 )
 
@@ -127,13 +128,6 @@ _MCP_SERVERS_NAME = r"[a-z0-9]([a-z0-9-]|_(?=[a-z0-9-])){0,31}"
 _URL = r"https?://[^\s/?#@]+([/?][^\s#]*)?"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 
-
-def _without_nul(secret: SecretStr) -> SecretStr:
-    if "\0" in secret.get_secret_value():
-        raise settings_error("must not hold NUL")
-    return secret
-
-
 _McpServersName = Annotated[
     str,
     *described_matching(
@@ -143,6 +137,7 @@ _McpServersName = Annotated[
 ]
 _Url = Annotated[str, *described_matching(f"({_URL})?", "has to be http(s)://host/path without user or fragment")]
 _Variable = Annotated[str, *described_matching(_VARIABLE, "has to be the name of an environment variable")]
+_SecretValue = Annotated[SecretStr, matching(r"[^\x00]*", "must not hold NUL")]
 _Argument = Annotated[str, StringConstraints(max_length=8192), *described_matching(r"[^\x00]*", "must not hold NUL")]
 _Sentences = Annotated[tuple[Word, ...], Field(max_length=100)]
 
@@ -181,7 +176,7 @@ class McpServerSettings(Section):
     """Prefix of its functions, as in `mcp__<name>__<tool>`; must be unique."""
     command: tuple[_Argument, ...] = Field(default=(), max_length=1000)
     """Program to start, with its arguments. It is connected by its standard input and output."""
-    env: Mapping[_Variable, Annotated[SecretStr, AfterValidator(_without_nul)]] = Field(default_factory=dict)
+    env: Mapping[_Variable, _SecretValue] = Field(default_factory=dict)
     """Environment of the program, in addition to PATH, HOME, LANG and TMPDIR; nothing else is inherited."""
     folder: LocalPath | None = None
     """Working directory of the program. Missing: a separate one in `home`."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import Field, WithJsonSchema, model_validator
+from pydantic import Field, model_validator
 
 from config.sections.risky_programs import runs_others
-from config.terms import Count, Number, Section, Word, matching, settings_error
+from config.terms import Count, Number, Section, Word, described_matching, settings_error
 
 
 class SandboxSettings(Section):
@@ -53,15 +53,13 @@ _PROGRAM = r"/[^\s\x00-\x1f\x7f]+"
 
 ProgramOption = Annotated[
     str,
-    matching(_OPTION, "has to be an option such as -l or --all, with = behind it if it takes a value, or -NUMBER"),
-    WithJsonSchema({"type": "string", "pattern": f"^({_OPTION})$"}),
+    *described_matching(
+        f"({_OPTION})",
+        "has to be an option such as -l or --all, with = behind it if it takes a value, or -NUMBER",
+    ),
 ]
 """A permitted option of a program."""
-ProgramPath = Annotated[
-    str,
-    matching(_PROGRAM, "has to be the absolute path of a program, without spaces"),
-    WithJsonSchema({"type": "string", "pattern": f"^{_PROGRAM}$"}),
-]
+ProgramPath = Annotated[str, *described_matching(_PROGRAM, "has to be the absolute path of a program, without spaces")]
 """Path of a program."""
 
 

@@ -170,8 +170,8 @@ def test_the_services_of_the_page_can_be_had() -> None:
     source = (ROOT / "bot/wiring.py").read_text(encoding="utf-8")
     services = (ROOT / "bot/registration/services.py").read_text(encoding="utf-8")
     [built] = re.findall(r"return \{(.*?)\n    \}", services, re.DOTALL)
-    [ports] = re.findall(r"ports: dict\[type, object\] = \{(.*?)\n    \}", source, re.DOTALL)
-    [shared] = re.findall(r"shared: dict\[type, object\] = \{(.*?)\n    \}", source, re.DOTALL)
+    [ports] = re.findall(r"ports: dict\[type, object\] = \{(.*?)\n        \}", source, re.DOTALL)
+    [shared] = re.findall(r"shared: dict\[type, object\] = \{(.*?)\n        \}", source, re.DOTALL)
     available = set(re.findall(r"(\w+): ", f"{built} {ports} {shared}"))
     assert set(re.findall(r"`([A-Z]\w+)`", section)) == available
 

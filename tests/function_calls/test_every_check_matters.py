@@ -371,7 +371,7 @@ REMOVALS = [
     Removal(
         "unknown outcome",
         invocation,
-        "(known.result is not None or spec.execution.effect is Effect.ONCE)",
+        "(known.result is not None or spec.execution.starts_once)",
         "known.result is not None",
         an_effect_of_unknown_outcome_is_never_run_again,
     ),
@@ -385,7 +385,7 @@ REMOVALS = [
     Removal(
         "repeat after a crash",
         invocation,
-        "(known.result is not None or spec.execution.effect is Effect.ONCE)",
+        "(known.result is not None or spec.execution.starts_once)",
         "True",
         what_may_be_repeated_is_run_again_under_the_same_key,
     ),

@@ -421,8 +421,8 @@ async def test_an_option_of_the_wrong_type_or_size_is_an_error_at_its_line(
 
 def test_every_option_of_functions_is_one_of_tools() -> None:
     own_words = {"auth", "tag", "confirmation_prompt", "timeout"}
-    # The required approval is set in `opts`; `immediate` is not a command option.
-    elsewhere = {"approval", "immediate"}
+    # The required approval is set in `opts`; `immediate` and `background` are no options of commands.
+    elsewhere = {"approval", "immediate", "background"}
     assert set(_OPTIONS) - own_words - elsewhere <= set(CommandTool.model_fields)
 
 

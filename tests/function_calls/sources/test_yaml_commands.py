@@ -589,11 +589,11 @@ async def test_a_tool_may_stand_in_python(tmp_path: Path) -> None:
     }
     """
     tools = """
-    tools: [{module: "./own.py:greeting", name: welcome, commands: [welcome]}]
+    tools: [{module: "./own.py:greeting", name: salute, commands: [salute]}]
     """
     async with a_group_with(tmp_path, tools, python) as group:
-        assert await group.say("Ann", "/welcome Bob") == ["Hello Bob"]
-        spec = group.daemon.registry.of("default").find("welcome")
+        assert await group.say("Ann", "/salute Bob") == ["Hello Bob"]
+        spec = group.daemon.registry.of("default").find("salute")
         assert spec is not None
         assert spec.prompt.system_prompt == "Greet like this: {schema}"
 
