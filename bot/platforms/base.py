@@ -146,6 +146,9 @@ class SendFailed(Exception):
     `retry_after_seconds` the network rejected it because of its rate limit, and it does not count as an attempt;
     `for_account`: the limit applies to all chats of the account."""
 
+    status = 0
+    """Status of HTTP with which the network rejected it; 0 otherwise."""
+
     def __init__(
         self,
         message: str,

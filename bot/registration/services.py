@@ -14,7 +14,6 @@ from bot.chats.open_questions import OpenQuestions
 from bot.delivery.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
 from bot.platforms.base import Moderating, SendFailed
-from bot.platforms.web_api import Refused
 from config.sections.news_and_search import NewsSettings, SearchSettings, SummarySettings
 from config.settings import Settings
 from function_calls.call import Call
@@ -209,7 +208,7 @@ class PlatformMembers:
         except TimeoutError:
             outcome, problem = ModerationOutcome.UNKNOWN, "no answer in time"
         except SendFailed as failed:
-            is_unclear = failed.unknown_outcome or (isinstance(failed, Refused) and failed.status >= _SERVER_ERROR)
+            is_unclear = failed.unknown_outcome or failed.status >= _SERVER_ERROR
             rejected = ModerationOutcome.NOT_REACHED if failed.retryable else ModerationOutcome.NOT_PERMITTED
             outcome, problem = ModerationOutcome.UNKNOWN if is_unclear else rejected, str(failed)
         facts = {"chat": request.chat.key, "measure": request.measure.value, "outcome": outcome.value}
