@@ -48,6 +48,11 @@ MEANT: Mapping[str, str] = {
     "flip_coin": "flip_coin",
     "calculator": "calculate",
     "measurement_conversion": "unit_convert",
+    "definition": "define",
+    "translate": "translate",
+    "exchange_rate": "unit_convert",
+    "shopping_list": "shop",
+    "shopping_list_update": "shop shop_done shop_remove",
     "what_can_i_ask_you": "help",
     "reminder": "reminder_list",
     "reminder_update": "reminder_create reminder_change reminder_delete",
@@ -60,6 +65,8 @@ MEANT: Mapping[str, str] = {
     "lists_remove": "todo_remove todo_done",
     "news_query": "news",
     "qa_maths": "calculate unit_convert",
+    "qa_definition": "define",
+    "qa_currency": "unit_convert",
     # SNIPS
     "GetWeather": "weather",
 }
@@ -67,9 +74,9 @@ MEANT: Mapping[str, str] = {
 
 NEAR = frozenset(
     listed("""
-    shopping_list shopping_list_update update_playlist AddToPlaylist play_music alarm timer
+    update_playlist AddToPlaylist play_music alarm timer
     alarm_set alarm_query alarm_remove calendar calendar_update calendar_set calendar_query calendar_remove
-    next_holiday exchange_rate qa_currency distance cancel repeat
+    next_holiday distance cancel repeat
     """)
 )
 """Intents that are close to a function. Reported separately, because a call may be acceptable."""

@@ -599,6 +599,7 @@ class PlatformContract:
                 assert not failed.value.retryable
                 assert not failed.value.unknown_outcome
 
+    @needs("say")
     async def test_files_of_members_are_read_up_to_a_limit(self, tmp_path: Path) -> None:
         async with self._both(tmp_path) as (network, daemon):
             platform = network.platform

@@ -7,6 +7,8 @@ import asyncio
 import io
 import json
 import os
+from base64 import b64decode
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -25,6 +27,7 @@ from bot.testing import TestPlatform
 from services.clock import SystemClock
 from services.store.port import Statement, Store
 from services.store.turns.http_events import EVENTS
+from services.store.turns.http_files import FILES
 from tests.bot.web_world import a_world
 from tests.contracts.described import DescribedContract
 from tests.harness.irc_client import Person, a_person
@@ -103,7 +106,13 @@ async def as_shown(store: Store) -> list[Shown]:
             del messages[event["id"]]
         else:
             messages[event["id"]] = messages.get(event["id"], {}) | event
-    return [Shown(one["text"], id_, tuple(each["label"] for each in one["choices"])) for id_, one in messages.items()]
+    files: dict[str, list[bytes]] = defaultdict(list)
+    for row in await store.read(Statement("tests.files", select(FILES).order_by(FILES.c.id)).query()):
+        files[row["native_id"]].append(b64decode(row["data"]))
+    return [
+        Shown(one["text"], id_, tuple(each["label"] for each in one["choices"]), files=tuple(files[id_]))
+        for id_, one in messages.items()
+    ]
 
 
 class Channel:

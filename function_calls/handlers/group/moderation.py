@@ -129,7 +129,7 @@ async def ban(
     examples=(
         "silence {member} for {until}",
         "silence {member}",
-        "mute {member} for {until}",
+        "mute the member {member} for {until}",
         "don't let {member} write for {until}",
         "time out {member} for {until}",
         "禁言{member}{until}",

@@ -28,7 +28,7 @@ _MOST_SENSES = 3
         "what does the word {word} mean",
         "what is the definition of {word}",
         "look up {word} in the dictionary",
-        "what's the meaning of {word}",
+        "what's the meaning of the word {word}",
         "{word}这个词是什么意思",
         "查词典{word}",
     ),

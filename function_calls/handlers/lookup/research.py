@@ -67,7 +67,7 @@ class Source(NamedTuple):
     examples=(
         "research {question}",
         "do some research on {question}",
-        "find out everything about {question}",
+        "research everything about {question}",
         "write a report with sources on {question}",
         "investigate {question} in depth",
         "深入研究{question}",

@@ -41,7 +41,7 @@ _POINTERS = frozenset({"this", "that", "it", "this message", "这个", "这句",
     examples=(
         "translate {text} into {language}",
         "how do you say {text} in {language}",
-        "what is {text} in {language}",
+        "give me the {language} translation of {text}",
         "translate this into {language}",
         "translate this message",
         "把{text}翻译成{language}",
