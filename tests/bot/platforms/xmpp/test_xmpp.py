@@ -133,6 +133,7 @@ async def test_a_quiet_connection_that_answers_pings_is_not_restarted(server: Xm
 
             for _ in range(5):
                 await until(is_answered)
+                await clock.settle()  # the task that pings falls asleep
                 await clock.advance(60.0)
             await until(is_answered)
             assert platform.link() == LinkState(True, "connected", 0)
