@@ -50,7 +50,6 @@ MEANT: Mapping[str, str] = {
     "measurement_conversion": "unit_convert",
     "definition": "define",
     "translate": "translate",
-    "exchange_rate": "unit_convert",
     "shopping_list": "shop",
     "shopping_list_update": "shop shop_done shop_remove",
     "what_can_i_ask_you": "help",
@@ -66,7 +65,6 @@ MEANT: Mapping[str, str] = {
     "news_query": "news",
     "qa_maths": "calculate unit_convert",
     "qa_definition": "define",
-    "qa_currency": "unit_convert",
     # SNIPS
     "GetWeather": "weather",
 }
@@ -76,7 +74,7 @@ NEAR = frozenset(
     listed("""
     update_playlist AddToPlaylist play_music alarm timer
     alarm_set alarm_query alarm_remove calendar calendar_update calendar_set calendar_query calendar_remove
-    next_holiday distance cancel repeat
+    next_holiday exchange_rate qa_currency distance cancel repeat
     """)
 )
 """Intents that are close to a function. Reported separately, because a call may be acceptable."""

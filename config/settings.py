@@ -156,7 +156,7 @@ class RouterSettings(Section):
     """Maximum size of the notes on members and the chat in a request to the model, in estimated tokens. 0: none."""
     result_chars: Count = Field(default=8000, ge=100, le=1_000_000)
     """Maximum length, in characters, of a function's result in a request to the model."""
-    function_tokens: Count = Field(default=6000, ge=0, le=1_000_000)
+    function_tokens: Count = Field(default=10_000, ge=0, le=1_000_000)
     """Maximum size of the functions in a request, in estimated tokens. If all take more, a model is offered a
     shortlist: the pinned ones, those that the chat uses most, those that match its messages, and a function to find
     others. 0: always a shortlist, limited by the number of functions alone."""

@@ -212,12 +212,12 @@ async def test_what_may_happen_once_is_not_repeated_and_doubt_is_said_once(
 async def test_the_line_about_what_was_not_done_is_sent_once(
     tmp_path: Path, nursery: Nursery, point: str, hit: int
 ) -> None:
-    ban = Said("m1", "family", "Ann", "@Rollcall ban bob")
+    exile = Said("m1", "family", "Ann", "@Rollcall exile bob")
     async with an_outside(tmp_path, nursery) as outside:
-        await crashed(outside, f"{point}:{hit}=kill", ban, Said("m2", "family", "Ann", "@Rollcall pay rent"))
+        await crashed(outside, f"{point}:{hit}=kill", exile, Said("m2", "family", "Ann", "@Rollcall pay rent"))
         await recovered(outside)
-        line = "Not done: There is no function called “ban”."
-        assert answers(outside)[ban.id] == ["You said ban bob.", line]
+        line = "Not done: There is no function called “exile”."
+        assert answers(outside)[exile.id] == ["You said exile bob.", line]
 
 
 @pytest.mark.parametrize("point", ["tool.after_intent_before_call", *RUNNING[2:]])

@@ -241,7 +241,7 @@ async def test_the_function_that_finds_others_names_all_that_there_are_where_the
     def finder(routing: Routing) -> OfferedFunction:
         return offer_of(routing.model.requests[0]).by_name["find_functions"]
 
-    few, lots = many(), Routing(*(Recorder(f"function_number_{number}") for number in range(200)))
+    few, lots = many(), Routing(*(Recorder(f"function_number_{number}") for number in range(400)))
     await offers(few, "hi")
     await offers(lots, "hi")
 

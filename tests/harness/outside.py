@@ -174,13 +174,13 @@ class Outside:
         return {}
 
     def _thought(self, messages: list[JsonObject]) -> ModelAnswer:
-        """Answer of the model: it calls pay, keep and the missing ban if requested, and replies to everything."""
+        """Answer of the model: it calls pay, keep and the missing exile if requested, and replies to everything."""
         last = max(place for place, message in enumerate(messages) if message["role"] == "user")
         text = messages[last]["content"].rpartition(SEPARATOR)[2]
         results = sum(message["role"] == "tool" for message in messages[last:])
         self.asked.append(f"{text} ({results})")
         function, _, item = text.partition(" ")
-        if function in ("pay", "keep", "ban") and not results:
+        if function in ("pay", "keep", "exile") and not results:
             return ModelAnswer(calls=(ToolCall("c1", function, {"item": item}),), finish="tool_calls")
         return ModelAnswer(text=f"You said {text}.", finish="stop")
 

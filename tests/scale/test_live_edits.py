@@ -120,7 +120,7 @@ async def test_no_turn_fails_and_every_change_counts_at_once_while_twenty_chats_
     print(f"\n{talk.answers} answers; live after ms: {milliseconds}")  # noqa: T201 - the result of a run
     assert len(took) == 5 * len(EDITED)
     assert talk.failures == []
-    assert talk.answers > CHATS * len(took)
+    assert talk.answers > CHATS * len(EDITED)
 
 
 def a_client(daemon: RealDaemon) -> httpx2.AsyncClient:

@@ -49,7 +49,7 @@ async def read(
             description="Complete link",
             min_length=3,
             max_length=2000,
-            pattern=r"^\S+[.:]\S+$",
+            pattern=r"^\S+$",
             examples=["https://example.org/news"],
         ),
     ],
