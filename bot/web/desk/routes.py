@@ -1,0 +1,14 @@
+"""All routes of the desk."""
+
+from __future__ import annotations
+
+from starlette.routing import Route
+
+from bot.web.desk.chats import ChatPages
+from bot.web.desk.desk import Desk
+from bot.web.desk.overview import Overview
+
+
+def desk_routes(desk: Desk) -> list[Route]:
+    """The log-in, the static files, and the pages of every section."""
+    return [*desk.routes(), *Overview(desk).routes(), *ChatPages(desk).routes()]
