@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from services.clock import Clock
+from services.refs import MemberRef
 from services.store.chats import desk_accounts
 from services.store.ids import Ids
 from services.store.port import Store, Write
 from services.store.turns import audit
+from services.timers.schedules import OPERATORS_PLATFORM
 
 SESSION_SECONDS = 7 * 24 * 3600
 _SALT_BYTES = 16
@@ -48,6 +50,11 @@ class Account:
     def actor(self) -> str:
         """Name of the person in the audit log."""
         return f"desk:{self.name}"
+
+    @property
+    def member(self) -> MemberRef:
+        """The person as a member of chats, who may answer approvals."""
+        return MemberRef(OPERATORS_PLATFORM, desk_accounts.DESK, self.name)
 
 
 class Accounts:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, bindparam, delete, func, literal_column, select
 
+from services.refs import Role
 from services.store.port import Query, Statement, Write
 from services.store.schema import insert_new, integer, table, text, upsert
 
+DESK = "desk"
+"""Account of operators as members of chats, on the platform of operators."""
+ROLES_IN_CHATS = {"owner": Role.OWNER, "operator": Role.ADMIN, "viewer": Role.MEMBER}
+"""Role of an account's holder as a member of chats, by role on the desk."""
 ACCOUNTS = table(
     "desk_accounts",
     text("name", primary_key=True),

@@ -5,12 +5,22 @@ from __future__ import annotations
 import re
 
 import pytest
+from pydantic import BaseModel, Field
 
 from bot.web.desk.accounts import DeskRole
 from bot.web.desk.desk import SECTIONS
 from config.texts import FOLDER, Texts, placeholders
+from function_calls.context import MessageContext
+from function_calls.declaration import tool_function
+from function_calls.spec import FunctionResult
 from services.store.turns import audit
 from tests.harness.desk import PASSWORD, a_desk
+
+class MoveArguments(BaseModel, frozen=True):
+    """Whom to give the money."""
+
+    to: str = Field(description="Receiver")
+
 
 _WRONG = {"name": "owner", "password": "not the password"}
 
@@ -172,3 +182,81 @@ def test_both_languages_have_the_same_texts() -> None:
     assert english.keys() == chinese.keys()
     for key, text in english.items():
         assert placeholders(text) == placeholders(chinese[key]), key
+
+
+async def test_an_operator_answers_an_approval_with_the_rights_of_the_account() -> None:
+    moved: list[str] = []
+
+    @tool_function(effect="once", commands=("move",), approval="admin", description="Move money.")
+    async def move_money(context: MessageContext, args: MoveArguments) -> FunctionResult:
+        moved.append(args.to)
+        return FunctionResult.say(f"moved to {args.to}")
+
+    async with a_desk([move_money]) as world, world.person(DeskRole.OPERATOR) as operator:
+        await world.group.say("Ann", "/move Bob")
+        await world.group.daemon.store.commit([])
+        page = await operator.get("/desk/waiting")
+        assert "move_money" in page.text
+        action = re.search(r'action="(/desk/waiting/approvals/\d+)"', page.text)
+        label = re.search(r'name="answer" value="([^"]+)" class="primary"', page.text)
+        assert action is not None
+        assert label is not None
+        answered = await operator.post(action[1], {"answer": label[1]})
+        assert answered.status_code == 303, answered.text
+        await world.group.settle()
+        assert moved == ["Bob"]
+        assert (await operator.post(action[1], {"answer": label[1]})).status_code == 409
+        rows = await world.group.daemon.store.read(audit.last(5))
+        assert ("desk:operator", "approval answered") in {(row["actor"], row["action"]) for row in rows}
+
+
+async def test_reminders_are_listed_and_removed_and_private_ones_hide_their_text() -> None:
+    async with a_desk() as world, world.person(DeskRole.OPERATOR) as operator:
+        await world.group.say("Ann", "/remind in 2 hours water the plants")
+        await world.group.daemon.store.commit([])
+        page = await operator.get("/desk/waiting")
+        assert "water the plants" in page.text
+        action = re.search(r'action="(/desk/waiting/timers/\d+)"', page.text)
+        assert action is not None
+        assert (await operator.post(action[1])).status_code == 303
+        assert "water the plants" not in (await operator.get("/desk/waiting")).text
+        assert (await operator.post(action[1])).status_code == 409
+
+
+async def test_notes_show_their_audience_and_private_ones_hide_their_text() -> None:
+    async with a_desk() as world, world.person(DeskRole.OPERATOR) as operator:
+        await world.group.say("Ann", "/remember the club room is upstairs")
+        await world.group.daemon.store.commit([])
+        page = await operator.get("/desk/memory?words=CLUB")
+        assert "the club room is upstairs" in page.text
+        assert world.group.chat.key in page.text
+        assert "club room" not in (await operator.get("/desk/memory?words=unrelated")).text
+
+
+async def test_a_backup_is_made_and_listed() -> None:
+    async with a_desk() as world, world.person(DeskRole.OPERATOR) as operator, world.person(DeskRole.VIEWER) as viewer:
+        assert (await operator.post("/desk/backups")).status_code == 303
+        assert "manual" in (await viewer.get("/desk/backups")).text
+        assert (await viewer.post("/desk/backups")).status_code == 403
+
+
+async def test_an_owner_adds_changes_and_removes_accounts() -> None:
+    async with a_desk() as world, world.person() as owner, world.visitor() as bob:
+        form = {"name": "Bob", "role": "viewer", "password": PASSWORD}
+        assert (await owner.post("/desk/accounts", form)).status_code == 303
+        assert (await bob.post("/desk/login", form)).status_code == 303
+        assert "Bob" in (await bob.get("/desk")).text
+        assert (await owner.post("/desk/accounts", {**form, "role": "king"})).status_code == 422
+        assert (await owner.post("/desk/accounts", {**form, "name": "owner"})).status_code == 422
+        assert (await owner.post("/desk/accounts/remove", {"name": "Bob"})).status_code == 303
+        assert (await bob.get("/desk")).url.path == "/desk/login"
+        assert (await owner.post("/desk/accounts/remove", {"name": "owner"})).status_code == 409
+
+
+async def test_used_budgets_are_shown() -> None:
+    settings = {"budgets": {"member": {"units": 5}, "functions": {"roll_dice": 2}}}
+    async with a_desk(settings=settings) as world, world.person(DeskRole.VIEWER) as viewer:
+        await world.group.say("Ann", "/roll 1d1")
+        await world.group.daemon.store.commit([])
+        page = await viewer.get("/desk/budgets")
+        assert page.status_code == 200
