@@ -58,6 +58,7 @@ _SCHEDULES_SECONDS = 5.0
 _DIGESTS_SECONDS = 300.0
 _STORE_SECONDS = 5.0
 _TIMERS_SECONDS = 1.0
+_PENDING_SECONDS = 60.0
 _COLLECTED_SECONDS = 10.0
 
 
@@ -180,12 +181,15 @@ class Daemon:
         """A ticker with the periodic tasks of the daemon, not yet started: deletion, backups, checks, timers, schedules
         and notes."""
         ticker = Ticker()
+        self.metrics.gauge("rollcall_ticker_lag_seconds", "Longest delay of a periodic job", lambda: ticker.lag_seconds)
+        self.metrics.gauge("rollcall_loop_lag_seconds", "Longest delay of the loop", lambda: ticker.loop_lag_seconds)
         ticker.every(_FORGET_SECONDS, "delete old rows", self.housekeeping.forget, first_seconds=_FIRST_FORGET_SECONDS)
         ticker.every(_BACKUPS_SECONDS, "back up", self.backups.keep_up, first_seconds=_FIRST_BACKUP_SECONDS)
         ticker.every(_FORGET_SECONDS, "count dead letters", self.dead_letters.start)
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
         ticker.every(_STORE_SECONDS, "check the store", self.store.check)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
+        ticker.every(_PENDING_SECONDS, "count timers", self.timers.count, first_seconds=_FIRST_FORGET_SECONDS)
         ticker.every(_COLLECTED_SECONDS, "send what was collected", self.collected.send)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
         ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.schedules.sync)

@@ -64,7 +64,7 @@ from bot.turns.voice import Voice
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
 from function_calls.checks.approvals import Approvals
-from function_calls.checks.budgets import FunctionBudgets, RequestBudgets
+from function_calls.checks.budgets import MICROS, FunctionBudgets, RequestBudgets
 from function_calls.checks.permissions import Policies
 from function_calls.checks.vouching import Vouching
 from function_calls.filters import Filters
@@ -113,7 +113,7 @@ from services.scripts.basic_tools import COUNTER as SCRIPTS
 from services.scripts.basic_tools import BasicTools
 from services.store.chats.outcomes import COUNTER as DEAD
 from services.store.chats.outcomes import DeadKind
-from services.store.ids import Ids
+from services.store.ids import Ids, generated_ms
 from services.store.port import Store
 from services.timers.schedules import Schedules, WhenReader
 from services.timers.timetable import Timetable
@@ -673,6 +673,8 @@ class Wiring:
         metrics, delivery = self.metrics, self.delivery
         metrics.gauge("rollcall_turns_waiting", "Turns that wait", lambda: self.engine.waiting)
         metrics.gauge("rollcall_turns_running", "Turns that run", lambda: self.engine.running)
+        metrics.gauge("rollcall_oldest_waiting_seconds", "Age of the oldest waiting turn", self._oldest_waiting_seconds)
+        metrics.gauge("rollcall_outbox_waiting", "Messages that wait or are being sent", lambda: delivery.waiting)
         metrics.gauge(
             "rollcall_reply_lines_dropped",
             "Lines that were not sent because too many waited",
@@ -689,6 +691,7 @@ class Wiring:
         self._register_store_metrics()
         self._register_link_metrics()
         timers, shadow = self.timers, self.shadow
+        metrics.gauge("rollcall_timers_pending", "Timers that have not fired", lambda: timers.pending)
         metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
         metrics.gauge(
             "rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding
@@ -716,6 +719,16 @@ class Wiring:
             "When the last full check found no damage in the database; 0: not yet",
             lambda: (self.store.health().checked_ms or 0) / 1000,
         )
+
+        if not self.settings.store.is_on_a_server:
+            file = database_of(self.settings)
+            files = {"rollcall_store_bytes": file, "rollcall_store_wal_bytes": Path(f"{file}-wal")}
+            for name, path in files.items():
+                self.metrics.gauge(name, f"Size of {path.name}", partial(_size_of, path))
+
+    def _oldest_waiting_seconds(self) -> float:
+        oldest = self.engine.oldest_waiting_id
+        return 0.0 if oldest is None else max(0.0, (self.clock.now_ms() - generated_ms(oldest)) / 1000)
 
     def _register_link_metrics(self) -> None:
         linked = {f"{one.name}:{one.account}": one for one in self.platforms if isinstance(one, Linked)}
@@ -747,6 +760,19 @@ class Wiring:
             "Requests that a model did not answer",
             "model",
             lambda: {state.name: state.failures for state in states()},
+        )
+        budgets = self.request_budgets
+        self.metrics.counter(
+            "rollcall_model_prompt_tokens", "Tokens of prompts", "model", lambda: budgets.prompt_tokens
+        )
+        self.metrics.counter(
+            "rollcall_model_completion_tokens", "Tokens of answers", "model", lambda: budgets.completion_tokens
+        )
+        self.metrics.counter(
+            "rollcall_model_cost",
+            "Price of the requests, in the currency of budgets.prices",
+            "model",
+            lambda: {name: micros / MICROS for name, micros in budgets.money.items()},
         )
 
     def _register_live_settings(self) -> None:
@@ -796,3 +822,11 @@ def build_daemon(
 ) -> Daemon:
     """The daemon on `store` with `platforms`. Raises DefinitionError for filters and models that cannot be used."""
     return Wiring(settings, store, platforms, ids, texts, overrides).daemon
+
+
+def _size_of(path: Path) -> int:
+    """Size of a file in bytes; 0 if it does not exist."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
