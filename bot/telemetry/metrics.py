@@ -96,8 +96,8 @@ class Metrics:
         yield _durations("rollcall_turn_seconds", "Time from a message to the end of its turn", "reason", self._turns)
         for name, (text, label, read) in self._counters.items():
             family = CounterMetricFamily(name, text, labels=[label])
-            for value, count in read().items():
-                family.add_metric([value], count)
+            for value, counted in read().items():
+                family.add_metric([value], counted)
             yield family
         for name, (text, label, read_values) in self._labelled_gauges.items():
             values = GaugeMetricFamily(name, text, labels=[label])
