@@ -65,7 +65,7 @@ class CannotStart(Exception):
 
 
 class ServiceManager:
-    """The service manager that started this process, such as systemd: it is notified over `$NOTIFY_SOCKET`. Without that
+    """The service manager that started this process, such as systemd, notified over `$NOTIFY_SOCKET`. Without that
     variable nothing is sent."""
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
@@ -259,9 +259,8 @@ async def _lead(
         if not console:
             # With a console, SIGHUP means that the terminal is gone, and ends the process by default.
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(
-                signal.SIGHUP, lambda: _begin(_look_again(daemon, watcher, stop.manager), following)
-            )
+            reload = partial(_look_again, daemon, watcher, stop.manager)
+            loop.add_signal_handler(signal.SIGHUP, lambda: _begin(reload(), following))
         await _until_stopped(settings, daemon, web, stop, watcher)
         _log.info("stopping", turns_running=daemon.engine.running, turns_waiting=daemon.engine.waiting)
     finally:

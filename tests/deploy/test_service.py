@@ -45,12 +45,10 @@ class Manager:
         self._socket.settimeout(seconds)
         return self._socket.recv(4096).decode()
 
-    def until(self, state: str) -> list[str]:
-        """Notifications up to the one with `state`."""
-        seen = [self.told()]
-        while state not in seen[-1].split("\n"):
-            seen.append(self.told())
-        return seen
+    def until(self, state: str, seconds: float = SECONDS) -> None:
+        """Receive notifications up to the one with `state`."""
+        while state not in self.told(seconds).split("\n"):
+            pass
 
     def close(self) -> None:
         self._socket.close()
@@ -79,8 +77,7 @@ def test_the_watchdog_is_not_fed_while_the_loop_is_blocked(manager: Manager, tmp
     with started(tmp_path, manager, said="/block\n") as daemon:
         manager.until("READY=1")
         with pytest.raises(TimeoutError):
-            while True:
-                assert manager.told(seconds=4 * WATCHDOG_SECONDS) == "WATCHDOG=1"
+            manager.until("STOPPING=1", seconds=4 * WATCHDOG_SECONDS)
         manager.until("WATCHDOG=1")
         daemon.kill()
 
