@@ -124,6 +124,11 @@ class Stop:
         await asyncio.wait([beginning])
         return False
 
+    def stands_by(self, held: Held) -> None:
+        """Report the current leader, to the service manager too: waiting is not a failed start."""
+        self.manager.notify(f"READY=1\nSTATUS=Stands by, {held.holder} leads")
+        _stands_by(held)
+
     async def or_end_of(self, serving: asyncio.Task[None]) -> None:
         """Return when a stop is requested or `serving` has ended."""
         told = asyncio.create_task(self._told.wait())
@@ -184,7 +189,7 @@ async def _served(
         if not page:
             # An interactive user should not have to wait.
             await lead_or_refuse(lead)
-        elif not await stop.or_begun(lead, partial(_stands_by, stop.manager)):
+        elif not await stop.or_begun(lead, stop.stands_by):
             _log.info("stopped_standing_by")
             return 0
         await _lead(settings, file, redact, lead, stop, console=console, page=page)
@@ -212,9 +217,8 @@ async def _ask_who_leads(lead: Leadership, stop: Stop) -> None:
         return
 
 
-def _stands_by(manager: ServiceManager, held: Held) -> None:
+def _stands_by(held: Held) -> None:
     """Report the current leader."""
-    manager.notify(f"READY=1\nSTATUS=Stands by, {held.holder} leads")
     _log.info("stands_by", leader=held.holder)
     print(f"Stands by:   {held.holder} leads; this daemon takes over when that one ends", flush=True)
 
