@@ -16,6 +16,7 @@ from function_calls.spec import FunctionResult
 from services.store.turns import audit
 from tests.harness.desk import PASSWORD, a_desk
 
+
 class MoveArguments(BaseModel, frozen=True):
     """Whom to give the money."""
 
