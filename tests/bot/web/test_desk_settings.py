@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from bot.web.desk.accounts import DeskRole
 from config.loader import load_settings
 from services.store.turns import audit
-from tests.harness.desk import Person, a_desk
+from tests.harness.desk import DeskWorld, Person, a_desk
 
 SECRET = "sk-0123456789abcdef"
 FILE = f"""\
@@ -42,7 +43,7 @@ def _plain(html: str) -> str:
     return html
 
 
-def desk_on(file: Path) -> object:
+def desk_on(file: Path) -> AbstractAsyncContextManager[DeskWorld]:
     """A desk whose settings come from `file`."""
     file.write_text(FILE, encoding="utf-8")
     file.chmod(0o600)
