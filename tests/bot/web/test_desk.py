@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, Field
@@ -252,6 +253,21 @@ async def test_an_owner_adds_changes_and_removes_accounts() -> None:
         assert (await owner.post("/desk/accounts/remove", {"name": "Bob"})).status_code == 303
         assert (await bob.get("/desk")).url.path == "/desk/login"
         assert (await owner.post("/desk/accounts/remove", {"name": "owner"})).status_code == 409
+
+
+async def test_the_log_shows_the_newest_lines_of_a_level_with_certain_words(tmp_path: Path) -> None:
+    async with a_desk(home=tmp_path) as world, world.person(DeskRole.OPERATOR) as operator:
+        log = tmp_path / "logs" / "rollcall.jsonl"
+        log.parent.mkdir(exist_ok=True)
+        line = '{"event":"line_%d","level":"%s","chat":"<b>","timestamp":"2026-05-01T10:00:00Z"}\n'
+        log.write_text("".join(line % (number, "error" if number % 3 else "info") for number in range(5000)))
+        page = await operator.get("/desk/logs?level=warning")
+        assert "line_4999" in page.text
+        assert "line_4998" not in page.text, "an info line"
+        assert page.text.count("<tr>") == 201
+        assert "<b>" not in page.text.split("<tbody>")[1]
+        found = await operator.get("/desk/logs/lines?words=LINE_77%22", headers={"hx-request": "true"})
+        assert found.text.count("<tr>") == 2
 
 
 async def test_used_budgets_are_shown() -> None:
