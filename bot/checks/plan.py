@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 
@@ -23,7 +23,7 @@ from bot.checks.scratch import scratch_daemon
 from bot.daemon import Daemon
 from bot.database.opening import reader_of
 from bot.intake.gate import GateDecision, judge
-from bot.overrides import Overrides
+from bot.platforms.mentions import mention_parser
 from bot.turns.closing import explained
 from config.settings import Settings
 from function_calls.checks.approvals import Approvals
@@ -101,6 +101,8 @@ class Planned:
     reply: str = ""
     unknown: tuple[str, ...] = ()
     """Functions that the recorded answers call and that do not exist."""
+    is_unanswered: bool = False
+    """The model is asked, and no answer is recorded."""
 
     def as_json(self) -> JsonObject:
         """The fields as JSON data, without the fingerprints."""
@@ -111,6 +113,7 @@ class Planned:
             "calls": [{"name": call.function, "arguments": orjson.loads(call.arguments)} for call in self.calls],
             "reply": self.reply,
             "unknown_functions": list(self.unknown),
+            "model_answer_recorded": not self.is_unanswered,
         }
 
 
@@ -189,7 +192,7 @@ def plan(
     with reader_of(current) as database:
         records = read_records(database, chat, count)
         groups = {row["chat"] for row in database.rows(outcomes.groups(chat))}
-        return asyncio.run(_compared(records, _Facts(groups), (current, new), database, progress))
+        return asyncio.run(_compared(records, _Facts(groups, names=_names(current)), (current, new), database, progress))
 
 
 @dataclass(slots=True)
@@ -204,6 +207,8 @@ class _Facts:
     """Ids of unknown commands that mentioned the bot."""
     only_bot: set[str] = field(default_factory=set)
     """Keys of the chats where mistyped commands were answered."""
+    names: frozenset[str] = frozenset()
+    """Names and aliases of bots: mentions of them are not in the stored texts any more."""
 
 
 async def _compared(
@@ -234,6 +239,8 @@ async def _compared(
         if isinstance(old, Obstacle) and isinstance(new, Planned) and record.has_turn and new.end is End.SILENT:
             # The recorded end, since only the new settings make it certain.
             old = Planned(End.ANSWERED, record.reason, record.row["detail"])
+        if isinstance(old, Planned) and isinstance(new, Planned) and old.is_unanswered and new.is_unanswered:
+            new = Obstacle.NO_ANSWER
         if isinstance(old, Obstacle) or isinstance(new, Obstacle):
             found.not_compared[old if isinstance(old, Obstacle) else Obstacle(new)] += 1
             continue
@@ -260,6 +267,10 @@ def difference_of(old: Planned, new: Planned) -> Difference | None:
     if old.calls != new.calls:
         return Difference.DEFINITION
     return Difference.REPLY if old.reply != new.reply else None
+
+
+def _names(settings: Settings) -> frozenset[str]:
+    return frozenset(name for bot in settings.bots.values() for name in (bot.name, *bot.aliases))
 
 
 def _filters_not_run(settings: Settings) -> int:
@@ -341,6 +352,8 @@ class _Side:
             for place, one in enumerate(settings.filters.turn)
             if one.blacklist is not None
         ]
+        new_names = sorted(_names(settings) - facts.names)
+        self._hear = mention_parser(new_names) if new_names else None
         llm = FunctionCallLLM(self._model, invoker, settings.routing, clock)
         self._router = FunctionCallRouter(invoker, llm, words)
 
@@ -355,13 +368,14 @@ class _Side:
     ) -> _Side:
         """The side of `settings`, with what chats have set for themselves; closed by `stack`. Raises ReaderError and
         DefinitionError."""
-        clock = InstantClock(records[0].sent_at) if records else InstantClock()
-        daemon = await stack.enter_async_context(scratch_daemon(settings, Overrides(clock=clock)))
+        # The sources of functions have time limits, so the daemon has the system's clock.
+        daemon = await stack.enter_async_context(scratch_daemon(settings))
         await daemon.chats.load(_Stored(database))
         for row in database.rows(chat_settings.holding()):
             member = MemberRef.parse(row["given_by"])
             given = {"function": row["function"], "arguments": row["arguments"], "by_name": row["given_by_name"]}
             daemon.grants.give(ChatRef.parse(row["chat"]), row["digest"], by=member, **given)
+        clock = InstantClock(records[0].sent_at) if records else InstantClock()
         return cls(daemon, settings, clock, facts)
 
     def chime_in(self, chat: ChatRef) -> str:
@@ -426,14 +440,18 @@ class _Side:
     def _context(self, record: Record, served: ServedChat) -> MessageContext:
         place = record.chat.key, record.row["sender"]
         is_command = record.text.startswith("/")
-        return record.context(
+        context = record.context(
             is_group=record.chat.key in self._facts.groups,
             is_called=record.row["id"] in self._facts.called if is_command else record.has_turn,
             role=self._daemon.chats.role(record.row["sender"], self._facts.roles.get(place, Role.MEMBER)),
             bot=served.settings.bot,
         )
+        if self._hear is None or is_command or context.mentions_bot:
+            return context
+        heard = self._hear(context.text)
+        return replace(context, text=heard.text, mentions_bot=heard.mentions_bot)
 
-    def _ended(self, outcome: TurnOutcome, record: Record, functions: BotFunctions) -> Planned | Obstacle:
+    def _ended(self, outcome: TurnOutcome, record: Record, functions: BotFunctions) -> Planned:
         calls, reason, detail = tuple(self._calls.values()), outcome.reason, outcome.detail
         names = (call.name for answer in record.answers for call in answer.calls)
         unknown = tuple(name for name in names if name not in _NO_CALLS and functions.find(name) is None)
@@ -443,7 +461,7 @@ class _Side:
         elif self._model.was_asked and calls:
             reason, detail = ReasonCode.FUNCTION, calls[0].function
         elif self._model.was_asked and not (unknown or needs_approval):
-            return Obstacle.NO_ANSWER
+            return Planned(End.ANSWERED, ReasonCode.CHAT, "", is_unanswered=True)
         if self._refused or unknown or needs_approval or reason in _REJECTED:
             end = End.REFUSED if outcome.kind is OutcomeKind.SENT else End.SILENT
         else:

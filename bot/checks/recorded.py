@@ -123,7 +123,7 @@ class Record:
 def _result(run: Row) -> FunctionResult:
     if run["result"] is not None:
         return result_from_json(orjson.loads(run["result"]))
-    if run["code"] in ErrorCode:
+    if run["code"] not in ("", "ok", "asked"):
         return FunctionResult.fail(ErrorCode(run["code"]), NOT_STORED)
     return FunctionResult(data=NOT_STORED)
 

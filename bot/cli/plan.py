@@ -72,10 +72,8 @@ def _print(found: Plan, texts: Phrases, zone: ZoneInfo) -> None:
     for obstacle, count in found.not_compared.most_common():
         print(f"{count:,} not compared: {obstacle}")
     if found.assumed_roles:
-        print(
-            f"{found.assumed_roles:,} with an assumed role: networks' roles are not stored; members without a recorded"
-        )
-        print("    run that needs a higher role count as members")
+        print(f"{found.assumed_roles:,} with an assumed role, since roles in networks are not stored: member, unless")
+        print("    a recorded run of the sender needs more")
     if found.filters:
         print(f"{found.filters:,} filters of the new settings were not run: only word lists are")
 
@@ -92,6 +90,8 @@ def _end(planned: Planned, texts: Phrases) -> str:
     parts = [f"{planned.end} ({planned.reason}: {reason_text(texts, planned.reason, planned.detail)})"]
     parts += [f"{call.function} {_cut(call.arguments)}" for call in planned.calls]
     parts += [f"the recorded answer calls {name}, which does not exist" for name in planned.unknown]
+    if planned.is_unanswered:
+        parts.append("the model is asked, and no answer is recorded")
     if planned.reply:
         parts.append(repr(_cut(planned.reply)))
     return "; ".join(parts)

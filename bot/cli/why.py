@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--case",
         type=int,
         metavar="ID",
-        help="print the turn with this id, as shown in brackets, as a case of `replay`",
+        help="print the turn with this id (in brackets) as a case of `replay`",
     )
     add_config(parser)
     parser.set_defaults(run=run)
