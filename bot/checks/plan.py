@@ -151,6 +151,9 @@ class Plan:
     changes: list[Change] = field(default_factory=list)
     """In the order of the messages."""
     not_compared: Counter[Obstacle] = field(default_factory=Counter)
+    unlike_recorded: int = 0
+    """Messages that ended with another reason than the current settings give: settings have changed since, or facts
+    that are not stored decided."""
     assumed_roles: int = 0
     """Messages of senders whose role is not in the settings: the lowest that their recorded runs need."""
     filters: int = 0
@@ -168,6 +171,7 @@ class Plan:
             "same": self.compared - len(self.changes),
             "differences": {one.value: self.counts[one] for one in Difference},
             "not_compared": {one.name.lower(): count for one, count in self.not_compared.items()},
+            "unlike_recorded": self.unlike_recorded,
             "assumed_roles": self.assumed_roles,
             "filters_not_run": self.filters,
             "changes": [change.as_json() for change in self.changes],
@@ -245,6 +249,7 @@ async def _compared(
             found.not_compared[old if isinstance(old, Obstacle) else Obstacle(new)] += 1
             continue
         found.compared += 1
+        found.unlike_recorded += old.reason is not record.reason
         found.assumed_roles += record.has_turn and record.row["sender"] not in settings[0].members
         difference = difference_of(old, new)
         if difference is not None:

@@ -13,9 +13,15 @@ from bot.checks.plan import Difference, End, Obstacle, Plan, plan
 from bot.platforms.base import Limits
 from bot.testing import Group, TestPlatform, a_group, call
 from config.settings import Settings
+from function_calls.context import Kind
 from services.refs import ChatRef, ReasonCode, Role
+from services.store.chats import outcomes
+from services.store.port import Row
 from tests.bot.basic_group import write_scripts
+from tests.bot.cli.running import a_settings_file, command
+from tests.bot.cli.running import without_a_model as without_a_model
 
+ALONE = Limits(text_chars=4000, sends_are_idempotent=True, sends_per_minute=100_000, only_bot=True)
 PRIVATE = ChatRef("test", "bot", "ann")
 
 
@@ -140,7 +146,7 @@ def test_require_at_matters_where_no_slash_command_addresses_the_bot(tmp_path: P
         await group.say("Ann", "/rolll 2d6")
         await group.say("Bob", "who won?")
 
-    record(tmp_path, talk, platform=TestPlatform(Limits(text_chars=4000, sends_are_idempotent=True, only_bot=True)))
+    record(tmp_path, talk, platform=TestPlatform(ALONE))
     assert planned(tmp_path, {"functions": {"roll_dice": {"require_at": True}}})[1] == [
         ("/rolll 2d6", Difference.SILENT)
     ]
@@ -191,6 +197,105 @@ def test_changed_parameters_of_a_script_are_found(tmp_path: Path) -> None:
     assert planned(tmp_path, written("other", 'TALK "Well."\n'), old)[1] == [("/greet Tom", Difference.DEFINITION)]
 
 
+async def varied(group: Group) -> None:
+    """Two hundred messages: commands, questions, approvals, private and unaddressed ones, edits and deletions."""
+    for number in range(20):
+        await group.say("Ann", f"/roll {number + 1}d6")
+        await group.say("Bob", f"line {number} for nobody")
+        group.model.says(call("calculate", expression=f"{number}*7"), f"It is {number * 7}.")
+        await group.say("Ann", f"@Rollcall what is {number}*7?")
+        group.model.says(f"Hello number {number}.")
+        await group.say("Bob", f"@Rollcall hello {number}")
+        await group.say("Ann", "/calc")
+        await group.say("Ann", f"{number}+1")
+        await group.say("Bob", f"/rolll {number}")
+        group.model.says(call("reminder_create", text=f"tea {number}", when="in 20 minutes"), "Set.")
+        await group.say("Bob", f"@Rollcall remind me of tea {number} in 20 minutes")
+        group.model.says(f"Hello Carl {number}.")
+        await group.say("Carl", f"hello {number}", chat=PRIVATE, is_group=False, id=f"p{number}")
+        await group.hear("Bob", f"gone {number}", id=f"g{number}")
+        await group.hear("Bob", "", id=f"g{number}", kind=Kind.DELETE)
+
+
+def test_equal_settings_change_nothing_for_two_hundred_varied_messages(tmp_path: Path) -> None:
+    record(tmp_path, varied)
+    found, changed = planned(tmp_path, {})
+    assert changed == []
+    assert found.compared + found.not_compared.total() == 200
+    assert found.unlike_recorded == 0
+    assert dict(found.not_compared) == {Obstacle.QUESTION: 20, Obstacle.NO_TEXT: 20}
+
+
+def test_a_message_whose_text_was_deleted_or_that_answers_a_question_is_counted_as_not_compared(tmp_path: Path) -> None:
+    async def talk(group: Group) -> None:
+        await group.say("Ann", "/calc")
+        await group.say("Ann", "1+1")
+        await group.say("Bob", "secret", id="x")
+        await group.say("Bob", "", id="x", kind=Kind.DELETE)
+
+    record(tmp_path, talk)
+    found, changed = planned(tmp_path, {})
+    assert (found.compared, changed) == (1, [])
+    assert dict(found.not_compared) == {Obstacle.QUESTION: 1, Obstacle.NO_TEXT: 1}
+    # Of a chat that is not served any more, the end is certain all the same.
+    changes = planned(tmp_path, {"chats": {"allow": []}})[1]
+    assert changes == [("/calc", Difference.SILENT), ("1+1", Difference.SILENT)]
+
+
+def test_messages_that_were_answered_together_are_one(tmp_path: Path) -> None:
+    async def talk(group: Group) -> None:
+        group.model.says("Both.")
+        await group.hear("Ann", "@Rollcall one")
+        await group.hear("Ann", "two")
+        await group.clock.advance(10)
+        await group.settle()
+
+    gathers = {"limits": {"gather_seconds": 3}}
+    record(tmp_path, talk, gathers)
+    found, changed = planned(tmp_path, gathers, gathers)
+    assert (found.compared, changed) == (1, [])
+    assert planned(tmp_path, {"chats": {"allow": []}}, gathers)[1] == [("one\ntwo", Difference.SILENT)]
+
+
+def test_triggers_and_stopped_words_count(home: Path) -> None:
+    changes = {
+        "chats": {"allow": ["*"], "settings": {"*": {"triggers": {"cake": "Yum."}}}},
+        "filters": {"turn": [{"blacklist": {"words": ["hello"]}}, {"logging": {}}]},
+    }
+    found, changed = planned(home, changes)
+    assert changed == [("who brings the cake?", Difference.ANSWERED), ("hello", Difference.REFUSED)]
+    assert (found.changes[1].new.detail, found.filters) == ("filters.turn[0].blacklist", 1)
+
+
+def test_an_approval_that_a_function_needs_now_is_a_refusal(home: Path) -> None:
+    found, changed = planned(home, {"functions": {"roll_dice": {"approval": "admin"}}})
+    assert changed == [("/roll 2d6", Difference.REFUSED)]
+    assert (found.changes[0].new.reason, found.changes[0].new.end) == (ReasonCode.ASKED, End.REFUSED)
+
+
+def test_only_the_last_messages_or_those_of_a_chat_are_compared(home: Path) -> None:
+    closed = {"chats": {"allow": []}}
+    assert planned(home, closed, count=1)[1] == [("hello", Difference.SILENT)]
+    assert planned(home, closed, chat="test:bot:work")[0].compared == 0
+
+
+def test_a_plan_reads_the_database_of_a_running_daemon_without_blocking_it_and_changes_nothing(tmp_path: Path) -> None:
+    async def talk(group: Group) -> None:
+        await everyday(group)
+        work = asyncio.create_task(asyncio.to_thread(plan, settings_of(tmp_path), settings_of(tmp_path)))
+        before = await stored(group)
+        answered = 0
+        while not work.done():
+            answered += len(await group.say("Ann", "/roll 1d1"))
+        assert ((await work).changes, answered > 0) == ([], True)
+        assert (await stored(group))[-len(before) :] == before
+
+    async def stored(group: Group) -> list[Row]:
+        return await group.daemon.store.read(outcomes.conversation("test:bot:family", 1000))
+
+    record(tmp_path, talk)
+
+
 def test_an_answer_that_calls_a_removed_function_says_so(tmp_path: Path) -> None:
     async def talk(group: Group) -> None:
         group.model.says(call("count_lines", text="a"), "One.")
@@ -203,3 +308,102 @@ def test_an_answer_that_calls_a_removed_function_says_so(tmp_path: Path) -> None
     found, changed = planned(tmp_path, {}, old)
     assert changed == [("count the lines", Difference.REFUSED)]
     assert found.changes[0].new.unknown == ("count_lines",)
+
+
+CASES = {
+    "command": lambda group: group.say("Ann", "/calc 6*7"),
+    "chat": lambda group: answered(group, "Hello Ann.", text="hello"),
+    "model": lambda group: answered(group, call("calculate", expression="6*7"), "It is 42.", text="what is 6*7?"),
+    "effect": lambda group: answered(
+        group, call("todo_add", text="buy milk"), "It is on the list.", text="put buy milk on the to-do list"
+    ),
+}
+
+
+async def answered(group: Group, *answers: Any, text: str) -> None:
+    group.model.says(*answers)
+    await group.say("Bob", "nobody knows")
+    await group.say("Ann", f"@Rollcall {text}")
+
+
+@pytest.mark.requirement("D61")
+@pytest.mark.parametrize("kind", CASES)
+def test_a_recorded_turn_is_replayed_as_a_case(capsys: pytest.CaptureFixture[str], tmp_path: Path, kind: str) -> None:
+    record(tmp_path / "var", CASES[kind])
+    settings = a_settings_file(tmp_path)
+    last = command(capsys, "why", "--count", "1", "--config", settings).out
+    written = command(capsys, "why", "--case", last.rpartition("[")[2].rstrip("]\n"), "--config", settings)
+    assert (written.status, written.out.count("\n")) == (0, 1)
+    case = tmp_path / "case.jsonl"
+    case.write_text(written.out)
+    replayed = command(capsys, "replay", case, "--config", settings)
+    assert replayed.status == 0, (written.out, replayed.out)
+
+
+def test_what_is_no_turn_becomes_no_case(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    record(tmp_path / "var", lambda group: group.say("Bob", "nobody knows"))
+    settings = a_settings_file(tmp_path)
+    last = command(capsys, "why", "--config", settings).out.rpartition("[")[2].rstrip("]\n")
+    silent = command(capsys, "why", "--case", last, "--config", settings)
+    assert (silent.status, silent.out, silent.err) == (1, "", "the bot did not answer it\n")
+    assert command(capsys, "why", "--case", "5", "--config", settings).err == "there is no message with the id 5\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Settings of a bot that ran, and a changed copy."""
+    record(tmp_path / "var", everyday)
+    new = tmp_path / "new.yaml"
+    new.write_text('config_version: 1\nchats: {allow: ["*"]}\nfunctions: {roll_dice: {enabled: false}}\n')
+    return a_settings_file(tmp_path, 'chats: {allow: ["*"]}\n'), new
+
+
+def test_the_command_shows_each_difference_and_ends_in_one(
+    capsys: pytest.CaptureFixture[str], files: tuple[Path, Path]
+) -> None:
+    current, new = files
+    assert command(capsys, "plan", current, "--config", current)[:2] == (0, SAME)
+    printed = command(capsys, "plan", new, "--config", current)
+    assert (printed.status, printed.err) == (1, "")
+    lines = printed.out.splitlines()
+    assert "test:bot:family  Ann: '/roll 2d6'" in lines[0]
+    assert [line.strip() for line in lines[1:4]] == [
+        "refused_now",
+        """- answered (command: it was a command, and “roll_dice” answered it.); roll_dice {"dice":"2d6"}; """
+        + "'(result not stored)'",
+        "+ refused (refused: it was not allowed (settings: functions.roll_dice.enabled).); "
+        + "'“roll dice” is switched off here.'",
+    ]
+    assert lines[4] == "4 compared: 3 same, 1 refused now"
+
+
+SAME = """\
+4 compared: 4 same
+3 with an assumed role, since roles in networks are not stored: member, unless
+    a recorded run of the sender needs more
+"""
+
+
+def test_the_command_prints_json(capsys: pytest.CaptureFixture[str], files: tuple[Path, Path]) -> None:
+    current, new = files
+    shown = command(
+        capsys, "plan", new, "--json", "--count", "9", "--chat", "test:bot:family", "--config", current
+    ).json
+    [change] = shown.pop("changes")
+    assert shown == {
+        "compared": 4, "same": 3, "not_compared": {}, "unlike_recorded": 0, "assumed_roles": 3, "filters_not_run": 0,
+        "differences": {one.value: int(one is Difference.REFUSED) for one in Difference},
+    }  # fmt: skip
+    assert (change["difference"], change["new"]["reason"]) == ("refused_now", "refused")
+    assert change["old"]["calls"] == [{"name": "roll_dice", "arguments": {"dice": "2d6"}}]
+
+
+def test_settings_that_cannot_be_used_are_wrong_usage(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    current, bad = a_settings_file(tmp_path), tmp_path / "bad.yaml"
+    bad.write_text("config_version: 1\nlanguage: 7\n")
+    assert command(capsys, "plan", bad, "--config", current).status == 2
+    assert command(capsys, "plan", tmp_path / "missing.yaml", "--config", current).status == 2
+    assert command(capsys, "plan", current, "--count", "0", "--config", current).status == 2
+    nothing = command(capsys, "plan", current, "--config", current)
+    assert (nothing.status, nothing.out) == (1, "")
+    assert "there is no database" in nothing.err
