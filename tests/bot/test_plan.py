@@ -372,7 +372,7 @@ def test_the_command_shows_each_difference_and_ends_in_one(
         """- answered (command: it was a command, and “roll_dice” answered it.); roll_dice {"dice":"2d6"}; """
         + "'(result not stored)'",
         "+ refused (refused: it was not allowed (settings: functions.roll_dice.enabled).); "
-        + "'“roll dice” is switched off here.'",
+        + "'“/roll” is switched off in this chat.'",
     ]
     assert lines[4] == "4 compared: 3 same, 1 refused now"
 
