@@ -21,6 +21,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.measuring import cpu_seconds
+from benchmarks.world import set_up_process
 from bot.checks.plan import plan
 from bot.testing import a_group, call
 from config.settings import Settings
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--messages", type=int, default=5000)
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args(arguments)
+    set_up_process()
     with tempfile.TemporaryDirectory(prefix="rollcall-benchmark-") as folder:
         asyncio.run(_recorded(Path(folder), options.messages, options.data / LINES))
         given = {"home": folder, "chats": {"allow": ["*"]}, "timezone": "UTC"}
@@ -64,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def _recorded(home: Path, count: int, lines: Path) -> None:
     """Run a daemon that receives `count` messages of four kinds."""
     unaddressed, rng = cycle(_texts(lines)), Random(1)
-    async with a_group(home=home) as group:
+    async with a_group(home=home, settings={"router": {"summarise_after_tokens": 0}}) as group:
         for number in range(count):
             chat, kind, who = ChatRef("test", "bot", f"chat{number % _CHATS}"), rng.randrange(4), f"member{number % 7}"
             if kind == 0:
