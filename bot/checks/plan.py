@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -158,6 +157,8 @@ class Plan:
     """Messages of senders whose role is not in the settings: the lowest that their recorded runs need."""
     filters: int = 0
     """Filters of the new settings that were not run: all but word lists."""
+    problems: list[str] = field(default_factory=list)
+    """Problems of functions that only the new settings have. An unusable function is missing."""
 
     @property
     def counts(self) -> Counter[Difference]:
@@ -174,6 +175,7 @@ class Plan:
             "unlike_recorded": self.unlike_recorded,
             "assumed_roles": self.assumed_roles,
             "filters_not_run": self.filters,
+            "problems": self.problems,
             "changes": [change.as_json() for change in self.changes],
         }
 
@@ -196,7 +198,9 @@ def plan(
     with reader_of(current) as database:
         records = read_records(database, chat, count)
         groups = {row["chat"] for row in database.rows(outcomes.groups(chat))}
-        return asyncio.run(_compared(records, _Facts(groups, names=_names(current)), (current, new), database, progress))
+        return asyncio.run(
+            _compared(records, _Facts(groups, names=_names(current)), (current, new), database, progress)
+        )
 
 
 @dataclass(slots=True)
@@ -214,6 +218,24 @@ class _Facts:
     names: frozenset[str] = frozenset()
     """Names and aliases of bots: mentions of them are not in the stored texts any more."""
 
+    def learn(self, daemon: Daemon, records: Sequence[Record]) -> None:
+        """Derive roles and mentions from the recorded turns."""
+        for record in records:
+            served, place = daemon.chats.of(record.chat), (record.chat.key, record.row["sender"])
+            functions = daemon.registry.of(served.settings.bot)
+            for run in record.runs:
+                spec = functions.find(run["function"])
+                roles = roles_here(spec, served.profile) if spec is not None and run["code"] != "refused" else ()
+                if roles and Role.MEMBER not in roles:
+                    known, least = self.roles.get(place, Role.MEMBER), min(roles, key=lambda role: role.rank)
+                    self.roles[place] = max(known, least, key=lambda role: role.rank)
+            if record.reason is ReasonCode.UNKNOWN_COMMAND and record.has_turn:
+                # Without a mention, the bot answers only mistyped commands, and only where there are no other bots.
+                if functions.one_edit_from(record.row["detail"]):
+                    self.only_bot.add(record.chat.key)
+                else:
+                    self.called.add(record.row["id"])
+
 
 async def _compared(
     records: Sequence[Record],
@@ -224,18 +246,25 @@ async def _compared(
 ) -> Plan:
     ends: list[list[Planned | Obstacle]] = []
     chime_ins: list[dict[ChatRef, str]] = []
+    problems: list[list[str]] = []
+    total = len(settings) * len(records)
     for number, one in enumerate(settings):
-        async with AsyncExitStack() as stack:
-            side = await _Side.open(stack, one, database, records, facts)
+        # The sources of functions have time limits, so the daemon has the system's clock.
+        async with scratch_daemon(one) as daemon:
+            await _load(daemon, database)
             if not number:
-                side.learn(records)
+                facts.learn(daemon, records)
+            side = _Side(daemon, one, facts, InstantClock(records[0].sent_at) if records else InstantClock())
             ends.append([])
             for done, record in enumerate(records):
                 if done % _PROGRESS_EVERY == 0:
-                    progress(number * len(records) + done, 2 * len(records))
+                    progress(number * len(records) + done, total)
                 ends[number].append(await side.planned(record))
-            chime_ins.append({record.chat: side.chime_in(record.chat) for record in records})
-    found = Plan(filters=_filters_not_run(settings[1]))
+            chime_ins.append({record.chat: daemon.chats.of(record.chat).settings.chime_in for record in records})
+            problems.append([str(fault) for fault in daemon.functions.faults])
+    progress(total, total)
+    new_problems = [fault for fault in problems[1] if fault not in problems[0]]
+    found = Plan(filters=_filters_not_run(settings[1]), problems=new_problems)
     changed = {chat for chat, mode in chime_ins[1].items() if mode not in ("off", chime_ins[0][chat])}
     for record, old, new in zip(records, *ends, strict=True):
         if isinstance(new, Planned) and new.reason is ReasonCode.NOT_ADDRESSED and record.chat in changed:
@@ -284,6 +313,15 @@ def _filters_not_run(settings: Settings) -> int:
     return others + len(filters.round) + len(filters.call) + len(filters.named)
 
 
+async def _load(daemon: Daemon, database: OperatorConnection) -> None:
+    """Load what chats have set for themselves. Raises ReaderError."""
+    await daemon.chats.load(_Stored(database))
+    for row in database.rows(chat_settings.holding()):
+        given = {"function": row["function"], "arguments": row["arguments"], "by_name": row["given_by_name"]}
+        # The writes are dropped: the grant holds in memory.
+        daemon.grants.give(ChatRef.parse(row["chat"]), row["digest"], by=MemberRef.parse(row["given_by"]), **given)
+
+
 class _Stored:
     """Reads from the operator's database, on its own connection."""
 
@@ -330,7 +368,7 @@ class _NoModel:
 class _Side:
     """The bot under one of the two settings."""
 
-    def __init__(self, daemon: Daemon, settings: Settings, clock: InstantClock, facts: _Facts) -> None:
+    def __init__(self, daemon: Daemon, settings: Settings, facts: _Facts, clock: InstantClock) -> None:
         self._daemon = daemon
         self._settings = settings
         self._clock = clock
@@ -361,50 +399,6 @@ class _Side:
         self._hear = mention_parser(new_names) if new_names else None
         llm = FunctionCallLLM(self._model, invoker, settings.routing, clock)
         self._router = FunctionCallRouter(invoker, llm, words)
-
-    @classmethod
-    async def open(
-        cls,
-        stack: AsyncExitStack,
-        settings: Settings,
-        database: OperatorConnection,
-        records: Sequence[Record],
-        facts: _Facts,
-    ) -> _Side:
-        """The side of `settings`, with what chats have set for themselves; closed by `stack`. Raises ReaderError and
-        DefinitionError."""
-        # The sources of functions have time limits, so the daemon has the system's clock.
-        daemon = await stack.enter_async_context(scratch_daemon(settings))
-        await daemon.chats.load(_Stored(database))
-        for row in database.rows(chat_settings.holding()):
-            member = MemberRef.parse(row["given_by"])
-            given = {"function": row["function"], "arguments": row["arguments"], "by_name": row["given_by_name"]}
-            daemon.grants.give(ChatRef.parse(row["chat"]), row["digest"], by=member, **given)
-        clock = InstantClock(records[0].sent_at) if records else InstantClock()
-        return cls(daemon, settings, clock, facts)
-
-    def chime_in(self, chat: ChatRef) -> str:
-        """The setting `chime_in` of `chat`."""
-        return self._daemon.chats.of(chat).settings.chime_in
-
-    def learn(self, records: Sequence[Record]) -> None:
-        """Find out roles and bots from what the recorded turns did."""
-        for record in records:
-            served = self._daemon.chats.of(record.chat)
-            functions, place = self._daemon.registry.of(served.settings.bot), (record.chat.key, record.row["sender"])
-            for run in record.runs:
-                spec = functions.find(run["function"])
-                roles = roles_here(spec, served.profile) if spec is not None and run["code"] != "refused" else ()
-                if roles and Role.MEMBER not in roles:
-                    least = min(roles, key=lambda role: role.rank)
-                    known = self._facts.roles.get(place, Role.MEMBER)
-                    self._facts.roles[place] = max(known, least, key=lambda role: role.rank)
-            if record.reason is ReasonCode.UNKNOWN_COMMAND and record.has_turn:
-                is_typo = bool(functions.one_edit_from(record.row["detail"]))
-                if is_typo:
-                    self._facts.only_bot.add(record.chat.key)
-                else:
-                    self._facts.called.add(record.row["id"])
 
     async def planned(self, record: Record) -> Planned | Obstacle:
         """How the message ends; why that cannot be said."""

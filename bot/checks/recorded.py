@@ -18,6 +18,7 @@ from function_calls.result import result_from_json
 from function_calls.spec import FunctionResult
 from function_calls.turn import HistoryLine
 from services.llm.model import ModelAnswer, answer_from_json
+from services.redaction import HIDDEN
 from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, ReasonCode, Role
 from services.store.chats import history, outcomes
 from services.store.ids import first_id_at, generated_ms
@@ -194,6 +195,8 @@ def case_of_turn(database: OperatorConnection, settings: Settings, turn_id: int)
         raise NotRecorded("it was answered together with the message before it")
     if record.obstacle is not None or not record.has_turn:
         raise NotRecorded(str(record.obstacle or "the bot did not answer it"))
+    if any(orjson.dumps(HIDDEN).decode() in run["arguments"] for run in record.runs):
+        raise NotRecorded("its arguments are sensitive")
     row = record.row
     groups = {found["chat"] for found in database.rows(outcomes.groups(row["chat"]))}
     lines = database.rows(history.recent(row["chat"], turn_id, settings.router.history_messages))[::-1]

@@ -62,6 +62,8 @@ def _show_progress(done: int, total: int) -> None:
 
 
 def _print(found: Plan, texts: Phrases, zone: ZoneInfo) -> None:
+    for problem in found.problems:
+        print(problem)
     for change in found.changes:
         _print_change(change, texts, zone)
     print(f"{found.compared:,} compared: {found.compared - len(found.changes):,} same", end="")

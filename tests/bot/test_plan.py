@@ -183,6 +183,20 @@ def test_changed_commands_and_definitions_of_a_yaml_tool_are_found(tmp_path: Pat
     ]
 
 
+def test_a_function_that_the_new_settings_break_is_reported(tmp_path: Path) -> None:
+    async def talk(group: Group) -> None:
+        await group.say("Ann", "/lines one two")
+
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(LINES.replace("COMMAND", "lines").replace("PRINTED", "one"))
+    bad.write_text(LINES.replace("COMMAND", "lines").replace("PRINTED", "1"))
+    old = {"sources": {"commands": [str(good)]}}
+    record(tmp_path, talk, old)
+    found, changed = planned(tmp_path, {"sources": {"commands": [str(bad)]}}, old)
+    assert changed == [("/lines one two", Difference.REFUSED)]
+    assert [f"{bad}:7:21" in problem for problem in found.problems] == [True]
+
+
 def test_changed_parameters_of_a_script_are_found(tmp_path: Path) -> None:
     async def talk(group: Group) -> None:
         await group.say("Ann", "/greet Tom")
@@ -255,6 +269,24 @@ def test_messages_that_were_answered_together_are_one(tmp_path: Path) -> None:
     found, changed = planned(tmp_path, gathers, gathers)
     assert (found.compared, changed) == (1, [])
     assert planned(tmp_path, {"chats": {"allow": []}}, gathers)[1] == [("one\ntwo", Difference.SILENT)]
+
+
+def test_where_the_bot_may_join_in_from_now_on_silence_cannot_be_predicted(home: Path) -> None:
+    found, changed = planned(home, {"chats": {"allow": ["*"], "settings": {"*": {"chime_in": "chance 10%"}}}})
+    assert (changed, dict(found.not_compared)) == ([], {Obstacle.CHIME_IN: 1})
+
+
+def test_a_private_chat_is_private_and_an_unknown_command_with_a_mention_stays_one(tmp_path: Path) -> None:
+    async def talk(group: Group) -> None:
+        await group.say("Carl", "/roll 2d6", chat=PRIVATE, is_group=False)
+        await group.say("Ann", "@Rollcall /xyzzy")
+        await group.say("Bob", "/xyzzy")
+
+    record(tmp_path, talk)
+    scopes = {"functions": {"roll_dice": {"scope": "group"}}}
+    found, changed = planned(tmp_path, scopes)
+    assert (changed, found.unlike_recorded) == ([("/roll 2d6", Difference.REFUSED)], 0)
+    assert found.changes[0].new.detail == "functions.roll_dice.scope"
 
 
 def test_triggers_and_stopped_words_count(home: Path) -> None:
@@ -392,6 +424,7 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str], files: tupl
     [change] = shown.pop("changes")
     assert shown == {
         "compared": 4, "same": 3, "not_compared": {}, "unlike_recorded": 0, "assumed_roles": 3, "filters_not_run": 0,
+        "problems": [],
         "differences": {one.value: int(one is Difference.REFUSED) for one in Difference},
     }  # fmt: skip
     assert (change["difference"], change["new"]["reason"]) == ("refused_now", "refused")
