@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import orjson
 
-from bot.checks.plan import MOST_MESSAGES, Change, Difference, Plan, Planned, plan
+from bot.checks.plan import Plan, Planned, plan
 from bot.cli.options import add_config, chat_ref, on_settings, positive_count
 from config.loader import SettingsInvalid, load_settings
 from config.settings import Settings
@@ -25,9 +26,7 @@ _LONGEST = 120
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", type=Path, metavar="NEW.yaml", help="the changed settings file")
-    parser.add_argument(
-        "--count", type=positive_count, default=MOST_MESSAGES, help="number of latest messages (default: %(default)s)"
-    )
+    parser.add_argument("--count", type=positive_count, default=5000, help="number of messages (default: %(default)s)")
     parser.add_argument("--chat", type=chat_ref, help="only messages of this chat, platform:account:chat")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_config(parser)
@@ -49,7 +48,7 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
         print(error, file=sys.stderr)
         return 1
     if options.json:
-        print(orjson.dumps(found.as_json(), option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
     else:
         _print(found, Texts().of(settings.language), ZoneInfo(settings.timezone))
     return 1 if found.changes else 0
@@ -57,35 +56,21 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 
 def _show_progress(done: int, total: int) -> None:
     if sys.stderr.isatty():
-        end = "\r" if done < total else "\r\033[K"
-        print(f"{done * 100 // total} %", end=end, file=sys.stderr, flush=True)
+        print(f"\r\033[K{done * 100 // total} %" if done < total else "\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _print(found: Plan, texts: Phrases, zone: ZoneInfo) -> None:
-    for problem in found.problems:
-        print(problem)
     for change in found.changes:
-        _print_change(change, texts, zone)
-    print(f"{found.compared:,} compared: {found.compared - len(found.changes):,} same", end="")
-    for difference in Difference:
-        if found.counts[difference]:
-            print(f", {found.counts[difference]:,} {difference.value.replace('_', ' ')}", end="")
-    print()
+        at = datetime.fromtimestamp(change.received_ms / 1000, UTC).astimezone(zone)
+        print(f"{at:%Y-%m-%d %H:%M:%S}  {change.chat}  {change.sender_name}: {_cut(change.text)!r}  [{change.id}]")
+        print(f"    {change.difference}\n    - {_end(change.old, texts)}\n    + {_end(change.new, texts)}")
+    counts = Counter(change.difference for change in found.changes)
+    listed = "".join(f", {count:,} {difference}" for difference, count in counts.most_common())
+    print(f"{found.compared:,} compared: {found.compared - len(found.changes):,} same{listed}")
     for obstacle, count in found.not_compared.most_common():
         print(f"{count:,} not compared: {obstacle}")
     if found.assumed_roles:
-        print(f"{found.assumed_roles:,} with an assumed role, since roles in networks are not stored: member, unless")
-        print("    a recorded run of the sender needs more")
-    if found.filters:
-        print(f"{found.filters:,} filters of the new settings were not run: only word lists are")
-
-
-def _print_change(change: Change, texts: Phrases, zone: ZoneInfo) -> None:
-    at = datetime.fromtimestamp(change.received_ms / 1000, UTC).astimezone(zone)
-    print(f"{at:%Y-%m-%d %H:%M:%S}  {change.chat}  {change.sender_name}: {_cut(change.text)!r}  [{change.id}]")
-    print(f"    {change.difference.value}")
-    print(f"    - {_end(change.old, texts)}")
-    print(f"    + {_end(change.new, texts)}")
+        print(f"{found.assumed_roles:,} with an assumed role of the sender, since roles in networks are not stored")
 
 
 def _end(planned: Planned, texts: Phrases) -> str:

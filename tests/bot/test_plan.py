@@ -183,20 +183,6 @@ def test_changed_commands_and_definitions_of_a_yaml_tool_are_found(tmp_path: Pat
     ]
 
 
-def test_a_function_that_the_new_settings_break_is_reported(tmp_path: Path) -> None:
-    async def talk(group: Group) -> None:
-        await group.say("Ann", "/lines one two")
-
-    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
-    good.write_text(LINES.replace("COMMAND", "lines").replace("PRINTED", "one"))
-    bad.write_text(LINES.replace("COMMAND", "lines").replace("PRINTED", "1"))
-    old = {"sources": {"commands": [str(good)]}}
-    record(tmp_path, talk, old)
-    found, changed = planned(tmp_path, {"sources": {"commands": [str(bad)]}}, old)
-    assert changed == [("/lines one two", Difference.REFUSED)]
-    assert [f"{bad}:7:21" in problem for problem in found.problems] == [True]
-
-
 def test_changed_parameters_of_a_script_are_found(tmp_path: Path) -> None:
     async def talk(group: Group) -> None:
         await group.say("Ann", "/greet Tom")
@@ -256,7 +242,7 @@ def test_a_message_whose_text_was_deleted_or_that_answers_a_question_is_counted_
     assert changes == [("/calc", Difference.SILENT), ("1+1", Difference.SILENT)]
 
 
-def test_messages_that_were_answered_together_are_one(tmp_path: Path) -> None:
+def test_a_message_that_was_answered_with_the_one_before_it_is_not_compared(tmp_path: Path) -> None:
     async def talk(group: Group) -> None:
         group.model.says("Both.")
         await group.hear("Ann", "@Rollcall one")
@@ -267,13 +253,7 @@ def test_messages_that_were_answered_together_are_one(tmp_path: Path) -> None:
     gathers = {"limits": {"gather_seconds": 3}}
     record(tmp_path, talk, gathers)
     found, changed = planned(tmp_path, gathers, gathers)
-    assert (found.compared, changed) == (1, [])
-    assert planned(tmp_path, {"chats": {"allow": []}}, gathers)[1] == [("one\ntwo", Difference.SILENT)]
-
-
-def test_where_the_bot_may_join_in_from_now_on_silence_cannot_be_predicted(home: Path) -> None:
-    found, changed = planned(home, {"chats": {"allow": ["*"], "settings": {"*": {"chime_in": "chance 10%"}}}})
-    assert (changed, dict(found.not_compared)) == ([], {Obstacle.CHIME_IN: 1})
+    assert (found.compared, changed, dict(found.not_compared)) == (1, [], {Obstacle.MOMENT: 1})
 
 
 def test_a_private_chat_is_private_and_an_unknown_command_with_a_mention_stays_one(tmp_path: Path) -> None:
@@ -296,7 +276,7 @@ def test_triggers_and_stopped_words_count(home: Path) -> None:
     }
     found, changed = planned(home, changes)
     assert changed == [("who brings the cake?", Difference.ANSWERED), ("hello", Difference.REFUSED)]
-    assert (found.changes[1].new.detail, found.filters) == ("filters.turn[0].blacklist", 1)
+    assert found.changes[1].new.detail == "filters.turn[0].blacklist"
 
 
 def test_an_approval_that_a_function_needs_now_is_a_refusal(home: Path) -> None:
@@ -400,7 +380,7 @@ def test_the_command_shows_each_difference_and_ends_in_one(
     lines = printed.out.splitlines()
     assert "test:bot:family  Ann: '/roll 2d6'" in lines[0]
     assert [line.strip() for line in lines[1:4]] == [
-        "refused_now",
+        "refused now",
         """- answered (command: it was a command, and “roll_dice” answered it.); roll_dice {"dice":"2d6"}; """
         + "'(result not stored)'",
         "+ refused (refused: it was not allowed (settings: functions.roll_dice.enabled).); "
@@ -411,8 +391,7 @@ def test_the_command_shows_each_difference_and_ends_in_one(
 
 SAME = """\
 4 compared: 4 same
-3 with an assumed role, since roles in networks are not stored: member, unless
-    a recorded run of the sender needs more
+3 with an assumed role of the sender, since roles in networks are not stored
 """
 
 
@@ -422,13 +401,9 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str], files: tupl
         capsys, "plan", new, "--json", "--count", "9", "--chat", "test:bot:family", "--config", current
     ).json
     [change] = shown.pop("changes")
-    assert shown == {
-        "compared": 4, "same": 3, "not_compared": {}, "unlike_recorded": 0, "assumed_roles": 3, "filters_not_run": 0,
-        "problems": [],
-        "differences": {one.value: int(one is Difference.REFUSED) for one in Difference},
-    }  # fmt: skip
-    assert (change["difference"], change["new"]["reason"]) == ("refused_now", "refused")
-    assert change["old"]["calls"] == [{"name": "roll_dice", "arguments": {"dice": "2d6"}}]
+    assert shown == {"compared": 4, "not_compared": {}, "unlike_recorded": 0, "assumed_roles": 3}
+    assert (change["difference"], change["new"]["reason"]) == ("refused now", "refused")
+    assert [one["arguments"] for one in change["old"]["calls"]] == ['{"dice":"2d6"}']
 
 
 def test_settings_that_cannot_be_used_are_wrong_usage(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
-    case,
     exists,
     func,
     literal_column,
@@ -88,34 +87,33 @@ _IN_CHAT = Statement(
     "outcomes.in_chat", _EVENTS.where(INBOX.c.chat == bindparam("chat"), INBOX.c.id == bindparam("row_id"))
 )
 
-_HERE = or_(bindparam("chat", type_=TEXT) == literal_column("''"), INBOX.c.chat == bindparam("chat", type_=TEXT))
-_FROM_MEMBERS = INBOX.c.kind.in_([literal_column("'message'"), literal_column("'choice'")])
-_RECORDED_COLUMNS = (
-    *(INBOX.c[name] for name in ("id", "chat", "native_id", "sender", "sender_name", "kind", "received_ms")),
-    *(INBOX.c[name] for name in ("reason", "detail", "turn_id", "question_id")),
-    *(HISTORY.c[name] for name in ("text", "reply_to", "reply_to_name", "change")),
-)
+_FIRST, _LAST_ID = bindparam("first_id", type_=INTEGER), bindparam("last_id", type_=INTEGER)
 _RECORDED = Statement(
     "outcomes.recorded",
-    select(*_RECORDED_COLUMNS)
+    select(
+        *(INBOX.c[name] for name in ("id", "chat", "native_id", "sender", "sender_name", "kind", "received_ms")),
+        *(INBOX.c[name] for name in ("reason", "detail", "turn_id", "question_id")),
+        *(HISTORY.c[name] for name in ("text", "reply_to", "reply_to_name", "change")),
+    )
     .join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True)
-    .where(_HERE, _FROM_MEMBERS, INBOX.c.id <= bindparam("last_id"))
+    .where(
+        or_(bindparam("chat", type_=TEXT) == literal_column("''"), INBOX.c.chat == bindparam("chat", type_=TEXT)),
+        INBOX.c.kind.in_([literal_column("'message'"), literal_column("'choice'")]),
+        INBOX.c.id <= _LAST_ID,
+    )
     .order_by(INBOX.c.id.desc())
     .limit(bindparam("count")),
 )
-_IN_RANGE = (INBOX.c.id >= bindparam("first_id"), INBOX.c.id <= bindparam("last_id"))
 _RECORDED_ANSWERS = Statement(
     "outcomes.recorded_answers",
     select(ANSWERS.c.turn_id, ANSWERS.c.body)
-    .join(INBOX, INBOX.c.id == ANSWERS.c.turn_id)
-    .where(_HERE, *_IN_RANGE)
+    .where(ANSWERS.c.turn_id.between(_FIRST, _LAST_ID))
     .order_by(ANSWERS.c.turn_id, ANSWERS.c.round),
 )
 _RECORDED_RUNS = Statement(
     "outcomes.recorded_runs",
-    select(*(LEDGER.c[name] for name in ("turn_id", "chat", "member", "function", "arguments", "code", "result")))
-    .join(INBOX, INBOX.c.id == LEDGER.c.turn_id)
-    .where(_HERE, *_IN_RANGE, LEDGER.c.path != literal_column("'nested'"))
+    select(*(LEDGER.c[name] for name in ("turn_id", "function", "arguments", "code", "result")))
+    .where(LEDGER.c.turn_id.between(_FIRST, _LAST_ID), LEDGER.c.path != literal_column("'nested'"))
     .order_by(LEDGER.c.turn_id, LEDGER.c.at_ms, LEDGER.c.key),
 )
 _RECORDED_REPLIES = Statement(
@@ -124,50 +122,28 @@ _RECORDED_REPLIES = Statement(
     .where(HISTORY.c.id.in_(select(OUTBOX.c.history_id).where(OUTBOX.c.turn_id == bindparam("row_id"))))
     .order_by(HISTORY.c.id),
 )
-_NONE: ColumnElement[int] = literal_column("0")
-_ONE: ColumnElement[int] = literal_column("1")
-_UNADDRESSED = and_(
-    INBOX.c.turn_id.is_(None),
-    INBOX.c.reason.in_([literal_column("'not_addressed'"), literal_column("'unknown_command'")]),
-)
-_GROUPS = Statement(
-    "outcomes.groups",
-    select(INBOX.c.chat)
-    .where(_HERE, _FROM_MEMBERS)
-    .group_by(INBOX.c.chat)
-    .having(
-        or_(func.count(INBOX.c.sender.distinct()) > _ONE, func.max(case((_UNADDRESSED, _ONE), else_=_NONE)) == _ONE)
-    ),
-)
 
 
-def recorded(chat: str, count: int, last_id: int = 2**62) -> Query:
+def recorded(chat: str, count: int, last_id: int) -> Query:
     """The latest `count` messages and button presses of members in `chat` (empty: everywhere) up to the event
     `last_id`, newest first, with their outcomes; the columns of the history are null for those that are not in it."""
     return _RECORDED.query(chat=chat, count=count, last_id=last_id)
 
 
-def recorded_answers(chat: str, first_id: int, last_id: int) -> Query:
-    """The stored model answers of the turns from `first_id` to `last_id` in `chat` (empty: everywhere), in order:
-    `turn_id`, `body`."""
-    return _RECORDED_ANSWERS.query(chat=chat, first_id=first_id, last_id=last_id)
+def recorded_answers(first_id: int, last_id: int) -> Query:
+    """The model answers of the turns in that range of ids, in order: `turn_id`, `body`."""
+    return _RECORDED_ANSWERS.query(first_id=first_id, last_id=last_id)
 
 
-def recorded_runs(chat: str, first_id: int, last_id: int) -> Query:
-    """The runs of the same turns, without nested ones, in order: `turn_id`, `chat`, `member`, `function`, `arguments`,
-    `code`, and `result` (JSON; null for a read)."""
-    return _RECORDED_RUNS.query(chat=chat, first_id=first_id, last_id=last_id)
+def recorded_runs(first_id: int, last_id: int) -> Query:
+    """The runs of these turns, without nested ones, in order: `turn_id`, `function`, `arguments`, `code`, and `result`
+    (JSON; null for a read)."""
+    return _RECORDED_RUNS.query(first_id=first_id, last_id=last_id)
 
 
 def recorded_replies(id: int) -> Query:
     """The `text` of each message that the turn `id` sent, in order, as far as the history has them."""
     return _RECORDED_REPLIES.query(row_id=id)
-
-
-def groups(chat: str) -> Query:
-    """The keys of the chats (`chat`: only this one) that are groups, judging by their stored messages: with several
-    senders, or with messages that were not addressed to the bot, as `chat`."""
-    return _GROUPS.query(chat=chat)
 
 
 def conversation(chat: str, count: int) -> Query:
@@ -221,6 +197,7 @@ class DeadKind(StrEnum):
 # An occurrence that was dispatched has a row in the outbox, which is listed instead.
 _IS_DEAD_MOMENT = and_(OCCURRENCES.c.state == literal_column("'undeliverable'"), OCCURRENCES.c.turn_id.is_(None))
 _EXISTING_TIMER = and_(TIMERS.c.id == OCCURRENCES.c.timer_id, TIMERS.c.state != literal_column("'removed'"))
+_NONE: ColumnElement[int] = literal_column("0")
 _TURNS: Select[tuple[object, ...]] = (
     select(
         literal_column("'turn'", TEXT).label("kind"),
