@@ -22,7 +22,7 @@ from services.refs import ChatRef, Role
 from services.store.chats import chat_notes
 from services.store.chats import chat_settings as activations
 from services.store.chats import chat_settings as rows
-from services.store.port import Reads
+from services.store.port import Store
 
 _MOST_CHATS = 10_000
 MUTED_UNTIL = "muted_until"
@@ -67,7 +67,7 @@ class Chats:
         """The keys of the bots that chats may belong to."""
         return tuple(self._settings.bots)
 
-    async def load(self, store: Reads) -> None:
+    async def load(self, store: Store) -> None:
         """Load the settings, active functions and notes of all chats, which replace those in memory. Raises
         StoreError."""
         stored: dict[str, dict[str, str]] = {}

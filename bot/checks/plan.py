@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 import orjson
@@ -44,10 +44,11 @@ from services.llm.model import ModelAnswer
 from services.redaction import HIDDEN
 from services.refs import ChatRef, ErrorCode, MemberRef, ReasonCode, Role
 from services.store.chats import chat_settings
-from services.store.port import Query, Row
 from services.store.reader import OperatorConnection
 
 _PROGRESS_EVERY = 100
+_START = datetime(2025, 1, 1, tzinfo=UTC)
+_Roles = dict[tuple[ChatRef, MemberRef], Role]
 _REJECTED = frozenset(
     {ReasonCode.REFUSED, ReasonCode.FILTERED, ReasonCode.USAGE, ReasonCode.OVER_BUDGET, ReasonCode.UNKNOWN_COMMAND}
 )
@@ -148,10 +149,10 @@ def plan(
     new: Settings,
     *,
     count: int = 5000,
-    chat: str = "",
+    chat: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Plan:
-    """Compare how the latest `count` recorded messages of `chat` (empty: of all chats) end under both settings. The
+    """Compare how the latest `count` recorded messages of `chat` (None: of all chats) end under both settings. The
     database is that of `current`, which a running daemon may have open. `progress` is called with the number of steps
     done and in all. Blocks and runs its own event loop: call it in a thread or process. Raises ReaderError, and
     DefinitionError for filters that cannot be used."""
@@ -168,13 +169,14 @@ async def _compared(
     progress: Callable[[int, int], None],
 ) -> Plan:
     ends: list[list[Planned | Obstacle]] = [[], []]
+    roles: _Roles = {}
     for number, settings in enumerate((current, new)):
         # The sources of functions have time limits, so the daemon has the system's clock.
         async with scratch_daemon(settings) as daemon:
-            await _load(daemon, database)
+            _load(daemon, database)
             if settings is current:
-                _assume_roles(daemon, records)
-            side = _Side(daemon, settings, _names(settings) - _names(current), records)
+                roles = _roles(daemon, records)
+            side = _Side(daemon, settings, _names(settings) - _names(current), roles)
             for done, record in enumerate(records):
                 if done % _PROGRESS_EVERY == 0:
                     progress(number * len(records) + done, 2 * len(records))
@@ -202,28 +204,23 @@ async def _compared(
     return found
 
 
-async def _load(daemon: Daemon, database: OperatorConnection) -> None:
-    """Load what chats have set for themselves. Raises ReaderError."""
-    await daemon.chats.load(_Stored(database))
+def _load(daemon: Daemon, database: OperatorConnection) -> None:
+    """Load what chats have set for themselves, except notes. Raises ReaderError."""
+    chats = daemon.chats
+    for row in database.rows(chat_settings.everything()):
+        chats.set_own(ChatRef.parse(row["chat"]), row["name"], row["value"])
+    for row in database.rows(chat_settings.all_activations()):
+        chat = ChatRef.parse(row["chat"])
+        chats.set_active_functions(chat, [*chats.active_functions(chat), row["name"]])
     for row in database.rows(chat_settings.holding()):
         given = {"function": row["function"], "arguments": row["arguments"], "by_name": row["given_by_name"]}
         # The writes are dropped: the grant holds in memory.
         daemon.grants.give(ChatRef.parse(row["chat"]), row["digest"], by=MemberRef.parse(row["given_by"]), **given)
 
 
-class _Stored:
-    """Reads from the operator's database, on its own connection."""
-
-    def __init__(self, database: OperatorConnection) -> None:
-        self._database = database
-
-    async def read(self, query: Query) -> list[Row]:
-        return self._database.rows(query)
-
-
-def _assume_roles(daemon: Daemon, records: Sequence[Record]) -> None:
-    """Give the senders of `records` the lowest roles that their recorded runs need."""
-    roles: dict[tuple[ChatRef, MemberRef], Role] = {}
+def _roles(daemon: Daemon, records: Sequence[Record]) -> _Roles:
+    """The lowest roles that the recorded runs of members need."""
+    roles: _Roles = {}
     for record in records:
         served, place = daemon.chats.of(record.context.chat), (record.context.chat, record.context.sender.ref)
         for run in record.runs:
@@ -231,10 +228,7 @@ def _assume_roles(daemon: Daemon, records: Sequence[Record]) -> None:
             if spec is not None and run["code"] != ErrorCode.REFUSED and (able := roles_here(spec, served.profile)):
                 least = min(able, key=lambda role: role.rank)
                 roles[place] = max(roles.get(place, Role.MEMBER), least, key=lambda role: role.rank)
-    for record in records:
-        context = record.context
-        role = roles.get((context.chat, context.sender.ref), Role.MEMBER)
-        record.context = replace(context, sender=replace(context.sender, role=role))
+    return roles
 
 
 def _names(settings: Settings) -> frozenset[str]:
@@ -262,13 +256,12 @@ class _RecordedAnswers(NoTurnLog):
 class _Side:
     """The bot under one of the two settings. `new_names` of bots may be in the stored texts."""
 
-    def __init__(
-        self, daemon: Daemon, settings: Settings, new_names: frozenset[str], records: Sequence[Record]
-    ) -> None:
+    def __init__(self, daemon: Daemon, settings: Settings, new_names: frozenset[str], roles: _Roles) -> None:
+        self._roles = roles
         self._chats = daemon.chats
         self._registry = daemon.registry
         self._settings = settings.router
-        self._clock = InstantClock(*(record.context.sent_at for record in records[:1]))
+        self._clock = InstantClock(_START)
         self._hear = mention_parser(sorted(new_names)) if new_names else None
         self._results: dict[str, list[FunctionResult]] = {}
         self._calls: dict[str, PlannedCall] = {}
@@ -307,7 +300,7 @@ class _Side:
     ) -> Planned | Obstacle:
         served = self._chats.of(context.chat)
         functions, sender = self._registry.of(served.settings.bot), context.sender
-        role = self._chats.role(sender.ref.key, sender.role)
+        role = self._chats.role(sender.ref.key, self._roles.get((context.chat, sender.ref), Role.MEMBER))
         context = replace(context, bot=served.settings.bot, sender=replace(sender, role=role))
         if self._hear is not None and not context.mentions_bot and not context.text.startswith("/"):
             heard = self._hear(context.text)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from operator import itemgetter
 
 import orjson
 
@@ -18,9 +20,10 @@ from function_calls.spec import FunctionResult
 from services.llm.model import ModelAnswer, answer_from_json
 from services.redaction import HIDDEN
 from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, ReasonCode
-from services.store.chats import history, outcomes
+from services.store.chats import history
 from services.store.port import Row
-from services.store.reader import OperatorConnection
+from services.store.reader import OperatorConnection, Outcome
+from services.store.turns import ledger, turn_state
 
 NOT_STORED = "(result not stored)"
 """Text of a result that is not stored, such as that of a read."""
@@ -35,7 +38,6 @@ class Obstacle(StrEnum):
     NO_TEXT = "its text is not stored (deleted, private, opted out, or older than the history)"
     QUESTION = "it answers a question, whose state is not stored"
     MOMENT = "it depended on the moment (queue, time limit, joining in, message before it)"
-    VOICE = "it is a voice message"
     NO_ANSWER = "the model's answer is not stored"
 
 
@@ -82,70 +84,67 @@ class Record:
         return found
 
 
-def read_records(database: OperatorConnection, chat: str, count: int, last_id: int = 2**62) -> list[Record]:
-    """The latest `count` messages of `chat` (empty: of all chats) up to the event `last_id`, oldest first. Raises
-    ReaderError."""
-    rows = database.rows(outcomes.recorded(chat, max(count, _LEAST_ROWS), last_id))[::-1]
-    if not rows:
-        return []
+def read_records(database: OperatorConnection, chat: str | None, count: int) -> list[Record]:
+    """The latest `count` messages of `chat` (None: of all chats), oldest first. Raises ReaderError."""
+    found = database.last_outcomes(chat, max(count, _LEAST_ROWS), only_messages=True)
+    groups = _groups(found)
+    return [_record(database, one, is_group=one.chat in groups) for one in reversed(found[:count])]
+
+
+def _groups(found: Sequence[Outcome]) -> set[str]:
+    """The chats with several senders, or with messages that were not for the bot."""
     senders: defaultdict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        senders[row["chat"]].add(row["sender"])
-        if row["turn_id"] is None and row["reason"] in ("not_addressed", "unknown_command"):
-            senders[row["chat"]].add("")
-    records = {row["id"]: _record(row, is_group=len(senders[row["chat"]]) > 1) for row in rows[-count:]}
-    in_range = rows[-count:][0]["id"], rows[-1]["id"]
-    for row in database.rows(outcomes.recorded_answers(*in_range)):
-        if row["turn_id"] in records:
-            records[row["turn_id"]].answers.append(answer_from_json(orjson.loads(row["body"])))
-    for row in database.rows(outcomes.recorded_runs(*in_range)):
-        if row["turn_id"] in records:
-            records[row["turn_id"]].runs.append(row)
-    return list(records.values())
+    for one in found:
+        senders[one.chat].add(one.sender)
+        if one.turn_id is None and one.reason in ("not_addressed", "unknown_command"):
+            senders[one.chat].add("")
+    return {chat for chat, seen in senders.items() if len(seen) > 1}
 
 
-def _record(row: Row, *, is_group: bool) -> Record:
-    chat, member, reason = ChatRef.parse(row["chat"]), MemberRef.parse(row["sender"]), ReasonCode(row["reason"])
-    stored = row["text"] or ""
-    text = _MARKS.sub("", stored)
-    has_turn = row["turn_id"] is not None and reason is not ReasonCode.NOT_ADDRESSED
-    obstacle = _OF_THE_MOMENT.get(reason)
-    if row["question_id"] is not None:
-        obstacle = Obstacle.QUESTION
-    elif row["text"] is None or row["change"] == "deleted":
+def _record(database: OperatorConnection, found: Outcome, *, is_group: bool) -> Record:
+    chat, reason, text = ChatRef.parse(found.chat), ReasonCode(found.reason), _MARKS.sub("", found.text)
+    has_turn = found.turn_id is not None and reason is not ReasonCode.NOT_ADDRESSED
+    obstacle = Obstacle.QUESTION if found.question_id is not None else _OF_THE_MOMENT.get(reason)
+    if obstacle is None and found.change in (None, "deleted"):
         obstacle = Obstacle.NO_TEXT
-    elif has_turn and "[voice message]" in stored[len(text) :]:
-        obstacle = Obstacle.VOICE
     context = MessageContext(
-        key=MessageKey(chat, row["native_id"]),
-        kind=Kind(row["kind"]),
+        key=MessageKey(chat, found.native_id),
+        kind=Kind(found.kind),
         chat=chat,
         is_group=is_group,
-        sender=Sender(member, row["sender_name"], is_bot=reason is ReasonCode.FROM_BOT),
+        sender=Sender(MemberRef.parse(found.sender), found.sender_name, is_bot=reason is ReasonCode.FROM_BOT),
         text=text,
-        sent_at=datetime.fromtimestamp(row["received_ms"] / 1000, UTC),
+        sent_at=datetime.fromtimestamp(found.received_ms / 1000, UTC),
         mentions_bot=has_turn and not text.startswith("/"),
-        reply_to=Quoted(row["reply_to"], row["reply_to_name"] or "") if row["reply_to"] else None,
-        attachments=(Attachment("", "application/octet-stream"),) if text != stored else (),
+        reply_to=Quoted(found.reply_to, found.reply_to_name or "") if found.reply_to else None,
+        attachments=(Attachment("", "application/octet-stream"),) if text != found.text else (),
     )
-    return Record(row["id"], context, reason, row["detail"], has_turn, obstacle)
+    record = Record(found.id, context, reason, found.detail, has_turn, obstacle)
+    if found.turn_id is not None:
+        answers = sorted(database.rows(turn_state.of_turn(found.id)), key=itemgetter("round"))
+        record.answers = [answer_from_json(orjson.loads(row["body"])) for row in answers]
+        # The keys of nested runs have a number after a point.
+        record.runs = [row for row in database.rows(ledger.of_turn(found.id)) if "." not in row["key"]]
+    return record
 
 
 def case_of_turn(database: OperatorConnection, settings: Settings, turn_id: int) -> JsonObject:
     """The turn as a case of `rollcall replay`: message, history, stored results and model answers, and the recorded
     calls, reply and reason as expectation. Raises NotRecorded if there is no such turn or its message is not stored,
     and ReaderError."""
-    records = read_records(database, "", 1, turn_id)
-    if not records or records[0].id != turn_id:
+    found = database.last_outcomes(None, 1, only_messages=True, id=turn_id)
+    if not found:
         raise NotRecorded(f"there is no message with the id {turn_id}")
-    record, chat = records[0], records[0].context.chat.key
+    chat = found[0].chat
+    groups = _groups(database.last_outcomes(chat, _LEAST_ROWS, only_messages=True))
+    record = _record(database, found[0], is_group=chat in groups)
     if record.obstacle is not None or not record.has_turn:
         raise NotRecorded(str(record.obstacle or "the bot did not answer it"))
     if any(HIDDEN in run["arguments"] for run in record.runs):
         raise NotRecorded("its arguments are sensitive")
     rows = database.rows(history.recent(chat, turn_id, settings.router.history_messages))[::-1]
     lines = [line_of(row) for row in rows if row["id"] < turn_id]
-    said = "\n".join(row["text"] for row in database.rows(outcomes.recorded_replies(turn_id)))
+    said = "\n".join(database.replies(turn_id))
     # The reply contains the result of a command; after calls of a model, its answer follows.
     results = {
         name: said if result.data == NOT_STORED else result.reply or result.data

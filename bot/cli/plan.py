@@ -37,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print the messages that would end differently. 0: none; 1: some, or there is no database; 2: the new settings
     cannot be used."""
-    chat = "" if options.chat is None else options.chat.key
+    chat = None if options.chat is None else options.chat.key
     try:
         new = load_settings(options.new, os.environ)
         found = plan(settings, new, count=options.count, chat=chat, progress=_show_progress)

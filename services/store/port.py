@@ -101,15 +101,7 @@ class StoreHealth(NamedTuple):
     """When the last full integrity check passed, in milliseconds since 1970 UTC; None before the first."""
 
 
-class Reads(Protocol):
-    """Read access to the store."""
-
-    async def read(self, query: Query) -> list[Row]:
-        """The committed rows of `query`; a posted unit may not be visible yet. Rows are mappings by column name. Raises
-        BadUnit, StoreClosed, or StoreError if the database cannot be read."""
-
-
-class Store(Reads, Protocol):
+class Store(Protocol):
     """Data access for the whole program. Units are executed in the order of the calls of `commit` and `post`."""
 
     def commit(self, writes: Sequence[Write]) -> Awaitable[list[int]]:
@@ -119,6 +111,10 @@ class Store(Reads, Protocol):
 
     def post(self, writes: Sequence[Write]) -> None:
         """Queue a unit that becomes durable with the next commit or within 50 ms. Its errors are logged and counted."""
+
+    async def read(self, query: Query) -> list[Row]:
+        """The committed rows of `query`; a posted unit may not be visible yet. Rows are mappings by column name. Raises
+        BadUnit, StoreClosed, or StoreError if the database cannot be read."""
 
     def health(self) -> StoreHealth:
         """Whether the store can be used now; takes a few microseconds."""

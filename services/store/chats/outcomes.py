@@ -4,30 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sqlalchemy import (
-    ColumnElement,
-    Select,
-    and_,
-    bindparam,
-    exists,
-    func,
-    literal_column,
-    or_,
-    select,
-    union_all,
-    update,
-)
+from sqlalchemy import ColumnElement, Select, and_, bindparam, exists, func, literal_column, select, union_all, update
 
 from services.store.chats.history import HISTORY
 from services.store.port import Query, Row, Statement, Write
 from services.store.schema import INTEGER, TEXT
 from services.store.turns import inbox, outbox
 from services.store.turns.inbox import INBOX
-from services.store.turns.ledger import LEDGER
 from services.store.turns.occurrences import OCCURRENCES
 from services.store.turns.outbox import OUTBOX
 from services.store.turns.timers import TIMERS
-from services.store.turns.turn_state import ANSWERS
 
 _FACTS = [INBOX.c[name] for name in ("id", "native_id", "sender_name", "received_ms", "reason", "detail")]
 _ROWS = select(*_FACTS, HISTORY.c.text)
@@ -86,64 +72,6 @@ _OF_NATIVE = Statement(
 _IN_CHAT = Statement(
     "outcomes.in_chat", _EVENTS.where(INBOX.c.chat == bindparam("chat"), INBOX.c.id == bindparam("row_id"))
 )
-
-_FIRST, _LAST_ID = bindparam("first_id", type_=INTEGER), bindparam("last_id", type_=INTEGER)
-_RECORDED = Statement(
-    "outcomes.recorded",
-    select(
-        *(INBOX.c[name] for name in ("id", "chat", "native_id", "sender", "sender_name", "kind", "received_ms")),
-        *(INBOX.c[name] for name in ("reason", "detail", "turn_id", "question_id")),
-        *(HISTORY.c[name] for name in ("text", "reply_to", "reply_to_name", "change")),
-    )
-    .join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True)
-    .where(
-        or_(bindparam("chat", type_=TEXT) == literal_column("''"), INBOX.c.chat == bindparam("chat", type_=TEXT)),
-        INBOX.c.kind.in_([literal_column("'message'"), literal_column("'choice'")]),
-        INBOX.c.id <= _LAST_ID,
-    )
-    .order_by(INBOX.c.id.desc())
-    .limit(bindparam("count")),
-)
-_RECORDED_ANSWERS = Statement(
-    "outcomes.recorded_answers",
-    select(ANSWERS.c.turn_id, ANSWERS.c.body)
-    .where(ANSWERS.c.turn_id.between(_FIRST, _LAST_ID))
-    .order_by(ANSWERS.c.turn_id, ANSWERS.c.round),
-)
-_RECORDED_RUNS = Statement(
-    "outcomes.recorded_runs",
-    select(*(LEDGER.c[name] for name in ("turn_id", "function", "arguments", "code", "result")))
-    .where(LEDGER.c.turn_id.between(_FIRST, _LAST_ID), LEDGER.c.path != literal_column("'nested'"))
-    .order_by(LEDGER.c.turn_id, LEDGER.c.at_ms, LEDGER.c.key),
-)
-_RECORDED_REPLIES = Statement(
-    "outcomes.recorded_replies",
-    select(HISTORY.c.text)
-    .where(HISTORY.c.id.in_(select(OUTBOX.c.history_id).where(OUTBOX.c.turn_id == bindparam("row_id"))))
-    .order_by(HISTORY.c.id),
-)
-
-
-def recorded(chat: str, count: int, last_id: int) -> Query:
-    """The latest `count` messages and button presses of members in `chat` (empty: everywhere) up to the event
-    `last_id`, newest first, with their outcomes; the columns of the history are null for those that are not in it."""
-    return _RECORDED.query(chat=chat, count=count, last_id=last_id)
-
-
-def recorded_answers(first_id: int, last_id: int) -> Query:
-    """The model answers of the turns in that range of ids, in order: `turn_id`, `body`."""
-    return _RECORDED_ANSWERS.query(first_id=first_id, last_id=last_id)
-
-
-def recorded_runs(first_id: int, last_id: int) -> Query:
-    """The runs of these turns, without nested ones, in order: `turn_id`, `function`, `arguments`, `code`, and `result`
-    (JSON; null for a read)."""
-    return _RECORDED_RUNS.query(first_id=first_id, last_id=last_id)
-
-
-def recorded_replies(id: int) -> Query:
-    """The `text` of each message that the turn `id` sent, in order, as far as the history has them."""
-    return _RECORDED_REPLIES.query(row_id=id)
 
 
 def conversation(chat: str, count: int) -> Query:
