@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def _recorded(home: Path, count: int, lines: Path) -> None:
     """Run a daemon that receives `count` messages of four kinds."""
     unaddressed, rng = cycle(_texts(lines)), Random(1)
-    async with a_group(home=home, settings={"router": {"summarise_after_tokens": 0}}) as group:
+    async with a_group(home=home, settings={"memory": {"summarise_after_tokens": 0}}) as group:
         for number in range(count):
             chat, kind, who = ChatRef("test", "bot", f"chat{number % _CHATS}"), rng.randrange(4), f"member{number % 7}"
             if kind == 0:
