@@ -187,8 +187,11 @@ async def _compared(
         if isinstance(old, Obstacle) and isinstance(planned, Planned) and record.has_turn:
             # Not served any more, which is certain. The other end is the recorded one.
             old = Planned(End.ANSWERED, record.reason, record.detail)
-        if isinstance(old, Obstacle) or isinstance(planned, Obstacle):
-            found.not_compared[old if isinstance(old, Obstacle) else Obstacle(planned)] += 1
+        if isinstance(old, Obstacle):
+            found.not_compared[old] += 1
+            continue
+        if isinstance(planned, Obstacle):
+            found.not_compared[planned] += 1
             continue
         if old.is_unanswered and planned.is_unanswered:
             found.not_compared[Obstacle.NO_ANSWER] += 1
@@ -306,7 +309,7 @@ class _Side:
             heard = self._hear(context.text)
             context = replace(context, text=heard.text, mentions_bot=heard.mentions_bot)
         is_muted = record.reason is ReasonCode.MUTED
-        # Without a mention, a bot answers only mistyped commands, and only where there are no other bots.
+        # Without a mention, the bot answers only mistyped commands, and only where there are no other bots.
         was_answered = record.has_turn and record.reason is ReasonCode.UNKNOWN_COMMAND
         decision = judge(context, served, functions, None, only_bot=was_answered, is_muted=is_muted)
         if was_answered and decision.reason is ReasonCode.UNKNOWN_COMMAND:
