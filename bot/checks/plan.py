@@ -99,8 +99,8 @@ class Planned:
     reply: str = ""
     unknown: tuple[str, ...] = ()
     """Functions that the recorded answers call and that do not exist."""
-    is_unanswered: bool = False
-    """The model is asked, and no answer is recorded."""
+    asks_model: bool = False
+    """The model is asked, and its answer is not recorded."""
 
     def difference_from(self, old: Planned) -> Difference | None:
         """How it differs from `old` for members; None if they see the same."""
@@ -143,6 +143,17 @@ class Plan:
     assumed_roles: int = 0
     """Messages with a turn whose senders have no role in the settings: the lowest that their recorded runs need."""
 
+    def add(self, record: Record, old: Planned, new: Planned, *, is_assumed: bool) -> None:
+        """Compare the ends of one message. `is_assumed`: the role of its sender is."""
+        self.compared += 1
+        self.unlike_recorded += old.reason is not record.reason
+        self.assumed_roles += record.has_turn and is_assumed
+        context, difference = record.context, new.difference_from(old)
+        if difference is not None:
+            at_ms = round(context.sent_at.timestamp() * 1000)
+            message = (record.id, context.chat.key, context.sender.name, context.text, at_ms)
+            self.changes.append(Change(*message, difference, old, new))
+
 
 def plan(
     current: Settings,
@@ -158,53 +169,43 @@ def plan(
     DefinitionError for filters that cannot be used."""
     with reader_of(current) as database:
         records = read_records(database, chat, count)
-        return asyncio.run(_compared(records, current, new, database, progress))
-
-
-async def _compared(
-    records: Sequence[Record],
-    current: Settings,
-    new: Settings,
-    database: OperatorConnection,
-    progress: Callable[[int, int], None],
-) -> Plan:
-    ends: list[list[Planned | Obstacle]] = [[], []]
-    roles: _Roles = {}
-    for number, settings in enumerate((current, new)):
-        # The sources of functions have time limits, so the daemon has the system's clock.
-        async with scratch_daemon(settings) as daemon:
-            _load(daemon, database)
-            if settings is current:
-                roles = _roles(daemon, records)
-            side = _Side(daemon, settings, _names(settings) - _names(current), roles)
-            for done, record in enumerate(records):
-                if done % _PROGRESS_EVERY == 0:
-                    progress(number * len(records) + done, 2 * len(records))
-                ends[number].append(await side.planned(record))
-    progress(2 * len(records), 2 * len(records))
+        olds, news = asyncio.run(_simulated(records, (current, new), database, progress))
     found = Plan()
-    for record, old, planned in zip(records, *ends, strict=True):
+    for record, old, planned in zip(records, olds, news, strict=True):
         if isinstance(old, Obstacle) and isinstance(planned, Planned) and record.has_turn:
             # Not served any more, which is certain. The other end is the recorded one.
             old = Planned(End.ANSWERED, record.reason, record.detail)
-        if isinstance(old, Obstacle):
-            found.not_compared[old] += 1
-            continue
-        if isinstance(planned, Obstacle):
-            found.not_compared[planned] += 1
-            continue
-        if old.is_unanswered and planned.is_unanswered:
-            found.not_compared[Obstacle.NO_ANSWER] += 1
-            continue
-        found.compared += 1
-        found.unlike_recorded += old.reason is not record.reason
-        context, difference = record.context, planned.difference_from(old)
-        found.assumed_roles += record.has_turn and context.sender.ref.key not in current.members
-        if difference is not None:
-            at_ms = round(context.sent_at.timestamp() * 1000)
-            message = (record.id, context.chat.key, context.sender.name, context.text, at_ms)
-            found.changes.append(Change(*message, difference, old, planned))
+        if isinstance(old, Planned) and isinstance(planned, Planned) and not (old.asks_model and planned.asks_model):
+            found.add(record, old, planned, is_assumed=record.context.sender.ref.key not in current.members)
+        else:
+            obstacles = (one for one in (old, planned) if isinstance(one, Obstacle))
+            found.not_compared[next(obstacles, Obstacle.NO_ANSWER)] += 1
     return found
+
+
+async def _simulated(
+    records: Sequence[Record],
+    both: tuple[Settings, Settings],
+    database: OperatorConnection,
+    progress: Callable[[int, int], None],
+) -> list[list[Planned | Obstacle]]:
+    """The ends of `records` under each of both settings."""
+    ends: list[list[Planned | Obstacle]] = []
+    roles: _Roles = {}
+    for number, settings in enumerate(both):
+        # The sources of functions have time limits, so the daemon has the system's clock.
+        async with scratch_daemon(settings) as daemon:
+            _load(daemon, database)
+            if not number:
+                roles = _roles(daemon, records)
+            side = _Side(daemon, settings, _names(settings) - _names(both[0]), roles)
+            ends.append([])
+            for done, record in enumerate(records):
+                if done % _PROGRESS_EVERY == 0:
+                    progress(number * len(records) + done, len(both) * len(records))
+                ends[number].append(await side.planned(record))
+    progress(len(both) * len(records), len(both) * len(records))
+    return ends
 
 
 def _load(daemon: Daemon, database: OperatorConnection) -> None:
@@ -343,7 +344,7 @@ class _Side:
         elif ran_out and calls:
             reason, detail = ReasonCode.FUNCTION, calls[0].function
         elif ran_out and not is_refused:
-            return Planned(End.ANSWERED, ReasonCode.CHAT, "", is_unanswered=True)
+            return Planned(End.ANSWERED, ReasonCode.CHAT, "", asks_model=True)
         replied = End.REFUSED if is_refused or reason in _REJECTED else End.ANSWERED
         reply = "" if ran_out else "\n".join(message.text for message in outcome.messages)
         return Planned(replied if outcome.messages else End.SILENT, reason, detail, calls, reply, unknown)

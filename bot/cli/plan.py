@@ -77,7 +77,7 @@ def _end(planned: Planned, texts: Phrases) -> str:
     parts = [f"{planned.end} ({planned.reason}: {reason_text(texts, planned.reason, planned.detail)})"]
     parts += [f"{call.function} {_cut(call.arguments)}" for call in planned.calls]
     parts += [f"the recorded answer calls {name}, which does not exist" for name in planned.unknown]
-    if planned.is_unanswered:
+    if planned.asks_model:
         parts.append("the model is asked, and no answer is recorded")
     if planned.reply:
         parts.append(repr(_cut(planned.reply)))

@@ -137,7 +137,7 @@ def test_a_new_name_of_the_bot_addresses_it(home: Path) -> None:
     record(folder, talk)
     found, changed = planned(folder, {"bots": {"default": {"aliases": ["Robo"]}}})
     assert changed[0] == ("Robo, what is the time?", Difference.ANSWERED)
-    assert found.changes[0].new.is_unanswered
+    assert found.changes[0].new.asks_model
 
 
 def test_require_at_matters_where_no_slash_command_addresses_the_bot(tmp_path: Path) -> None:
