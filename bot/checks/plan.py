@@ -167,6 +167,8 @@ def plan(
     database is that of `current`, which a running daemon may have open. `progress` is called with the number of steps
     done and in all. Blocks and runs its own event loop: call it in a thread or process. Raises ReaderError, and
     DefinitionError for filters that cannot be used."""
+    # The accepted tools of MCP servers are in the same database.
+    new = new.model_copy(update={"home": current.home, "store": current.store})
     with reader_of(current) as database:
         records = read_records(database, chat, count)
         olds, news = asyncio.run(_simulated(records, (current, new), database, progress))
