@@ -285,6 +285,32 @@ def test_an_approval_that_a_function_needs_now_is_a_refusal(home: Path) -> None:
     assert (found.changes[0].new.reason, found.changes[0].new.end) == (ReasonCode.ASKED, End.REFUSED)
 
 
+def test_what_a_chat_has_set_for_itself_holds_under_both_settings_while_it_may_set_it(tmp_path: Path) -> None:
+    async def talk(group: Group) -> None:
+        await group.say("Boss", "/settings language zh", role=Role.ADMIN)
+        await group.say("Ann", "/calc")
+
+    record(tmp_path, talk)
+    assert planned(tmp_path, {"language": "zh"})[1] == []
+    fixed = {"chats": {"allow": ["*"], "changeable": []}}
+    assert ("/calc", Difference.REPLY) in planned(tmp_path, fixed)[1]
+
+
+def test_a_standing_approval_of_a_chat_counts(tmp_path: Path) -> None:
+    async def talk(group: Group) -> None:
+        [asked] = await group.say("Ann", "/todo add buy milk")
+        code = asked.rpartition("#")[2][:5]
+        await group.say("Boss", f"always {code}", role=Role.ADMIN)
+        assert await group.say("Ann", "/todo add buy milk")
+        assert await group.say("Ann", "/todo add buy bread")
+
+    asks = {"functions": {"todo_add": {"approval": "admin"}}}
+    record(tmp_path, talk, asks)
+    found, changed = planned(tmp_path, {}, asks)
+    assert changed == [("/todo add buy bread", Difference.ANSWERED)]
+    assert (found.compared, dict(found.not_compared)) == (3, {Obstacle.QUESTION: 1})
+
+
 def test_only_the_last_messages_or_those_of_a_chat_are_compared(home: Path) -> None:
     closed = {"chats": {"allow": []}}
     assert planned(home, closed, count=1)[1] == [("hello", Difference.SILENT)]
