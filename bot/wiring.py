@@ -775,6 +775,8 @@ class Wiring:
             prepare=lambda fresh: partial(self._use_media, fresh),
             depends_on=lambda fresh: (fresh.media, fresh.seeing_models, fresh.bots),
         )
+        web = cast(WebClient, self.services[WebClient])
+        live.register("web_access", prepare=lambda fresh: partial(web.allow_private, fresh.web_access.private_hosts))
         sources_live(live, functions, self.configured_sources)
         live.register("operators", prepare=lambda fresh: partial(self.operator_notices.use, fresh.operators))
         live.register(prepare=lambda fresh: partial(self.redact.learn, secrets_of(fresh)), depends_on=secrets_of)

@@ -47,6 +47,7 @@ from config.terms import (
     LocalPath,
     ModuleName,
     Number,
+    PrivateHost,
     ProcessPath,
     PublicUrls,
     RoleName,
@@ -226,6 +227,14 @@ class DeliverySettings(Section):
     """The same limit for all replies to one chat."""
 
 
+class WebAccessSettings(Section):
+    """Web access of functions and scripts."""
+
+    private_hosts: tuple[PrivateHost, ...] = Field(default=(), max_length=100)
+    """Servers on this machine or in a private network that functions and scripts may ask, as `host` or `host:port`;
+    without a port, 80 and 443. All members can read them, with `/read` for example. Empty: none."""
+
+
 class ConsoleSettings(Section):
     """Chat in the terminal of the daemon."""
 
@@ -353,6 +362,7 @@ class Settings(Section):
     pictures: PicturesSettings = PicturesSettings()
     news: NewsSettings = NewsSettings()
     search: SearchSettings = SearchSettings()
+    web_access: WebAccessSettings = WebAccessSettings()
     sandbox: SandboxSettings = SandboxSettings()
     files: FilesSettings = FilesSettings()
     shell: ShellSettings = ShellSettings()

@@ -34,7 +34,7 @@ from services.store.port import Write
 FOUND_URLS = "found_urls"
 """Metadata key of results of the configured search: the web addresses that it found, which a model may open."""
 PUBLIC = "public"
-"""Metadata key of results that contain public data only."""
+"""Metadata key of results: whether they contain public data only. Missing: if the function sends its arguments out."""
 _MOST_TEXT = 50_000
 
 
@@ -431,7 +431,7 @@ class TurnMemory:
         if run.path is not Path.MODEL or result.error is not None:
             return
         self.found_urls |= frozenset(result.metadata.get(FOUND_URLS, ()))
-        if PUBLIC not in result.metadata and Touch.SENDS_OUT not in run.spec.execution.touches:
+        if not result.metadata.get(PUBLIC, Touch.SENDS_OUT in run.spec.execution.touches):
             text = orjson.dumps((result.data, result.reply), default=str).decode()
             self.private_texts += (text[:_MOST_TEXT],)
 

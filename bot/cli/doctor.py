@@ -80,14 +80,40 @@ _QUESTION = "weather"
 
 
 def web_checks(settings: Settings) -> Sequence[Check]:
-    """Checks of search and feeds, if configured."""
+    """Checks of search, feeds and permitted private hosts, if configured."""
     checks: list[Check] = []
+    if settings.web_access.private_hosts:
+        checks.append(("private", lambda: _private_hosts(settings.web_access.private_hosts)))
     searcher = searcher_of(settings.search)
     if searcher is not None:
         checks.append(("search", lambda: _search(settings, searcher)))
     if settings.news.feeds:
         checks.append(("news", lambda: _news(settings)))
     return checks
+
+
+def _private_hosts(hosts: Sequence[str]) -> Diagnostic | str:
+    client, unreachable = WebClient(), list[str]()
+    client.allow_private(hosts)
+
+    async def probe(host: str) -> None:
+        try:
+            await client.get(f"{'https' if host.endswith(':443') else 'http'}://{host}/")
+        except WebError as error:
+            # Any status is an answer.
+            if not error.status:
+                unreachable.append(str(error))
+
+    async def probe_all() -> None:
+        await asyncio.gather(*map(probe, hosts))
+        await client.close()
+
+    asyncio.run(probe_all())
+    text = f"functions and scripts may ask {', '.join(hosts)}"
+    if not unreachable:
+        return text
+    text = f"{text}; {'; '.join(unreachable)}"
+    return Diagnostic("web_access.private_hosts", 1, 1, "web_access.unreachable", text, "warning")
 
 
 def _search(settings: Settings, searcher: Searcher) -> Diagnostic | str:

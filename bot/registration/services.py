@@ -89,6 +89,7 @@ def services_of(
 ) -> dict[type, object]:
     """The services by type. If `web` is given, all requests use it; else each service has its configured client."""
     client, zones, times = web or WebClient(), MemberZones(store, clock), Times()
+    client.allow_private(settings.web_access.private_hosts)
     sandbox = Sandbox(clock, settings.sandbox)
     workspaces = Workspaces(Path(settings.home) / WORKSPACES, settings.files)
     return {

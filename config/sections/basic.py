@@ -34,7 +34,7 @@ HostPattern = Annotated[
 
 
 class BasicWebSettings(Section):
-    """Web access of scripts. Private networks are always blocked."""
+    """Web access of scripts. Private networks are blocked, except for `web_access.private_hosts`."""
 
     get_from: tuple[HostPattern, ...] = Field(default=("*",), max_length=1000)
     """Hosts that scripts may read from, with GET and DOWNLOAD."""
