@@ -25,6 +25,7 @@ from config.sections.bots import (
 )
 from config.sections.filters import FiltersSettings
 from config.sections.irc import IrcSettings
+from config.sections.knowledge import KnowledgeSettings
 from config.sections.mail import MailSettings
 from config.sections.mcp import McpSettings
 from config.sections.media import MediaSettings
@@ -357,6 +358,7 @@ class Settings(Section):
     rollout: RolloutSettings = RolloutSettings()
     filters: FiltersSettings = FiltersSettings()
     memory: MemorySettings = MemorySettings()
+    knowledge: KnowledgeSettings = KnowledgeSettings()
     media: MediaSettings = MediaSettings()
     summary: SummarySettings = SummarySettings()
     pictures: PicturesSettings = PicturesSettings()
