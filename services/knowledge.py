@@ -33,6 +33,7 @@ _LEAST_SHARE = 0.3
 _MOST_OF_A_FILE = 2
 _BATCH = 50
 _PATIENT_SECONDS = 5.0
+_MOST_LOGGED = 20
 _PROBLEMS = {
     "encrypted": "encrypted",
     "unknown": "no known format",
@@ -149,6 +150,8 @@ class _Read(NamedTuple):
 
     etag: str
     passages: Sequence[Passage] = ()
+    entries: int = 0
+    """Estimated number of index entries."""
     problem: str = ""
 
 
@@ -176,7 +179,10 @@ class _Reader:
                 return _Read(etag, problem=str(error))
             except UnreadableDocument as error:
                 return _Read(etag, problem=_PROBLEMS[str(error)])
-            return _Read(etag, await self.threads.run(_passages_of, passage, text))
+            # An entry for about six letters, and two for each Chinese character, which has three bytes in UTF-8.
+            wide = (len(text.encode("utf-8", "replace")) - len(text)) // 2
+            entries = (len(text) - wide) // 6 + 2 * wide
+            return _Read(etag, await self.threads.run(_passages_of, passage, text), entries)
 
 
 class _Base:
@@ -190,9 +196,8 @@ class _Base:
         self._folder = LocalFolder(settings.path, _PATTERNS, is_deep=True)
         self._files: dict[str, _Read] = {}
         self._problem = ""
-        self._index = TextIndex([], _FIELDS)
-        self._passages: Sequence[Passage] = ()
-        self._left_out: Mapping[str, str] = {}
+        self._built: tuple[TextIndex, Sequence[Passage]] = TextIndex([], _FIELDS), ()
+        self._full = f"more than {limits.entries} index entries in all (knowledge.entries)"
         self._refreshing: asyncio.Task[None] | None = None
 
     def serves(self, bot: str) -> bool:
@@ -201,15 +206,15 @@ class _Base:
 
     def scores(self, words: Mapping[str, float]) -> Iterator[tuple[float, Passage]]:
         """Scores of passages with any of the words, and the passages."""
-        for number, score in self._index.scores(words).items():
-            yield score, self._passages[number]
+        index, passages = self._built
+        for number, score in index.scores(words).items():
+            yield score, passages[number]
 
     def summary(self) -> Summary:
         """State after the last refresh."""
         problems = {path: one.problem for path, one in self._files.items() if one.problem}
-        problems.update(self._left_out)
         whole = {"": self._problem} if self._problem else {}
-        return Summary(self._name, len(self._files) - len(problems), len(self._passages), whole | problems)
+        return Summary(self._name, len(self._files) - len(problems), len(self._built[1]), whole | problems)
 
     async def refresh(self) -> None:
         """Read new and changed files, and forget removed ones. Concurrent calls share one pass, which continues if the
@@ -233,9 +238,9 @@ class _Base:
         else:
             self._problem = f"more than {most} files (knowledge.files)" if len(listed) > most else ""
             await self._take(dict(list(listed.items())[:most]))
-        for file, problem in self.summary().problems.items():
-            if before.get(file) != problem:
-                _log.warning("knowledge_left_out", base=self._name, file=file, problem=problem)
+        new = [f"{file}: {one}" for file, one in self.summary().problems.items() if before.get(file) != one]
+        if new:
+            _log.warning("knowledge_left_out", base=self._name, count=len(new), problems="; ".join(new[:_MOST_LOGGED]))
 
     async def _take(self, listed: Mapping[str, str]) -> None:
         """Read the changed files of `listed`: texts first, because each document takes a process."""
@@ -243,33 +248,39 @@ class _Base:
         for path in removed:
             del self._files[path]
         changed = [path for path, etag in listed.items() if path not in self._files or self._files[path].etag != etag]
-        parsed = [path for path in changed if _is_parsed(path)]
-        batches = [[path for path in changed if not _is_parsed(path)]]
-        batches += [parsed[start : start + _BATCH] for start in range(0, len(parsed), _BATCH)]
-        for batch in batches:
+        if not changed and not removed:
+            return
+        # There may be room for those that were left out.
+        changed += [path for path, one in self._files.items() if one.problem == self._full and path not in changed]
+        changed.sort(key=_is_parsed)
+        for start in range(0, len(changed), _BATCH):
+            batch = changed[start : start + _BATCH]
             read = await asyncio.gather(*(self._read(path, listed[path]) for path in batch))
             self._files.update(zip(batch, read, strict=True))
-            if batch or removed:
+            self._drop_excess()
+            if _is_parsed(batch[-1]):
                 await self._reader.threads.run(self._build)
-        if changed or removed:
-            state = self.summary()
-            _log.info("knowledge_indexed", base=self._name, files=state.files, passages=state.passages)
+        await self._reader.threads.run(self._build)
+        state = self.summary()
+        _log.info("knowledge_indexed", base=self._name, files=state.files, passages=state.passages)
 
     def _read(self, path: str, etag: str) -> Coroutine[Any, Any, _Read]:
         whole = Passage(self._name, path, "", 0, 1, "")
         return self._reader.read(whole, etag, self.settings.path, self.limits.file_kilobytes)
 
-    def _build(self) -> None:
-        """Index the passages of all files, in the order of their paths, up to the limit. Runs in a thread."""
-        passages: list[Passage] = []
-        left_out: dict[str, str] = {}
+    def _drop_excess(self) -> None:
+        """Leave out the last files, by path, beyond the limit of entries."""
+        entries = 0
         for path, one in sorted(self._files.items()):
-            if len(passages) + len(one.passages) > self.limits.passages:
-                left_out[path] = f"more than {self.limits.passages} passages in all (knowledge.passages)"
+            if entries + one.entries > self.limits.entries:
+                self._files[path] = _Read(one.etag, problem=self._full)
             else:
-                passages += one.passages
-        index = TextIndex([_document(one) for one in passages], _FIELDS)
-        self._index, self._passages, self._left_out = index, passages, left_out
+                entries += one.entries
+
+    def _build(self) -> None:
+        """Index the passages of all files, in the order of their paths. Runs in a thread."""
+        passages = [passage for _, one in sorted(self._files.items()) for passage in one.passages]
+        self._built = TextIndex([_document(one) for one in passages], _FIELDS), passages
 
 
 async def _all_refreshed(bases: Iterable[_Base]) -> None:

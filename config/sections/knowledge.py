@@ -45,5 +45,6 @@ class KnowledgeSettings(Section):
     """Maximum number of files; further ones are left out."""
     file_kilobytes: Count = Field(default=5000, ge=1, le=50_000)
     """Maximum size of a file; larger ones are left out. Of each file, the first 100,000 characters are searched."""
-    passages: Count = Field(default=5000, ge=1, le=50_000)
-    """Maximum number of passages, of at most 800 characters; further files are left out."""
+    entries: Count = Field(default=500_000, ge=100, le=5_000_000)
+    """Maximum number of index entries: about one for an English word and two for a Chinese character. 500,000 are 3 MB
+    of English or 250,000 Chinese characters, and take 70 to 220 MB of memory. Further files are left out."""

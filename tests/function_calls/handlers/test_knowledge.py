@@ -129,16 +129,22 @@ async def test_files_beyond_the_limits_are_left_out_and_named_in_the_log(tmp_pat
     (club / "e.md").symlink_to(tmp_path / "secret.md")
     (club / "f.md").write_text("The last lamp.", encoding="utf-8")
     settings = bases(club=club)
-    settings["knowledge"] |= {"file_kilobytes": 5, "passages": 2}
+    settings["knowledge"] |= {"file_kilobytes": 5, "entries": 100}
     with capture_logs() as logs:
         async with a_group(settings=settings) as group:
             [said] = await group.say("Ann", "/kb lamp")
+            write(club, {"g.md": "kite " * 60, "h.md": "kite " * 70})
+            assert (await group.say("Ann", "/kb kite"))[0].startswith("g.md")
+            (club / "g.md").unlink()
+            assert (await group.say("Ann", "/kb kite"))[0].startswith("h.md")
     assert said == "a.md, line 1\nThe first lamp.\n\nf.md, line 1\nThe last lamp."
-    problems = {one["file"]: one["problem"] for one in logs if one["event"] == "knowledge_left_out"}
-    assert set(problems) == {"b.md", "c.md", "d.pdf", "e.md"}
-    assert "knowledge.passages" in problems["b.md"]
-    assert "knowledge.file_kilobytes" in problems["c.md"]
-    assert (problems["d.pdf"], problems["e.md"]) == ("damaged", "a link out of the folder")
+    problems = next(one["problems"].split("; ") for one in logs if one["event"] == "knowledge_left_out")
+    assert sorted(problems) == [
+        "b.md: more than 100 index entries in all (knowledge.entries)",
+        "c.md: larger than 5 kB (knowledge.file_kilobytes)",
+        "d.pdf: damaged",
+        "e.md: a link out of the folder",
+    ]
 
 
 # Answers of models
