@@ -16,7 +16,7 @@ from starlette.routing import Route
 from bot.checks.scripts_check import check_scripts
 from bot.platforms.http.wire import RequestError
 from bot.web.desk.accounts import DeskRole
-from bot.web.desk.desk import Desk, Visit
+from bot.web.desk.desk import Desk, Verbatim, Visit
 from config.diagnostics import Diagnostic
 from config.sections.basic import BasicSource
 from function_calls.schema.definition import DefinitionError, problems_of
@@ -107,7 +107,7 @@ class SourcePages:
 
     async def _editor(self, visit: Visit, script: Script, text: str) -> Response:
         found = await asyncio.to_thread(self._found, script, text)
-        return visit.page("script.html", "sources", script=script, text=text, found=found)
+        return visit.page("script.html", "sources", script=script, text=Verbatim(text), found=found)
 
     def _scripts(self) -> list[Script]:
         """All script files of the sources that are folders or files, at most 1,000."""
