@@ -128,14 +128,14 @@ class _Checking:
         try:
             listed = list(storage.list())
         except StorageError as error:
-            self._nothing([problem_at(str(source.path), str(error))])
+            self._nothing([problem_at(source.where, str(error))])
             return
         places = [place for path in listed if (place := place_of(path, bot_of(source)))]
         if not places:
             text = (
-                f"{source.path}: there are no scripts; they are <bot>.gbai/<bot>.gbdialog/*.bas, or *.bas right there"
+                f"{source.where}: there are no scripts; they are <bot>.gbai/<bot>.gbdialog/*.bas, or *.bas right there"
             )
-            self._nothing([problem_at(str(source.path), text)])
+            self._nothing([problem_at(source.where, text)])
         self.checked.findings += self._strangers(storage, places)
         for place in places:
             script = (place.bot, Path(storage.place(place.path)).resolve())

@@ -12,7 +12,7 @@ _FUNCTION = "write a Python function and CALL it"
 _CATCH = "write ON ERROR RESUME NEXT before it, and IF ERROR THEN after it"
 _SAY = "use TALK to send a message"
 _FILES = "use READ and WRITE for files, FIND and SAVE for tables"
-_KNOWLEDGE = "READ a file and pass its text to LLM, or use SET CONTEXT"
+_KNOWLEDGE = "write USE KB, and CALL knowledge_search to search it"
 _PERSON = "use TALK TO to notify a member, or CREATE TASK"
 _NOT_NEEDED = "delete this line"
 _OTHERS = "use TALK TO to send a message to one member or to the chat"
@@ -21,7 +21,7 @@ FOREIGN: Mapping[str, str] = {
     **dict.fromkeys(("ON INSERT OF", "ON UPDATE OF", "ON DELETE OF", "ON INSERT", "ON UPDATE"), _BY_CLOCK),
     **dict.fromkeys(("ON EVENT", "ON TIMEOUT", "ON MESSAGE", "ON SCHEDULE", "SCHEDULE IN"), _BY_CLOCK),
     **dict.fromkeys(("ON DELETE", "ON EMAIL", "ON FORM SUBMIT", "ON CHANGE", "WEBHOOK"), _BY_CLOCK),
-    **dict.fromkeys(("USE KB", "ADD KB", "CLEAR KB", "THINK KB", "SET KB"), _KNOWLEDGE),
+    **dict.fromkeys(("ADD KB", "THINK KB", "SET KB"), _KNOWLEDGE),
     **dict.fromkeys(("USE WEBSITE", "ADD WEBSITE"), "use GET to read a page"),
     "USE MODEL": "the operator selects the model in the settings",
     **dict.fromkeys(("SEND SMS", "SEND TEMPLATE"), _NOTHING),

@@ -32,9 +32,8 @@ def told(compiler: BasicCompiler, text: str) -> list[tuple[int, str, str]]:
         ('ON EMAIL "a"', "ON EMAIL", "SET SCHEDULE"),
         ('ON FORM SUBMIT "a"', "ON FORM SUBMIT", "SET SCHEDULE"),
         ('WEBHOOK "a"', "WEBHOOK", "SET SCHEDULE"),
-        ('USE KB "a"', "USE KB", "READ"),
-        ("CLEAR KB", "CLEAR KB", "READ"),
-        ('x = THINK KB "a"', "THINK KB", "READ"),
+        ('ADD KB "a"', "ADD KB", "USE KB"),
+        ('x = THINK KB "a"', "THINK KB", "knowledge_search"),
         ('USE WEBSITE "https://site.example"', "USE WEBSITE", "GET"),
         ('SEND SMS "1", "a"', "SEND SMS", ""),
         ('SEND TEMPLATE "a"', "SEND TEMPLATE", ""),
@@ -101,7 +100,7 @@ def test_try_is_told_once_with_all_that_belongs_to_it(compiler: BasicCompiler, r
 
 @pytest.mark.parametrize(
     "form",
-    ["QRCODE {text}", "RUN PYTHON {text}", "MERGE PDF {text}", "RUN {language:word} {text}", "USE KB {text}"],
+    ["QRCODE {text}", "RUN PYTHON {text}", "MERGE PDF {text}", "RUN {language:word} {text}", "ADD KB {text}"],
 )
 def test_an_operators_own_keyword_of_such_a_name_wins(form: str) -> None:
     compiler = compiler_of(SETTINGS.basic, {**SPELLINGS, form: {}})
