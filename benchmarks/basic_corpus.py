@@ -1,0 +1,273 @@
+"""Share of the BASIC tools of a folder that compile, and that run to their end with fake services.
+
+python -m benchmarks.basic_corpus FOLDER [--compile-only]
+
+A tool is a script with a PARAM or DESCRIPTION line. Fractions are printed for three definitions: unique contents, distinct
+names of bot and script, and all paths. Each tool with the scripts of its folder runs on a temporary database, with its own
+examples as arguments, in a chat whose member answers every question; web, mail and model answer with fixed data."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import itertools
+import json
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+
+from benchmarks.world import set_up_process
+from bot.checks.scratch import scratch_daemon
+from bot.cli.basic_run import Ended, Said, ScriptTrial, Trying
+from bot.daemon import Daemon
+from bot.overrides import Overrides
+from bot.registration.basic_scripts import compiler_of, keyword_modules, spellings_of
+from config.settings import Settings
+from function_calls.basic import STOPPED_AT, BasicCompiler
+from function_calls.spec import FunctionResult, FunctionSpec
+from services.clock import SystemClock
+from services.llm.model import ModelAnswer, ModelRequest
+from services.refs import ChatRef, JsonObject, JsonValue, MemberRef, Role
+from services.web.http import WebClient
+from tests.harness.smtp_server import SmtpServer
+
+_TOOL = re.compile(r"^\s*(PARAM|DESCRIPTION)\s", re.MULTILINE)
+_ANSWERS = ("Ann", "1", "2027-03-01", "ann@example.com", "yes")
+"""Answers to a question without choices, in turn; one of them fits each kind."""
+_MOST_ANSWERS = 60
+_RUN_SECONDS = 60.0
+_EXAMPLES: Mapping[str, JsonValue] = {"string": "example", "number": 1.5, "integer": 1, "boolean": True}
+_FORMATS: Mapping[str, JsonValue] = {
+    "date": "2027-03-01", "date-time": "2027-03-01T09:00", "time": "09:00", "email": "ann@example.com",
+    "uri": "https://example.com",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Tool:
+    """A unique script with all its copies."""
+
+    paths: list[Path]
+    errors: list[str] = field(default_factory=list)
+    """`file:line code message` of each reason why it does not compile."""
+    stopped: list[str] = field(default_factory=list)
+    """The same for each of its functions that does not run to its end."""
+    has_run: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The first copy."""
+        return self.paths[0]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the report. Returns 0, or 2 if the folder has no tools."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--compile-only", action="store_true", help="do not run the tools")
+    options = parser.parse_args(arguments)
+    tools = tools_of(options.folder)
+    if not tools:
+        print(f"{options.folder}: no script has a PARAM or DESCRIPTION", file=sys.stderr)
+        return 2
+    set_up_process()
+    settings = Settings()
+    compile_tools(tools, compiler_of(settings.basic, spellings_of(keyword_modules(settings))))
+    if not options.compile_only:
+        asyncio.run(run_tools([tool for tool in tools if not tool.errors]))
+    print("\n".join(report(tools, options.folder, ran=not options.compile_only)))
+    return 0
+
+
+def tools_of(folder: Path) -> list[Tool]:
+    """The tools below `folder`, sorted by path; scripts with the same content are one tool."""
+    found: dict[str, Tool] = {}
+    for path in sorted(folder.rglob("*.bas")):
+        content = path.read_bytes()
+        if _TOOL.search(content.decode("utf-8", "replace")):
+            found.setdefault(hashlib.sha256(content).hexdigest(), Tool([])).paths.append(path)
+    return list(found.values())
+
+
+def compile_tools(tools: Iterable[Tool], compiler: BasicCompiler) -> None:
+    """Set the `errors` of each tool."""
+    for tool in tools:
+        result = compiler.compile(tool.path)
+        tool.errors = [f"{one.file}:{one.line} {one.code} {one.message}" for one in result.errors]
+
+
+async def run_tools(tools: Sequence[Tool]) -> None:
+    """Set `stopped` and `has_run` of each tool, and print the progress to the error output."""
+    async with SmtpServer() as mail:
+        for number, tool in enumerate(tools, 1):
+            print(f"{number}/{len(tools)} {tool.path}", file=sys.stderr, flush=True)
+            with tempfile.TemporaryDirectory(prefix="rollcall-corpus-") as folder:
+                copied = Path(folder) / "scripts"
+                shutil.copytree(tool.path.parent, copied)
+                await _run(tool, copied / tool.path.name, _settings(copied, mail.port))
+
+
+def _settings(folder: Path, mail_port: int) -> Settings:
+    return Settings.model_validate(
+        {
+            "sources": {"basic": [{"path": str(folder), "may_call": ["*"]}]},
+            "chats": {"allow": ["*"]},
+            "basic": {"web": {"post_to": ["*"]}, "output_chars": 100_000},
+            "mail": {
+                "host": "127.0.0.1", "port": mail_port, "security": "none", "sender": "bot@example.com",
+                "allowed": ["*"], "per_hour": 1000,
+            },
+        }
+    )  # fmt: skip
+
+
+async def _run(tool: Tool, file: Path, settings: Settings) -> None:
+    """Run each function of the script until it ends, at the latest with the last shape of answers from the web."""
+    script, clock = file.read_text(encoding="utf-8", errors="replace"), SystemClock()
+    stopped: dict[str, str] = {}
+    for as_list in (False, True):
+        answer = answer_for(script, as_list=as_list)
+        web = WebClient(resolve=_resolve, transport=lambda answer=answer: _FixedWeb(answer))
+        async with scratch_daemon(settings, Overrides(clock=clock, web=web, model=_FixedModel())) as daemon:
+            own = [one for one in daemon.registry.specs if Path(one.origin.source.rpartition(":")[0]).name == file.name]
+            if not own:
+                stopped = {"": "; ".join(map(str, daemon.functions.faults))}
+            for spec in own:
+                if not as_list or spec.name in stopped:
+                    stopped[spec.name] = await _stopped_at(daemon, clock, spec)
+        stopped = {name: where for name, where in stopped.items() if where}
+        if not stopped:
+            break
+    tool.stopped = [f"{tool.path}: {name}: {where}" for name, where in stopped.items()]
+    tool.has_run = not stopped
+
+
+async def _stopped_at(daemon: Daemon, clock: SystemClock, spec: FunctionSpec) -> str:
+    """Where and why the function stopped; empty if it ran to its end."""
+    try:
+        result = await asyncio.wait_for(_result_of(daemon, clock, spec), _RUN_SECONDS)
+    except TimeoutError:
+        return f"more than {_RUN_SECONDS:.0f} seconds"
+    if result.error is not None:
+        return str(result.metadata.get(STOPPED_AT) or result.error.text)
+    return "" if result.question is None else "it asks more questions than it gets answers"
+
+
+async def _result_of(daemon: Daemon, clock: SystemClock, spec: FunctionSpec) -> FunctionResult:
+    chat = ChatRef("cli", "main", spec.name)
+    trial = ScriptTrial(daemon, clock, Trying(MemberRef("cli", "main", "ann"), "Ann", Role.OWNER, chat))
+    answers = itertools.cycle(_ANSWERS)
+    choices: list[str] = []
+    count = 0
+
+    async def next_answer() -> str | None:
+        nonlocal count
+        count += 1
+        if count > _MOST_ANSWERS:
+            return None
+        return choices[-1] if choices else next(answers)
+
+    async for step in trial.steps(spec, arguments_of(spec.parameters), next_answer):
+        if isinstance(step, Said):
+            choices = [choice.value for choice in step.message.choices]
+        elif isinstance(step, Ended):
+            return step.result
+    raise AssertionError("a trial ends with its result")
+
+
+def arguments_of(schema: JsonObject) -> JsonObject:
+    """An argument for each property of `schema`: its example, first choice or default, or else a value of its type."""
+    return {name: _argument(one) for name, one in schema["properties"].items()}
+
+
+def _argument(schema: Mapping[str, JsonValue]) -> JsonValue:
+    for key in ("example", "default"):
+        if schema.get(key) is not None:
+            return schema[key]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = schema.get("type", "string")
+    if kind in ("object", "array"):
+        return {} if kind == "object" else []
+    return _FORMATS.get(str(schema.get("format")), _EXAMPLES.get(str(kind), "example"))
+
+
+def report(tools: Sequence[Tool], folder: Path, *, ran: bool) -> list[str]:
+    """Lines of the report: the refused and stopped tools, then the fractions."""
+    lines = [line.replace(f"{folder}/", "") for tool in tools for line in (*tool.errors, *tool.stopped)]
+    by_content = [(tool, "") for tool in tools]
+    by_name = list({(tool.path.parent.name, path.name, id(tool)): (tool, path.name) for tool in tools for path in tool.paths}.values())
+    by_path = [(tool, "") for tool in tools for _ in tool.paths]
+    for title, of_definition in (("contents", by_content), ("names", by_name), ("paths", by_path)):
+        count = len(of_definition)
+        compiled = sum(not tool.errors for tool, _ in of_definition)
+        line = f"{title:9} {count:4} tools  {compiled:4} compile ({compiled / count:.0%})"
+        if ran:
+            has_run = sum(tool.has_run for tool, _ in of_definition)
+            line += f"  {has_run:4} run to their end ({has_run / count:.0%})"
+        lines.append(line)
+    return lines
+
+
+async def _resolve(host: str, port: int) -> Sequence[str]:
+    return ["93.184.216.34"]
+
+
+_CHAIN = re.compile(r"\.(\w+)(\[|\.)?")
+_LOOP = re.compile(r"\bIN\s+\w+(?:\.\w+)*?\.(\w+)\s*$", re.MULTILINE)
+_DEEPEST = 3
+
+
+def answer_for(script: str, *, as_list: bool) -> JsonValue:
+    """Data with each member that `script` reads: a list if it is indexed or looped over, a map if it has members, else
+    a text. With `as_list` the whole answer is a list."""
+    lists = {name for name, sign in _CHAIN.findall(script) if sign == "["} | set(_LOOP.findall(script))
+    maps = {name for name, sign in _CHAIN.findall(script) if sign == "."}
+    names = {name for name, _ in _CHAIN.findall(script) if not name.isdigit()}
+
+    def record(depth: int) -> JsonObject:
+        plain: JsonObject = dict.fromkeys(names, "https://example.com/1")
+        if depth < _DEEPEST:
+            inner = record(depth + 1)
+            plain |= {name: inner for name in maps} | {name: [inner] for name in lists}
+        return plain
+
+    return [record(0)] if as_list else record(0)
+
+
+class _FixedWeb(httpx2.AsyncBaseTransport):
+    """Answers every request with the same JSON."""
+
+    def __init__(self, answer: JsonValue) -> None:
+        self._body = json.dumps(answer).encode()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        headers = {"content-type": "application/json"}
+        return httpx2.Response(200, headers=headers, stream=httpx2.ByteStream(self._body))
+
+
+class _FixedModel:
+    """Answers every request with a JSON object as text."""
+
+    name = "fixed"
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        return ModelAnswer(text=json.dumps({"score": 50, "text": "example"}), finish="stop", model=self.name)
+
+    async def probe(self) -> str:
+        return self.name
+
+    async def close(self) -> None:
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
