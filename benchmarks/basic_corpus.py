@@ -203,16 +203,22 @@ def _argument(schema: Mapping[str, JsonValue]) -> JsonValue:
 def report(tools: Sequence[Tool], folder: Path, *, ran: bool) -> list[str]:
     """Lines of the report: the refused and stopped tools, then the fractions."""
     lines = [line.replace(f"{folder}/", "") for tool in tools for line in (*tool.errors, *tool.stopped)]
-    by_content = [(tool, "") for tool in tools]
-    by_name = list({(tool.path.parent.name, path.name, id(tool)): (tool, path.name) for tool in tools for path in tool.paths}.values())
-    by_path = [(tool, "") for tool in tools for _ in tool.paths]
-    for title, of_definition in (("contents", by_content), ("names", by_name), ("paths", by_path)):
-        count = len(of_definition)
-        compiled = sum(not tool.errors for tool, _ in of_definition)
-        line = f"{title:9} {count:4} tools  {compiled:4} compile ({compiled / count:.0%})"
+    by_name: dict[tuple[str, str], list[Tool]] = {}
+    for tool in tools:
+        for path in tool.paths:
+            by_name.setdefault((path.parent.name, path.name), []).append(tool)
+    definitions = {
+        "contents": [[tool] for tool in tools],
+        "names": list(by_name.values()),
+        "paths": [[tool] for tool in tools for _ in tool.paths],
+    }
+    for title, groups in definitions.items():
+        count = len(groups)
+        compiled = sum(not any(tool.errors for tool in group) for group in groups)
+        line = f"{title:9} {count:4} tools  {compiled:4} compile ({compiled / count:.1%})"
         if ran:
-            has_run = sum(tool.has_run for tool, _ in of_definition)
-            line += f"  {has_run:4} run to their end ({has_run / count:.0%})"
+            has_run = sum(all(tool.has_run for tool in group) for group in groups)
+            line += f"  {has_run:4} run to their end ({has_run / count:.1%})"
         lines.append(line)
     return lines
 
@@ -226,21 +232,23 @@ _LOOP = re.compile(r"\bIN\s+\w+(?:\.\w+)*?\.(\w+)\s*$", re.MULTILINE)
 _DEEPEST = 3
 
 
+_MOST_VALUES = 5000
+
+
 def answer_for(script: str, *, as_list: bool) -> JsonValue:
     """Data with each member that `script` reads: a list if it is indexed or looped over, a map if it has members, else
     a text. With `as_list` the whole answer is a list."""
     lists = {name for name, sign in _CHAIN.findall(script) if sign == "["} | set(_LOOP.findall(script))
     maps = {name for name, sign in _CHAIN.findall(script) if sign == "."}
     names = {name for name, _ in _CHAIN.findall(script) if not name.isdigit()}
-
-    def record(depth: int) -> JsonObject:
-        plain: JsonObject = dict.fromkeys(names, "https://example.com/1")
-        if depth < _DEEPEST:
-            inner = record(depth + 1)
-            plain |= {name: inner for name in maps} | {name: [inner] for name in lists}
-        return plain
-
-    return [record(0)] if as_list else record(0)
+    record: JsonObject = dict.fromkeys(names, "https://example.com/1")
+    count = len(record)
+    for _ in range(_DEEPEST):
+        count = len(names) + count * len(maps | lists)
+        if count > _MOST_VALUES:
+            break
+        record = {**record, **dict.fromkeys(maps, record), **{name: [record] for name in lists}}
+    return [record] if as_list else record
 
 
 class _FixedWeb(httpx2.AsyncBaseTransport):

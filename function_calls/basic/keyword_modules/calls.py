@@ -20,6 +20,7 @@ _GIVEN = (
     f"CALL {_GIVEN}",
     f"RUN TOOL {_GIVEN}",
     f"TOOL {_GIVEN}",
+    "REFRESH {name:tool}",
     effect="idempotent",
 )
 async def call(run: ScriptRun, name: Value, arguments: Value = None, named: Value = None) -> Value | Asks:

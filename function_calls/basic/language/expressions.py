@@ -315,7 +315,19 @@ _LOOSEST, _COMPARISON, _SIGN, _POWER, _CLOSEST = 1, 4, 10, 11, 12
 _SYMBOL_RANKS = {
     "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 5, "+": 6, "-": 6, "\\": 8, "*": 9, "/": 9, "^": _POWER,
 }  # fmt: skip
-_WORD_RANKS = {"OR": 1, "AND": 2, "IN": 4, "LIKE": 4, "IS": 4, "NOT": 4, "CONTAINS": 4, "MOD": 7}
+_WORD_RANKS = {
+    "OR": 1,
+    "AND": 2,
+    "IN": 4,
+    "LIKE": 4,
+    "IS": 4,
+    "NOT": 4,
+    "CONTAINS": 4,
+    "STARTS": 4,
+    "ENDS": 4,
+    "MOD": 7,
+}
+_TEXT_TESTS = {"CONTAINS": "contains", "STARTS": "startswith", "ENDS": "endswith"}
 
 
 class Expressions:
@@ -336,6 +348,8 @@ class Expressions:
         reading.enter(cursor.now.at)
         try:
             found = self._climb(cursor, _LOOSEST)
+            if cursor.is_symbol("?"):
+                found = self._chosen(cursor, found)
         finally:
             reading.depth -= 1
         if self.height > self.highest:
@@ -402,6 +416,17 @@ class Expressions:
         """Parse an expression of operators that bind tighter than NOT. Raises ScriptError."""
         return self._climb(cursor, _COMPARISON)
 
+    def _chosen(self, cursor: Cursor, condition: Expression) -> Expression:
+        """Parse `condition ? yes : no` as `IIF(condition, yes, no)`."""
+        at, height = cursor.take().at, self.height
+        yes = self.expression(cursor)
+        height = max(height, self.height)
+        cursor.expect(":", "the value after `?`")
+        no = self.expression(cursor)
+        self.height = max(height, self.height) + 1
+        self.check_height(self.height, at)
+        return nodes.Apply(at, "iif", (condition, yes, no))
+
     # Operators
 
     def _climb(self, cursor: Cursor, least: int) -> Expression:
@@ -439,7 +464,7 @@ class Expressions:
             return self._climb(cursor, rank)
 
     def _comparison(self, cursor: Cursor, token: Token, left: Expression) -> Expression:
-        """Parse `[NOT] IN`, `[NOT] LIKE`, CONTAINS or IS after the left operand. Raises ScriptError for NOT without an
+        """Parse `[NOT] IN`, `[NOT] LIKE`, CONTAINS, STARTS WITH, ENDS WITH or IS after the left operand. Raises ScriptError for NOT without an
         operator."""
         cursor.index += 1
         if token.value == "IS":
@@ -449,10 +474,13 @@ class Expressions:
             operator = cursor.now
             if not cursor.words("IN") and not cursor.words("LIKE"):
                 cursor.fail("expected an operator: AND NOT, OR NOT, NOT IN or NOT LIKE", at=token.at)
+        test = _TEXT_TESTS.get(operator.value, "")
+        if test.endswith("with") and not cursor.words("WITH"):
+            cursor.fail(f"expected WITH after {operator.value}, {cursor.found()}")
         right = self._right(cursor, operator, _COMPARISON)
-        if operator.value == "CONTAINS":
-            self._reading.check_call(token.at, "contains", 2)
-            return nodes.Apply(token.at, "contains", (left, right))
+        if test:
+            self._reading.check_call(token.at, test, 2)
+            return nodes.Apply(token.at, test, (left, right))
         found = nodes.Binary(token.at, cast("nodes.Operator", operator.value.lower()), left, right)
         return nodes.Unary(token.at, "not", found) if token.value == "NOT" else found
 

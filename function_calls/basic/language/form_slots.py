@@ -337,11 +337,12 @@ class Slots:
         return self.value()
 
     def values(self) -> Expression:
-        """Parse one or more values separated by commas to a list. Raises Absent if a value is missing."""
+        """Parse one or more values separated by commas to a list; `*` after a comma is the text `*`. Raises Absent if a value is missing."""
         at = self.cursor.now.at
         items = [self.value()]
         while self.cursor.symbol(","):
-            items.append(self.value())
+            any_at = self.cursor.now.at
+            items.append(nodes.Literal(any_at, "*") if self.cursor.symbol("*") else self.value())
         return nodes.ListOf(at, tuple(items))
 
     def one_of(self, words: tuple[str, ...]) -> Expression:
@@ -362,7 +363,7 @@ class Slots:
         Absent if neither begins here.
         `or_variable`: a word that the script has assigned before is a variable."""
         token = self.cursor.now
-        if token.kind is Kind.TEXT and "=" in before:
+        if token.kind is Kind.TEXT and ("=" in before or self.cursor.ahead().text == "="):
             self.cursor.take()
             return self.read.text(token)
         if token.kind not in (Kind.WORD, Kind.NUMBER):
