@@ -17,7 +17,6 @@ import re
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,11 +31,15 @@ from bot.overrides import Overrides
 from bot.registration.basic_scripts import compiler_of, keyword_modules, spellings_of
 from config.settings import Settings
 from function_calls.basic import STOPPED_AT, BasicCompiler
+from function_calls.call import Call
+from function_calls.context import MessageContext
+from function_calls.schema.definition import build_spec, schema_arguments
 from function_calls.spec import FunctionResult, FunctionSpec
 from services.clock import SystemClock
 from services.llm.model import ModelAnswer, ModelRequest
 from services.refs import ChatRef, JsonObject, JsonValue, MemberRef, Role
 from services.web.http import WebClient
+from tests.fakes.sources import Written
 from tests.harness.smtp_server import SmtpServer
 
 _TOOL = re.compile(r"^\s*(PARAM|DESCRIPTION)\s", re.MULTILINE)
@@ -120,6 +123,7 @@ def _settings(folder: Path, mail_port: int) -> Settings:
         {
             "sources": {"basic": [{"path": str(folder), "may_call": ["*"]}]},
             "chats": {"allow": ["*"]},
+            "bots": {"default": {"parameters": {"admin": "admin@example.com", "useremail": "ann@example.com"}}},
             "basic": {"web": {"post_to": ["*"]}, "output_chars": 100_000},
             "mail": {
                 "host": "127.0.0.1", "port": mail_port, "security": "none", "sender": "bot@example.com",
@@ -130,30 +134,66 @@ def _settings(folder: Path, mail_port: int) -> Settings:
 
 
 async def _run(tool: Tool, file: Path, settings: Settings) -> None:
-    """Run each function of the script until it ends, at the latest with the last shape of answers from the web."""
-    script, clock = file.read_text(encoding="utf-8", errors="replace"), SystemClock()
+    """Run each function of the script, with the web answering with a map, and if it stops again with a list."""
+    lines, clock = file.read_text(encoding="utf-8", errors="replace").splitlines(), SystemClock()
+    _write_templates(file, lines)
+    web = _FixedWeb()
     stopped: dict[str, str] = {}
-    for as_list in (False, True):
-        answer = answer_for(script, as_list=as_list)
-        web = WebClient(resolve=_resolve, transport=lambda answer=answer: _FixedWeb(answer))
-        async with scratch_daemon(settings, Overrides(clock=clock, web=web, model=_FixedModel())) as daemon:
-            own = [one for one in daemon.registry.specs if Path(one.origin.source.rpartition(":")[0]).name == file.name]
-            if not own:
-                stopped = {"": "; ".join(map(str, daemon.functions.faults))}
-            for spec in own:
-                if not as_list or spec.name in stopped:
-                    stopped[spec.name] = await _stopped_at(daemon, clock, spec)
-        stopped = {name: where for name, where in stopped.items() if where}
-        if not stopped:
-            break
-    tool.stopped = [f"{tool.path}: {name}: {where}" for name, where in stopped.items()]
-    tool.has_run = not stopped
+    overrides = Overrides(
+        clock=clock,
+        web=WebClient(resolve=_resolve, transport=lambda: web),
+        model=_FixedModel(),
+        sources=lambda services: [Written("services", *_services("\n".join(lines)))],
+    )
+    async with scratch_daemon(settings, overrides) as daemon:
+        starts = {}
+        for spec in daemon.registry.specs:
+            path, _, line = spec.origin.source.rpartition(":")
+            if Path(path).name == file.name:
+                starts[spec.name] = (spec, int(line) - 1)
+        if not starts:
+            stopped = {"": "; ".join(map(str, daemon.functions.faults))}
+        for name, (spec, start) in starts.items():
+            end = min((other for _, other in starts.values() if other > start), default=len(lines))
+            unit = "\n".join(lines[start:end] if len(starts) > 1 else lines)
+            for as_list in (False, True):
+                web.answer = answer_for(unit, as_list=as_list)
+                stopped[name] = await _stopped_at(daemon, clock, spec, unit)
+                if not stopped[name]:
+                    break
+    tool.stopped = [f"{tool.path}: {name}: {where}" for name, where in stopped.items() if where]
+    tool.has_run = not tool.stopped
 
 
-async def _stopped_at(daemon: Daemon, clock: SystemClock, spec: FunctionSpec) -> str:
+def _services(script: str) -> list[FunctionSpec]:
+    """A function for each path of a service that the script calls: `CALL "/crm/list"` is `crm_list`."""
+    names = {"_".join(path.strip("/").split("/")) for path in re.findall(r'\bCALL\s+"(/\w+/[\w/]+)"', script)}
+    parameters: JsonObject = {"type": "object", "properties": {name: {} for name in "abcdef"}}
+    schema, arguments = schema_arguments("service", parameters)
+
+    async def serve(context: MessageContext, args: JsonObject, call: Call) -> FunctionResult:
+        return FunctionResult(data=answer_for(script, as_list=False))
+
+    return [
+        build_spec(
+            name=name, description="A service", handler=serve, arguments=arguments, parameters=schema, options={}
+        )
+        for name in names
+    ]
+
+
+def _write_templates(file: Path, lines: Iterable[str]) -> None:
+    """Write a file for each name that a SEND TEMPLATE or FILL, or a parameter of such a name, may mean."""
+    named = [line for line in lines if re.search("template", line, re.IGNORECASE) or "FILL" in line]
+    for name in re.findall(r"[\"']([\w.-]+)[\"']", "\n".join(named)):
+        if not (file.parent / name).exists():
+            (file.parent / name).write_text("Subject: example\n\nexample", encoding="utf-8")
+
+
+async def _stopped_at(daemon: Daemon, clock: SystemClock, spec: FunctionSpec, unit: str) -> str:
     """Where and why the function stopped; empty if it ran to its end."""
     try:
-        result = await asyncio.wait_for(_result_of(daemon, clock, spec), _RUN_SECONDS)
+        result = await asyncio.wait_for(_result_of(daemon, clock, spec, unit), _RUN_SECONDS)
     except TimeoutError:
         return f"more than {_RUN_SECONDS:.0f} seconds"
     if result.error is not None:
@@ -161,7 +201,7 @@ async def _stopped_at(daemon: Daemon, clock: SystemClock, spec: FunctionSpec) ->
     return "" if result.question is None else "it asks more questions than it gets answers"
 
 
-async def _result_of(daemon: Daemon, clock: SystemClock, spec: FunctionSpec) -> FunctionResult:
+async def _result_of(daemon: Daemon, clock: SystemClock, spec: FunctionSpec, unit: str) -> FunctionResult:
     chat = ChatRef("cli", "main", spec.name)
     trial = ScriptTrial(daemon, clock, Trying(MemberRef("cli", "main", "ann"), "Ann", Role.OWNER, chat))
     answers = itertools.cycle(_ANSWERS)
@@ -175,7 +215,7 @@ async def _result_of(daemon: Daemon, clock: SystemClock, spec: FunctionSpec) -> 
             return None
         return choices[-1] if choices else next(answers)
 
-    async for step in trial.steps(spec, arguments_of(spec.parameters), next_answer):
+    async for step in trial.steps(spec, arguments_of(spec.parameters, unit), next_answer):
         if isinstance(step, Said):
             choices = [choice.value for choice in step.message.choices]
         elif isinstance(step, Ended):
@@ -183,12 +223,13 @@ async def _result_of(daemon: Daemon, clock: SystemClock, spec: FunctionSpec) -> 
     raise AssertionError("a trial ends with its result")
 
 
-def arguments_of(schema: JsonObject) -> JsonObject:
-    """An argument for each property of `schema`: its example, first choice or default, or else a value of its type."""
-    return {name: _argument(one) for name, one in schema["properties"].items()}
+def arguments_of(schema: JsonObject, script: str) -> JsonObject:
+    """An argument for each property of `schema`: its example, first choice or default, the first text that `script`
+    compares it with, or else a value of its type."""
+    return {name: _argument(name, one, script) for name, one in schema["properties"].items()}
 
 
-def _argument(schema: Mapping[str, JsonValue]) -> JsonValue:
+def _argument(name: str, schema: Mapping[str, JsonValue], script: str) -> JsonValue:
     for key in ("example", "default"):
         if schema.get(key) is not None:
             return schema[key]
@@ -197,6 +238,10 @@ def _argument(schema: Mapping[str, JsonValue]) -> JsonValue:
     kind = schema.get("type", "string")
     if kind in ("object", "array"):
         return {} if kind == "object" else []
+    cased = rf'SELECT\s+CASE[^\n]*\b{name}\b[^\n]*\s+CASE\s+"([^"]+)"'
+    compared = re.search(rf'\b{name}\s*=\s*"([^"]+)"|{cased}', script, re.IGNORECASE)
+    if compared and kind == "string" and "format" not in schema:
+        return compared[1] or compared[2]
     return _FORMATS.get(str(schema.get("format")), _EXAMPLES.get(str(kind), "example"))
 
 
@@ -229,6 +274,8 @@ async def _resolve(host: str, port: int) -> Sequence[str]:
 
 _CHAIN = re.compile(r"\.(\w+)(\[|\.)?")
 _LOOP = re.compile(r"\bIN\s+\w+(?:\.\w+)*?\.(\w+)\s*$", re.MULTILINE)
+_TEXTS = re.compile(r"\bJOIN\(\s*\w+(?:\.\w+)*?\.(\w+)\s*,")
+_NUMBERS = re.compile(r"\.(\w+)\s*[<>/*]")
 _DEEPEST = 3
 
 
@@ -238,13 +285,16 @@ _MOST_VALUES = 5000
 def answer_for(script: str, *, as_list: bool) -> JsonValue:
     """Data with each member that `script` reads: a list if it is indexed or looped over, a map if it has members, else
     a text. With `as_list` the whole answer is a list."""
-    lists = {name for name, sign in _CHAIN.findall(script) if sign == "["} | set(_LOOP.findall(script))
-    maps = {name for name, sign in _CHAIN.findall(script) if sign == "."}
-    names = {name for name, _ in _CHAIN.findall(script) if not name.isdigit()}
-    record: JsonObject = dict.fromkeys(names, "https://example.com/1")
+    chains = _CHAIN.findall(script)
+    texts = set(_TEXTS.findall(script))
+    lists = {name for name, sign in chains if sign == "["} | set(_LOOP.findall(script)) - texts
+    maps = {name for name, sign in chains if sign == "."} - lists
+    numbers = set(_NUMBERS.findall(script))
+    record: JsonObject = {name: "https://example.com/1" for name, _ in chains if not name.isdigit()}
+    record |= {**dict.fromkeys(numbers, 1), **dict.fromkeys(texts, ["example"])}
     count = len(record)
     for _ in range(_DEEPEST):
-        count = len(names) + count * len(maps | lists)
+        count = len(record) + count * len(maps | lists)
         if count > _MOST_VALUES:
             break
         record = {**record, **dict.fromkeys(maps, record), **{name: [record] for name in lists}}
@@ -252,14 +302,13 @@ def answer_for(script: str, *, as_list: bool) -> JsonValue:
 
 
 class _FixedWeb(httpx2.AsyncBaseTransport):
-    """Answers every request with the same JSON."""
+    """Answers every request with `answer` as JSON."""
 
-    def __init__(self, answer: JsonValue) -> None:
-        self._body = json.dumps(answer).encode()
+    answer: JsonValue = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         headers = {"content-type": "application/json"}
-        return httpx2.Response(200, headers=headers, stream=httpx2.ByteStream(self._body))
+        return httpx2.Response(200, headers=headers, stream=httpx2.ByteStream(json.dumps(self.answer).encode()))
 
 
 class _FixedModel:

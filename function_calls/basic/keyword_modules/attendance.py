@@ -38,6 +38,18 @@ async def attendant_stats(run: ScriptRun, attendant: Value, *, sources: RowSourc
     return {"active_conversations": sum(text_of(like(one, "status")) != "resolved" for one in rows)}
 
 
+@basic_keyword("GET QUEUE")
+async def queue(run: ScriptRun, *, sources: RowSources) -> Value:
+    """The conversations that are not resolved: a map with `items`, and the numbers `total`, `waiting`, `active` and
+    `resolved`."""
+    rows = await _rows(run, sources, CONVERSATIONS, {})
+    status = [text_of(like(one, "status")) for one in rows]
+    items = [{**one, "session_id": like(one, "id")} for one, its in zip(rows, status, strict=True) if its != "resolved"]
+    waiting, resolved = status.count("waiting"), status.count("resolved")
+    counts = {"total": len(items), "waiting": waiting, "active": len(items) - waiting, "resolved": resolved}
+    return {**counts, "items": items}
+
+
 @basic_keyword("GET CUSTOMER HISTORY {customer}")
 async def customer_history(run: ScriptRun, customer: Value, *, sources: RowSources) -> Value:
     """The conversations of a customer in this chat: a map with `session_count` and `items`."""

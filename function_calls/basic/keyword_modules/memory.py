@@ -148,7 +148,8 @@ async def get_session(run: ScriptRun, key: Value, session: Value = None, *, memo
     if found is not None:
         return found
     run.knows_member_text = True
-    facts = {**session_variables(run.context, run.call, run.bot), "id": run.context.chat.key}
+    facts = session_variables(run.context, run.call, run.bot)
+    facts |= facts["session"]
     folded = name.casefold()
     return facts.get(folded, facts.get(folded.replace("_", "")))
 
