@@ -2,9 +2,10 @@
 
 python -m benchmarks.basic_corpus FOLDER [--compile-only]
 
-A tool is a script with a PARAM or DESCRIPTION line. Fractions are printed for three definitions: unique contents, distinct
-names of bot and script, and all paths. Each tool with the scripts of its folder runs on a temporary database, with its own
-examples as arguments, in a chat whose member answers every question; web, mail and model answer with fixed data."""
+A tool is a script with a PARAM or DESCRIPTION line. Fractions are printed for three definitions: unique contents,
+distinct names of bot and script, and all paths. Each tool runs on a temporary database with the scripts of its folder,
+with its own examples as arguments, in a chat whose member answers every question. Web, mail, model, templates and
+functions of other services answer with fixed data; tables are empty."""
 
 from __future__ import annotations
 
@@ -38,10 +39,12 @@ from function_calls.spec import FunctionResult, FunctionSpec
 from services.clock import SystemClock
 from services.llm.model import ModelAnswer, ModelRequest
 from services.refs import ChatRef, JsonObject, JsonValue, MemberRef, Role
+from services.scripts.memory import ScriptMemory, of_member_in
 from services.web.http import WebClient
 from tests.fakes.sources import Written
 from tests.harness.smtp_server import SmtpServer
 
+_MEMBER = MemberRef("cli", "main", "ann")
 _TOOL = re.compile(r"^\s*(PARAM|DESCRIPTION)\s", re.MULTILINE)
 _ANSWERS = ("Ann", "1", "2027-03-01", "ann@example.com", "yes")
 """Answers to a question without choices, in turn; one of them fits each kind."""
@@ -134,16 +137,17 @@ def _settings(folder: Path, mail_port: int) -> Settings:
 
 
 async def _run(tool: Tool, file: Path, settings: Settings) -> None:
-    """Run each function of the script, with the web answering with a map, and if it stops again with a list."""
+    """Run each function of the script, with other data from the web if it stops."""
     lines, clock = file.read_text(encoding="utf-8", errors="replace").splitlines(), SystemClock()
     _write_templates(file, lines)
     web = _FixedWeb()
+    called = _services("\n".join(lines))
     stopped: dict[str, str] = {}
     overrides = Overrides(
         clock=clock,
         web=WebClient(resolve=_resolve, transport=lambda: web),
         model=_FixedModel(),
-        sources=lambda services: [Written("services", *_services("\n".join(lines)))],
+        sources=lambda services: [Written("services", *called)] if called else [],
     )
     async with scratch_daemon(settings, overrides) as daemon:
         starts = {}
@@ -156,8 +160,11 @@ async def _run(tool: Tool, file: Path, settings: Settings) -> None:
         for name, (spec, start) in starts.items():
             end = min((other for _, other in starts.values() if other > start), default=len(lines))
             unit = "\n".join(lines[start:end] if len(starts) > 1 else lines)
-            for as_list in (False, True):
-                web.answer = answer_for(unit, as_list=as_list)
+            await ScriptMemory(daemon.store, clock).put(
+                of_member_in(_MEMBER, ChatRef("cli", "main", name)), "session.user_email", "ann@example.com",
+                from_outside=False, seconds=None,
+            )  # fmt: skip
+            for web.answer in answers_for(unit):
                 stopped[name] = await _stopped_at(daemon, clock, spec, unit)
                 if not stopped[name]:
                     break
@@ -172,7 +179,7 @@ def _services(script: str) -> list[FunctionSpec]:
     schema, arguments = schema_arguments("service", parameters)
 
     async def serve(context: MessageContext, args: JsonObject, call: Call) -> FunctionResult:
-        return FunctionResult(data=answer_for(script, as_list=False))
+        return FunctionResult(data=answers_for(script)[1])
 
     return [
         build_spec(
@@ -203,7 +210,10 @@ async def _stopped_at(daemon: Daemon, clock: SystemClock, spec: FunctionSpec, un
 
 async def _result_of(daemon: Daemon, clock: SystemClock, spec: FunctionSpec, unit: str) -> FunctionResult:
     chat = ChatRef("cli", "main", spec.name)
-    trial = ScriptTrial(daemon, clock, Trying(MemberRef("cli", "main", "ann"), "Ann", Role.OWNER, chat))
+    arguments = arguments_of(spec.parameters, unit)
+    # A phone number among the arguments is that of the member, so that messages to it arrive.
+    phone = next((str(value) for name, value in arguments.items() if name.lower() == "phone"), "Ann")
+    trial = ScriptTrial(daemon, clock, Trying(_MEMBER, phone, Role.OWNER, chat))
     answers = itertools.cycle(_ANSWERS)
     choices: list[str] = []
     count = 0
@@ -215,7 +225,7 @@ async def _result_of(daemon: Daemon, clock: SystemClock, spec: FunctionSpec, uni
             return None
         return choices[-1] if choices else next(answers)
 
-    async for step in trial.steps(spec, arguments_of(spec.parameters, unit), next_answer):
+    async for step in trial.steps(spec, arguments, next_answer):
         if isinstance(step, Said):
             choices = [choice.value for choice in step.message.choices]
         elif isinstance(step, Ended):
@@ -272,33 +282,51 @@ async def _resolve(host: str, port: int) -> Sequence[str]:
     return ["93.184.216.34"]
 
 
-_CHAIN = re.compile(r"\.(\w+)(\[|\.)?")
-_LOOP = re.compile(r"\bIN\s+\w+(?:\.\w+)*?\.(\w+)\s*$", re.MULTILINE)
+_CHAIN = re.compile(r"(\w+)((?:\.\w+|\[[^\]\n]*\])+)")
+_PART = re.compile(r"\.(\w+)|\[")
+_ALIAS = re.compile(r"^\s*(?:FOR\s+EACH\s+(\w+)\s+IN|(\w+)\s*=)\s*([\w.\[\]]+)\s*$", re.IGNORECASE)
 _TEXTS = re.compile(r"\bJOIN\(\s*\w+(?:\.\w+)*?\.(\w+)\s*,")
 _NUMBERS = re.compile(r"\.(\w+)\s*[<>/*]")
-_DEEPEST = 3
+_ITEM = "[]"
+_Tree = dict[str, "_Tree"]
 
 
-_MOST_VALUES = 5000
+def answers_for(script: str) -> tuple[JsonValue, ...]:
+    """Data with the members and items that `script` reads, in three shapes: a map, a list of it, a list of texts."""
+    root: _Tree = {}
+    aliases: dict[str, _Tree] = {}
+
+    def node_of(chain: str) -> _Tree:
+        name = re.match(r"\w*", chain)
+        node = aliases.get(name[0], root) if name else root
+        for part in _PART.finditer(chain):
+            node = node.setdefault(part[1] or _ITEM, {})
+        return node
+
+    for line in script.splitlines():
+        for chain in _CHAIN.finditer(line):
+            node_of(chain[0])
+        if alias := _ALIAS.match(line):
+            node = node_of(alias[3])
+            aliases[alias[1] or alias[2]] = node.setdefault(_ITEM, {}) if alias[1] and "." in alias[3] else node
+    leaves: JsonObject = dict.fromkeys(_NUMBERS.findall(script), 1)
+    leaves |= {name: ["example"] for name in _TEXTS.findall(script)}
+
+    def value(name: str, node: _Tree) -> JsonValue:
+        if name in leaves or not node:
+            return leaves.get(name, "https://example.com/1")
+        members = {key: value(key, below) for key, below in node.items() if key != _ITEM}
+        item = node.get(_ITEM)
+        if item is None:
+            return members
+        return [members | _members(value("", item))] if item else ["https://example.com/1"]
+
+    record = _members(value("", {key: below for key, below in root.items() if key != _ITEM} | root.get(_ITEM, {})))
+    return record, [record], ["https://example.com/1"] * 5
 
 
-def answer_for(script: str, *, as_list: bool) -> JsonValue:
-    """Data with each member that `script` reads: a list if it is indexed or looped over, a map if it has members, else
-    a text. With `as_list` the whole answer is a list."""
-    chains = _CHAIN.findall(script)
-    texts = set(_TEXTS.findall(script))
-    lists = {name for name, sign in chains if sign == "["} | set(_LOOP.findall(script)) - texts
-    maps = {name for name, sign in chains if sign == "."} - lists
-    numbers = set(_NUMBERS.findall(script))
-    record: JsonObject = {name: "https://example.com/1" for name, _ in chains if not name.isdigit()}
-    record |= {**dict.fromkeys(numbers, 1), **dict.fromkeys(texts, ["example"])}
-    count = len(record)
-    for _ in range(_DEEPEST):
-        count = len(record) + count * len(maps | lists)
-        if count > _MOST_VALUES:
-            break
-        record = {**record, **dict.fromkeys(maps, record), **{name: [record] for name in lists}}
-    return [record] if as_list else record
+def _members(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}
 
 
 class _FixedWeb(httpx2.AsyncBaseTransport):

@@ -110,7 +110,7 @@ class ScriptHandler:
         program = await self._load()
         state = resumed.state if resumed is not None else {}
         said = OutputBuffer(self._settings.output_chars, state.get("chars", 0), state.get("messages", 0))
-        script = self._script(context, call, said, resumed)
+        script = self._script(context, arguments, call, said, resumed)
         script.knows_member_text = resumed is not None or self._is_given(arguments)
         given = self._given(arguments)
         try:
@@ -133,7 +133,9 @@ class ScriptHandler:
         result = replace(result, messages=with_suggestions(result.messages, script.stored_data))
         return replace(result, outside=True) if script.has_outside_text else result
 
-    def _script(self, context: MessageContext, call: Call, said: OutputBuffer, resumed: Resumed | None) -> ScriptRun:
+    def _script(
+        self, context: MessageContext, arguments: Any, call: Call, said: OutputBuffer, resumed: Resumed | None
+    ) -> ScriptRun:
         state = resumed.state if resumed is not None else {}
         is_answered = resumed is not None and not state["needs_yes"]
         return ScriptRun(
@@ -147,6 +149,7 @@ class ScriptHandler:
             append_to_last=said.append_to_last,
             stored_data=state.get("kept", {}),
             at=At(1, 1),
+            arguments=dict(arguments),
             answer=resumed.answer if resumed is not None and is_answered else None,
             asked=state.get("asked", 0),
             begins=self._begins,
