@@ -165,8 +165,9 @@ async def _run(tool: Tool, file: Path, settings: Settings) -> None:
                 from_outside=False, seconds=None,
             )  # fmt: skip
             for web.answer in answers_for(unit):
-                stopped[name] = await _stopped_at(daemon, clock, spec, unit)
-                if not stopped[name]:
+                where = await _stopped_at(daemon, clock, spec, unit)
+                stopped[name] = stopped.get(name, where) if where else ""
+                if not where:
                     break
     tool.stopped = [f"{tool.path}: {name}: {where}" for name, where in stopped.items() if where]
     tool.has_run = not tool.stopped
@@ -212,7 +213,7 @@ async def _result_of(daemon: Daemon, clock: SystemClock, spec: FunctionSpec, uni
     chat = ChatRef("cli", "main", spec.name)
     arguments = arguments_of(spec.parameters, unit)
     # A phone number among the arguments is that of the member, so that messages to it arrive.
-    phone = next((str(value) for name, value in arguments.items() if name.lower() == "phone"), "Ann")
+    phone = next((str(value) for name, value in arguments.items() if "phone" in name.lower()), "Ann")
     trial = ScriptTrial(daemon, clock, Trying(_MEMBER, phone, Role.OWNER, chat))
     answers = itertools.cycle(_ANSWERS)
     choices: list[str] = []
@@ -283,8 +284,8 @@ async def _resolve(host: str, port: int) -> Sequence[str]:
 
 
 _CHAIN = re.compile(r"(\w+)((?:\.\w+|\[[^\]\n]*\])+)")
-_PART = re.compile(r"\.(\w+)|\[")
-_ALIAS = re.compile(r"^\s*(?:FOR\s+EACH\s+(\w+)\s+IN|(\w+)\s*=)\s*([\w.\[\]]+)\s*$", re.IGNORECASE)
+_PART = re.compile(r"\.(\w+)|\[(\w*)")
+_ALIAS = re.compile(r"^\s*(?:FOR\s+EACH\s+(\w+)\s+IN|([\w.]+)\s*=)\s*([\w.\[\]]+)\s*$", re.IGNORECASE)
 _TEXTS = re.compile(r"\bJOIN\(\s*\w+(?:\.\w+)*?\.(\w+)\s*,")
 _NUMBERS = re.compile(r"\.(\w+)\s*[<>/*]")
 _ITEM = "[]"
@@ -295,11 +296,15 @@ def answers_for(script: str) -> tuple[JsonValue, ...]:
     """Data with the members and items that `script` reads, in three shapes: a map, a list of it, a list of texts."""
     root: _Tree = {}
     aliases: dict[str, _Tree] = {}
+    counters = {"UBOUND", "LEN", "COUNT"} | set(re.findall(r"\bFOR\s+(\w+)\s*=", script, re.IGNORECASE))
 
     def node_of(chain: str) -> _Tree:
         name = re.match(r"\w*", chain)
         node = aliases.get(name[0], root) if name else root
         for part in _PART.finditer(chain):
+            if part[1] is None and not (part[2].isdigit() or part[2] in counters):
+                node.setdefault("key", {})
+                break
             node = node.setdefault(part[1] or _ITEM, {})
         return node
 
@@ -308,6 +313,9 @@ def answers_for(script: str) -> tuple[JsonValue, ...]:
             node_of(chain[0])
         if alias := _ALIAS.match(line):
             node = node_of(alias[3])
+            if alias[2] and "." in alias[2] and "." in alias[3]:
+                parent, _, member = alias[2].rpartition(".")
+                node_of(parent)[member] = node
             aliases[alias[1] or alias[2]] = node.setdefault(_ITEM, {}) if alias[1] and "." in alias[3] else node
     leaves: JsonObject = dict.fromkeys(_NUMBERS.findall(script), 1)
     leaves |= {name: ["example"] for name in _TEXTS.findall(script)}
@@ -319,7 +327,7 @@ def answers_for(script: str) -> tuple[JsonValue, ...]:
         item = node.get(_ITEM)
         if item is None:
             return members
-        return [members | _members(value("", item))] if item else ["https://example.com/1"]
+        return [members | _members(value("", item))] if item else ["https://example.com/1"] * 5
 
     record = _members(value("", {key: below for key, below in root.items() if key != _ITEM} | root.get(_ITEM, {})))
     return record, [record], ["https://example.com/1"] * 5

@@ -48,6 +48,7 @@ async def talk_block(run: ScriptRun, text: Value) -> None:
     "NOTIFY [ATTENDANT] {to} ( WITH | , ) {text}",
     "NOTIFY AGENT {to} ( WITH | , ) {text}",
     "SEND TO SESSION {to}, {text}",
+    "SEND SMS {to}, {text}",
     effect="idempotent",
     touches=["reaches_out"],
 )
