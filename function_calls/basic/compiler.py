@@ -25,7 +25,7 @@ from function_calls.basic.machine.program import Program
 from function_calls.basic.nodes import At, Expression, Script, Statement, Target, Unit
 from function_calls.basic.tool_definition import ParamDecl as ParamDecl
 from function_calls.basic.tool_definition import ToolDefinition as ToolDefinition
-from function_calls.basic.tool_definition import parameters_of
+from function_calls.basic.tool_definition import parameters_of, results_of
 from function_calls.spec import START_FUNCTION
 from services.refs import JsonObject
 
@@ -122,12 +122,21 @@ def definitions_of(
         parameters, wrong = parameters_of(unit, profile)
         is_needed = not metadata and not (profile is Profile.EXTENDED and _is_for_the_clock(unit))
         description, missing = _description(unit, tool, profile, is_needed=is_needed)
-        wrong += missing
+        results, unfit = results_of(unit)
+        wrong += [*missing, *unfit]
         faults += wrong
         if tool and not any(fault.severity == "error" for fault in wrong):
             definitions.append(
                 ToolDefinition(
-                    tool, description, parameters, bot, source_file, unit.at.line, number, metadata=dict(metadata)
+                    tool,
+                    description,
+                    parameters,
+                    bot,
+                    source_file,
+                    unit.at.line,
+                    number,
+                    {**metadata, **dict(unit.metadata)},
+                    results,
                 )
             )
     return definitions, sorted(faults, key=lambda fault: fault.at)

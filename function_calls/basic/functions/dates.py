@@ -222,7 +222,7 @@ def date_diff(world: World, *values: JsonValue) -> JsonValue:
 
 
 def _unit_functions(unit: str, later: JsonValue, between: int) -> None:
-    """Declare `ADD_DAYS(date, number)` and `DAYS_BETWEEN(from, to)` for a unit; the values are those of the examples."""
+    """Declare `ADD_DAYS(date, number)` and `DAYS_BETWEEN(from, to)` for a unit, with the values of their examples."""
     add, between_name = f"ADD_{unit.upper()}S", f"{unit.upper()}S_BETWEEN"
     first, last = "2026-11-20 22:15:30", "2027-01-20 22:15:30"
     adds, counts = f"The date plus a number of {unit}s.", f"The number of full {unit}s between two dates."

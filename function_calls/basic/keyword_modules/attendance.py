@@ -1,4 +1,4 @@
-"""Attendants and conversations of a help desk. Both are rows: attendants are those of `attendants.csv` next to the script
+"""Attendants and conversations of a help desk. Both are rows: attendants those of `attendants.csv` next to the script,
 with the columns `id`, `name`, `email`, `department` and `status`; conversations are saved in this chat."""
 
 from __future__ import annotations

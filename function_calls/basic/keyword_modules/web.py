@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunError
+from function_calls.basic.keyword_modules.memory import get_session
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.run.model import ModelOfScripts
-from function_calls.basic.keyword_modules.memory import get_session
 from function_calls.basic.run.session import session_variables
 from function_calls.basic.run.web import WebOfScripts, in_folder, text_in
 from function_calls.basic.values import text_of

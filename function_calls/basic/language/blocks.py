@@ -47,7 +47,7 @@ One = Callable[[Cursor, list[Statement], bool], None]
 """Parses one statement into the list; the flag is True within a one-line IF. Never raises ScriptError."""
 Body = tuple[Statement, ...]
 Read = TypeVar("Read")
-_HEADERS = frozenset(("PARAM", "DESCRIPTION", "SUB", "FUNCTION"))
+_HEADERS = frozenset(("PARAM", "DESCRIPTION", "RETURNS", "META", "SUB", "FUNCTION"))
 _BEHIND_A_NAME = frozenset(("=", ".", "(", "[", "+", "-", "*", "/", "\\", "^", "&"))
 _GO = ("GOTO", "GOSUB")
 _INLINE_ENDS = frozenset(("ELSE", "ELSEIF", "ENDIF"))

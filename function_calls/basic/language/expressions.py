@@ -464,8 +464,8 @@ class Expressions:
             return self._climb(cursor, rank)
 
     def _comparison(self, cursor: Cursor, token: Token, left: Expression) -> Expression:
-        """Parse `[NOT] IN`, `[NOT] LIKE`, CONTAINS, STARTS WITH, ENDS WITH or IS after the left operand. Raises ScriptError for NOT without an
-        operator."""
+        """Parse an operator in words, such as `[NOT] IN`, IS or STARTS WITH, after the left operand. Raises ScriptError
+        for NOT without an operator."""
         cursor.index += 1
         if token.value == "IS":
             return self._is_null(cursor, token, left)

@@ -337,7 +337,8 @@ class Slots:
         return self.value()
 
     def values(self) -> Expression:
-        """Parse one or more values separated by commas to a list; `*` after a comma is the text `*`. Raises Absent if a value is missing."""
+        """Parse one or more values separated by commas to a list; a later `*` is the text `*`. Raises Absent if a value
+        is missing."""
         at = self.cursor.now.at
         items = [self.value()]
         while self.cursor.symbol(","):

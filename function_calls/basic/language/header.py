@@ -1,4 +1,4 @@
-"""Parser of the script header: PARAM and DESCRIPTION. `tool_definition.py` interprets the result."""
+"""Parser of the script header: PARAM, RETURNS, DESCRIPTION and META. `tool_definition.py` interprets the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
 def read_param(cursor: Cursor, read: ExpressionParser) -> Param:
-    """Parse the PARAM at the cursor, up to the end of its line. Raises ScriptError (BAD_PARAM)."""
+    """Parse the PARAM or RETURNS at the cursor, up to the end of its line. Raises ScriptError (BAD_PARAM)."""
     return _ParamReader(cursor, read).param()
 
 
@@ -33,6 +33,17 @@ def read_description(cursor: Cursor, read: ExpressionParser) -> tuple[str, At]:
             Code.BAD_PARAM,
         )
     return text, at
+
+
+def read_metadata(cursor: Cursor, read: ExpressionParser) -> tuple[str, JsonValue]:
+    """Parse the META at the cursor: a name that begins with `x-`, and a literal value. Raises ScriptError."""
+    cursor.take()
+    tokens = _touching(cursor)
+    name = _text_of(tokens).lower()
+    if not name.startswith("x-") or name.endswith("-"):
+        cursor.fail('expected a name that begins with `x-`; write META x-team "sales"', Code.BAD_PARAM)
+    cursor.index += len(tokens)
+    return name, _ParamReader(cursor, read, name="META").literal(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +111,10 @@ class _ParamReader:
             default=self.default.of(self.type) if self.default else None,
             has_default=self.default is not None,
         )
+
+    def literal(self, behind: str) -> JsonValue:
+        """Parse a value after the word `behind`. Raises ScriptError."""
+        return self._value(behind).value
 
     def _read_name(self) -> None:
         cursor, token = self.cursor, self.cursor.now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.blocks import Blocks, split_next_lists
@@ -18,6 +18,7 @@ from function_calls.basic.language.scopes import Survey, survey
 from function_calls.basic.language.statements import LANGUAGE, Statements
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import At, Define, Goto, If, Param, Return, Script, Select, Statement, Stop, Throw, Unit
+from services.refs import JsonValue
 
 
 class Procedures:
@@ -194,6 +195,7 @@ def _line_end(tokens: Sequence[Token], index: int) -> int:
 
 ReadParam = Callable[[Cursor, Expressions], Param]
 ReadDescription = Callable[[Cursor, Expressions], tuple[str, At]]
+ReadMetadata = Callable[[Cursor, Expressions], tuple[str, JsonValue]]
 _MOST_FAULTS = 100
 
 
@@ -207,10 +209,11 @@ class Parsed(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Parsers of PARAM and DESCRIPTION, called with the cursor at that word. Both raise ScriptError."""
+    """Parsers of PARAM or RETURNS, DESCRIPTION and META, with the cursor at that word. All raise ScriptError."""
 
     read_param: ReadParam
     read_description: ReadDescription
+    read_metadata: ReadMetadata
 
 
 def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header: Header | None = None) -> Parsed:
@@ -259,7 +262,7 @@ def _corrected(
 
 def _own_header() -> Header:
     module = import_module("function_calls.basic.language.header")
-    return Header(cast("ReadParam", module.read_param), cast("ReadDescription", module.read_description))
+    return Header(module.read_param, module.read_description, module.read_metadata)
 
 
 def _in_order(faults: Iterable[ScriptProblem]) -> tuple[ScriptProblem, ...]:
@@ -291,6 +294,8 @@ class _Units:
     def _begin(self) -> None:
         self._at: At | None = None
         self._params: list[Param] = []
+        self._results: list[Param] = []
+        self._metadata: dict[str, JsonValue] = {}
         self._description = ""
         self._description_at: At | None = None
         self._body: list[Statement] = []
@@ -318,8 +323,12 @@ class _Units:
             self.finish()
         self._at = self._at or token.at
         try:
-            if token.value == "PARAM":
-                self._params.append(self._header.read_param(cursor, self._statements.read))
+            if token.value in ("PARAM", "RETURNS"):
+                declared = self._params if token.value == "PARAM" else self._results
+                declared.append(self._header.read_param(cursor, self._statements.read))
+            elif token.value == "META":
+                name, value = self._header.read_metadata(cursor, self._statements.read)
+                self._metadata[name] = value
             else:
                 self._description, self._description_at = self._header.read_description(cursor, self._statements.read)
         except ScriptError as error:
@@ -343,6 +352,8 @@ class _Units:
                 comments_above(self._lines, above),
                 tuple(self._body),
                 name_above(self._lines, above),
+                tuple(self._results),
+                tuple(self._metadata.items()),
             )
         )
         self._begin()

@@ -350,7 +350,7 @@ def _in_parentheses(cursor: Cursor, first: Token) -> str:
 Reader = Callable[[Cursor, list[Statement]], None]
 _MORE_OF_THE_LANGUAGE = (
     "EXIT", "BREAK", "CONTINUE", "RETURN", "STOP", "GOTO", "GOSUB", "THROW", "ERROR", "ASSERT", "LET", "DIM", "REDIM",
-    "PARAM", "DESCRIPTION", "SUB", "FUNCTION", "ON", "SET", "CALL", "CLEAR", "THEN", "ERR", "REM",
+    "PARAM", "DESCRIPTION", "RETURNS", "META", "SUB", "FUNCTION", "ON", "SET", "CALL", "CLEAR", "THEN", "ERR", "REM",
 )  # fmt: skip
 LANGUAGE = ENDING_WORDS | OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
 """Words that begin statements of the language."""
@@ -398,10 +398,7 @@ class Statements:
             "CONST": self.assignments.const,
             "DIM": self.assignments.dim,
             "REDIM": self.assignments.dim,
-            "PARAM": self._misplaced,
-            "DESCRIPTION": self._misplaced,
-            "SUB": self._misplaced,
-            "FUNCTION": self._misplaced,
+            **dict.fromkeys(("PARAM", "DESCRIPTION", "RETURNS", "META", "SUB", "FUNCTION"), self._misplaced),
         }
         self._maybe: dict[str, Callable[[Cursor, list[Statement]], bool]] = {
             "ON": flow.on,

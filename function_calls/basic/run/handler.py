@@ -37,8 +37,17 @@ from function_calls.context import Kind, MessageContext
 from function_calls.failures import noted
 from function_calls.outcome import TEXT_IN_CHAT
 from function_calls.questions.input_questions import is_too_much
+from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.commands import plain_name
-from function_calls.spec import START_FUNCTION, ApprovalQuestion, FunctionResult, InputQuestion, Message, Resumed
+from function_calls.spec import (
+    START_FUNCTION,
+    ApprovalQuestion,
+    ArgumentError,
+    FunctionResult,
+    InputQuestion,
+    Message,
+    Resumed,
+)
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject
 
@@ -203,6 +212,10 @@ class ScriptHandler:
         messages = said.together()
         match stop:
             case Ended(value):
+                value, problem = self._checked(value)
+                if problem:
+                    at = At(self._definition.results[0].line, 1)
+                    return self._failed(Failed(RunCode.BAD_VALUE, at, problem), driver, messages, call)
                 return self._ended(value, said, context, call)
             case Cancelled():
                 return FunctionResult(messages=messages, metadata={SAID: Said.TALK})
@@ -215,6 +228,26 @@ class ScriptHandler:
                 return replace(_question(question, driver, said, passes_on=question.key), messages=messages)
             case Failed():
                 return self._failed(stop, driver, messages, call)
+
+    def _checked(self, value: Value) -> tuple[Value, str]:
+        """The value as the header declares it, and a problem or an empty text. A single declared member may be returned
+        without a map."""
+        schema = self._definition.result_schema()
+        if schema is None:
+            return value, ""
+        names = list(schema["properties"])
+        if len(names) == 1 and not isinstance(value, dict):
+            value = {names[0]: value}
+        if not isinstance(value, dict):
+            return value, f"RETURN must give a map with {', '.join(names)}, as the header declares"
+        folded = {name.casefold(): name for name in names}
+        value = {folded.get(name.casefold(), name): one for name, one in value.items()}
+        try:
+            SchemaArguments(schema).parse({name: one for name, one in value.items() if name in schema["properties"]})
+        except ArgumentError as error:
+            wrong = ", ".join((*error.problems, *error.missing))
+            return value, f"the returned value does not match RETURNS: {wrong}"
+        return value, ""
 
     def _suspended(
         self, question: ApprovalQuestion, state: JsonObject, messages: tuple[Message, ...], arguments: Any, call: Call
