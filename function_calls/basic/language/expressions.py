@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NoReturn, Protocol, cast
+from typing import NoReturn, cast
 
 from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
-from function_calls.basic.language.form_parts import ExpressionParser, KeywordForms, keyword_words_of
+from function_calls.basic.language.form_parts import keyword_words_of
+from function_calls.basic.language.forms import Forms
 from function_calls.basic.language.lexer import tokens_inside
 from function_calls.basic.language.parser_state import HIGHEST, ParserState
 from function_calls.basic.language.quoted import Part
@@ -38,28 +39,10 @@ _EMPTY = {
 }  # fmt: skip
 
 
-class Operands(ExpressionParser, Protocol):
-    """Interface of the expression parser for operands and bracketed items."""
-
-    height: int
-    """Height of the expression parsed last."""
-    highest: int
-    """Maximum height since the current keyword began."""
-
-    def compared(self, cursor: Cursor) -> Expression:
-        """Parse an expression of operators that bind tighter than NOT."""
-
-    def items(self, cursor: Cursor, closer: str) -> tuple[Expression, ...]:
-        """Parse the values in the brackets at the cursor."""
-
-    def check_height(self, height: int, at: At) -> None:
-        """Raise ScriptError if the tree is too high."""
-
-
 class WordValues:
     """Parser of operands that begin with a word: constants, calls, keywords and variables."""
 
-    def __init__(self, forms: KeywordForms, reading: ParserState, read: Operands) -> None:
+    def __init__(self, forms: Forms, reading: ParserState, read: Expressions) -> None:
         self._forms = forms
         self._reading = reading
         self._read = read
@@ -333,7 +316,7 @@ _TEXT_TESTS = {"CONTAINS": "contains", "STARTS": "startswith", "ENDS": "endswith
 class Expressions:
     """Parser of the expressions of one script. Its methods raise ScriptError for invalid syntax."""
 
-    def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
+    def __init__(self, forms: Forms, reading: ParserState) -> None:
         self._reading = reading
         self._words = WordValues(forms, reading, self)
         self.height = 0

@@ -436,10 +436,9 @@ class _Lexer:
     def _mark(self, piece: str, start: int, end: int) -> int:
         if piece == "%":
             self._made.put(Kind.WORD, piece, "MOD", start)
-        elif piece == ":" and not self._brackets and self._text.startswith("=", end):
-            pass  # `x := 1` is read as `x = 1`
         elif piece == ":" and not self._brackets:
-            if self._tokens and self._tokens[-1].kind is not Kind.LINE:
+            # `x := 1` is read as `x = 1`.
+            if not self._text.startswith("=", end) and self._tokens and self._tokens[-1].kind is not Kind.LINE:
                 self._made.put(Kind.LINE, piece, None, start)
                 self._param = False
         elif piece in (":", "&") or (piece == "?" and not self._begins_statement()):

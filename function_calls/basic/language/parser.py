@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.blocks import Blocks, split_next_lists
 from function_calls.basic.language.comments import comments_above, name_above
-from function_calls.basic.language.expressions import Expressions
-from function_calls.basic.language.form_parts import KeywordForms, keyword_words_of
+from function_calls.basic.language.form_parts import keyword_words_of
+from function_calls.basic.language.forms import Forms
+from function_calls.basic.language.header import read_description, read_metadata, read_param
 from function_calls.basic.language.lexer import as_lines, tokens_of
 from function_calls.basic.language.open_blocks import Labels, TooManyBlocks, correct_spelling
 from function_calls.basic.language.parser_state import Arity, ParserState
@@ -193,9 +193,6 @@ def _line_end(tokens: Sequence[Token], index: int) -> int:
     return index
 
 
-ReadParam = Callable[[Cursor, Expressions], Param]
-ReadDescription = Callable[[Cursor, Expressions], tuple[str, At]]
-ReadMetadata = Callable[[Cursor, Expressions], tuple[str, JsonValue]]
 _MOST_FAULTS = 100
 
 
@@ -208,15 +205,7 @@ class Parsed(NamedTuple):
     """Sorted by position, without duplicates."""
 
 
-class Header(NamedTuple):
-    """Parsers of PARAM or RETURNS, DESCRIPTION and META, with the cursor at that word. All raise ScriptError."""
-
-    read_param: ReadParam
-    read_description: ReadDescription
-    read_metadata: ReadMetadata
-
-
-def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header: Header | None = None) -> Parsed:
+def parse(text: str, forms: Forms, functions: Mapping[str, Arity]) -> Parsed:
     """Parse a script. Never raises, whatever the text.
 
     `functions` are the built-ins, by lower-case name. Parsing continues after a problem, so that several are reported
@@ -228,7 +217,7 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
     for slip in slips:
         reading.failed(slip, slip.at.line, slip.at.line)
     statements = Statements(forms, reading, names)
-    units = _Units(statements, header or _own_header(), reading, as_lines(text).split("\n"))
+    units = _Units(statements, reading, as_lines(text).split("\n"))
     try:
         units.read(Cursor(tokens))
     except TooManyBlocks:
@@ -238,7 +227,7 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
 
 
 def _corrected(
-    written: Sequence[Token], forms: KeywordForms, functions: Mapping[str, Arity]
+    written: Sequence[Token], forms: Forms, functions: Mapping[str, Arity]
 ) -> tuple[Sequence[Token], Survey, list[ScriptProblem]]:
     """Correct misspelt words and remove blocks in braces. Returns the tokens, their names and the problems."""
     names = survey(written)
@@ -260,11 +249,6 @@ def _corrected(
     return tokens, Survey(names.variables | again.variables, definitions, names.goals | again.goals), faults
 
 
-def _own_header() -> Header:
-    module = import_module("function_calls.basic.language.header")
-    return Header(module.read_param, module.read_description, module.read_metadata)
-
-
 def _in_order(faults: Iterable[ScriptProblem]) -> tuple[ScriptProblem, ...]:
     by_place: dict[tuple[At, Code], ScriptProblem] = {}
     for fault in faults:
@@ -282,9 +266,8 @@ def _in_order(faults: Iterable[ScriptProblem]) -> tuple[ScriptProblem, ...]:
 class _Units:
     """Parser of the tools of a file."""
 
-    def __init__(self, statements: Statements, header: Header, reading: ParserState, lines: list[str]) -> None:
+    def __init__(self, statements: Statements, reading: ParserState, lines: list[str]) -> None:
         self._statements = statements
-        self._header = header
         self._reading = reading
         self._lines = lines
         self.found: list[Unit] = []
@@ -325,12 +308,12 @@ class _Units:
         try:
             if token.value in ("PARAM", "RETURNS"):
                 declared = self._params if token.value == "PARAM" else self._results
-                declared.append(self._header.read_param(cursor, self._statements.read))
+                declared.append(read_param(cursor, self._statements.read))
             elif token.value == "META":
-                name, value = self._header.read_metadata(cursor, self._statements.read)
+                name, value = read_metadata(cursor, self._statements.read)
                 self._metadata[name] = value
             else:
-                self._description, self._description_at = self._header.read_description(cursor, self._statements.read)
+                self._description, self._description_at = read_description(cursor, self._statements.read)
         except ScriptError as error:
             self._statements.blocks.skip_line(cursor)
             self._reading.failed(error.fault, token.at.line, cursor.now.at.line)

@@ -17,7 +17,8 @@ from function_calls.basic.language.expressions import (
     unknown_phrase,
 )
 from function_calls.basic.language.flow import Flow, label_name
-from function_calls.basic.language.form_parts import KeywordForms, KeywordWords, MatchedForm, keyword_words_of
+from function_calls.basic.language.form_parts import KeywordWords, keyword_words_of
+from function_calls.basic.language.forms import Forms, Matched
 from function_calls.basic.language.open_blocks import ENDING_WORDS, PROCEDURES, Labels, OpenBlocks, is_over
 from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import Survey, is_assignment
@@ -227,7 +228,7 @@ _MOST_BEGUN = 8
 class StatementErrors:
     """Messages for lines that are no valid statement."""
 
-    def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
+    def __init__(self, forms: Forms, reading: ParserState) -> None:
         self._forms = forms
         self._reading = reading
 
@@ -359,7 +360,7 @@ LANGUAGE = ENDING_WORDS | OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
 class Statements:
     """Parser of the statements of one script."""
 
-    def __init__(self, forms: KeywordForms, reading: ParserState, names: Survey) -> None:
+    def __init__(self, forms: Forms, reading: ParserState, names: Survey) -> None:
         read = Expressions(forms, reading)
         self._forms = forms
         self._words = keyword_words_of(forms.names)
@@ -492,7 +493,7 @@ class Statements:
         if not self._calls.function(cursor, token, following, into):
             self._errors.unknown(cursor, token, following, self._language)
 
-    def _match(self, cursor: Cursor) -> MatchedForm | None:
+    def _match(self, cursor: Cursor) -> Matched | None:
         """Match the keyword at the cursor; None if no form begins here. Raises ScriptError; a foreign statement with
         the same words is reported as such."""
         begin = cursor.index

@@ -215,7 +215,7 @@ class ScriptHandler:
                 value, problem = self._checked(value)
                 if problem:
                     at = At(self._definition.results[0].line, 1)
-                    return self._failed(Failed(RunCode.BAD_VALUE, at, problem), driver, messages, call)
+                    return self._failed(Failed(RunCode.BAD_VALUE, problem, at), driver, messages, call)
                 return self._ended(value, said, context, call)
             case Cancelled():
                 return FunctionResult(messages=messages, metadata={SAID: Said.TALK})
