@@ -34,26 +34,30 @@ _CODES = {
 @basic_keyword(
     "SEND MAIL {to}, {subject}, {body} [, {files}]",
     "SEND EMAIL {to}, {subject}, {body} [, {files}]",
-    "SEND MAIL {to}, {body}",
-    "SEND EMAIL {to}, {body}",
+    "SEND MAIL {to}, {subject}",
+    "SEND EMAIL {to}, {subject}",
     effect="once",
     touches=_TOUCHES,
 )
 async def send_mail(
     run: ScriptRun,
     to: Value,
-    body: Value,
-    subject: Value = None,
+    subject: Value,
+    body: Value = None,
     files: Value = None,
     *,
     mailer: Mailer,
     workspaces: Workspaces,
     clock: Clock,
 ) -> None:
-    """Send mail to one or several addresses, optionally with files of this chat. Without a subject, the first line of
-    the text is the subject."""
-    title = text_of(body).strip().partition("\n")[0] if subject is None else text_of(subject)
-    letter = Letter(_addresses(run, to), title, _body(run, text_of(body)), await _files(run, workspaces, files))
+    """Send mail to one or several addresses, optionally with files of this chat. A single text after the
+    recipient is subject and text."""
+    letter = Letter(
+        _addresses(run, to),
+        text_of(subject),
+        _body(run, text_of(subject if body is None else body)),
+        await _files(run, workspaces, files),
+    )
     await _send(run, letter, mailer, clock)
 
 

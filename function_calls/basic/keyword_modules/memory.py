@@ -115,26 +115,21 @@ async def forget_chat_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory
 @basic_keyword(
     "SET SESSION {key}, {value}",
     "SET SESSION {session}, {key}, {value}",
-    "SET {key:text}, {value}",
-    "SET {pair:pair}",
     effect="idempotent",
     touches=_OWN,
 )
 async def set_session(
     run: ScriptRun,
-    key: Value = None,
-    value: Value = None,
+    key: Value,
+    value: Value,
     session: Value = None,
-    pair: Value = None,
     *,
     memory: ScriptMemory,
 ) -> None:
-    """Store a session variable, a value for the member in this chat for 24 hours: `SET "session.step", 2`."""
-    name, kept = _named(run, key, value, pair)
-    if session is None and name.lower().startswith(_SESSION):
-        name = name[len(_SESSION) :]
+    """Store a session variable, a value for the member in this chat for 24 hours, `SET "session.step" = 2`."""
+    name = text_in(run, key, "memory_name").removeprefix(_SESSION)
     if _is_own_session(run, session):
-        await _put(run, memory, _of_member(run, _SESSION + name)[0], _SESSION + name, kept, _SESSION_LASTS)
+        await _put(run, memory, _of_member(run, _SESSION + name)[0], _SESSION + name, value, _SESSION_LASTS)
 
 
 @basic_keyword("GET SESSION {key:key}", "GET SESSION {session}, {key:key}")

@@ -99,16 +99,16 @@ async def map_rows(run: ScriptRun, data: Value, fields: Value, *, sources: RowSo
         return await in_thread_if_large(run, len(rows), renamed, rows, fields)
 
 
-@basic_keyword("FILL {data}, {template}", "FILL {template} [WITH {data}]")
-async def fill(run: ScriptRun, template: Value, data: Value = None, *, files: ScriptFiles) -> Value:
+@basic_keyword("FILL {data}, {template}", "FILL {data} [WITH {values}]")
+async def fill(
+    run: ScriptRun, data: Value, template: Value = None, values: Value = None, *, files: ScriptFiles
+) -> Value:
     """A text or map with the values of a row in place of `{{field}}`, once for each row of a list. The template may
-    also be the first argument, or be the name of a text file next to the script: `FILL "letter.txt" WITH person`."""
-    if data is None:
-        return await template_text(run, files, text_in(run, template, "text"), {})
+    also be the first argument, or be a text file next to the script: `FILL "letter.txt" WITH person`."""
+    if template is None:
+        return await template_text(run, files, text_in(run, data, "text"), values)
     if isinstance(data, str):
         data, template = template, data
-    if isinstance(template, str) and isinstance(data, dict) and "{" not in template and template.isprintable():
-        return await template_text(run, files, template, data)
     if not isinstance(data, dict | list) or not isinstance(template, str | dict | list):
         raise wrong_type(run, "fill")
     with as_run_errors(run):

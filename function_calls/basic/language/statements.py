@@ -23,7 +23,13 @@ from function_calls.basic.language.open_blocks import ENDING_WORDS, PROCEDURES, 
 from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import Survey, is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
-from function_calls.basic.language.unsupported import belongs_to, foreign_phrase, unsupported_message, words_at
+from function_calls.basic.language.unsupported import (
+    NO_EFFECT,
+    belongs_to,
+    foreign_phrase,
+    unsupported_message,
+    words_at,
+)
 from function_calls.basic.nodes import At, Expression, Statement
 
 _STARTS: dict[str, Callable[[At], Expression]] = {
@@ -88,7 +94,15 @@ class Assignments:
                 return
 
     def set(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse SET target = value; returns False for keywords such as SET CONTEXT."""
+        """Parse SET target = value; returns False for keywords such as SET CONTEXT. A text as the target, `SET
+        "session.step" = 2`, is SET SESSION."""
+        if cursor.ahead().kind is Kind.TEXT and cursor.ahead(2).text in ("=", ","):
+            at = cursor.take().at
+            key = self._read.text(cursor.take())
+            cursor.index += 1
+            arguments = (("key", key), ("value", self._value(cursor, at, "")))
+            into.append(nodes.Evaluate(at, nodes.KeywordCall(at, "SET SESSION", arguments)))
+            return True
         if cursor.ahead().kind is not Kind.WORD or not is_assignment(cursor.tokens, cursor.index + 1):
             return False
         token = cursor.take()
@@ -222,7 +236,7 @@ _NO_NAMES = frozenset((
 """Rejected as variable names. Other words of the language, such as next, error and description, are allowed."""
 _FENCE = "``"
 _LONGEST_SHOWN = 60
-_MOST_BEGUN = 8
+_MOST_BEGUN = 12
 
 
 class StatementErrors:
@@ -335,7 +349,9 @@ class StatementErrors:
 
     def _begun_with(self, word: str) -> str:
         """Keywords of several words that begin with this word, as a list for messages."""
-        return ", ".join([name for name in self._forms.names if name.startswith(f"{word} ")][:_MOST_BEGUN])
+        return ", ".join(
+            [name for name in self._forms.names if name.startswith(f"{word} ") and name not in NO_EFFECT][:_MOST_BEGUN]
+        )
 
 
 def _in_parentheses(cursor: Cursor, first: Token) -> str:

@@ -50,6 +50,8 @@ FOREIGN: Mapping[str, str] = {
     **dict.fromkeys(("MSGBOX", "ALERT", "ECHO", "WRITELN", "PUTS", "PRINTF", "COUT", "CONSOLE", "DOCUMENT"), _SAY),
 }
 """Suggested alternative by the first words of the statement; empty if there is none."""
+NO_EFFECT = frozenset(("SET ANSWER MODE", "SET MAX LINES", "PUBLISH"))
+"""Keywords that are accepted and ignored."""
 _COMPANIONS: Mapping[str, str] = {
     **dict.fromkeys(("CATCH", "FINALLY", "EXCEPT", "END TRY"), "TRY"),
     "UNTIL": "REPEAT",
