@@ -289,48 +289,58 @@ _ALIAS = re.compile(r"^\s*(?:FOR\s+EACH\s+(\w+)\s+IN|([\w.]+)\s*=)\s*([\w.\[\]]+
 _TEXTS = re.compile(r"\bJOIN\(\s*\w+(?:\.\w+)*?\.(\w+)\s*,")
 _NUMBERS = re.compile(r"\.(\w+)\s*[<>/*]")
 _ITEM = "[]"
+_LEAF = "https://example.com/1"
 _Tree = dict[str, "_Tree"]
 
 
 def answers_for(script: str) -> tuple[JsonValue, ...]:
     """Data with the members and items that `script` reads, in three shapes: a map, a list of it, a list of texts."""
-    root: _Tree = {}
-    aliases: dict[str, _Tree] = {}
-    counters = {"UBOUND", "LEN", "COUNT"} | set(re.findall(r"\bFOR\s+(\w+)\s*=", script, re.IGNORECASE))
-
-    def node_of(chain: str) -> _Tree:
-        name = re.match(r"\w*", chain)
-        node = aliases.get(name[0], root) if name else root
-        for part in _PART.finditer(chain):
-            if part[1] is None and not (part[2].isdigit() or part[2] in counters):
-                node.setdefault("key", {})
-                break
-            node = node.setdefault(part[1] or _ITEM, {})
-        return node
-
-    for line in script.splitlines():
-        for chain in _CHAIN.finditer(line):
-            node_of(chain[0])
-        if alias := _ALIAS.match(line):
-            node = node_of(alias[3])
-            if alias[2] and "." in alias[2] and "." in alias[3]:
-                parent, _, member = alias[2].rpartition(".")
-                node_of(parent)[member] = node
-            aliases[alias[1] or alias[2]] = node.setdefault(_ITEM, {}) if alias[1] and "." in alias[3] else node
+    root = _Reads(script).root
     leaves: JsonObject = dict.fromkeys(_NUMBERS.findall(script), 1)
     leaves |= {name: ["example"] for name in _TEXTS.findall(script)}
 
     def value(name: str, node: _Tree) -> JsonValue:
         if name in leaves or not node:
-            return leaves.get(name, "https://example.com/1")
+            return leaves.get(name, _LEAF)
         members = {key: value(key, below) for key, below in node.items() if key != _ITEM}
         item = node.get(_ITEM)
         if item is None:
             return members
-        return [members | _members(value("", item))] if item else ["https://example.com/1"] * 5
+        return [members | _members(value("", item))] if item else [_LEAF] * 5
 
     record = _members(value("", {key: below for key, below in root.items() if key != _ITEM} | root.get(_ITEM, {})))
-    return record, [record], ["https://example.com/1"] * 5
+    return record, [record], [_LEAF] * 5
+
+
+class _Reads:
+    """Members and items that a script reads, as a tree; variables stand for what they were assigned."""
+
+    def __init__(self, script: str) -> None:
+        self.root: _Tree = {}
+        self._aliases: dict[str, _Tree] = {}
+        self._counters = {"UBOUND", "LEN", "COUNT"} | set(re.findall(r"\bFOR\s+(\w+)\s*=", script, re.IGNORECASE))
+        for line in script.splitlines():
+            for chain in _CHAIN.finditer(line):
+                self._node(chain[0])
+            if alias := _ALIAS.match(line):
+                self._assign(alias[1], alias[2], alias[3])
+
+    def _assign(self, item: str | None, target: str | None, chain: str) -> None:
+        node = self._node(chain)
+        if target and "." in target and "." in chain:
+            parent, _, member = target.rpartition(".")
+            self._node(parent)[member] = node
+        self._aliases[item or target or ""] = node.setdefault(_ITEM, {}) if item and "." in chain else node
+
+    def _node(self, chain: str) -> _Tree:
+        name = re.match(r"\w*", chain)
+        node = self._aliases.get(name[0], self.root) if name else self.root
+        for part in _PART.finditer(chain):
+            if part[1] is None and not (part[2].isdigit() or part[2] in self._counters):
+                node.setdefault("key", {})
+                break
+            node = node.setdefault(part[1] or _ITEM, {})
+        return node
 
 
 def _members(value: JsonValue) -> JsonObject:

@@ -52,6 +52,7 @@ class Code(StrEnum):
     UNCLEAR_NAME = "basic.unclear_name"
     SUSPICIOUS = "basic.suspicious"
     UNKNOWN_VARIABLE = "basic.unknown_variable"
+    UNKNOWN_CALL = "basic.unknown_call"
     DUPLICATE_TOOL = "basic.duplicate_tool"
     UNKNOWN_BOT = "basic.unknown_bot"
 

@@ -326,8 +326,9 @@ def _constant_conditions(used: _Use) -> Iterator[ScriptProblem]:
 def _is_constant(node: Expression) -> bool:
     """Whether the value is always the same, also because a literal is an operand of OR: `x = 1 OR 2`."""
     if isinstance(node, nodes.Binary):
-        sides = (_is_constant(node.left), _is_constant(node.right))
-        return any(sides) if node.operator == "or" else all(sides)
+        sides = (node.left, node.right)
+        is_true = any(isinstance(side, nodes.Literal) and side.value for side in sides)
+        return (node.operator == "or" and is_true) or all(map(_is_constant, sides))
     return _is_constant(node.operand) if isinstance(node, nodes.Unary) else isinstance(node, nodes.Literal)
 
 
