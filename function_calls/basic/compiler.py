@@ -310,7 +310,7 @@ _GIVEN = SESSION_VARIABLES - {
 
 def _bare_braces(used: _Use, names: set[str]) -> Iterator[ScriptProblem]:
     for text in used.texts:
-        found = next((name for name in _BARE.findall(text.value) if name.lower() in names), "")
+        found = next((name for name in _BARE.findall(str(text.value)) if name.lower() in names), "")
         if found:
             message = f"`{{{found}}}` is sent as it is; write `${{{found}}}` to insert the variable"
             yield ScriptProblem(text.at, Code.SUSPICIOUS, message, "warning")
