@@ -26,17 +26,10 @@ _OF_A_KEYWORD = 5
 """Nesting levels charged for a keyword in an expression, because matching its form uses more stack."""
 
 
-def _no_entries(at: At) -> Expression:
-    return nodes.MapOf(at, ())
-
-
-def _no_items(at: At) -> Expression:
-    return nodes.ListOf(at, ())
-
-
-_EMPTY = {
-    "OBJECT": _no_entries, "MAP": _no_entries, "DICTIONARY": _no_entries, "ARRAY": _no_items, "LIST": _no_items,
-}  # fmt: skip
+_EMPTY: dict[str, Callable[[At], Expression]] = {
+    **dict.fromkeys(("OBJECT", "MAP", "DICTIONARY"), lambda at: nodes.MapOf(at, ())),
+    **dict.fromkeys(("ARRAY", "LIST"), lambda at: nodes.ListOf(at, ())),
+}
 
 
 class WordValues:

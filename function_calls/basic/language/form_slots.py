@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 
 from function_calls.basic import nodes
@@ -526,19 +526,6 @@ def _is_set(previous: Token | None, cursor: Cursor, starts: Container[str]) -> b
     return value.kind is not Kind.WORD or value.value not in starts
 
 
-def columns_in(slots: Slots, kind: SlotKind) -> Expression:
-    """Parse a slot of this kind. Raises like the methods of Slots."""
-    match kind:
-        case SlotKind.NAMED:
-            return _named(slots)
-        case SlotKind.NAMES:
-            return _names(slots)
-        case SlotKind.ROW:
-            return _row(slots)
-        case _:
-            return _pair(slots)
-
-
 def _named(slots: Slots) -> nodes.MapOf:
     """Parse values, keyed by their source name: the variable, the last member of `a.b`, or the text in `a["b"]`.
     Unnamed values are `#1`, `#2` by position; a repeated name gets a suffix, `_2`."""
@@ -605,3 +592,9 @@ def _pair(slots: Slots) -> nodes.ListOf:
     if not isinstance(expression, nodes.Binary) or expression.operator != "=":
         raise Absent
     return nodes.ListOf(expression.at, (expression.left, expression.right))
+
+
+COLUMNS: Mapping[SlotKind, Callable[[Slots], Expression]] = {
+    SlotKind.NAMED: _named, SlotKind.NAMES: _names, SlotKind.ROW: _row, SlotKind.PAIR: _pair,
+}  # fmt: skip
+"""Parsers of slots with columns; they raise like the methods of Slots."""

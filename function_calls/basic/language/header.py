@@ -43,7 +43,7 @@ def read_metadata(cursor: Cursor, read: ExpressionParser) -> tuple[str, JsonValu
     if not name.startswith("x-") or name.endswith("-"):
         cursor.fail('expected a name that begins with `x-`; write META x-team "sales"', Code.BAD_PARAM)
     cursor.index += len(tokens)
-    return name, _ParamReader(cursor, read, name="META").literal(name)
+    return name, _ParamReader(cursor, read, name="META").value_after(name).value
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +112,6 @@ class _ParamReader:
             has_default=self.default is not None,
         )
 
-    def literal(self, behind: str) -> JsonValue:
-        """Parse a value after the word `behind`. Raises ScriptError."""
-        return self._value(behind).value
-
     def _read_name(self) -> None:
         cursor, token = self.cursor, self.cursor.now
         if cursor.is_line_end:
@@ -155,11 +151,11 @@ class _ParamReader:
             self.choices, self.description = [], only
 
     def _read_like(self) -> None:
-        self.like = self._value("LIKE")
+        self.like = self.value_after("LIKE")
 
     def _read_default(self) -> None:
         self.cursor.symbol("=")
-        self.default = self._value("DEFAULT")
+        self.default = self.value_after("DEFAULT")
 
     def _read_enum(self) -> None:
         self._read_choices("ENUM")
@@ -177,13 +173,13 @@ class _ParamReader:
         while True:
             if cursor.is_symbol(",", "]", ")"):
                 self._bad(f"PARAM {self.name}: expected a choice, {cursor.found()}")
-            self.choices.append(self._value(behind, *(",", closed)))
+            self.choices.append(self.value_after(behind, *(",", closed)))
             if not cursor.symbol(","):
                 break
         if closed and not cursor.symbol(closed):
             self._bad(f"PARAM {self.name}: expected `{closed}` after the choices, {cursor.found()}")
 
-    def _value(self, behind: str, *ends: str) -> _Written:
+    def value_after(self, behind: str, *ends: str) -> _Written:
         """Parse a value of the header: text, number, boolean, list, map, or unquoted words up to the next clause or one
         of `ends`. Raises if there is no value after the word `behind`, or it is not constant."""
         cursor, token = self.cursor, self.cursor.now
