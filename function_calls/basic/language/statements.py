@@ -94,8 +94,7 @@ class Assignments:
                 return
 
     def set(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse SET target = value; returns False for keywords such as SET CONTEXT. A text as the target, `SET
-        "session.step" = 2`, is SET SESSION."""
+        """Parse SET target = value; a text as target is SET SESSION. False for keywords such as SET CONTEXT."""
         if cursor.ahead().kind is Kind.TEXT and cursor.ahead(2).text in ("=", ","):
             at = cursor.take().at
             key = self._read.text(cursor.take())

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from function_calls.basic.language.tokens import Cursor, Kind
 
-_NOTHING = ""
 _BY_CLOCK = "use SET SCHEDULE to run a script at given times"
 _FUNCTION = "write a Python function and CALL it"
 _CATCH = "write ON ERROR RESUME NEXT before it, and IF ERROR THEN after it"
@@ -38,7 +37,7 @@ FOREIGN: Mapping[str, str] = {
     **dict.fromkeys(("TRANSFER", "TRANSFER TO", "TRANSFER CONVERSATION", "ESCALATE"), _PERSON),
     "ADD MEMBER": "members are added in the chat itself",
     **dict.fromkeys(("OPEN", "CLOSE", "LOAD"), _FILES),
-    **dict.fromkeys(("POKE", "PEEK", "CLS", "LOCATE", "BEEP", "RESTORE", "DATA"), _NOTHING),
+    **dict.fromkeys(("POKE", "PEEK", "CLS", "LOCATE", "BEEP", "RESTORE", "DATA"), ""),
     **dict.fromkeys(("IMPORT", "INCLUDE", "REQUIRE"), "use CALL to run another script or a function"),
     **dict.fromkeys(("TRY", "CATCH", "FINALLY", "EXCEPT", "END TRY"), _CATCH),
     "REPEAT": "write DO … LOOP UNTIL condition",
