@@ -44,7 +44,7 @@ async def test_a_result_that_is_not_as_declared_ends_the_run_with_an_error(tmp_p
     call = 'TALK CALL("price", {})\n'.replace("{}", "12")
     async with a_group_with(tmp_path, price=PRICE, cheap='r = CALL "price", 2\nTALK r.price\n', dear=call) as group:
         assert await group.say("Ann", "/cheap") == ["10"]
-        assert "RETURNS: price" in " ".join(await group.say("Ann", "/dear"))
+        assert "price stopped at line 2" in " ".join(await group.say("Ann", "/dear"))
 
 
 async def test_session_variables_of_one_member_are_not_those_of_another(tmp_path: Path) -> None:
