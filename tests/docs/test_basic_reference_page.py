@@ -72,6 +72,7 @@ async def a_group_with_everything(folder: Path) -> AsyncIterator[tuple[Group, st
     ]
     async with WebServer(pages) as web, SmtpServer() as mail:
         site = web.url("")
+        (folder / "welcome.txt").write_text("Hello {{name}}!", encoding="utf-8")
         for block in PAGE.of("basic"):
             header = "" if "DESCRIPTION" in block.text else 'DESCRIPTION "An example"\n'
             (folder / f"{name_of(block)}.bas").write_text(header + block.text.replace(SITE, site), encoding="utf-8")
