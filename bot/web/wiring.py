@@ -8,7 +8,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from starlette.routing import BaseRoute, Mount
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
 
 from bot.daemon import Daemon
 from bot.live.command_menus import command_hints
@@ -36,6 +38,7 @@ from config.texts import Texts
 from services.chats.members import MemberZones
 from services.clock import Clock
 from services.llm.failover import ModelState
+from services.mcp.stored_logins import CALLBACK_PATH, BrowserAnswers
 from services.refs import ChatRef, MemberRef, ModelProblem, Role
 from services.store.ids import Ids
 from services.store.port import Store
@@ -162,7 +165,11 @@ class Web:
             platforms=self.platforms,
             page=page,
             probes=probes_of(daemon),
-            more_routes=[*(programs.routes if programs else ()), *_webhooks(daemon.platforms)],
+            more_routes=[
+                *(programs.routes if programs else ()),
+                *_webhooks(daemon.platforms),
+                *_login_routes(self._settings),
+            ],
             hosts=[web.host],
             public_urls=web.public_url,
             exposed=is_exposed(web),
@@ -220,6 +227,20 @@ def _webhooks(platforms: Sequence[ChatPlatform]) -> list[BaseRoute]:
         for one in platforms
         if isinstance(one, Webhooks)
     ]
+
+
+def _login_routes(settings: Settings) -> list[BaseRoute]:
+    """The route to which browsers return from a login at an MCP server, if one has a login."""
+    answers = BrowserAnswers(Path(settings.home))
+
+    async def callback(request: Request) -> Response:
+        if answers.put(request.url.query):
+            return PlainTextResponse("You can close this page: `rollcall mcp login` continues.")
+        text = "No login waits for this page: start it again with `rollcall mcp login`."
+        return PlainTextResponse(text, status_code=404)
+
+    has_login = any(server.login is not None for server in settings.mcp.servers)
+    return [Route(CALLBACK_PATH, callback)] if has_login else []
 
 
 def _hints(daemon: Daemon, page: PageSettings) -> CommandHints:

@@ -29,6 +29,7 @@ from services.mcp.problems import (
     BadAnswer,
     CallRefused,
     ConnectionLost,
+    LoginRequired,
     NotSent,
     ServerError,
     Unreachable,
@@ -36,7 +37,7 @@ from services.mcp.problems import (
     shown,
 )
 from services.mcp.tools import Listing, Progress, ToolAnswer, ToolDefinition, definition_of
-from services.mcp.web import LOST, NOT_SENT, REFUSED
+from services.mcp.web import LOGIN, LOST, NOT_SENT, REFUSED
 from services.refs import JsonObject
 
 if TYPE_CHECKING:
@@ -345,7 +346,7 @@ class Connection:
 
     def _problem(self, error: MCPError) -> ServerError:
         text = error.message
-        if error.code == NOT_SENT:
+        if error.code in (NOT_SENT, LOGIN):
             self._is_over = True
             return NotSent(text)
         # Servers may use the SDK's code for a closed connection for any error.
@@ -419,6 +420,8 @@ def _unreachable(failure: BaseException | None) -> Unreachable:
             return Unreachable(member_text=f"{failure.filename} may not be started by this user")
         case MCPError(code=code) if code == LOST:
             return Unreachable(_reason(failure), member_text=ConnectionLost.member_text)
+        case MCPError(code=code) if code == LOGIN:
+            return LoginRequired(member_text=_reason(failure))
         case MCPError(code=code) if code == REFUSED:
             # The status code alone: the rest of the message is server text.
             status = re.match(r"HTTP \d{3}\b", failure.message)

@@ -10,7 +10,7 @@ import structlog
 
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock, Deadlines
-from services.mcp.problems import ServerError, Superseded, Unreachable
+from services.mcp.problems import LoginRequired, ServerError, Superseded, Unreachable
 from services.mcp.tools import Listing, Pins, Progress, ToolAnswer
 from services.refs import JsonObject
 
@@ -156,6 +156,8 @@ class SharedConnection:
             late = Unreachable(member_text=f"it has not answered within {self._settings.connect_seconds:g} seconds")
             problem = error if isinstance(error, ServerError) else late
             self.set_problem(problem)
+            if isinstance(problem, Unreachable):
+                raise problem from None
             raise Unreachable(str(problem), member_text=problem.member_text) from None
         except BaseException:
             if link is not None:
@@ -192,7 +194,8 @@ class SharedConnection:
         """Set the current problem; None clears it. The log gets the details; listeners are called if the text without
         server words has changed."""
         member_text = "" if problem is None else problem.member_text
-        if problem is not None or self.problem:
+        is_known = isinstance(problem, LoginRequired) and member_text == self.problem
+        if (problem is not None or self.problem) and not is_known:
             self._note("mcp_server", problem="none" if problem is None else str(problem))
         if member_text != self.problem:
             self.problem = member_text

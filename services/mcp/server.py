@@ -11,13 +11,23 @@ import structlog
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock, Deadlines
 from services.mcp.link import Link, OnProgress, SharedConnection
-from services.mcp.problems import ConnectionLost, NotSent, ServerError, Superseded, Unreachable, Withdrawn
+from services.mcp.problems import (
+    ConnectionLost,
+    LoginRequired,
+    NotSent,
+    ServerError,
+    Superseded,
+    Unreachable,
+    Withdrawn,
+)
 from services.mcp.tools import Pins, PinState, ToolAnswer
 from services.refs import JsonObject
 from services.retry import Retry, RetryDecision, RetryPolicy
 
 _PATIENCE = RetryPolicy(attempts=13, first_wait_seconds=1.0, longest_wait_seconds=300.0)
 _LATER_SECONDS = 300.0
+_LOGIN_SECONDS = 30.0
+"""Interval for checking whether somebody has logged in."""
 _SHORT_LIFE_SECONDS = 60.0
 """A connection that ends within this time counts as a failure and delays the next attempt."""
 _LOOK_SECONDS = 600.0
@@ -144,12 +154,12 @@ class McpServer:
     async def _keep_connected(self) -> None:
         """Keep a connection open, with growing pauses after failures; returns after closing an idle connection."""
         while self._wanted.is_set():
-            with suppress(Unreachable):
-                await self._retry.run(
-                    self._maintain, on=Unreachable, judge=lambda error: RetryDecision(retry=True), deadline=float("inf")
-                )
-                continue
-            await self._clock.sleep(_LATER_SECONDS)
+            try:
+                await self._retry.run(self._maintain, on=Unreachable, judge=_judge, deadline=float("inf"))
+            except LoginRequired:
+                await self._clock.sleep(_LOGIN_SECONDS)
+            except Unreachable:
+                await self._clock.sleep(_LATER_SECONDS)
 
     async def _maintain(self) -> None:
         """Open one connection and maintain it until it ends. Raises Unreachable if it did not open or ended too
@@ -188,6 +198,10 @@ class McpServer:
     def _is_idle(self) -> bool:
         idle = self._settings.idle_seconds
         return bool(idle) and not self._calls and self._clock.monotonic() - self._used_at >= idle
+
+
+def _judge(error: Unreachable) -> RetryDecision:
+    return RetryDecision(retry=not isinstance(error, LoginRequired))
 
 
 async def _first_of(*waits: Awaitable[object]) -> None:
