@@ -161,9 +161,7 @@ class _Storage:
 
     context: OAuthContext
 
-    def __init__(
-        self, settings: McpServerSettings, login: McpLoginSettings, stored: StoredLogin, redirect: str
-    ) -> None:
+    def __init__(self, login: McpLoginSettings, stored: StoredLogin, redirect: str) -> None:
         """`redirect`: the URL of a new login; empty to use the stored one."""
         self._login = login
         self._stored = stored
@@ -237,11 +235,7 @@ def _provider(
 
 
 def _authorization_code(
-    settings: McpServerSettings,
-    login: McpLoginSettings,
-    stored: StoredLogin,
-    storage: _Storage,
-    browser: Browser | None,
+    url: str, login: McpLoginSettings, stored: StoredLogin, storage: _Storage, browser: Browser | None
 ) -> OAuthClientProvider:
     redirect = browser.redirect_url if browser is not None else ""
     parts = urlsplit(redirect)
