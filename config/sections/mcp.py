@@ -236,6 +236,12 @@ class McpServerSettings(Section):
     pin: Literal["first", "ask"] = "first"
     """first: tools found on the first connection may be used; later additions and changes wait for `rollcall mcp
     accept`. ask: all tools wait."""
+    elicitation: bool = True
+    """Whether its questions during a call are asked in the chat. Off: such calls fail."""
+    resources: bool = False
+    """Whether its resources can be listed and read, by the function `mcp__<name>__resources`."""
+    prompts: bool = False
+    """Whether its prompts can be listed and read, by the function `mcp__<name>__prompts`."""
     allow: tuple[Word, ...] = Field(default=("*",), max_length=1000)
     """Tools that become functions, by name; `*` matches any characters."""
     deny: tuple[Word, ...] = Field(default=(), max_length=1000)

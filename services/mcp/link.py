@@ -11,7 +11,7 @@ import structlog
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock, Deadlines
 from services.mcp.problems import LoginRequired, ServerError, Superseded, Unreachable
-from services.mcp.tools import Listing, Pins, Progress, ToolAnswer
+from services.mcp.tools import Listing, LookUp, Pins, Progress, Questions, Replies, ToolAnswer
 from services.refs import JsonObject
 
 OnProgress = Callable[[Progress], Awaitable[None]]
@@ -38,8 +38,18 @@ class Link(Protocol):
     async def list_tools(self) -> Listing:
         """List all tools of the server. Raises ServerError."""
 
-    async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
-        """Call a tool and return its result; `on_progress` is awaited for each progress report. Raises ServerError."""
+    @property
+    def has_waiting_calls(self) -> bool:
+        """Whether calls wait on the server for answers to its questions."""
+
+    async def call(
+        self, tool: str, arguments: JsonObject, on_progress: OnProgress, replies: Replies | None = None
+    ) -> ToolAnswer | Questions:
+        """Call a tool and return its result, or the questions of its server; `replies` continues such a call.
+        `on_progress` is awaited for each progress report. Raises ServerError."""
+
+    async def look_up(self, request: LookUp) -> ToolAnswer:
+        """Resources or prompts of the server. Raises ServerError."""
 
 
 class RateLimiter:

@@ -58,7 +58,7 @@ class Opening:
         if needs_person and not self._stored.has_tokens:
             raise LoginRequired(member_text=self._stored.advice)
         connections, streams = await self._modules()
-        connection: Connection = connections.Connection(self._clock)
+        connection: Connection = connections.Connection(self._clock, may_ask=settings.elicitation)
         if settings.url:
             headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
             opened = streams.web_streams(settings.url, headers, self._authorized(browser))

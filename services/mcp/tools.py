@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from services.clock import Clock
 from services.refs import JsonObject, JsonValue
@@ -81,6 +82,34 @@ class ToolAnswer:
     structured: JsonValue = None
     is_error: bool = False
     """The tool itself reported a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Questions that a server asks before a call continues."""
+
+    requests: Mapping[str, JsonObject]
+    """Parameters of elicitation requests, by key."""
+    token: JsonObject
+    """Identifies the waiting call; plain data."""
+
+
+class Replies(NamedTuple):
+    """Answers with which a waiting call continues."""
+
+    token: JsonObject
+    answers: Mapping[str, JsonObject]
+    """Elicitation results by the keys of their requests: `action`, and `content` if it is `accept`."""
+
+
+class LookUp(NamedTuple):
+    """Request for resources or prompts."""
+
+    kind: Literal["resources", "prompts"]
+    name: str = ""
+    """URI of a resource, or name of a prompt. Empty: list them."""
+    arguments: Mapping[str, str] = MappingProxyType({})
+    """Arguments of a prompt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,19 @@ def settings_of(url: str, scenario: str, given: dict[str, Any]) -> McpServerSett
     if scenario == "auth/basic-cimd":
         login = {"client_id": _DOCUMENT}
     elif "client_secret" in given:
-        parts = urlsplit(url)
         login = {key: given[key] for key in ("client_id", "client_secret")}
-        login["issuer"] = given.get("issuer", f"{parts.scheme}://{parts.netloc}")
+        login["issuer"] = given.get("issuer") or _issuer_of(url)
     if scenario.startswith("auth/client-credentials"):
         login["grant"] = "client_credentials"
     return McpServerSettings(name="suite", url=url, login=McpLoginSettings(**login))
+
+
+def _issuer_of(url: str) -> str:
+    """The authorization server of the server at `url`, which an operator knows."""
+    parts = urlsplit(url)
+    about = httpx2.get(f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}")
+    issuer: str = about.json()["authorization_servers"][0]
+    return issuer
 
 
 async def _look(url: str, returned: list[str]) -> None:
