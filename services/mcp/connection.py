@@ -7,6 +7,7 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -330,8 +331,8 @@ class Connection:
         self, tool: str, arguments: JsonObject, on_progress: OnProgress, replies: Replies | None = None
     ) -> ToolAnswer | Questions:
         """Call `tool`, or continue a call with `replies`; cancelling the caller notifies the server. Raises
-        ServerError: NotSent if the request did not reach the server, ConnectionLost if its outcome is unknown, BadAnswer
-        or CallRefused for an unusable response."""
+        ServerError: NotSent if the request did not reach the server, ConnectionLost if its outcome is unknown,
+        BadAnswer or CallRefused for an unusable response."""
         client, _ = self._parts()
         if replies is not None and _CALL in replies.token:
             call = self._waiting.pop(replies.token[_CALL], None)
@@ -360,7 +361,7 @@ class Connection:
                 )
             )
             self._running.append(call)
-            call.task.add_done_callback(lambda task, call=call: self._ended(call, task))
+            call.task.add_done_callback(partial(self._ended, call))
             outcome = await self._outcome(call)
             if not isinstance(outcome, Questions) or outcome.requests:
                 return outcome
@@ -385,12 +386,13 @@ class Connection:
             return Questions({"": asked.result()}, {_CALL: token})
         result = call.task.result()
         if isinstance(result, mcp_types.InputRequiredResult):
-            requests = result.input_requests or {}
-            if not self._may_ask or not all(isinstance(one, mcp_types.ElicitRequest) for one in requests.values()):
+            asked_for = result.input_requests or {}
+            questions = {key: one for key, one in asked_for.items() if isinstance(one, mcp_types.ElicitRequest)}
+            if len(questions) < len(asked_for) or (questions and not self._may_ask):
                 raise CallRefused("it asks for something in return, which is not given")
-            return Questions({key: _plain(one.params) for key, one in requests.items()}, {_STATE: result.request_state})
-        if not isinstance(result, mcp_types.CallToolResult):
-            raise CallRefused("it asks for something in return, which is not given")
+            return Questions(
+                {key: _plain(one.params) for key, one in questions.items()}, {_STATE: result.request_state}
+            )
         return ToolAnswer(tuple(map(_plain, result.content)), result.structured_content, bool(result.is_error))
 
     def _ended(self, call: _RunningCall, task: asyncio.Task[Any]) -> None:
@@ -399,7 +401,7 @@ class Connection:
             task.exception()
 
     async def _elicit(
-        self, _context: ClientRequestContext, params: mcp_types.ElicitRequestParams
+        self, context: ClientRequestContext, params: mcp_types.ElicitRequestParams
     ) -> mcp_types.ElicitResult:
         """Answer a request of a server with an earlier protocol version, which does not say which call it belongs to:
         it is cancelled if that is not certain."""

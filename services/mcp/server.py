@@ -106,10 +106,10 @@ class McpServer:
         on_progress: OnProgress,
         replies: Replies | None = None,
     ) -> ToolAnswer | Questions:
-        """Call `tool`, or continue the call that `replies` answers, if its accepted definition still has `digest`. `may_repeat` permits a second attempt after a lost
-        connection. `deadline` is a time of the clock's `monotonic()` before which the connection must be open. Raises
-        ServerError: Withdrawn, Superseded after `refuse`, Unreachable if the server received nothing, ConnectionLost if
-        the outcome is unknown."""
+        """Call `tool` if its accepted definition still has `digest`, or continue the call that `replies` answers.
+        `may_repeat` permits a second attempt after a lost connection. `deadline` is a time of the clock's `monotonic()`
+        before which the connection must be open. Raises ServerError: Withdrawn, Superseded after `refuse`, Unreachable
+        if the server received nothing, ConnectionLost if the outcome is unknown."""
 
         async def call(link: Link) -> ToolAnswer | Questions:
             pin = self._pins.of(self._settings.name).get(tool)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -22,7 +23,7 @@ _MOST_FIELDS = 20
 _MOST_CHOICES = 10
 _MOST_OPTIONS = 100
 _MOST_TRIES = 3
-_FORMATS = {
+_FORMATS: Mapping[str, Callable[[str], object]] = {
     "email": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+").fullmatch,
     "uri": re.compile(r"[a-z][a-z0-9+.-]*:\S+", re.IGNORECASE).fullmatch,
     "date": date.fromisoformat,
@@ -36,7 +37,7 @@ class Questionnaire:
 
     def __init__(self, state: JsonObject, server: str, texts: Phrases) -> None:
         """`state`: of `started`, or that of `FunctionResult.ask` before."""
-        self._state = state
+        self._state = deepcopy(state)
         self._server = server
         self._texts = texts
 
