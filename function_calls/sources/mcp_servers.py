@@ -368,7 +368,15 @@ class McpFunctions:
     def _failed(self, problem: ServerError, name: str, effect: Effect, call: Call) -> FunctionResult:
         """Failed result. The chat gets Rollcall's own text; the model also gets the server's message."""
         server = self._settings.name
+        # A call that waited for an answer has begun, whatever happens to its continuation.
+        may_have_run = isinstance(problem, ConnectionLost | BadAnswer) or (
+            call.resumed is not None and not isinstance(problem, CallRefused)
+        )
         match problem:
+            case _ if may_have_run and effect is Effect.ONCE:
+                return FunctionResult.fail(
+                    ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=_display_name(name))
+                )
             case Withdrawn():
                 return FunctionResult.fail(
                     ErrorCode.REFUSED, call.say("foreign_tools.withdrawn", name=_display_name(name))
@@ -377,10 +385,6 @@ class McpFunctions:
                 return FunctionResult.fail(ErrorCode.REFUSED, call.say("foreign_tools.superseded", server=server))
             case Unreachable():
                 return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("foreign_tools.unreachable", server=server))
-            case ConnectionLost() | BadAnswer() if effect is Effect.ONCE:
-                return FunctionResult.fail(
-                    ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=_display_name(name))
-                )
             case ConnectionLost():
                 return FunctionResult.fail(ErrorCode.TRANSIENT, call.say("foreign_tools.lost", server=server))
             case CallRefused():

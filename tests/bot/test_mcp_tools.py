@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import pytest
 
 from bot.testing import a_group, call
+from config.texts import Texts
+from function_calls.loading.foreign_text import result_of
+from services.mcp.tools import ToolAnswer
 from services.refs import Role
+from tests.fakes.files import png
 from tests.fakes.functions import Recorder
 from tests.harness.mcp_servers import NOTHING, Script, a_tool, faults, function, is_alive, servers, until, until_true
 
@@ -201,10 +206,28 @@ async def test_what_a_tool_gives_reaches_chat_and_model(tmp_path: Path) -> None:
         "file:///a.txt",
         "inside",
         "[a file, file:///b.bin, application/zip, 3 B]",
+        "audio-1.wav (0.0 kB): I can't send files here",
     ]
     assert '"sum":3' in group.model.requests[-1].messages[-1].content
     assert len(long) < 1200
     assert "9999 characters in all" in long
+
+
+async def test_pictures_and_recordings_of_a_result_are_files_and_others_are_not() -> None:
+    content = base64.b64encode(png(3, 2)).decode()
+    blocks: list[dict[str, Any]] = [
+        {"type": "image", "data": content, "mimeType": "text/html"},
+        {"type": "image", "data": base64.b64encode(b"<html>").decode(), "mimeType": "image/png"},
+        {"type": "audio", "data": "AAAA", "mimeType": "text/html"},
+        {"type": "image", "data": "not base64", "mimeType": "image/png"},
+        {"type": "audio", "data": "A" * 2_000_004, "mimeType": "audio/wav"},
+        *[{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}] * 5,
+    ]
+    result = result_of(ToolAnswer(tuple(blocks)), name="x", is_read=True, fits=True, texts=Texts().of("en"))
+    [message] = result.messages
+    kinds = [(one.name, one.media_type) for one in message.attachments]
+    assert kinds == [("image-1.png", "image/png"), *((f"audio-{n}.wav", "audio/wav") for n in (2, 3, 4))]
+    assert message.attachments[0].url == f"data:image/png;base64,{content}"
 
 
 @pytest.mark.parametrize("does", ["gives", "fails"])
