@@ -33,6 +33,7 @@ FORM = {
         "required": ["colour", "doors", "used", "extras"],
     },
 }
+SHORT = {"message": "Which?", "requestedSchema": {"type": "object", "properties": {"colour": COLOURS}}}
 PAGE = {"mode": "url", "message": "Pay there.", "url": "https://pay.example.org/1", "elicitationId": "1"}
 
 
@@ -66,7 +67,7 @@ async def test_the_fields_of_a_form_are_asked_one_after_the_other_and_invalid_an
 
 
 async def test_only_the_member_who_called_answers(tmp_path: Path) -> None:
-    _, settings = asking(tmp_path, {**FORM, "requestedSchema": {"type": "object", "properties": {"colour": COLOURS}}})
+    _, settings = asking(tmp_path, SHORT)
     async with a_group(settings=settings) as group:
         await started(group)
         await group.say("Ann", "/go")
@@ -107,13 +108,13 @@ async def test_a_page_is_shown_as_a_link_and_only_over_https(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("is_back", [True, False])
 async def test_a_call_whose_server_ends_while_it_waits_has_an_unknown_outcome(is_back: bool, tmp_path: Path) -> None:
-    script, settings = asking(tmp_path, FORM)
+    script, settings = asking(tmp_path, SHORT)
     async with a_group(settings=settings) as group:
         await started(group)
         await group.say("Ann", "/go")
         [pid] = script.asked("began")
         if not is_back:
-            script.write(a_tool("go", "ask", [FORM]), dies=True)
+            script.write(a_tool("go", "ask", [SHORT]), dies=True)
         os.kill(pid, signal.SIGKILL)
         await until_true(lambda: not is_alive(pid))
         assert await group.say("Ann", "blue") == [Texts().of("en").say("failures.unknown_outcome", name="one: go")]

@@ -309,11 +309,11 @@ async def test_a_server_that_is_down_delays_nothing_and_is_told_of(tmp_path: Pat
     assert "server 'closed': it cannot be reached" in found
 
 
-async def test_servers_are_offered_nothing_in_return(tmp_path: Path) -> None:
+async def test_servers_are_offered_nothing_but_questions_in_return(tmp_path: Path) -> None:
     script = Script(tmp_path, a_tool("x"))
     async with a_group(settings=servers(script.settings())) as group:
         await until(group, lambda: function(group, "mcp__one__x"))
-    assert script.asked("offered") == [{}]
+    assert script.asked("offered") == [{"elicitation": {"form": {}, "url": {}}}]
 
 
 async def test_secrets_of_servers_stay_out_of_the_log_of_calls(tmp_path: Path) -> None:
