@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from mcp_types import Resource, ResourceTemplate
 
+from bot.mcp.callers import McpCaller
+from bot.mcp.documents import Content
+from services.web.content import data_in
 from tests.bot.cli.running import a_settings_file
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY
+from tests.harness.mcp_functions import PIXEL
 from tests.harness.mcp_programs import programs
 from tests.harness.node_programs import known, run
 
@@ -54,6 +60,29 @@ NOT_OFFERED = {
     "elicitation-sep1034-defaults",
     "elicitation-sep1330-enums",
 }
+
+
+class SuiteDocuments:
+    """The documents that the suite reads."""
+
+    async def listed(self, caller: McpCaller) -> Sequence[Resource]:
+        return [
+            Resource(uri="test://static-text", name="text", mime_type="text/plain"),
+            Resource(uri="test://static-binary", name="picture", mime_type="image/png"),
+        ]
+
+    async def templates(self, caller: McpCaller) -> Sequence[ResourceTemplate]:
+        return [
+            ResourceTemplate(uri_template="test://template/{id}/data", name="template", mime_type="application/json")
+        ]
+
+    async def read(self, uri: str, caller: McpCaller) -> Content | None:
+        template = re.fullmatch(r"test://template/(\w+)/data", uri)
+        if template is not None:
+            return Content(json.dumps({"id": template[1], "data": f"Data for ID: {template[1]}"}), "application/json")
+        contents = {"test://static-text": Content("This is the content of the static text resource.")}
+        contents["test://static-binary"] = Content(data_in(PIXEL) or b"", "image/png")
+        return contents.get(uri)
 
 
 @pytest.mark.requirement("B9", "B10", "B32")
