@@ -19,6 +19,7 @@ from services.clock import SystemClock
 from services.mcp.login import Browser
 from services.mcp.opening import Opening
 from services.mcp.problems import ServerError
+from services.mcp.tools import Questions, Replies, ToolDefinition
 
 _DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
@@ -49,6 +50,13 @@ async def _look(url: str, returned: list[str]) -> None:
         returned[:] = [urlsplit((await client.get(url)).headers["location"]).query]
 
 
+def _arguments(tool: ToolDefinition) -> dict[str, Any]:
+    """A value for each required argument of a tool."""
+    schema = tool.content.get("inputSchema", {})
+    values = {"number": 5, "integer": 5, "boolean": True, "object": {}, "array": []}
+    return {name: values.get(schema["properties"][name].get("type"), "text") for name in schema.get("required", ())}
+
+
 async def main(url: str) -> None:
     scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
     given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
@@ -65,7 +73,11 @@ async def main(url: str) -> None:
         connection = await Opening(settings, SystemClock(), None, Path(home))(browser)  # type: ignore[arg-type]
         try:
             for tool in (await connection.list_tools()).tools:
-                await connection.call(tool.name, {}, progress)
+                outcome = await connection.call(tool.name, _arguments(tool), progress)
+                while isinstance(outcome, Questions):
+                    accepted = {key: {"action": "accept", "content": {"confirmed": True}} for key in outcome.requests}
+                    replies = Replies(outcome.token, accepted)
+                    outcome = await connection.call(tool.name, _arguments(tool), progress, replies)
         finally:
             await connection.close()
 
