@@ -21,7 +21,7 @@ SERVER = {
     "input-required-result-basic-list-roots": "folders of clients are not read",
     "input-required-result-non-tool-request": "prompts ask nothing",
     "server-stateless": "functions fail if a client cannot be asked; the protocol's error for that is not used",
-    "json-schema-2020-12": "schemas of functions are built from their arguments; the tool of the suite cannot be declared",
+    "json-schema-2020-12": "schemas are built from arguments; the tool of the suite cannot be declared",
     "http-custom-header-server-validation": "no argument is repeated in a header",
     "tasks-lifecycle": _TASKS,
     "tasks-capability-negotiation": _TASKS,
