@@ -64,15 +64,20 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _finish(forget, _forget)
     login = subcommands.add_parser("login", help="log in to a server with a browser")
     login.add_argument("server")
-    _finish(login, _login)
+    _add_config(login)
+    login.set_defaults(run=_login)
 
 
 def _finish(
     parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, Settings, OperatorConnection], int]
 ) -> None:
+    _add_config(parser)
+    parser.set_defaults(run=on_database(act))
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
     # A value before the subcommand is already parsed.
     parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="settings file")
-    parser.set_defaults(run=on_database(act))
 
 
 def _list(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
@@ -149,7 +154,9 @@ def _forget(options: argparse.Namespace, settings: Settings, database: OperatorC
     return 0
 
 
-def _login(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
+@on_settings
+def _login(options: argparse.Namespace, settings: Settings) -> int:
+    """Log in to a server with a browser. 0: logged in, or not needed; 1: it failed."""
     server = next((one for one in settings.mcp.servers if one.name == options.server), None)
     if server is None:
         return _unknown(options.server, settings)
@@ -164,7 +171,6 @@ def _login(options: argparse.Namespace, settings: Settings, database: OperatorCo
     if not StoredLogin(Path(settings.home), server).has_tokens:
         print(f"{server.name} did not ask for a login.")
         return 0
-    _write(database, [])
     print(f"Logged in to {server.name}. A daemon that is running uses it within half a minute.")
     return 0
 
