@@ -24,7 +24,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
 from services.clock import Clock, Deadlines
-from services.mcp.link import OnProgress
 from services.mcp.problems import (
     DEFINITION_BYTES,
     MOST_PAGES,
@@ -39,7 +38,17 @@ from services.mcp.problems import (
     in_one_line,
     shown,
 )
-from services.mcp.tools import Listing, LookUp, Progress, Questions, Replies, ToolAnswer, ToolDefinition, definition_of
+from services.mcp.tools import (
+    Listing,
+    LookUp,
+    OnProgress,
+    Progress,
+    Questions,
+    Replies,
+    ToolAnswer,
+    ToolDefinition,
+    definition_of,
+)
 from services.mcp.web import LOGIN, LOST, NOT_SENT, REFUSED
 from services.refs import JsonObject
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock, Deadlines
-from services.mcp.link import Link, OnProgress, SharedConnection
+from services.mcp.link import SharedConnection
 from services.mcp.problems import (
     ConnectionLost,
     LoginRequired,
@@ -21,9 +21,12 @@ from services.mcp.problems import (
     Unreachable,
     Withdrawn,
 )
-from services.mcp.tools import LookUp, Pins, PinState, Questions, Replies, ToolAnswer
+from services.mcp.tools import LookUp, OnProgress, Pins, PinState, Questions, Replies, ToolAnswer
 from services.refs import JsonObject
 from services.retry import Retry, RetryDecision, RetryPolicy
+
+if TYPE_CHECKING:
+    from services.mcp.connection import Connection
 
 _PATIENCE = RetryPolicy(attempts=13, first_wait_seconds=1.0, longest_wait_seconds=300.0)
 _LATER_SECONDS = 300.0
@@ -46,7 +49,7 @@ class McpServer:
         settings: McpServerSettings,
         pins: Pins,
         clock: Clock,
-        opening: Callable[[], Awaitable[Link]],
+        opening: Callable[[], Awaitable[Connection]],
         *,
         asks_first: bool = True,
     ) -> None:
@@ -111,7 +114,7 @@ class McpServer:
         before which the connection must be open. Raises ServerError: Withdrawn, Superseded after `refuse`, Unreachable
         if the server received nothing, ConnectionLost if the outcome is unknown."""
 
-        async def call(link: Link) -> ToolAnswer | Questions:
+        async def call(link: Connection) -> ToolAnswer | Questions:
             pin = self._pins.of(self._settings.name).get(tool)
             if pin is None or pin.state is not PinState.ACCEPTED or pin.digest != digest:
                 raise Withdrawn(f"the tool {tool!r} does not have the accepted definition")
@@ -123,7 +126,7 @@ class McpServer:
         """Resources or prompts of the server. Raises ServerError as `call` does."""
         return await self._request(lambda link: link.look_up(request), deadline, may_repeat=True)
 
-    async def _request(self, request: Callable[[Link], Awaitable[T]], deadline: float, *, may_repeat: bool) -> T:
+    async def _request(self, request: Callable[[Connection], Awaitable[T]], deadline: float, *, may_repeat: bool) -> T:
         """Result of `request` over an open connection, repeated once if it was not sent or may be repeated."""
         self._calls += 1
         try:
@@ -150,7 +153,7 @@ class McpServer:
     def _has_no_pins(self) -> bool:
         return not self._pins.of(self._settings.name)
 
-    async def _fresh(self, deadline: float) -> Link:
+    async def _fresh(self, deadline: float) -> Connection:
         """An open connection whose tools were compared with the pins. Raises ServerError: Unreachable if connecting
         takes too long."""
         now = self._clock.monotonic()
@@ -194,7 +197,7 @@ class McpServer:
             self._connection.set_problem(problem)
             raise problem
 
-    async def _compare_if_due(self, link: Link) -> None:
+    async def _compare_if_due(self, link: Connection) -> None:
         """Compare the tools with the pins if that is due; close the connection if it fails."""
         is_due = self._clock.monotonic() - self._connection.compared_at >= _LOOK_SECONDS
         try:

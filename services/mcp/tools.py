@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -120,6 +120,8 @@ class Progress:
     total: float | None = None
 
 
+OnProgress = Callable[[Progress], Awaitable[None]]
+"""Callback for the progress of a call."""
 COUNTER = "mcp_pins"
 """Store counter that increases when another process changes pins."""
 _NO_DIGEST = ""

@@ -32,14 +32,13 @@ async def test_programs_read_the_help_that_they_may_use(mode: str) -> None:
 
 
 async def test_a_program_without_the_function_help_has_no_pages_and_only_its_prompts() -> None:
-    async with programs(clients=({"name": "editor", "functions": ["calculate"]},)) as served:
-        async with served.client() as client:
-            assert (await client.list_resources()).resources == []
-            assert [one.name for one in (await client.list_prompts()).prompts] == ["calculate"]
-            with pytest.raises(MCPError, match="Resource not found"):
-                await client.read_resource("rollcall://help")
-            with pytest.raises(MCPError, match="Unknown prompt"):
-                await client.get_prompt("roll_dice", {})
+    async with programs(clients=({"name": "editor", "functions": ["calculate"]},)) as served, served.client() as client:
+        assert (await client.list_resources()).resources == []
+        assert [one.name for one in (await client.list_prompts()).prompts] == ["calculate"]
+        with pytest.raises(MCPError, match="Resource not found"):
+            await client.read_resource("rollcall://help")
+        with pytest.raises(MCPError, match="Unknown prompt"):
+            await client.get_prompt("roll_dice", {})
 
 
 async def test_a_prompt_is_an_example_with_its_slots_filled() -> None:
