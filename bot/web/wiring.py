@@ -20,6 +20,9 @@ from bot.platforms.http.platform import HttpPlatform, Programs
 from bot.platforms.mentions import mention_parser
 from bot.web.app import Health, Probes, WebServer, web_app
 from bot.web.connections import ConnectionLimits
+from bot.web.desk.accounts import Accounts
+from bot.web.desk.desk import Desk
+from bot.web.desk.routes import desk_routes
 from bot.web.page import (
     ChatPage,
     CommandHints,
@@ -70,6 +73,7 @@ class Web:
         owners: Owners,
         clock: Clock,
         programs: Programs | None = None,
+        settings_file: Path | None = None,
     ) -> None:
         self.platforms = platforms
         self._settings = settings
@@ -77,6 +81,7 @@ class Web:
         self._owners = owners
         self._clock = clock
         self._programs = programs
+        self._settings_file = settings_file
         self._use_uploads(_upload_bytes(settings))
         self._server: WebServer | None = None
         self.programs: McpHttp | None = None
@@ -84,9 +89,11 @@ class Web:
         self._clients: Sequence[McpClientSettings] = settings.mcp.serve.clients
 
     @classmethod
-    async def build(cls, settings: Settings, store: Store, ids: Ids, clock: Clock) -> Web:
-        """The platforms that the settings enable: the page, and HTTP for programs. Loads the owners. Raises
-        StoreError."""
+    async def build(
+        cls, settings: Settings, store: Store, ids: Ids, clock: Clock, settings_file: Path | None = None
+    ) -> Web:
+        """The platforms that the settings enable: the page, and HTTP for programs. Loads the owners. `settings_file`:
+        the file that the desk may change. Raises StoreError."""
         # Each room has one bot, so the name of any bot addresses it.
         names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
         hear = mention_parser(names)
@@ -107,7 +114,7 @@ class Web:
             platforms.append(
                 HttpPlatform("http", ACCOUNT, store=store, ids=ids, clock=clock, hear=hear, callers=programs)
             )
-        return cls(settings, platforms, members, owners, clock, programs)
+        return cls(settings, platforms, members, owners, clock, programs, settings_file)
 
     def live(self, live: LiveSettings) -> None:
         """Register the live settings of tokens and roles of programs: withdrawn tokens and lowered roles take effect at
@@ -169,6 +176,7 @@ class Web:
                 *(programs.routes if programs else ()),
                 *_webhooks(daemon.platforms),
                 *_login_routes(self._settings),
+                *(self._desk_routes(daemon) if web.desk else ()),
             ],
             hosts=[web.host],
             public_urls=web.public_url,
@@ -180,6 +188,12 @@ class Web:
         self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams, limits=limits)
         address = await self._server.start()
         return address.url
+
+    def _desk_routes(self, daemon: Daemon) -> list[Route]:
+        """Routes of the operators' desk."""
+        accounts = Accounts(daemon.store, daemon.ids, self._clock)
+        desk = Desk(daemon, accounts, self._owners, self._members, self._settings_file, self._clock)
+        return desk_routes(desk)
 
     async def owner_link(self, store: Store, clock: Clock, address: str) -> str:
         """URL of a new one-time link that makes its holder owner. Raises StoreError."""
