@@ -502,9 +502,9 @@ class McpServer:
             short_id = uuid.uuid4().hex[:8]
             _log.error("mcp_request_failed", method=ctx.method, id=short_id, exc_info=error)
             raise MCPError(INTERNAL_ERROR, f"Internal error {short_id}") from None
-        if ctx.method == "initialize" and isinstance(result, dict):
-            # The HTTP transport builds its options without this capability.
-            result["capabilities"]["tools"]["listChanged"] = True
+        if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
+            # The SDK omits the first over HTTP, and declares changes of the others as soon as clients can subscribe.
+            result["capabilities"].update(tools={"listChanged": True}, resources={}, prompts={})
         return result
 
 
