@@ -6,7 +6,7 @@ from sqlalchemy import BindParameter, Index, ScalarSelect, and_, bindparam, dele
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text, upsert
+from services.store.schema import INTEGER, TEXT, integer, table, text, upsert
 
 LINKS = table(
     "member_links",
@@ -80,9 +80,6 @@ _END = Statement(
 )
 _WITHDRAW = Statement(
     "link_codes.withdraw", delete(CODES).where(or_(CODES.c.member == _MEMBER, CODES.c.claimed_by == _MEMBER))
-)
-_FORGET = Statement(
-    "link_codes.forget", delete_batch(CODES, CODES.c.expires_ms < bindparam("before_ms", type_=INTEGER))
 )
 
 _OTHER = bindparam("of_other", type_=TEXT)
@@ -166,8 +163,3 @@ def of_person(member: str) -> Query:
 def everything() -> Query:
     """The `member` and `person` of all linked accounts."""
     return _ALL.query()
-
-
-def forget_codes(before_ms: int) -> Write:
-    """Delete a batch of the codes that expired before that time."""
-    return _FORGET.write(before_ms=before_ms)

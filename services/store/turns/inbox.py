@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Index, and_, bindparam, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Index, and_, bindparam, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import delete_batch, integer, table, text
+from services.store.schema import integer, table, text
 
 INBOX = table(
     "inbox",
@@ -134,15 +134,6 @@ _NEWEST_RECEIVED = Statement(
         INBOX.c.id >= bindparam("from_id"), INBOX.c.received_ms < bindparam("before_ms")
     ),
 )
-_FORGET = Statement(
-    "inbox.forget",
-    delete_batch(
-        INBOX,
-        INBOX.c.id < bindparam("before_id"),
-        INBOX.c.reason != WAITING,
-        or_(INBOX.c.reason != GAVE_UP, INBOX.c.ended_ms < bindparam("ended_before_ms")),
-    ),
-)
 
 
 def accept(id: int, event: Event, *, body: str, received_ms: int, epoch: int, question_id: int | None = None) -> Write:
@@ -221,9 +212,3 @@ def newest_received(from_id: int, before_ms: int) -> Query:
     """The highest `id`, at least `from_id`, of the events received before that time (milliseconds), as `id`; null if
     there are none."""
     return _NEWEST_RECEIVED.query(from_id=from_id, before_ms=before_ms)
-
-
-def forget(before_id: int, before_ms: int) -> Write:
-    """Delete a batch of ended events with ids below `before_id`, given-up ones only if they ended before `before_ms`. A
-    redelivery is recognised only while its row exists."""
-    return _FORGET.write(before_id=before_id, ended_before_ms=before_ms)
