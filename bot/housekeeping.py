@@ -203,7 +203,7 @@ class Housekeeping:
 
     async def notice_changes(self) -> None:
         """Reload what another process has changed, by the change counters in the store. Raises StoreError."""
-        counters = {row["name"]: row["count"] for row in await self.store.read(audit.counters())}
+        counters = {row["name"]: row["count"] for row in await self.store.read(audit.COUNTERS)}
         if any(counters.get(name) != self._counters.get(name) for name in _OF_CHATS):
             await self.chats.load(self.store)
         for name, load in self.others.items():

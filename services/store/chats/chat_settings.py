@@ -21,7 +21,10 @@ _CLEAR = Statement(
     "chat_settings.clear",
     delete(CHAT_SETTINGS).where(CHAT_SETTINGS.c.chat == bindparam("chat"), CHAT_SETTINGS.c.name == bindparam("name")),
 )
-_ALL = Statement("chat_settings.all", select(CHAT_SETTINGS.c.chat, CHAT_SETTINGS.c.name, CHAT_SETTINGS.c.value))
+EVERYTHING = Statement(
+    "chat_settings.all", select(CHAT_SETTINGS.c.chat, CHAT_SETTINGS.c.name, CHAT_SETTINGS.c.value)
+).query()
+"""All chats' own settings: `chat`, `name`, `value`."""
 
 
 def put(chat: str, name: str, value: str, set_by: str, at_ms: int) -> Write:
@@ -32,11 +35,6 @@ def put(chat: str, name: str, value: str, set_by: str, at_ms: int) -> Write:
 def clear(chat: str, name: str) -> Write:
     """Delete the chat's own value of `name`, so that the YAML value applies."""
     return _CLEAR.write(chat=chat, name=name)
-
-
-def everything() -> Query:
-    """All chats' own settings: `chat`, `name`, `value`."""
-    return _ALL.query()
 
 
 GRANTS = table(
@@ -62,7 +60,8 @@ _REVOKE = Statement(
     .where(GRANTS.c.chat == bindparam("in_chat"), GRANTS.c.digest == bindparam("with_digest"), _HOLDS)
     .values(revoked_ms=bindparam("now_ms"), revoked_by=bindparam("by")),
 )
-_HOLDING = Statement("grants.holding", select(GRANTS).where(_HOLDS).order_by(GRANTS.c.id))
+HOLDING = Statement("grants.holding", select(GRANTS).where(_HOLDS).order_by(GRANTS.c.id)).query()
+"""All columns of the active permanent approvals of all chats, oldest first."""
 _OF_CHAT = Statement(
     "grants.of_chat", select(GRANTS).where(GRANTS.c.chat == bindparam("chat"), _HOLDS).order_by(GRANTS.c.id)
 )
@@ -78,11 +77,6 @@ def revoke(chat: str, digest: str, by: str, now_ms: int) -> Write:
     """Mark the active permanent approval with that digest as revoked by the member `by`. Touches no row if there is no
     active one."""
     return _REVOKE.write(in_chat=chat, with_digest=digest, by=by, now_ms=now_ms)
-
-
-def holding() -> Query:
-    """All columns of the active permanent approvals of all chats, oldest first."""
-    return _HOLDING.query()
 
 
 def of_chat(chat: str) -> Query:
@@ -103,12 +97,13 @@ _DEACTIVATE = Statement(
     "activations.deactivate",
     delete(ACTIVATIONS).where(ACTIVATIONS.c.chat == bindparam("chat"), ACTIVATIONS.c.name == bindparam("name")),
 )
-_ACTIVATIONS_ALL = Statement(
+ALL_ACTIVATIONS = Statement(
     "activations.all",
     select(ACTIVATIONS.c.chat, ACTIVATIONS.c.name).order_by(
         ACTIVATIONS.c.chat, ACTIVATIONS.c.at_ms, ACTIVATIONS.c.name
     ),
-)
+).query()
+"""All activations: `chat`, `name`, oldest first within a chat."""
 
 
 def activate(chat: str, name: str, given_by: str, at_ms: int) -> Write:
@@ -119,8 +114,3 @@ def activate(chat: str, name: str, given_by: str, at_ms: int) -> Write:
 def deactivate(chat: str, name: str) -> Write:
     """Deactivate the function `name` in the chat. Touches no row if it is not active."""
     return _DEACTIVATE.write(chat=chat, name=name)
-
-
-def all_activations() -> Query:
-    """All activations: `chat`, `name`, oldest first within a chat."""
-    return _ACTIVATIONS_ALL.query()

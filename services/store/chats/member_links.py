@@ -102,7 +102,8 @@ _DISSOLVE = Statement("member_links.dissolve", delete(LINKS).where(LINKS.c.perso
 _OF_PERSON = Statement(
     "member_links.of_person", select(LINKS).where(LINKS.c.person == _person(_MEMBER)).order_by(LINKS.c.member)
 )
-_ALL = Statement("member_links.all", select(LINKS.c.member, LINKS.c.person))
+EVERYTHING = Statement("member_links.all", select(LINKS.c.member, LINKS.c.person)).query()
+"""The `member` and `person` of all linked accounts."""
 
 
 def members_of_person(member: BindParameter[str]) -> ScalarSelect[str]:
@@ -158,8 +159,3 @@ def dissolve(member: str) -> list[Write]:
 def of_person(member: str) -> Query:
     """All accounts of the member's person, also the member's own, by key; no row without links."""
     return _OF_PERSON.query(of_member=member)
-
-
-def everything() -> Query:
-    """The `member` and `person` of all linked accounts."""
-    return _ALL.query()

@@ -60,7 +60,8 @@ _USE_LINK = Statement(
     .values(used_by=bindparam("member")),
 )
 _ADD_OWNER = Statement("page_owners.add", insert_new(OWNERS))
-_ALL = Statement("page_owners.all", select(OWNERS.c.member))
+ALL_OWNERS = Statement("page_owners.all", select(OWNERS.c.member)).query()
+"""The `member` key of all owners of the chat page."""
 
 
 def new_link(token_hash: str, now_ms: int) -> list[Write]:
@@ -76,12 +77,7 @@ def use_link(token_hash: str, member: str, now_ms: int) -> list[Write]:
     ]
 
 
-def owners() -> Query:
-    """The `member` key of all owners of the chat page."""
-    return _ALL.query()
-
-
 def owner_of(row: Row) -> str:
-    """The member id in a row of `owners`."""
+    """The member id in a row of `ALL_OWNERS`."""
     member: str = row["member"]
     return member

@@ -243,25 +243,17 @@ def forget_of(bot: str, owner: str, now_ms: int) -> Write:
     return _FORGET_OF.write(bot=bot, owner=owner, now_ms=now_ms)
 
 
-_ROWS = Statement(
+ALL_ROWS = Statement(
     "script_reports.rows",
     select(SCRIPT_ROWS.c.table_name, SCRIPT_ROWS.c.row_id, SCRIPT_ROWS.c.fields).order_by(
         SCRIPT_ROWS.c.table_name, SCRIPT_ROWS.c.number
     ),
-)
-_MEMORIES = Statement(
+).query()
+"""All rows of all tables of all bots: `table_name`, `row_id` and `fields` (JSON)."""
+ALL_VALUES = Statement(
     "script_reports.memories",
     select(SCRIPT_MEMORY.c.owner, SCRIPT_MEMORY.c.name, SCRIPT_MEMORY.c.value).order_by(
         SCRIPT_MEMORY.c.owner, SCRIPT_MEMORY.c.name
     ),
-)
-
-
-def rows() -> Query:
-    """All rows of all tables of all bots: `table_name`, `row_id` and `fields` (JSON)."""
-    return _ROWS.query()
-
-
-def memories() -> Query:
-    """All stored values of all bots, expired ones included: `owner`, `name` and `value` (JSON)."""
-    return _MEMORIES.query()
+).query()
+"""All stored values of all bots, expired ones included: `owner`, `name` and `value` (JSON)."""

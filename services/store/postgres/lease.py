@@ -112,7 +112,7 @@ class PostgresLease:
             _log.warning("held_up_leader_cut_off")
 
     async def _held(self) -> Held | None:
-        rows = (await self._asked(leases.held())).rows
+        rows = (await self._asked(leases.HELD)).rows
         return Held(rows[0][0], rows[0][2]) if rows else None
 
     async def _asked(self, question: Write | Query) -> _Answer:
@@ -222,7 +222,7 @@ def state_of(url: str) -> DatabaseState:
 
 
 def _leader(side: PostgresSide) -> Held | None:
-    query = leases.held()
+    query = leases.HELD
     compiled = compile_statement(query.statement, side.dialect)
     rows = side.rows(compiled.sql, compiled.bind(query.values))
     return Held(rows[0]["holder"], rows[0]["left_ms"]) if rows and rows[0]["left_ms"] > 0 else None

@@ -58,14 +58,10 @@ _RAISE = Statement(
         index_elements=["name"], set_={"count": CHANGES.c.count + literal_column("1")}
     ),
 )
-_ALL = Statement("changes.all", select(CHANGES.c.name, CHANGES.c.count))
+COUNTERS = Statement("changes.all", select(CHANGES.c.name, CHANGES.c.count)).query()
+"""`name` and `count` of all change counters."""
 
 
 def touch(name: str) -> Write:
     """Increase the change counter `name`, in the unit that makes the change."""
     return _RAISE.write(name=name)
-
-
-def counters() -> Query:
-    """`name` and `count` of all change counters."""
-    return _ALL.query()

@@ -115,18 +115,20 @@ _AMEND = Statement(
     .values(reason=bindparam("new_reason"), detail=bindparam("new_detail")),
 )
 _REPLACE = Statement("inbox.replace", _WHILE_WAITING.values(body=bindparam("new_body")))
-_WAITING_ROWS = Statement(
+WAITING_TURNS = Statement(
     "inbox.waiting",
     select(INBOX.c.id, INBOX.c.body, INBOX.c.question_id, INBOX.c.attempts)
     .where(INBOX.c.reason == WAITING, INBOX.c.epoch != _RETRIED_EPOCH)
     .order_by(INBOX.c.id),
-)
-_RETRIED = Statement(
+).query()
+"""Turns that have not ended, oldest first: `id`, `body`, `question_id`, `attempts`. Excludes unclaimed retries."""
+RETRIED = Statement(
     "inbox.retried",
     select(INBOX.c.id, INBOX.c.body, INBOX.c.question_id)
     .where(INBOX.c.reason == WAITING, INBOX.c.epoch == _RETRIED_EPOCH)
     .order_by(INBOX.c.id),
-)
+).query()
+"""Turns to be retried that no process has claimed, oldest first: `id`, `body`, `question_id`."""
 _KNOWN = Statement("inbox.known", select(INBOX.c.id).where(INBOX.c.key == bindparam("key")))
 _NEWEST_RECEIVED = Statement(
     "inbox.newest_received",
@@ -191,16 +193,6 @@ def amend(id: int, reason: str, detail: str) -> Write:
 def replace(id: int, body: str) -> Write:
     """Change the body of a waiting message; touches no row if it was answered meanwhile."""
     return _REPLACE.write(row_id=id, new_body=body)
-
-
-def waiting() -> Query:
-    """Turns that have not ended, oldest first: `id`, `body`, `question_id`, `attempts`. Excludes unclaimed retries."""
-    return _WAITING_ROWS.query()
-
-
-def retried() -> Query:
-    """Turns to be retried that no process has claimed, oldest first: `id`, `body`, `question_id`."""
-    return _RETRIED.query()
 
 
 def known(key: str) -> Query:

@@ -64,9 +64,10 @@ _DROP_UNSENT = Statement(
     "outbox.drop_unsent",
     update(OUTBOX).where(_THIS, IS_OPEN).values(state="dropped", problem=bindparam("why")),
 )
-_RETRIED = Statement(
+RETRIED = Statement(
     "outbox.retried", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch == _RETRIED_EPOCH).order_by(OUTBOX.c.id)
-)
+).query()
+"""Messages to be retried that no process has claimed, all columns, in order."""
 _KEYS = Statement(
     "outbox.keys",
     select(OUTBOX.c.key).where(OUTBOX.c.key >= bindparam("first_key"), OUTBOX.c.key < bindparam("after_keys")),
@@ -78,9 +79,11 @@ _END_STATUS = Statement(
     # Without the native id, the message is found as that of the answer only.
     update(OUTBOX).where(OUTBOX.c.key == bindparam("status_key")).values(state="dropped", native_id=None),
 )
-_UNSENT = Statement(
+UNSENT = Statement(
     "outbox.unsent", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch != _RETRIED_EPOCH).order_by(OUTBOX.c.id)
-)
+).query()
+"""Open messages (pending or sending), all columns, in order; the network may have received some. Excludes unclaimed
+retries."""
 _TURN_OF = Statement(
     "outbox.turn_of",
     select(OUTBOX.c.turn_id)
@@ -91,16 +94,12 @@ _TURN_OF = Statement(
 
 
 _HELD: ColumnElement[bool] = OUTBOX.c.state == literal_column("'held'")
-_HELD_ROWS = Statement("outbox.held", select(OUTBOX).where(_HELD).order_by(OUTBOX.c.id))
+HELD = Statement("outbox.held", select(OUTBOX).where(_HELD).order_by(OUTBOX.c.id)).query()
+"""Messages that are sent after the quiet hours of their chats, all columns, in order. Not indexed."""
 _END_HELD = Statement(
     "outbox.end_held",
     update(OUTBOX).where(_THIS, _HELD).values(state=bindparam("new_state"), body=bindparam("new_body")),
 )
-
-
-def held() -> Query:
-    """Messages that are sent after the quiet hours of their chats, all columns, in order. Not indexed."""
-    return _HELD_ROWS.query()
 
 
 def end_held(id: int, state: str, body: str) -> Write:
@@ -153,11 +152,6 @@ def drop_unsent(id: int, problem: str) -> Write:
     return _DROP_UNSENT.write(row_id=id, why=problem)
 
 
-def retried() -> Query:
-    """Messages to be retried that no process has claimed, all columns, in order."""
-    return _RETRIED.query()
-
-
 def keys(turn_id: int) -> Query:
     """The `key` of each message that the turn put into the outbox."""
     return _KEYS.query(first_key=f"{turn_id}:", after_keys=f"{turn_id};")
@@ -181,12 +175,6 @@ def status_of(turn_id: int) -> Query:
 def end_status(turn_id: int) -> Write:
     """Close the turn's status message, which is deleted or has become the answer. Touches no row if there is none."""
     return _END_STATUS.write(status_key=status_key(turn_id))
-
-
-def unsent() -> Query:
-    """Open messages (pending or sending), all columns, in order; the network may have received some. Excludes unclaimed
-    retries."""
-    return _UNSENT.query()
 
 
 def turn_of(chat: str, native_id: str) -> Query:

@@ -54,7 +54,8 @@ _EXPIRE_NOW = Statement("pending.expire_now", _WHILE_OPEN.values(expires_ms=bind
 _END_UNANSWERED = Statement(
     "pending.end_unanswered", _WHILE_OPEN.values(state="expired", answered_by=bindparam("turn_id"))
 )
-_OPEN_ONES = Statement("pending.open", select(PENDING).where(IS_OPEN).order_by(PENDING.c.id))
+OPEN_QUESTIONS = Statement("pending.open", select(PENDING).where(IS_OPEN).order_by(PENDING.c.id)).query()
+"""All columns of all open questions, oldest first."""
 _FIND = Statement("pending.find", select(PENDING).where(_THIS))
 # Ids increase: a turn's messages have ids between its message and its question, which limits the rows of the join.
 _SENT_BY_TURN = (
@@ -138,11 +139,6 @@ def expire_now(id: int, now_ms: int) -> Write:
 def end_unanswered(id: int, turn_id: int) -> Write:
     """Expire the question and record the turn that ends its run; the unit is undone if it is no longer open."""
     return _END_UNANSWERED.write_expecting(1, row_id=id, turn_id=turn_id)
-
-
-def open_questions() -> Query:
-    """All columns of all open questions, oldest first."""
-    return _OPEN_ONES.query()
 
 
 def find(id: int) -> Query:

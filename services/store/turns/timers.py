@@ -151,7 +151,8 @@ _REMOVED_BY = Statement(
         TIMERS.c.changed_by == bindparam("by_call", type_=TEXT),
     ).order_by(TIMERS.c.number),
 )
-_DECLARED_ROWS = Statement("timers.declared", _WHOLE.where(_DECLARED, _NOT_REMOVED).order_by(TIMERS.c.source))
+DECLARED = Statement("timers.declared", _WHOLE.where(_DECLARED, _NOT_REMOVED).order_by(TIMERS.c.source)).query()
+"""Timers declared in the settings and not removed, by source."""
 _RECENTLY_SENT = Statement(
     "timers.recently_sent",
     _WHOLE.where(_HERE, _NOT_REMOVED, TIMERS.c.fired_ms.is_not(None))
@@ -222,11 +223,6 @@ def of_call(call_key: str) -> Query:
 def removed_by_call(chat: str, call_key: str) -> Query:
     """Timers of the chat that a call removed, by number."""
     return _REMOVED_BY.query(chat=chat, by_call=call_key)
-
-
-def declared() -> Query:
-    """Timers declared in the settings and not removed, by source."""
-    return _DECLARED_ROWS.query()
 
 
 def recently_sent(chat: str, kind: str) -> Query:
