@@ -81,6 +81,11 @@ def insert_numbered(
     return insert(table).from_select(["number", *names], row).on_conflict_do_nothing()
 
 
+def delete_row(table: Table) -> Delete:
+    """Statement that deletes the row with the bound primary key."""
+    return delete(table).where(*(column == bindparam(column.name) for column in table.primary_key.columns))
+
+
 NewRow = ColumnCollection[str, Any]
 """The columns of the row to be inserted."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, delete, select, update
+from sqlalchemy import Index, bindparam, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import insert_new, integer, table, text, upsert
+from services.store.schema import delete_row, insert_new, integer, table, text, upsert
 
 CHAT_SETTINGS = table(
     "chat_settings",
@@ -17,10 +17,7 @@ CHAT_SETTINGS = table(
 )
 
 _SET = Statement("chat_settings.set", upsert(CHAT_SETTINGS))
-_CLEAR = Statement(
-    "chat_settings.clear",
-    delete(CHAT_SETTINGS).where(CHAT_SETTINGS.c.chat == bindparam("chat"), CHAT_SETTINGS.c.name == bindparam("name")),
-)
+_CLEAR = Statement("chat_settings.clear", delete_row(CHAT_SETTINGS))
 EVERYTHING = Statement(
     "chat_settings.all", select(CHAT_SETTINGS.c.chat, CHAT_SETTINGS.c.name, CHAT_SETTINGS.c.value)
 ).query()
@@ -93,10 +90,7 @@ ACTIVATIONS = table(
 )
 
 _ACTIVATE = Statement("activations.activate", insert_new(ACTIVATIONS))
-_DEACTIVATE = Statement(
-    "activations.deactivate",
-    delete(ACTIVATIONS).where(ACTIVATIONS.c.chat == bindparam("chat"), ACTIVATIONS.c.name == bindparam("name")),
-)
+_DEACTIVATE = Statement("activations.deactivate", delete_row(ACTIVATIONS))
 ALL_ACTIVATIONS = Statement(
     "activations.all",
     select(ACTIVATIONS.c.chat, ACTIVATIONS.c.name).order_by(
