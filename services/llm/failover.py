@@ -213,7 +213,7 @@ class Failover:
             breaker.ended_without_result(trial=trial)
             raise
         self._note_success(member)
-        return answer.attributed_to(name)
+        return replace(answer, by=name)
 
     async def _within(self, model: ChatModel, request: ModelRequest) -> ModelAnswer:
         try:
