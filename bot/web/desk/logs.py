@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 from starlette.responses import Response
@@ -57,7 +57,7 @@ class LogPages:
         file, level = file if file in _FILES else _FILES[0], level if level in _LEVELS else "info"
         path = Path(self._desk.settings.logging.folder) / file
         lines = await asyncio.to_thread(newest_lines, path, level, words)
-        values = {"lines": lines, "file": file, "files": _FILES, "level": level, "levels": _LEVELS, "words": words}
+        values: dict[str, Any] = {"lines": lines, "file": file, "files": _FILES, "level": level, "levels": _LEVELS, "words": words}
         return visit.page(template, "logs", **values)
 
 
