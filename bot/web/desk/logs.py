@@ -57,7 +57,14 @@ class LogPages:
         file, level = file if file in _FILES else _FILES[0], level if level in _LEVELS else "info"
         path = Path(self._desk.settings.logging.folder) / file
         lines = await asyncio.to_thread(newest_lines, path, level, words)
-        values: dict[str, Any] = {"lines": lines, "file": file, "files": _FILES, "level": level, "levels": _LEVELS, "words": words}
+        values: dict[str, Any] = {
+            "lines": lines,
+            "file": file,
+            "files": _FILES,
+            "level": level,
+            "levels": _LEVELS,
+            "words": words,
+        }
         return visit.page(template, "logs", **values)
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, case, delete, literal_column, or_, select, upd
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.chats.member_links import members_of_person
-from services.store.port import Query, Row, Statement, Write
+from services.store.port import Query, Statement, Write
 from services.store.schema import TEXT, insert_new, integer, table, text, upsert
 
 MEMBERS = table("members", text("member", primary_key=True), text("timezone"), integer("changed_ms"))
@@ -75,9 +75,3 @@ def use_link(token_hash: str, member: str, now_ms: int) -> list[Write]:
         _USE_LINK.write_expecting(1, hash_of_token=token_hash, member=member),
         _ADD_OWNER.write(member=member, since_ms=now_ms),
     ]
-
-
-def owner_of(row: Row) -> str:
-    """The member id in a row of `ALL_OWNERS`."""
-    member: str = row["member"]
-    return member
