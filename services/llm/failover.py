@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -213,7 +213,7 @@ class Failover:
             breaker.ended_without_result(trial=trial)
             raise
         self._note_success(member)
-        return replace(answer, by=name)
+        return answer.attributed_to(name)
 
     async def _within(self, model: ChatModel, request: ModelRequest) -> ModelAnswer:
         try:

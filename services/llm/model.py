@@ -182,6 +182,10 @@ class ModelAnswer:
         types = (str(one.get("type")) for one in (self.opaque or {}).get("anthropic", {}).get("content", ()))
         return any(name.endswith("_tool_result") and not name.startswith("web_") for name in types)
 
+    def attributed_to(self, name: str) -> ModelAnswer:
+        """Copy with `by` set to `name`."""
+        return replace(self, by=name)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
