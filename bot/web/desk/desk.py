@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -45,7 +45,7 @@ _CSP = (
     "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 # With `no-referrer`, as elsewhere, browsers send forms with the origin `null`.
-_HEADERS = {"content-security-policy": _CSP, "cache-control": "no-store", "referrer-policy": "same-origin"}
+HEADERS = {"content-security-policy": _CSP, "cache-control": "no-store", "referrer-policy": "same-origin"}
 _Result = TypeVar("_Result")
 
 
@@ -115,8 +115,8 @@ class Visit:
         """Redirect to a page below the root after a change; `message`: the key of a text to show there."""
         target = f"{ROOT}/{path}" + (f"{'&' if '?' in path else '?'}done={message}" if message else "")
         if "hx-request" in self.request.headers:
-            return Response(status_code=204, headers={**_HEADERS, "hx-redirect": target})
-        return RedirectResponse(target, 303, headers=_HEADERS)
+            return Response(status_code=204, headers={**HEADERS, "hx-redirect": target})
+        return RedirectResponse(target, 303, headers=HEADERS)
 
 
 Handle = Callable[[Visit], Awaitable[Response]]
@@ -159,9 +159,8 @@ class Desk:
 
     def routes(self) -> list[Route]:
         """Routes of the log-in and of the static files."""
-        files = [Route(f"{ROOT}/{file.name}", file_route(file), methods=["GET"]) for file in _static_files()]
         return [
-            *files,
+            *static_routes(),
             Route(f"{ROOT}/login", self._open(self._show_login), methods=["GET"]),
             Route(f"{ROOT}/login", self._open(self._log_in), methods=["POST"]),
             Route(f"{ROOT}/welcome", self._open(self._show_welcome), methods=["GET"]),
@@ -204,7 +203,7 @@ class Desk:
             local=self.local,
             **values,
         )
-        response = HTMLResponse(html, status, headers=_HEADERS)
+        response = HTMLResponse(html, status, headers=HEADERS)
         if (chosen := request.query_params.get("language")) in self._texts.languages:
             response.set_cookie(LANGUAGE_COOKIE, chosen, max_age=31_536_000, samesite="strict", path=ROOT)
         return response
@@ -270,7 +269,7 @@ class Desk:
 
     async def _show_login(self, request: Request, texts: Phrases) -> Response:
         if not await self.accounts.everyone():
-            return RedirectResponse(f"{ROOT}/welcome", 303, headers=_HEADERS)
+            return RedirectResponse(f"{ROOT}/welcome", 303, headers=HEADERS)
         return self._login_page(request, texts)
 
     def _login_page(self, request: Request, texts: Phrases, problem: str = "", status: int = 200) -> Response:
@@ -283,7 +282,7 @@ class Desk:
         token = await self.accounts.log_in(form.get("name", ""), form.get("password", "")[:LONGEST_FIELD])
         if token is None:
             return self._login_page(request, texts, texts.say("login.wrong"), 401)
-        return _with_session(RedirectResponse(ROOT, 303, headers=_HEADERS), request, token)
+        return _with_session(RedirectResponse(ROOT, 303, headers=HEADERS), request, token)
 
     async def _show_welcome(self, request: Request, texts: Phrases) -> Response:
         """The form for a first password, for holders of an owner link and for owners on the chat page."""
@@ -308,11 +307,11 @@ class Desk:
             return self._welcome_page(request, texts, "", may=False, problem=texts.say("login.link_used"), status=403)
         await self.accounts.put(Account(name, DeskRole.OWNER), password, f"desk:{name}")
         token = await self.accounts.log_in(name, password)
-        return _with_session(RedirectResponse(ROOT, 303, headers=_HEADERS), request, token or "")
+        return _with_session(RedirectResponse(ROOT, 303, headers=HEADERS), request, token or "")
 
     async def _log_out(self, visit: Visit) -> Response:
         await self.accounts.log_out(visit.session)
-        response = RedirectResponse(f"{ROOT}/login", 303, headers=_HEADERS)
+        response = RedirectResponse(f"{ROOT}/login", 303, headers=HEADERS)
         response.delete_cookie(SESSION_COOKIE, path=ROOT)
         return response
 
@@ -367,11 +366,13 @@ def _with_session(response: Response, request: Request, token: str) -> Response:
 
 def _to_login(request: Request) -> Response:
     if "hx-request" in request.headers:
-        return Response(status_code=401, headers={**_HEADERS, "hx-redirect": f"{ROOT}/login"})
+        return Response(status_code=401, headers={**HEADERS, "hx-redirect": f"{ROOT}/login"})
     if request.method == "POST":
         raise RequestError(401, "unauthorized", "log in first")
-    return RedirectResponse(f"{ROOT}/login", 303, headers=_HEADERS)
+    return RedirectResponse(f"{ROOT}/login", 303, headers=HEADERS)
 
 
-def _static_files() -> Sequence[Path]:
-    return [file for file in sorted((HERE / "static").iterdir()) if file.suffix in (".css", ".js")]
+def static_routes() -> list[Route]:
+    """Routes of the style sheet and of htmx."""
+    files = [file for file in sorted((HERE / "static").iterdir()) if file.suffix in (".css", ".js")]
+    return [Route(f"{ROOT}/{file.name}", file_route(file), methods=["GET"]) for file in files]
