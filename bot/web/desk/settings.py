@@ -125,7 +125,7 @@ class SettingsPages:
         return visit.page("settings_checked.html", "settings", checked=checked)
 
     async def _plan(self, visit: Visit) -> Response:
-        """What the text would change for recent messages."""
+        """Page with the recent messages that would end differently with the text as the settings."""
         file, text = self._opened(visit), visit.form.get("text", "")
         async with self._one_plan_at_a_time:
             try:

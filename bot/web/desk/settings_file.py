@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 
 from bot.checks.plan import Plan, plan
 from bot.live.settings import LiveSettings, secrets_of
+from bot.web.desk.desk import Verbatim
 from config.diagnostics import Diagnostic
 from config.loader import check_settings
 from config.terms import attribute_docs
@@ -106,7 +107,7 @@ class SettingsFile:
         lines = difflib.unified_diff(
             self._masked(before).splitlines(), text.splitlines(), self.path.name, self.path.name, lineterm=""
         )
-        return Checked(text, diagnostics, list(lines), at_once, at_start)
+        return Checked(Verbatim(text), diagnostics, list(lines), at_once, at_start)
 
     def plan(self, text: str, count: int) -> Plan | None:
         """How the last `count` messages would end with `text` as the settings; None if it has errors. Raises

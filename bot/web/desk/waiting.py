@@ -1,4 +1,4 @@
-"""What waits: questions and approvals, reminders and schedules, and dead letters."""
+"""Page of open questions and approvals, reminders, schedules and dead letters."""
 
 from __future__ import annotations
 
