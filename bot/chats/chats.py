@@ -72,12 +72,12 @@ class Chats:
         StoreError."""
         stored: dict[str, dict[str, str]] = {}
         active: dict[str, list[str]] = {}
-        for row in await store.read(rows.everything()):
+        for row in await store.read(rows.EVERYTHING):
             stored.setdefault(row["chat"], {})[row["name"]] = row["value"]
-        for row in await store.read(activations.all_activations()):
+        for row in await store.read(activations.ALL_ACTIVATIONS):
             active.setdefault(row["chat"], []).append(row["name"])
         notes: dict[str, list[ChatNote]] = {}
-        for row in await store.read(chat_notes.everything()):
+        for row in await store.read(chat_notes.EVERYTHING):
             note = ChatNote(
                 row["name"],
                 row["words"],

@@ -52,7 +52,7 @@ def _accepted(settings: Settings) -> list[Write]:
         return []
     try:
         with operator_connection_of(settings) as database:
-            return [mcp_pins.copied(row) for row in database.rows(mcp_pins.everything())]
+            return [mcp_pins.copied(row) for row in database.rows(mcp_pins.EVERYTHING)]
     except ReaderError:
         return []
 

@@ -204,7 +204,7 @@ def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParse
 
 
 def _recompile(options: argparse.Namespace, _settings: Settings, database: OperatorConnection) -> int:
-    kept = [(row["bot"], row["tool_name"]) for row in database.rows(basic_tools.everything())]
+    kept = [(row["bot"], row["tool_name"]) for row in database.rows(basic_tools.EVERYTHING)]
     if not kept:
         print("No script has been compiled yet: add their folder to sources.basic and start the daemon.")
         return 1

@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
-    rows = database.rows(outcomes.everything())
+    rows = database.rows(outcomes.EVERYTHING)
     if options.json:
         print(json.dumps([_as_json(row) for row in rows], ensure_ascii=False))
         return 0

@@ -228,7 +228,7 @@ def _after_forgetting(server: McpServerSettings, *, knows_others: bool) -> str:
 
 
 def _pins(database: OperatorConnection) -> list[Pin]:
-    return [pin_of(row) for row in database.rows(mcp_pins.everything())]
+    return [pin_of(row) for row in database.rows(mcp_pins.EVERYTHING)]
 
 
 def _write(database: OperatorConnection, writes: Sequence[Write]) -> list[int]:

@@ -38,7 +38,7 @@ class Collected:
         if not self._may_hold:
             return
         self._may_hold = False
-        rows = sorted(await self._store.read(outbox.held()), key=_chat_of)
+        rows = sorted(await self._store.read(outbox.HELD), key=_chat_of)
         for key, of_chat in itertools.groupby(rows, key=_chat_of):
             chat, platform = ChatRef.parse(key), self._delivery.platform(ChatRef.parse(key))
             if platform is None or self._chats.quiet_until(chat, self._clock.now()) is not None:

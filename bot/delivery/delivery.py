@@ -272,7 +272,7 @@ class Delivery:
     async def recover(self) -> int:
         """Queue the outbox rows that an earlier process left; returns their number. Raises StoreError."""
         messages: list[OutboundMessage] = []
-        for row in await self.store.read(outbox.unsent()):
+        for row in await self.store.read(outbox.UNSENT):
             message = message_of_row(row)
             # The end of its turn replaces or deletes a status.
             if message.status is not StatusPart.SHOW:
@@ -282,7 +282,7 @@ class Delivery:
 
     async def take_up_retried(self) -> None:
         """Send the given-up messages that an operator has released for a retry. Raises StoreError."""
-        for row in await self.store.read(outbox.retried()):
+        for row in await self.store.read(outbox.RETRIED):
             if (await self.store.commit([outbox.claim(row["id"], self.epoch)]))[0]:
                 self.hand_over([message_of_row(row)._replace(claimed=True)])
 

@@ -365,7 +365,7 @@ class Intake:
         """Queue the turns that an earlier process did not finish; returns their number. Raises StoreError."""
         jobs: list[Job] = []
         chats: set[ChatRef] = set()
-        for row in await self.store.read(inbox.waiting()):
+        for row in await self.store.read(inbox.WAITING_TURNS):
             job = await self._job_of_row(row)
             job.attempts = row["attempts"]
             job.suspect = job.attempts > 0
@@ -383,7 +383,7 @@ class Intake:
 
     async def take_up_retried(self) -> None:
         """Run the given-up turns that an operator has released for a retry. Raises StoreError."""
-        for row in await self.store.read(inbox.retried()):
+        for row in await self.store.read(inbox.RETRIED):
             job = await self._job_of_row(row)
             if (await self.store.commit([inbox.take_up(job.turn_id, self.epoch, 0)]))[0]:
                 self.engine.submit(job)

@@ -247,7 +247,7 @@ class DeadLetters:
         """Start the retries that operators requested, and count the rest. Raises StoreError."""
         await self.intake.take_up_retried()
         await self.delivery.take_up_retried()
-        counted = await self.store.read(outcomes.counts())
+        counted = await self.store.read(outcomes.COUNTS)
         self.counts = Counter({row["kind"]: row["count"] for row in counted})
 
     async def look(self) -> None:

@@ -46,7 +46,7 @@ class WaitingPages:
             "waiting",
             questions=questions,
             timers=await store.read(listings.timers(_MOST)),
-            dead=await store.read(outcomes.everything()),
+            dead=await store.read(outcomes.EVERYTHING),
         )
 
     async def _answer(self, visit: Visit) -> Response:
