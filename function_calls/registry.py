@@ -140,8 +140,6 @@ _DESCRIPTION = (
 
 
 class FindArguments(BaseModel, frozen=True):
-    """Arguments of `find_functions`."""
-
     query: str = Field(max_length=300, description="What is to be done, in a few words")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -76,39 +76,23 @@ _NOT_THERE = frozenset({Problem.NOT_FOUND, Problem.NO_FOLDER})
 _NO_ROOM = frozenset({Problem.FULL, Problem.TOO_MANY, Problem.TOO_BIG})
 
 
-class ReadArguments(BaseModel):
-    """Arguments of `file_read`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ReadArguments(BaseModel, frozen=True, extra="forbid"):
     path: str = Field(description="The file, such as notes/today.txt", min_length=1, max_length=1000)
     first_line: int = Field(default=1, ge=1, le=10_000_000, description="The first line to read")
     last_line: int | None = Field(default=None, ge=1, le=10_000_000, description="The last line to read")
 
 
-class WriteArguments(BaseModel):
-    """Arguments of `file_write`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class WriteArguments(BaseModel, frozen=True, extra="forbid"):
     path: str = Field(description="The file, such as notes/today.txt", min_length=1, max_length=1000)
     text: str = Field(description="What the file is to hold", max_length=1_000_000)
     append: bool = Field(default=False, description="Add to the end instead of replacing what is there")
 
 
-class ListArguments(BaseModel):
-    """Arguments of `file_list`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ListArguments(BaseModel, frozen=True, extra="forbid"):
     path: str = Field(default="", description="The folder; empty for all of it", max_length=1000)
 
 
-class GlobArguments(BaseModel):
-    """Arguments of `file_glob`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class GlobArguments(BaseModel, frozen=True, extra="forbid"):
     pattern: str = Field(
         description="Such as **/*.txt: * and ? within a name, ** for any folders", min_length=1, max_length=1000
     )

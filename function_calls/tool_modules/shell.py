@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -21,11 +21,7 @@ _SHOWN_CHARS = 3000
 _SHOWN_OF_A_FAILURE = 1200
 
 
-class ExecArguments(BaseModel):
-    """Arguments of `shell_exec`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ExecArguments(BaseModel, frozen=True, extra="forbid"):
     command: str = Field(
         description="One program with its arguments, such as grep -n milk list.txt. No shell reads it: no pipes, "
         "wildcards or variables; quotes hold words together",

@@ -15,8 +15,6 @@ from services.refs import ErrorCode
 
 
 class WhyArguments(BaseModel, frozen=True):
-    """Arguments of `why`."""
-
     count: int = Field(1, ge=1, le=10, description="How many of the last messages to explain")
     back: int | None = Field(None, ge=1, le=200, description="Only the message this many positions back")
     id: str | None = Field(None, max_length=200, description="Only the message with this id of the chat network")

@@ -19,8 +19,6 @@ _SHOWN_CHARS = 200
 
 
 class SettingsArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `settings`."""
-
     name: ChatSettingName | None = Field(default=None, description="The setting; without it all are shown")
     value: str | None = Field(
         default=None, description="Its new value; `default` goes back to what the operator has set", max_length=4000

@@ -28,28 +28,20 @@ _admin_command = partial(tool_function, tags="chat", offered_to=["command"], rol
 
 
 class GreetingArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `welcome` and `goodbye`."""
-
     text: Annotated[str, Field(max_length=LONGEST_GREETING)] | None = Field(
         default=None, description="The text; off: none; absent: show the current one"
     )
 
 
 class TriggerArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `trigger`."""
-
     rule: str | None = Field(default=None, description='"word" → text; absent: show all', max_length=2000)
 
 
 class WordArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `trigger_delete`."""
-
     word: str = Field(description="The word or phrase", min_length=1, max_length=200)
 
 
 class PersonaArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `persona`."""
-
     text: str | None = Field(default=None, description="The style; clear: none of its own; absent: show it")
 
 

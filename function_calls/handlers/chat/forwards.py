@@ -33,16 +33,12 @@ _admin_command = partial(
 
 
 class ForwardArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `forward`."""
-
     rule: str | None = Field(
         default=None, description="Words, separated by commas, `to`, and the key of a chat", max_length=1000
     )
 
 
 class CodeArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `forward_accept` and `forward_remove`."""
-
     code: str = Field(description="The code of the rule", min_length=1, max_length=20)
 
 

@@ -116,8 +116,6 @@ _SHOWN_CHARS = 300
 
 
 class NameArguments(BaseModel, frozen=True):
-    """Arguments of `notes_clear`."""
-
     name: str = Field(default="", description="The note's name, as /notes shows it; empty: all of them", max_length=200)
 
 

@@ -16,14 +16,10 @@ from services.refs import ChatRef, ErrorCode
 
 
 class LinkArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `link`."""
-
     code: str | None = Field(default=None, description="A code from another account; absent: get one", max_length=20)
 
 
 class ClaimArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `link_accept` and `link_reject`."""
-
     code: str = Field(description="The code that the other account used", min_length=1, max_length=20)
 
 

@@ -22,8 +22,6 @@ _LONGEST = timedelta(days=7)
 
 
 class MuteArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `mute`."""
-
     until: str | None = Field(
         default=None, max_length=100, description="How long, or until when: an hour, until 18:00; absent: one hour"
     )

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -21,21 +21,13 @@ _LISTED = 60
 _DESCRIPTION_CHARS = 80
 
 
-class NamesArguments(BaseModel):
-    """Arguments of `use_tools` and `put_away_tools`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class NamesArguments(BaseModel, frozen=True, extra="forbid"):
     names: str = Field(
         default="", max_length=1000, description="Names of functions or groups, with spaces between; empty: list them"
     )
 
 
-class ListArguments(BaseModel):
-    """Arguments of `list_tools`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ListArguments(BaseModel, frozen=True, extra="forbid"):
     name: str | None = Field(
         default=None, max_length=200, description="A function or group to show in detail, with its parameters"
     )

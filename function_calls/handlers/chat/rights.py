@@ -20,8 +20,6 @@ from services.times.time_formatting import moment
 
 
 class GrantArguments(BaseModel, frozen=True):
-    """Arguments of `grants_revoke`."""
-
     code: str = Field(description="The grant's code, as /grants shows it", min_length=1, max_length=20)
 
 

@@ -41,14 +41,10 @@ _measure = partial(
 
 
 class MemberArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `kick` and `ban`."""
-
     member: str = Field(description="Name of the member", min_length=1, max_length=200)
 
 
 class SilenceArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `silence`."""
-
     member: str = Field(description="Name of the member", min_length=1, max_length=200)
     until: str | None = Field(
         default=None, max_length=100, description="How long, or until when: 30 minutes, until 18:00; absent: one hour"
@@ -56,8 +52,6 @@ class SilenceArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 class InviteArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `invite`."""
-
     member: str | None = Field(
         default=None, description="Id of the member in the network; absent: give a link", max_length=300
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
@@ -28,29 +28,17 @@ from services.pictures import Pictures, VoteChart
 from services.refs import ErrorCode, JsonObject, Role
 
 
-class CreateArguments(BaseModel):
-    """Arguments of `poll_create`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class CreateArguments(BaseModel, frozen=True, extra="forbid"):
     question: str = Field(description="What is asked", min_length=1, max_length=300, pattern=r"\S")
     options: list[str] = Field(description="2 to 10 answers to vote for", min_length=1, max_length=50)
 
 
-class VoteArguments(BaseModel):
-    """Arguments of `poll_vote`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class VoteArguments(BaseModel, frozen=True, extra="forbid"):
     option: str = Field(description="The option's number or text", min_length=1, max_length=200)
     poll: int | None = Field(default=None, description="Number of the poll; absent: the latest open one", ge=1)
 
 
-class PollArguments(BaseModel):
-    """Arguments of `poll_results` and `poll_close`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class PollArguments(BaseModel, frozen=True, extra="forbid"):
     poll: int | None = Field(default=None, description="Number of the poll; absent: the latest one", ge=1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -23,36 +23,20 @@ from services.refs import ErrorCode, JsonObject, Role
 from services.store.chats.todos import Todo
 
 
-class AddArguments(BaseModel):
-    """Arguments of `todo_add`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class AddArguments(BaseModel, frozen=True, extra="forbid"):
     text: str = Field(description="What is to be done", min_length=1, max_length=300, pattern=r"\S")
     priority: Priority = Field(default=Priority.NORMAL, description="How much it matters")
 
 
-class ListArguments(BaseModel):
-    """Arguments of `todo_list`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ListArguments(BaseModel, frozen=True, extra="forbid"):
     show: Show = Field(default=Show.OPEN, description="Which entries")
 
 
-class EntryArguments(BaseModel):
-    """Arguments of `todo_done` and `todo_remove`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class EntryArguments(BaseModel, frozen=True, extra="forbid"):
     item: str = Field(description="The entry's number or words of its text", min_length=1, max_length=300)
 
 
-class UpdateArguments(BaseModel):
-    """Arguments of `todo_update`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class UpdateArguments(BaseModel, frozen=True, extra="forbid"):
     number: int = Field(description="The entry's number", ge=1, le=999_999_999)
     text: str | None = Field(
         default=None, description="What it should say instead", min_length=1, max_length=300, pattern=r"\S"

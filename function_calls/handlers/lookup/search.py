@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -18,11 +18,7 @@ from services.web.search import Answer, Hit, NoSearch, WebSearch
 _BUSY = 429
 
 
-class SearchArguments(BaseModel):
-    """Arguments of `search`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class SearchArguments(BaseModel, frozen=True, extra="forbid"):
     query: str = Field(description="What to look for", min_length=1, max_length=400, pattern=r"\S")
 
 

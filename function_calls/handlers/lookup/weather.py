@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
@@ -21,11 +21,7 @@ from services.web.weather import DayWeather, Forecast, OpenMeteo, PlaceNotFound
 _DAYS_OF_A_PICTURE = 3
 
 
-class WeatherArguments(BaseModel):
-    """Arguments of `weather`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class WeatherArguments(BaseModel, frozen=True, extra="forbid"):
     city: str = Field(description="City or place; may be narrowed: 'Paris, Texas'", min_length=1, max_length=100)
     days: int = Field(default=2, description="Days to tell about, today included", ge=1, le=7)
 

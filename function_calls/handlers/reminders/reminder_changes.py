@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -50,19 +50,11 @@ _ON_A_PAGE = 12
 _DIGITS = 4
 
 
-class ListArguments(BaseModel):
-    """Arguments of `reminder_list`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ListArguments(BaseModel, frozen=True, extra="forbid"):
     about: str | None = Field(default=None, description="Only those with these words", max_length=300)
 
 
-class ChangeArguments(BaseModel):
-    """Arguments of `reminder_change`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ChangeArguments(BaseModel, frozen=True, extra="forbid"):
     which: str = Field(description=WHICH, min_length=1, max_length=300)
     text: str | None = Field(default=None, description="What it is to say now", max_length=500)
     when: str | None = Field(default=None, description=f"Its new time, {WHEN}", max_length=300)
@@ -245,18 +237,12 @@ def _raw(args: ChangeArguments, timer: Timer) -> dict[str, Any]:
     return {**args.model_dump(mode="json", exclude_defaults=True), "which": str(timer.number)}
 
 
-class DeleteArguments(BaseModel):
-    """Arguments of `reminder_delete`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class DeleteArguments(BaseModel, frozen=True, extra="forbid"):
     which: str = Field(description="Numbers, or words of what it says, or `all`", min_length=1, max_length=300)
 
 
-class DeleteAllArguments(BaseModel):
+class DeleteAllArguments(BaseModel, frozen=True, extra="forbid"):
     """No arguments."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @tool_function(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from config.chat_settings import DEFAULT_LAYER
 from config.terms import is_timezone
@@ -49,11 +49,7 @@ from services.times.requested_times import Repeat, RequestedTime, requested_time
 from services.times.time_formatting import amount, distance, moment
 
 
-class RemindArguments(BaseModel):
-    """Arguments of `remind`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class RemindArguments(BaseModel, frozen=True, extra="forbid"):
     text: str = Field(description="What to remind of", min_length=1, max_length=500)
 
 
@@ -87,20 +83,12 @@ def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ..
     )
 
 
-class SnoozeArguments(BaseModel):
-    """Arguments of `reminder_snooze`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class SnoozeArguments(BaseModel, frozen=True, extra="forbid"):
     when: str | None = Field(default=None, description="How long, or until when; absent: 10 minutes", max_length=300)
     which: str | None = Field(default=None, description=f"{WHICH}; absent: the last one that was said", max_length=300)
 
 
-class DoneArguments(BaseModel):
-    """Arguments of `reminder_done`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class DoneArguments(BaseModel, frozen=True, extra="forbid"):
     which: str | None = Field(default=None, description=f"{WHICH}; absent: the last one that was said", max_length=300)
 
 
@@ -186,10 +174,8 @@ async def reminder_done(
     return mark_outside([timer], asker, result)
 
 
-class ReminderItem(BaseModel):
+class ReminderItem(BaseModel, frozen=True, extra="forbid"):
     """A reminder to create."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: str = Field(description="What to remind of, without the time", min_length=1, max_length=500, pattern=r"\S")
     when: str | None = Field(default=None, description=f"When, and how often, {WHEN}", max_length=300)
@@ -226,8 +212,6 @@ _FURTHER: JsonObject = {"type": "array", "items": {"type": "object"}}
 
 
 class CreateArguments(ReminderItem):
-    """Arguments of `reminder_create`: a reminder, and optionally further ones."""
-
     more: Annotated[list[ReminderItem], WithJsonSchema(_FURTHER)] | None = Field(
         default=None, description="Further reminders of the same message, each with the fields above", max_length=19
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext
@@ -34,21 +34,13 @@ _ASIDE = ["command", "model", "mcp", "api"]
 """All paths except timers: schedules cannot create or change schedules."""
 
 
-class PlanArguments(BaseModel):
-    """Arguments of `schedule`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class PlanArguments(BaseModel, frozen=True, extra="forbid"):
     plan: str | None = Field(
         default=None, description="When, and the command to run then: daily 07:00 weather Oslo", max_length=2000
     )
 
 
-class CreateArguments(BaseModel):
-    """Arguments of `schedule_create`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class CreateArguments(BaseModel, frozen=True, extra="forbid"):
     when: str = Field(
         description="When it is to run, as the user said it: every weekday at 8:00", min_length=1, max_length=300
     )
@@ -56,11 +48,7 @@ class CreateArguments(BaseModel):
     arguments: dict[str, JsonValue] = Field(default_factory=dict, description="The arguments of that function")
 
 
-class NumberArguments(BaseModel):
-    """Arguments of functions for a single schedule."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class NumberArguments(BaseModel, frozen=True, extra="forbid"):
     number: int = Field(description="The schedule's number, as the list shows it", ge=1)
 
 

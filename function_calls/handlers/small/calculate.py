@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -21,11 +21,7 @@ _CENTS = 100
 _BEFORE_TARGET = frozenset({"to", "in", "into", "as", "=", "->", "→", "到", "换成", "等于"})
 
 
-class CalculateArguments(BaseModel):
-    """Arguments of `calculate`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class CalculateArguments(BaseModel, frozen=True, extra="forbid"):
     expression: str = Field(description="Arithmetic, e.g. '15% of 80', 'sqrt(2)*3', '2^10'", max_length=500)
 
 
@@ -35,11 +31,7 @@ def _unit(text: str) -> str:
     return unit if unit and last.casefold() in _BEFORE_TARGET else text
 
 
-class ConvertArguments(BaseModel):
-    """Arguments of `unit_convert`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ConvertArguments(BaseModel, frozen=True, extra="forbid"):
     value: float = Field(description="How many of the first unit", allow_inf_nan=False)
     from_unit: Annotated[str, AfterValidator(_unit)] = Field(
         description="Unit or currency, e.g. 'km', 'pounds', '°F', 'EUR'", min_length=1, max_length=40

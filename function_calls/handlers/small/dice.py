@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -14,19 +14,11 @@ from services.refs import ErrorCode
 _FACES_SHOWN = 20
 
 
-class RollArguments(BaseModel):
-    """Arguments of `roll_dice`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class RollArguments(BaseModel, frozen=True, extra="forbid"):
     dice: str = Field(default="1d6", description="Dice notation, e.g. '2d6+1', 'd20'", max_length=60)
 
 
-class PickArguments(BaseModel):
-    """Arguments of `pick_one`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class PickArguments(BaseModel, frozen=True, extra="forbid"):
     options: list[str] = Field(description="The options to pick from", min_length=1, max_length=50)
 
 

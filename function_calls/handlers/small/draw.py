@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
@@ -15,11 +15,7 @@ from services.media.pictures import picture_of
 from services.refs import ErrorCode
 
 
-class DrawArguments(BaseModel):
-    """Arguments of `draw`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class DrawArguments(BaseModel, frozen=True, extra="forbid"):
     picture: str = Field(description="What the picture shows", min_length=1, max_length=4000, pattern=r"\S")
 
 

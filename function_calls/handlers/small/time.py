@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, tzinfo
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -16,19 +16,11 @@ from services.times.places import BadTime, Place, Places, UnknownPlace, zone_lab
 _PLACE = "City, country, IANA zone or abbreviation; absent: here"
 
 
-class PlaceArguments(BaseModel):
-    """Arguments of `time_in` and `date_in`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class PlaceArguments(BaseModel, frozen=True, extra="forbid"):
     place: str | None = Field(default=None, description=_PLACE, max_length=100)
 
 
-class ConvertArguments(BaseModel):
-    """Arguments of `time_convert`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ConvertArguments(BaseModel, frozen=True, extra="forbid"):
     time: str = Field(description="Time of day, e.g. '15:30' or '3 pm'; a date may precede it", max_length=40)
     from_place: str | None = Field(default=None, description=f"Where it is that time. {_PLACE}", max_length=100)
     to_place: str | None = Field(default=None, description=f"Where to convert to. {_PLACE}", max_length=100)

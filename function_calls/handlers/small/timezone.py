@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from config.terms import is_timezone
 from function_calls.call import Call
@@ -19,11 +19,7 @@ from services.times.time_formatting import clock
 _MOST_CHOICES = 8
 
 
-class ZoneArguments(BaseModel):
-    """Arguments of `timezone`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ZoneArguments(BaseModel, frozen=True, extra="forbid"):
     place: str | None = Field(
         default=None, description="City or IANA zone to set; `off` for the chat's; absent: show it", max_length=100
     )
