@@ -99,7 +99,6 @@ class GlobArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="file_read",
     description="Read a text file in this chat's folder",
     examples=(
         "read the file {path}",
@@ -132,7 +131,6 @@ async def file_read(
 
 
 @tool_function(
-    name="file_write",
     description="Write a text file in this chat's folder",
     examples=(
         "write {text} to the file {path}",
@@ -171,8 +169,6 @@ async def file_write(
 
 
 @tool_function(
-    name="file_list",
-    description="List the files in this chat's folder",
     examples=(
         "list the files",
         "which files are there",
@@ -191,7 +187,7 @@ async def file_write(
 async def file_list(
     context: MessageContext, args: ListArguments, *, workspaces: Workspaces, call: Call
 ) -> FunctionResult:
-    """List the entries of a folder."""
+    """List the files in this chat's folder"""
     try:
         listing = await call.threads.run(workspaces.of(context.chat).list, args.path)
     except WorkspaceError as fault:
@@ -200,8 +196,6 @@ async def file_list(
 
 
 @tool_function(
-    name="file_glob",
-    description="Find files in this chat's folder by a pattern of their paths",
     examples=(
         "find files like {pattern}",
         "which files match {pattern}",
@@ -221,7 +215,7 @@ async def file_list(
 async def file_glob(
     context: MessageContext, args: GlobArguments, *, workspaces: Workspaces, call: Call
 ) -> FunctionResult:
-    """Files in all folders whose paths fit."""
+    """Find files in this chat's folder by a pattern of their paths"""
     try:
         listing = await call.threads.run(workspaces.of(context.chat).glob, args.pattern)
     except WorkspaceError as fault:

@@ -30,7 +30,6 @@ class HumanArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="human_input",
     description=(
         "Ask the member who wrote something that you need to go on, and wait for the answer. Only for what nobody but "
         "a person can know or decide; never ask for passwords or keys"

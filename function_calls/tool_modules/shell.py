@@ -31,7 +31,6 @@ class ExecArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="shell_exec",
     description="Run one program, of those that are allowed, on the files in this chat's folder",
     examples=(
         "run {command}",

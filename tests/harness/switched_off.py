@@ -76,8 +76,8 @@ SWITCHES: dict[str, Switch] = {
     ),
     "D3": Switch(
         "function_calls/handlers/chat/history.py",
-        'name="clear_messages"',
-        'name="forget_messages"',
+        "async def clear_messages(",
+        "async def forget_messages(",
         "bot/cli/test_functions.py::test_the_abilities_of_the_group_bot_that_came_before_are_registered_functions",
     ),
     "D4": Switch(

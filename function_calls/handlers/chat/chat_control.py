@@ -21,7 +21,6 @@ class WhyArguments(BaseModel, frozen=True):
 
 
 @tool_function(
-    name="why",
     description="Explain why the bot answered, or did not answer, the last messages of this chat.",
     examples=(
         "why didn't you answer",
@@ -71,13 +70,12 @@ def _known_as(detail: str, call: Call) -> str:
 
 @tool_function(
     name="id",
-    description="Show the ids of this chat and of the asker, as settings need them.",
     commands=("id",),
     tags="chat",
     offered_to=["command", "api"],
 )
 async def show_id(context: MessageContext, *, call: Call) -> FunctionResult:
-    """Show the chat's key, and the sender's key and role."""
+    """Show the ids of this chat and of the asker, as settings need them."""
     return FunctionResult.say(
         call.say(
             "id.shown",
@@ -91,7 +89,6 @@ async def show_id(context: MessageContext, *, call: Call) -> FunctionResult:
 
 
 @tool_function(
-    name="stop",
     description="Stop the answer that the bot is working on in this chat.",
     commands=("stop", "停", "停止"),
     tags="chat",

@@ -26,8 +26,6 @@ class SettingsArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="settings",
-    description="Show the settings of this chat and where each comes from, or change one.",
     commands=("settings", "设置"),
     tags="chat",
     offered_to=["command"],
@@ -35,7 +33,7 @@ class SettingsArguments(BaseModel, frozen=True, extra="forbid"):
     effect="idempotent",
 )
 async def settings(context: MessageContext, args: SettingsArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
-    """Show all or one of the chat's settings, or change one."""
+    """Show the settings of this chat and where each comes from, or change one."""
     name, value = args.name, (args.value or "").strip()
     if name is None:
         return _shown(context, own, call) if not value else _unknown(value, own, context, call)

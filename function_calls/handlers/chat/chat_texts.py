@@ -46,26 +46,22 @@ class PersonaArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @_admin_command(
-    name="welcome",
-    description="Show or set the text for members who join this chat.",
     commands=("welcome", "欢迎语"),
     line="text",
     scope="group",
 )
 async def welcome(context: MessageContext, args: GreetingArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
-    """Set the text, and show how it will look."""
+    """Show or set the text for members who join this chat."""
     return await _greeting("welcome", context, args.text, own, call)
 
 
 @_admin_command(
-    name="goodbye",
-    description="Show or set the text for members who leave this chat.",
     commands=("goodbye", "告别语"),
     line="text",
     scope="group",
 )
 async def goodbye(context: MessageContext, args: GreetingArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
-    """Set the text, and show how it will look."""
+    """Show or set the text for members who leave this chat."""
     return await _greeting("goodbye", context, args.text, own, call)
 
 
@@ -93,14 +89,12 @@ async def _greeting(
 
 
 @_admin_command(
-    name="trigger",
-    description="Show the texts with which the bot replies to words in this chat, or add one.",
     commands=("trigger", "触发词"),
     line="rule",
     scope="group",
 )
 async def trigger(context: MessageContext, args: TriggerArguments, *, rules: ChatRules, call: Call) -> FunctionResult:
-    """List the triggers; with a rule, add it or replace the text of its word."""
+    """Show the texts with which the bot replies to words in this chat, or add one."""
     known = rules.triggers(context.chat)
     if not (args.rule or "").strip():
         lines = [call.say("triggers.line", word=word, text=text) for word, text in sorted(known.items())]
@@ -118,7 +112,6 @@ async def trigger(context: MessageContext, args: TriggerArguments, *, rules: Cha
 
 
 @_admin_command(
-    name="trigger_delete",
     description="Remove a word to which the bot replies in this chat.",
     commands=("trigger delete", "触发词 删除"),
     line="word",
@@ -139,13 +132,11 @@ async def trigger_delete(
 
 
 @_admin_command(
-    name="persona",
-    description="Show or set the bot's style in this chat.",
     commands=("persona", "人设"),
     line="text",
 )
 async def persona(context: MessageContext, args: PersonaArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
-    """Show the style; with a text, set or clear it."""
+    """Show or set the bot's style in this chat."""
     text, by = (args.text or "").strip(), context.sender.ref
     if len(text) > _LONGEST_PERSONA:
         problem = call.say("persona.too_long", most=_LONGEST_PERSONA, count=len(text))

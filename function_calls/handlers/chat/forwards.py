@@ -43,7 +43,6 @@ class CodeArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @_admin_command(
-    name="forward",
     description="Show the rules that forward messages from or to this chat, or propose one.",
     commands=("forward", "转发"),
     line="rule",
@@ -76,7 +75,6 @@ async def forward(
 
 
 @_admin_command(
-    name="forward_accept",
     description="Let another chat forward messages to this one.",
     commands=("forward accept", "转发 同意"),
     ask={"code": "@forwards.ask_code"},
@@ -96,7 +94,6 @@ async def forward_accept(
 
 
 @_admin_command(
-    name="forward_remove",
     description="Remove a rule that forwards messages from or to this chat.",
     commands=("forward remove", "转发 删除"),
     ask={"code": "@forwards.ask_code"},

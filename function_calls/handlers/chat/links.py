@@ -24,7 +24,6 @@ class ClaimArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="link",
     description="Show the asker's linked accounts and give a code that links another one, or use such a code.",
     commands=("link", "绑定"),
     tags="chat",
@@ -62,7 +61,6 @@ async def link(
 
 
 @tool_function(
-    name="link_accept",
     description="Link the account that used the asker's code.",
     commands=("link accept", "绑定 同意"),
     tags="chat",
@@ -96,7 +94,6 @@ async def link_accept(
 
 
 @tool_function(
-    name="link_reject",
     description="Reject the account that used the asker's code.",
     commands=("link reject", "绑定 拒绝"),
     tags="chat",
@@ -120,7 +117,6 @@ async def link_reject(
 
 
 @tool_function(
-    name="unlink",
     description="Remove all links between the asker's accounts.",
     commands=("unlink", "link remove", "解绑", "绑定 解除"),
     tags="chat",

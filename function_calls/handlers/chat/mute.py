@@ -28,7 +28,6 @@ class MuteArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="mute",
     description="Stop the bot from talking in this chat for a time; commands and reminders still work",
     examples=(
         "be quiet for {until}",
@@ -65,8 +64,6 @@ async def mute(
 
 
 @tool_function(
-    name="unmute",
-    description="Let the bot talk in this chat again, after it was muted",
     examples=(
         "you may speak again",
         "you can talk again",
@@ -84,6 +81,6 @@ async def mute(
     effect="idempotent",
 )
 async def unmute(context: MessageContext, *, mutes: Mutes, call: Call) -> FunctionResult:
-    """End the mute."""
+    """Let the bot talk in this chat again, after it was muted"""
     was_muted = await mutes.unmute(context.chat, context.sender.ref)
     return FunctionResult.say(call.say("quiet.unmuted" if was_muted else "quiet.was_not_muted"))

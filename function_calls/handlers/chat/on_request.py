@@ -34,7 +34,6 @@ class ListArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="use_tools",
     description="Activate functions that are offered on request only",
     commands=("use", "使用"),
     tags="tools",
@@ -67,7 +66,6 @@ async def use_tools(
 
 
 @tool_function(
-    name="put_away_tools",
     description="Deactivate functions that were activated",
     commands=("unuse", "停用"),
     tags="tools",
@@ -98,8 +96,6 @@ async def put_away_tools(
 
 
 @tool_function(
-    name="list_tools",
-    description="List the functions active in this chat and those that can be activated, or show one in detail",
     examples=(
         "which tools are at hand",
         "list the tools of this chat",
@@ -116,7 +112,7 @@ async def put_away_tools(
 async def list_tools(
     context: MessageContext, args: ListArguments, *, active: ActiveFunctions, call: Call
 ) -> FunctionResult:
-    """List the active functions of this chat and those that can be activated."""
+    """List the functions active in this chat and those that can be activated, or show one in detail"""
     if args.name:
         return _detail(args.name.strip(), active.of(context.chat), call)
     return _listed(active.of(context.chat), call)

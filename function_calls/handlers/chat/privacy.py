@@ -18,7 +18,6 @@ _FILE = "rollcall-data.json"
 
 
 @tool_function(
-    name="forget_me",
     description="Delete everything that is stored about the sender: in a group what belongs to it, in private all.",
     commands=("forget me", "忘记我"),
     tags=("memory", "this_chat"),
@@ -44,7 +43,6 @@ async def forget_me(context: MessageContext, *, data: MemberData, call: Call) ->
 
 
 @tool_function(
-    name="export_me",
     description="Send the sender a file with everything that is stored about them: in a group what belongs to it.",
     commands=("export me", "导出我的数据"),
     tags=("memory", "this_chat"),
@@ -68,7 +66,6 @@ async def export_me(context: MessageContext, *, data: MemberData, call: Call) ->
 
 
 @tool_function(
-    name="opt_out",
     description="Do not record the sender's messages any more, in this group or, from a private chat, in all chats.",
     commands=("optout", "不记录我"),
     tags=("memory", "this_chat"),
@@ -84,7 +81,6 @@ async def opt_out(context: MessageContext, *, data: MemberData, call: Call) -> F
 
 
 @tool_function(
-    name="opt_in",
     description="Record the sender's messages again, in this group or, from a private chat, in all chats.",
     commands=("optin", "恢复记录"),
     tags=("memory", "this_chat"),

@@ -24,7 +24,6 @@ class GrantArguments(BaseModel, frozen=True):
 
 
 @tool_function(
-    name="roles",
     description="Show who has which role in this chat, and what the asker may do.",
     commands=("roles", "权限"),
     tags="chat",
@@ -80,13 +79,12 @@ async def show_members(context: MessageContext, *, known: KnownMembers, clock: C
 
 @tool_function(
     name="grants",
-    description="Show what this chat allows without asking.",
     commands=("grants", "授权"),
     tags="chat",
     offered_to=["command", "api"],
 )
 async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, call: Call) -> FunctionResult:
-    """Show all reusable approvals of this chat, oldest first."""
+    """Show what this chat allows without asking."""
     found = await grants.of(context.chat)
     if not found:
         return FunctionResult.say(call.say("grants.none"), data=[])
@@ -107,7 +105,6 @@ async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, 
 
 @tool_function(
     name="grants_revoke",
-    description="Take back what this chat allows without asking.",
     commands=("grants revoke", "授权 撤销"),
     tags="chat",
     offered_to=["command", "api"],
@@ -116,7 +113,7 @@ async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, 
     ask={"code": "@grants.ask_code"},
 )
 async def revoke_grant(context: MessageContext, args: GrantArguments, *, grants: Grants, call: Call) -> FunctionResult:
-    """Revoke a reusable approval."""
+    """Take back what this chat allows without asking."""
     revoked = await grants.revoke(context.chat, args.code, context.sender.ref)
     if revoked is None:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("grants.unknown", code=args.code), ["code"])

@@ -58,7 +58,6 @@ class SummaryArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="summary",
     description="Summarise what was said in this chat",
     examples=(
         "summarize this chat",
@@ -134,7 +133,6 @@ _LISTED, _LISTED_CHARS = 5, 160
 
 
 @tool_function(
-    name="catchup",
     description="Tell the sender what happened in this chat since the sender's last message: decisions, questions to "
     "the sender, links and polls",
     examples=(

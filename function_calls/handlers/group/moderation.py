@@ -58,8 +58,6 @@ class InviteArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @_measure(
-    name="kick",
-    description="Remove a member from this group; they may come back",
     examples=(
         "kick {member}",
         "kick {member} out of the group",
@@ -82,14 +80,12 @@ async def kick(
     known: KnownMembers,
     call: Call,
 ) -> FunctionResult:
-    """Remove a member."""
+    """Remove a member from this group; they may come back"""
     target = await _target(context, args.member, members, known, call)
     return await _applied(context, Measure.KICK, target, moderation, call)
 
 
 @_measure(
-    name="ban",
-    description="Ban a member from this group, so that they cannot come back",
     examples=(
         "ban {member}",
         "ban {member} from this group",
@@ -112,13 +108,12 @@ async def ban(
     known: KnownMembers,
     call: Call,
 ) -> FunctionResult:
-    """Ban a member."""
+    """Ban a member from this group, so that they cannot come back"""
     target = await _target(context, args.member, members, known, call)
     return await _applied(context, Measure.BAN, target, moderation, call)
 
 
 @_measure(
-    name="silence",
     description="Forbid a member to write in this group for a time",
     examples=(
         "silence {member} for {until}",
@@ -156,8 +151,6 @@ async def silence(
 
 
 @_measure(
-    name="pin",
-    description="Pin the message that the asker replies to",
     examples=(
         "pin this message",
         "pin this",
@@ -170,15 +163,13 @@ async def silence(
     commands=("pin", "置顶"),
 )
 async def pin(context: MessageContext, *, moderation: Moderation, call: Call) -> FunctionResult:
-    """Pin the message replied to."""
+    """Pin the message that the asker replies to"""
     if context.reply_to is None:
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("moderation.no_message"))
     return await _applied(context, Measure.PIN, None, moderation, call, message_id=context.reply_to.native_id)
 
 
 @_measure(
-    name="invite",
-    description="Invite somebody to this group, or give a link by which one person can join it",
     examples=(
         "give me an invitation to this group",
         "make a link to join this group",
@@ -194,7 +185,7 @@ async def pin(context: MessageContext, *, moderation: Moderation, call: Call) ->
 async def invite(
     context: MessageContext, args: InviteArguments, *, moderation: Moderation, call: Call
 ) -> FunctionResult:
-    """Invite a member by native id, or create a link."""
+    """Invite somebody to this group, or give a link by which one person can join it"""
     native, chat = (args.member or "").strip(), context.chat
     member = KnownMember(MemberRef(chat.platform, chat.account, native), native) if native else None
     return await _applied(context, Measure.INVITE if member else Measure.LINK, member, moderation, call)

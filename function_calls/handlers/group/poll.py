@@ -43,7 +43,6 @@ class PollArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="poll_create",
     description="Start a poll in this group",
     examples=(
         "start a poll: {question} {options}",
@@ -88,7 +87,6 @@ async def poll_create(context: MessageContext, args: CreateArguments, *, polls: 
 
 
 @tool_function(
-    name="poll_vote",
     description="Vote in this group's poll, for the person asking",
     examples=(
         "i vote for {option}",
@@ -129,8 +127,6 @@ async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Poll
 
 
 @tool_function(
-    name="poll_results",
-    description="Show how a poll of this group stands",
     examples=(
         "show the poll results",
         "who is winning the poll",
@@ -150,7 +146,7 @@ async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Poll
 async def poll_results(
     context: MessageContext, args: PollArguments, *, polls: Polls, pictures: Pictures, call: Call
 ) -> FunctionResult:
-    """Show the votes of a poll, open or closed."""
+    """Show how a poll of this group stands"""
     try:
         standing = await polls.standing(context.chat, args.poll)
     except NoPoll:
@@ -160,7 +156,6 @@ async def poll_results(
 
 
 @tool_function(
-    name="poll_close",
     description="Close a poll of this group and announce the result",
     examples=(
         "close the poll",

@@ -45,7 +45,6 @@ class UpdateArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="todo_add",
     description="Add an entry to this chat's to-do list",
     examples=(
         "add {text} to my to do list",
@@ -83,7 +82,6 @@ async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLi
 
 
 @tool_function(
-    name="todo_list",
     description="Show this chat's to-do list",
     examples=(
         "what's on my to do list",
@@ -113,7 +111,6 @@ async def todo_list(context: MessageContext, args: ListArguments, *, lists: Todo
 
 
 @tool_function(
-    name="todo_done",
     description="Mark an entry of the to-do list as done",
     examples=(
         "mark {item} as done on the todo list",
@@ -144,7 +141,6 @@ async def todo_done(context: MessageContext, args: EntryArguments, *, lists: Tod
 
 
 @tool_function(
-    name="todo_update",
     description="Change an entry of the to-do list: its text, or whether it is done",
     examples=(
         "change todo {number} to {text}",
@@ -189,7 +185,6 @@ async def todo_update(
 
 
 @tool_function(
-    name="todo_remove",
     description="Delete an entry from the to-do list",
     examples=(
         "remove {item} from my to do list",

@@ -21,7 +21,6 @@ _MOST_SENSES = 3
 
 
 @tool_function(
-    name="define",
     description="Look a word up in a dictionary",
     examples=(
         "define the word {word}",

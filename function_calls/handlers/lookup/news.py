@@ -26,7 +26,6 @@ class NewsArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="news",
     description="The latest headlines, of all topics or one",
     examples=(
         "what's in the news",

@@ -23,7 +23,6 @@ class SearchArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="search",
     description="Search the web for current or unknown facts",
     examples=(
         "search the web for {query}",

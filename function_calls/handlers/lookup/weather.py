@@ -27,7 +27,6 @@ class WeatherArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="weather",
     description="Current weather and forecast for a place",
     examples=(
         "what's the weather like",

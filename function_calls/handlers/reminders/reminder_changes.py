@@ -79,7 +79,6 @@ class ChangeArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="reminder_list",
     description="Show the asker's reminders in this chat",
     examples=(
         "show my reminders",
@@ -144,7 +143,6 @@ async def _elsewhere(asker: Requester, reminders: Reminders, links: MemberLinks,
 
 
 @tool_function(
-    name="reminder_change",
     description="Change the text or the time of a reminder",
     examples=(
         "change reminder {which} to {when}",
@@ -183,7 +181,6 @@ async def reminder_change(
 
 
 @tool_function(
-    name="reminder_change_of_others",
     description="Change a reminder that is for others or for everybody in the group",
     tags="reminder",
     touches="reaches_out",
@@ -246,7 +243,6 @@ class DeleteAllArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="reminder_delete",
     description="Delete one or more reminders",
     examples=(
         "delete reminder {which}",
@@ -292,7 +288,6 @@ async def reminder_delete(
 
 
 @tool_function(
-    name="reminder_delete_of_others",
     description="Delete reminders that are for others or for everybody in the group",
     tags="reminder",
     touches="reaches_out",
@@ -312,8 +307,6 @@ async def reminder_delete_of_others(
 
 
 @tool_function(
-    name="reminder_delete_all",
-    description="Delete all reminders that the asker has set in this chat",
     examples=(
         "delete all my reminders",
         "clear all reminders",
@@ -333,7 +326,7 @@ async def reminder_delete_of_others(
 async def reminder_delete_all(
     context: MessageContext, args: DeleteAllArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Delete all reminders that the member has set."""
+    """Delete all reminders that the asker has set in this chat"""
     asker = asker_of(context, call)
     before = await reminders.removed_by(context.chat, call.key)
     if before:

@@ -54,7 +54,6 @@ class RemindArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="remind",
     description="Say a reminder whose time has come",
     tags="reminder",
     offered_to=["timer"],
@@ -93,7 +92,6 @@ class DoneArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="reminder_snooze",
     description="Put a reminder off that was just said",
     examples=(
         "snooze for {when}",
@@ -148,7 +146,6 @@ async def reminder_snooze(
 
 
 @tool_function(
-    name="reminder_done",
     description="Note that what a reminder just said is done",
     commands=("reminder done", "提醒 完成"),
     tags="reminder",
@@ -235,7 +232,6 @@ class _Asked:
 
 
 @tool_function(
-    name="reminder_create",
     description="Set a reminder, once or again and again",
     examples=(
         "remind me to {text} {when}",
@@ -332,7 +328,6 @@ async def _take_zone(
 
 
 @tool_function(
-    name="reminder_for_others",
     description="Set reminders for other members or for everybody in the group",
     tags="reminder",
     touches="reaches_out",

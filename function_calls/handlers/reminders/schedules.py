@@ -53,7 +53,6 @@ class NumberArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="schedule",
     description="Run a command in this chat by the clock, such as daily 07:00 weather Oslo.",
     commands=("schedule", "定时"),
     tags="schedules",
@@ -88,7 +87,6 @@ async def schedule(
 
 
 @tool_function(
-    name="schedule_create",
     description="Let a function run in this chat by itself at set times: every morning, each Friday, daily, weekly, "
     "hourly, or once. To remind people there are other functions",
     examples=(
@@ -125,7 +123,6 @@ async def schedule_create(
 
 
 @tool_function(
-    name="schedule_list",
     description="Show what runs in this chat by the clock: numbers, times, and how it went the last time.",
     examples=(
         "what runs here by the clock",
@@ -148,7 +145,6 @@ async def schedule_list(context: MessageContext, *, schedules: Schedules, clock:
 
 
 @tool_function(
-    name="schedule_pause",
     description="Pause a schedule of this chat; its number is in the list.",
     examples=(
         "pause schedule {number}",
@@ -178,7 +174,6 @@ async def schedule_pause(
 
 
 @tool_function(
-    name="schedule_resume",
     description="Resume a paused schedule of this chat.",
     examples=(
         "resume schedule {number}",
@@ -211,7 +206,6 @@ async def schedule_resume(
 
 
 @tool_function(
-    name="schedule_remove",
     description="Delete a schedule of this chat.",
     examples=(
         "delete schedule {number}",

@@ -41,7 +41,6 @@ class ConvertArguments(BaseModel, frozen=True, extra="forbid"):
 
 @tool_function(
     name="calculate",
-    description="Work out an arithmetic expression",
     examples=(
         "what's {expression}",
         "what is {expression}",
@@ -62,7 +61,7 @@ class ConvertArguments(BaseModel, frozen=True, extra="forbid"):
     ask={"expression": "@calculate.ask_expression"},
 )
 async def calculate_expression(context: MessageContext, args: CalculateArguments, *, call: Call) -> FunctionResult:
-    """Evaluate the expression."""
+    """Work out an arithmetic expression"""
     try:
         value = calculate(args.expression)
     except BadExpression as error:
@@ -74,7 +73,6 @@ async def calculate_expression(context: MessageContext, args: CalculateArguments
 
 
 @tool_function(
-    name="unit_convert",
     description="Convert between units of length, mass, temperature, volume, speed, time or data, or currencies",
     examples=(
         "convert {value} {from_unit} to {to_unit}",

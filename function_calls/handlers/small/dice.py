@@ -23,7 +23,6 @@ class PickArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="roll_dice",
     description="Roll dice and add them up",
     examples=(
         "roll a dice",
@@ -59,8 +58,6 @@ async def roll_dice(context: MessageContext, args: RollArguments, *, dice: Dice,
 
 
 @tool_function(
-    name="flip_coin",
-    description="Heads or tails, by flipping a coin",
     examples=(
         "flip a coin",
         "toss a coin for me",
@@ -76,14 +73,12 @@ async def roll_dice(context: MessageContext, args: RollArguments, *, dice: Dice,
     effect="read",
 )
 async def flip_coin(context: MessageContext, *, dice: Dice, call: Call) -> FunctionResult:
-    """Flip a coin."""
+    """Heads or tails, by flipping a coin"""
     heads = dice.flip()
     return FunctionResult.say(call.say("dice.heads" if heads else "dice.tails"), data="heads" if heads else "tails")
 
 
 @tool_function(
-    name="pick_one",
-    description="Pick one of several options at random",
     examples=(
         "pick one of {options}",
         "choose between {options}",
@@ -101,7 +96,7 @@ async def flip_coin(context: MessageContext, *, dice: Dice, call: Call) -> Funct
     ask={"options": "@dice.ask_options"},
 )
 async def pick_one(context: MessageContext, args: PickArguments, *, dice: Dice, call: Call) -> FunctionResult:
-    """Pick one of the options."""
+    """Pick one of several options at random"""
     options = alternatives(args.options)
     if len(options) < 2:
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("dice.too_few_options"), ["options"])

@@ -20,8 +20,6 @@ class DrawArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="draw",
-    description="Draw a picture",
     examples=(
         "draw {picture}",
         "draw a picture of {picture}",
@@ -41,7 +39,7 @@ class DrawArguments(BaseModel, frozen=True, extra="forbid"):
     ask={"picture": "@draw.ask_picture"},
 )
 async def draw(context: MessageContext, args: DrawArguments, *, models: MediaModels, call: Call) -> FunctionResult:
-    """Draw a picture and send it to the chat."""
+    """Draw a picture"""
     if not models.is_configured(context.bot):
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("draw.not_set"))
     await call.status(call.say("draw.status"))

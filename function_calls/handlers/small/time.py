@@ -27,7 +27,6 @@ class ConvertArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="time_in",
     description="Current time in a place, and its time zone",
     examples=(
         "what time is it",
@@ -64,8 +63,6 @@ async def time_in(context: MessageContext, args: PlaceArguments, *, places: Plac
 
 
 @tool_function(
-    name="date_in",
-    description="Today's date and day of the week, here or in a place",
     examples=(
         "what day is it today",
         "what's today's date",
@@ -83,7 +80,7 @@ async def time_in(context: MessageContext, args: PlaceArguments, *, places: Plac
     effect="read",
 )
 async def date_in(context: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
-    """Return the date in a place."""
+    """Today's date and day of the week, here or in a place"""
     days: dict[date, Place] = {}
     for place in _find(args.place, places, call):
         days.setdefault(places.now(place.zone).date(), place)
@@ -92,8 +89,6 @@ async def date_in(context: MessageContext, args: PlaceArguments, *, places: Plac
 
 
 @tool_function(
-    name="time_convert",
-    description="Convert a time of day from one place's time zone to another's",
     examples=(
         "what is {time} {from_place} time in {to_place}",
         "when it is {time} in {from_place} what time is it in {to_place}",
@@ -113,7 +108,7 @@ async def date_in(context: MessageContext, args: PlaceArguments, *, places: Plac
 async def time_convert(
     context: MessageContext, args: ConvertArguments, *, places: Places, call: Call
 ) -> FunctionResult:
-    """Convert a local time of one place to that of another."""
+    """Convert a time of day from one place's time zone to another's"""
     source = _one(args.from_place, "from_place", places, call)
     target = _one(args.to_place, "to_place", places, call)
     if isinstance(source, FunctionResult):

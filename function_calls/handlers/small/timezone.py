@@ -26,8 +26,6 @@ class ZoneArguments(BaseModel, frozen=True, extra="forbid"):
 
 
 @tool_function(
-    name="timezone",
-    description="Show or set the asker's time zone, which their reminders use",
     examples=(
         "set my time zone to {place}",
         "change my timezone to {place}",
@@ -46,7 +44,7 @@ class ZoneArguments(BaseModel, frozen=True, extra="forbid"):
 async def timezone(
     context: MessageContext, args: ZoneArguments, *, zones: MemberZones, places: Places, call: Call
 ) -> FunctionResult:
-    """Show the member's effective time zone, set it, or reset it to the chat's."""
+    """Show or set the asker's time zone, which their reminders use"""
     member = context.sender.ref
     query = " ".join((args.place or "").split())
     if not query:
