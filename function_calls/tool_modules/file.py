@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import BaseModel, Field
 
@@ -15,6 +16,8 @@ from services.refs import ErrorCode, JsonObject
 from services.sandbox.workspace import Entry, Listing, Problem, WorkspaceError, Workspaces
 
 MOST_CHARS = 4000
+_file_function = partial(tool_function, tags="files", scope="private")
+_reads = partial(_file_function, touches="reads_outside", effect="read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class GlobArguments(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-@tool_function(
+@_reads(
     description="Read a text file in this chat's folder",
     examples=(
         "read the file {path}",
@@ -110,10 +113,6 @@ class GlobArguments(BaseModel, frozen=True, extra="forbid"):
         "文件{path}里写了什么",
     ),
     commands=("file read", "文件 读"),
-    tags="files",
-    scope="private",
-    touches="reads_outside",
-    effect="read",
     ask={"path": "@files.ask_path"},
 )
 async def file_read(
@@ -130,7 +129,7 @@ async def file_read(
     return FunctionResult.say(_read_out(args.path, shown, call), data={"path": args.path, **shown.as_json()})
 
 
-@tool_function(
+@_file_function(
     description="Write a text file in this chat's folder",
     examples=(
         "write {text} to the file {path}",
@@ -142,8 +141,6 @@ async def file_read(
         "把{text}保存为{path}",
     ),
     commands=("file write", "文件 写"),
-    tags="files",
-    scope="private",
     roles="admin",
     touches="reaches_out",
     timeout_seconds=30,
@@ -168,7 +165,7 @@ async def file_write(
     )
 
 
-@tool_function(
+@_reads(
     examples=(
         "list the files",
         "which files are there",
@@ -179,10 +176,6 @@ async def file_write(
         "文件夹{path}里有哪些文件",
     ),
     commands=("file list", "文件 列表"),
-    tags="files",
-    scope="private",
-    touches="reads_outside",
-    effect="read",
 )
 async def file_list(
     context: MessageContext, args: ListArguments, *, workspaces: Workspaces, call: Call
@@ -195,7 +188,7 @@ async def file_list(
     return _listed(listing, call.say("files.empty"), call)
 
 
-@tool_function(
+@_reads(
     examples=(
         "find files like {pattern}",
         "which files match {pattern}",
@@ -206,10 +199,6 @@ async def file_list(
         "哪些文件符合{pattern}",
     ),
     commands=("file find", "文件 查找"),
-    tags="files",
-    scope="private",
-    touches="reads_outside",
-    effect="read",
     ask={"pattern": "@files.ask_pattern"},
 )
 async def file_glob(

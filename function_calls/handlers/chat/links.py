@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pydantic import BaseModel, Field
 
@@ -14,6 +15,8 @@ from function_calls.spec import Choice, FunctionResult, Message
 from services.chats.member_links import CODE_MINUTES, Account, LinkError, MemberLinks
 from services.refs import ChatRef, ErrorCode
 
+_private_command = partial(tool_function, tags="chat", scope="private", offered_to=["command"], effect="idempotent")
+
 
 class LinkArguments(BaseModel, frozen=True, extra="forbid"):
     code: str | None = Field(default=None, description="A code from another account; absent: get one", max_length=20)
@@ -23,14 +26,10 @@ class ClaimArguments(BaseModel, frozen=True, extra="forbid"):
     code: str = Field(description="The code that the other account used", min_length=1, max_length=20)
 
 
-@tool_function(
+@_private_command(
     description="Show the asker's linked accounts and give a code that links another one, or use such a code.",
     commands=("link", "绑定"),
-    tags="chat",
-    scope="private",
-    offered_to=["command"],
     sensitive="code",
-    effect="idempotent",
 )
 async def link(
     context: MessageContext, args: LinkArguments, *, links: MemberLinks, texts: Texts, call: Call
@@ -60,14 +59,10 @@ async def link(
     return FunctionResult(messages=(Message(text), question))
 
 
-@tool_function(
+@_private_command(
     description="Link the account that used the asker's code.",
     commands=("link accept", "绑定 同意"),
-    tags="chat",
-    scope="private",
-    offered_to=["command"],
     sensitive="code",
-    effect="idempotent",
     ask={"code": "@links.ask_code"},
 )
 async def link_accept(
@@ -93,14 +88,10 @@ async def link_accept(
     )
 
 
-@tool_function(
+@_private_command(
     description="Reject the account that used the asker's code.",
     commands=("link reject", "绑定 拒绝"),
-    tags="chat",
-    scope="private",
-    offered_to=["command"],
     sensitive="code",
-    effect="idempotent",
     ask={"code": "@links.ask_code"},
 )
 async def link_reject(
@@ -116,13 +107,9 @@ async def link_reject(
     return FunctionResult(messages=(Message(text), _notice(claimer, "links.was_rejected", here, texts)))
 
 
-@tool_function(
+@_private_command(
     description="Remove all links between the asker's accounts.",
     commands=("unlink", "link remove", "解绑", "绑定 解除"),
-    tags="chat",
-    scope="private",
-    offered_to=["command"],
-    effect="idempotent",
 )
 async def unlink(context: MessageContext, *, links: MemberLinks, texts: Texts, call: Call) -> FunctionResult:
     """Dissolve the person's links and withdraw the account's codes; notify the other accounts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 from pydantic import BaseModel, Field
 
@@ -19,6 +20,9 @@ from services.times.time_formatting import distance, moment
 
 _DEFAULT = timedelta(hours=1)
 _LONGEST = timedelta(days=7)
+_changes = partial(
+    tool_function, tags="chat", touches="stays_here", scope="group", roles="moderator", effect="idempotent"
+)
 
 
 class MuteArguments(BaseModel, frozen=True, extra="forbid"):
@@ -27,7 +31,7 @@ class MuteArguments(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-@tool_function(
+@_changes(
     description="Stop the bot from talking in this chat for a time; commands and reminders still work",
     examples=(
         "be quiet for {until}",
@@ -43,11 +47,6 @@ class MuteArguments(BaseModel, frozen=True, extra="forbid"):
     ),
     commands=("mute", "静音"),
     line="until",
-    tags="chat",
-    touches="stays_here",
-    scope="group",
-    roles="moderator",
-    effect="idempotent",
 )
 async def mute(
     context: MessageContext, args: MuteArguments, *, mutes: Mutes, times: Times, clock: Clock, call: Call
@@ -63,7 +62,7 @@ async def mute(
     return FunctionResult.say(text, data={"until": end.isoformat()})
 
 
-@tool_function(
+@_changes(
     examples=(
         "you may speak again",
         "you can talk again",
@@ -74,11 +73,6 @@ async def mute(
         "取消静音",
     ),
     commands=("unmute", "取消静音"),
-    tags="chat",
-    touches="stays_here",
-    scope="group",
-    roles="moderator",
-    effect="idempotent",
 )
 async def unmute(context: MessageContext, *, mutes: Mutes, call: Call) -> FunctionResult:
     """Let the bot talk in this chat again, after it was muted"""

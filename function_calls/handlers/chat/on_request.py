@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from pydantic import BaseModel, Field
 
@@ -20,6 +21,8 @@ _BETWEEN = re.compile(r"[\s,，、;；]+")
 _LISTED = 60
 _DESCRIPTION_CHARS = 80
 
+_names_command = partial(tool_function, tags="tools", effect="idempotent", offered_to=("command",), line="names")
+
 
 class NamesArguments(BaseModel, frozen=True, extra="forbid"):
     names: str = Field(
@@ -33,13 +36,9 @@ class ListArguments(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-@tool_function(
+@_names_command(
     description="Activate functions that are offered on request only",
     commands=("use", "使用"),
-    tags="tools",
-    effect="idempotent",
-    offered_to=("command",),
-    line="names",
 )
 async def use_tools(
     context: MessageContext, args: NamesArguments, *, active: ActiveFunctions, call: Call
@@ -65,13 +64,9 @@ async def use_tools(
     return FunctionResult.say(call.say(key, names=", ".join(names)), data={"at_hand": list(active.of(context.chat))})
 
 
-@tool_function(
+@_names_command(
     description="Deactivate functions that were activated",
     commands=("unuse", "停用"),
-    tags="tools",
-    effect="idempotent",
-    offered_to=("command",),
-    line="names",
 )
 async def put_away_tools(
     context: MessageContext, args: NamesArguments, *, active: ActiveFunctions, call: Call

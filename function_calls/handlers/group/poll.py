@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
-from function_calls.declaration import tool_function
+from function_calls.handlers.group.document_changes import changes_document, reads_document
 from function_calls.spec import Choice, FunctionResult, Message
 from services.chats.polls import (
     FEWEST_OPTIONS,
@@ -27,6 +28,9 @@ from services.chats.polls import (
 from services.pictures import Pictures, VoteChart
 from services.refs import ErrorCode, JsonObject, Role
 
+_changes = partial(changes_document, tags="poll", scope="group")
+_reads = partial(reads_document, tags="poll", scope="group")
+
 
 class CreateArguments(BaseModel, frozen=True, extra="forbid"):
     question: str = Field(description="What is asked", min_length=1, max_length=300, pattern=r"\S")
@@ -42,7 +46,7 @@ class PollArguments(BaseModel, frozen=True, extra="forbid"):
     poll: int | None = Field(default=None, description="Number of the poll; absent: the latest one", ge=1)
 
 
-@tool_function(
+@_changes(
     description="Start a poll in this group",
     examples=(
         "start a poll: {question} {options}",
@@ -55,10 +59,7 @@ class PollArguments(BaseModel, frozen=True, extra="forbid"):
         "创建一个投票{question}，选项{options}",
     ),
     commands=("poll", "投票"),
-    tags="poll",
-    scope="group",
     touches="stays_here",
-    effect="idempotent",
     ask={"question": "@poll.ask_question", "options": "@poll.ask_options"},
 )
 async def poll_create(context: MessageContext, args: CreateArguments, *, polls: Polls, call: Call) -> FunctionResult:
@@ -86,7 +87,7 @@ async def poll_create(context: MessageContext, args: CreateArguments, *, polls: 
     return FunctionResult.say("\n".join(lines), data=data, choices=(*_buttons(poll.number, poll.options), *undo))
 
 
-@tool_function(
+@_changes(
     description="Vote in this group's poll, for the person asking",
     examples=(
         "i vote for {option}",
@@ -100,10 +101,6 @@ async def poll_create(context: MessageContext, args: CreateArguments, *, polls: 
         "把我的票改成{option}",
     ),
     commands=("vote", "投"),
-    tags="poll",
-    touches=("reads_outside", "stays_here"),
-    scope="group",
-    effect="idempotent",
     ask={"option": "@poll.ask_option"},
 )
 async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Polls, call: Call) -> FunctionResult:
@@ -126,7 +123,7 @@ async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Poll
     return FunctionResult.say("\n".join(lines), data=_data(standing), update=board)
 
 
-@tool_function(
+@_reads(
     examples=(
         "show the poll results",
         "who is winning the poll",
@@ -138,10 +135,6 @@ async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Poll
         "现在投票情况如何",
     ),
     commands=("results", "poll results", "投票 结果"),
-    tags="poll",
-    touches="reads_outside",
-    scope="group",
-    effect="read",
 )
 async def poll_results(
     context: MessageContext, args: PollArguments, *, polls: Polls, pictures: Pictures, call: Call
@@ -155,7 +148,7 @@ async def poll_results(
     return FunctionResult.say(_report(standing, call), data=_data(standing), attachments=files)
 
 
-@tool_function(
+@_changes(
     description="Close a poll of this group and announce the result",
     examples=(
         "close the poll",
@@ -168,10 +161,7 @@ async def poll_results(
         "投票截止",
     ),
     commands=("poll close", "投票 结束"),
-    tags="poll",
     touches="reads_outside",
-    scope="group",
-    effect="idempotent",
 )
 async def poll_close(
     context: MessageContext, args: PollArguments, *, polls: Polls, pictures: Pictures, call: Call

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.declaration import tool_function
+from function_calls.handlers.group.document_changes import changes_document, reads_document
 from function_calls.spec import FunctionResult
 from services.chats.todo import (
     MOST_OPEN,
@@ -21,6 +23,9 @@ from services.chats.todo import (
 )
 from services.refs import ErrorCode, JsonObject, Role
 from services.store.chats.todos import Todo
+
+_changes = partial(changes_document, tags="todo")
+_reads = partial(reads_document, tags="todo")
 
 
 class AddArguments(BaseModel, frozen=True, extra="forbid"):
@@ -44,7 +49,7 @@ class UpdateArguments(BaseModel, frozen=True, extra="forbid"):
     state: State | None = Field(default=None, description="Whether it is done or open again")
 
 
-@tool_function(
+@_changes(
     description="Add an entry to this chat's to-do list",
     examples=(
         "add {text} to my to do list",
@@ -59,9 +64,7 @@ class UpdateArguments(BaseModel, frozen=True, extra="forbid"):
         "添加待办{text}",
     ),
     commands=("todo add", "待办 添加"),
-    tags="todo",
     touches="stays_here",
-    effect="idempotent",
     ask={"text": "@todo.ask_text"},
 )
 async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
@@ -81,7 +84,7 @@ async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLi
     return FunctionResult.say(text, data=_data(entry), choices=undo)
 
 
-@tool_function(
+@_reads(
     description="Show this chat's to-do list",
     examples=(
         "what's on my to do list",
@@ -97,9 +100,6 @@ async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLi
         "还有哪些事情要做",
     ),
     commands=("todo", "todos", "todo list", "待办", "待办 列表"),
-    tags="todo",
-    touches="reads_outside",
-    effect="read",
 )
 async def todo_list(context: MessageContext, args: ListArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
     """List the entries by priority, highest first."""
@@ -110,7 +110,7 @@ async def todo_list(context: MessageContext, args: ListArguments, *, lists: Todo
     return FunctionResult.say("\n".join(lines), data=[_data(entry) for entry in entries])
 
 
-@tool_function(
+@_changes(
     description="Mark an entry of the to-do list as done",
     examples=(
         "mark {item} as done on the todo list",
@@ -124,9 +124,6 @@ async def todo_list(context: MessageContext, args: ListArguments, *, lists: Todo
         "完成待办{item}",
     ),
     commands=("todo done", "done", "待办 完成"),
-    tags="todo",
-    touches=("reads_outside", "stays_here"),
-    effect="idempotent",
     ask={"item": "@todo.ask_item"},
 )
 async def todo_done(context: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
@@ -140,7 +137,7 @@ async def todo_done(context: MessageContext, args: EntryArguments, *, lists: Tod
     return FunctionResult.say(text, data={"number": entry.number, "done": True}, choices=undo)
 
 
-@tool_function(
+@_changes(
     description="Change an entry of the to-do list: its text, or whether it is done",
     examples=(
         "change todo {number} to {text}",
@@ -153,9 +150,6 @@ async def todo_done(context: MessageContext, args: EntryArguments, *, lists: Tod
         "把待办第{number}条的内容换成{text}",
     ),
     commands=("todo update", "todo change", "待办 修改"),
-    tags="todo",
-    touches=("reads_outside", "stays_here"),
-    effect="idempotent",
     ask={"number": "@todo.ask_number"},
 )
 async def todo_update(
@@ -184,7 +178,7 @@ async def todo_update(
     return FunctionResult.say(call.say("todo.updated", line=_line(entry, call)), data=_data(entry))
 
 
-@tool_function(
+@_changes(
     description="Delete an entry from the to-do list",
     examples=(
         "remove {item} from my to do list",
@@ -199,9 +193,7 @@ async def todo_update(
         "把{item}从待办清单移除",
     ),
     commands=("todo remove", "todo delete", "待办 删除"),
-    tags="todo",
     touches="reads_outside",
-    effect="idempotent",
     ask={"item": "@todo.ask_item"},
 )
 async def todo_remove(context: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -48,6 +49,7 @@ from services.times.requested_times import Repeat, RequestedTime, requested_time
 
 _ON_A_PAGE = 12
 _DIGITS = 4
+_changes = partial(tool_function, tags="reminder", effect="idempotent")
 
 
 class ListArguments(BaseModel, frozen=True, extra="forbid"):
@@ -142,7 +144,7 @@ async def _elsewhere(asker: Requester, reminders: Reminders, links: MemberLinks,
     return lines
 
 
-@tool_function(
+@_changes(
     description="Change the text or the time of a reminder",
     examples=(
         "change reminder {which} to {when}",
@@ -156,8 +158,6 @@ async def _elsewhere(asker: Requester, reminders: Reminders, links: MemberLinks,
         "把提醒{which}的内容改成{text}",
     ),
     commands=("reminder change", "提醒 修改"),
-    tags="reminder",
-    effect="idempotent",
     ask={"which": "@reminders.ask_which"},
 )
 async def reminder_change(
@@ -180,12 +180,10 @@ async def reminder_change(
         return await _failed_change(problem, timer, asker, args, reminders, call)
 
 
-@tool_function(
+@_changes(
     description="Change a reminder that is for others or for everybody in the group",
-    tags="reminder",
     touches="reaches_out",
     offered_to=[],
-    effect="idempotent",
 )
 async def reminder_change_of_others(
     context: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
@@ -242,7 +240,7 @@ class DeleteAllArguments(BaseModel, frozen=True, extra="forbid"):
     """No arguments."""
 
 
-@tool_function(
+@_changes(
     description="Delete one or more reminders",
     examples=(
         "delete reminder {which}",
@@ -258,8 +256,6 @@ class DeleteAllArguments(BaseModel, frozen=True, extra="forbid"):
         "删除关于{which}的提醒",
     ),
     commands=("reminder delete", "unremind", "提醒 删除", "删除提醒", "取消提醒"),
-    tags="reminder",
-    effect="idempotent",
     ask={"which": "@reminders.ask_which"},
 )
 async def reminder_delete(
@@ -287,12 +283,10 @@ async def reminder_delete(
     return _removed(removed, asker, call)
 
 
-@tool_function(
+@_changes(
     description="Delete reminders that are for others or for everybody in the group",
-    tags="reminder",
     touches="reaches_out",
     offered_to=[],
-    effect="idempotent",
 )
 async def reminder_delete_of_others(
     context: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
@@ -306,7 +300,7 @@ async def reminder_delete_of_others(
     return _removed(removed, asker, call)
 
 
-@tool_function(
+@_changes(
     examples=(
         "delete all my reminders",
         "clear all reminders",
@@ -318,9 +312,7 @@ async def reminder_delete_of_others(
         "清空我的提醒",
     ),
     commands=("reminder clear", "提醒 清空"),
-    tags="reminder",
     touches="stays_here",
-    effect="idempotent",
     confirm="@reminders.confirm_all",
 )
 async def reminder_delete_all(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, WithJsonSchema
@@ -48,6 +49,8 @@ from services.times.reminder_lines import ME, US, read_line
 from services.times.requested_times import Repeat, RequestedTime, requested_time
 from services.times.time_formatting import amount, distance, moment
 
+_changes = partial(tool_function, tags="reminder", touches="stays_here", effect="idempotent")
+
 
 class RemindArguments(BaseModel, frozen=True, extra="forbid"):
     text: str = Field(description="What to remind of", min_length=1, max_length=500)
@@ -91,7 +94,7 @@ class DoneArguments(BaseModel, frozen=True, extra="forbid"):
     which: str | None = Field(default=None, description=f"{WHICH}; absent: the last one that was said", max_length=300)
 
 
-@tool_function(
+@_changes(
     description="Put a reminder off that was just said",
     examples=(
         "snooze for {when}",
@@ -107,9 +110,6 @@ class DoneArguments(BaseModel, frozen=True, extra="forbid"):
     ),
     commands=("snooze", "稍后", "推迟"),
     line="when",
-    tags="reminder",
-    touches="stays_here",
-    effect="idempotent",
 )
 async def reminder_snooze(
     context: MessageContext, args: SnoozeArguments, *, reminders: Reminders, call: Call
@@ -145,13 +145,10 @@ async def reminder_snooze(
     return mark_outside([snoozed], asker, FunctionResult.say(text, data=data))
 
 
-@tool_function(
+@_changes(
     description="Note that what a reminder just said is done",
     commands=("reminder done", "提醒 完成"),
-    tags="reminder",
-    touches="stays_here",
     offered_to=["command"],
-    effect="idempotent",
 )
 async def reminder_done(
     context: MessageContext, args: DoneArguments, *, reminders: Reminders, call: Call
@@ -231,7 +228,7 @@ class _Asked:
         return [one.ref for one in self.members] == [asker.member]
 
 
-@tool_function(
+@_changes(
     description="Set a reminder, once or again and again",
     examples=(
         "remind me to {text} {when}",
@@ -261,9 +258,6 @@ class _Asked:
     ),
     commands=("remind", "reminder", "提醒", "提醒我"),
     line="text",
-    tags="reminder",
-    touches="stays_here",
-    effect="idempotent",
     ask={"text": "@reminders.ask_text", "when": "@reminders.ask_when"},
 )
 async def reminder_create(
@@ -327,12 +321,10 @@ async def _take_zone(
     return _zone_question("reminders.which_zone", asker, call, zones or (str(asker.home),), resumed.answer)
 
 
-@tool_function(
+@_changes(
     description="Set reminders for other members or for everybody in the group",
-    tags="reminder",
     touches="reaches_out",
     offered_to=[],
-    effect="idempotent",
 )
 async def reminder_for_others(
     context: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call

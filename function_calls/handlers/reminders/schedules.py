@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -32,6 +33,7 @@ from services.times.time_formatting import in_words, moment
 
 _ASIDE = ["command", "model", "mcp", "api"]
 """All paths except timers: schedules cannot create or change schedules."""
+_changes = partial(tool_function, tags="schedules", offered_to=_ASIDE, roles="admin", effect="idempotent")
 
 
 class PlanArguments(BaseModel, frozen=True, extra="forbid"):
@@ -52,13 +54,10 @@ class NumberArguments(BaseModel, frozen=True, extra="forbid"):
     number: int = Field(description="The schedule's number, as the list shows it", ge=1)
 
 
-@tool_function(
+@_changes(
     description="Run a command in this chat by the clock, such as daily 07:00 weather Oslo.",
     commands=("schedule", "定时"),
-    tags="schedules",
     offered_to=["command"],
-    roles="admin",
-    effect="idempotent",
 )
 async def schedule(
     context: MessageContext,
@@ -86,7 +85,7 @@ async def schedule(
     return await _created(context, when, run, schedules, clock, call)
 
 
-@tool_function(
+@_changes(
     description="Let a function run in this chat by itself at set times: every morning, each Friday, daily, weekly, "
     "hourly, or once. To remind people there are other functions",
     examples=(
@@ -97,10 +96,7 @@ async def schedule(
         "定时运行{function}：{when}",
         "{when}在这里自动运行{function}",
     ),
-    tags="schedules",
     offered_to=["model", "mcp", "api"],
-    roles="admin",
-    effect="idempotent",
 )
 async def schedule_create(
     context: MessageContext,
@@ -144,7 +140,7 @@ async def schedule_list(context: MessageContext, *, schedules: Schedules, clock:
     return FunctionResult.say(_listing(found, clock, call), data=[_data(one.timer) for one in found])
 
 
-@tool_function(
+@_changes(
     description="Pause a schedule of this chat; its number is in the list.",
     examples=(
         "pause schedule {number}",
@@ -156,10 +152,6 @@ async def schedule_list(context: MessageContext, *, schedules: Schedules, clock:
         "先停一下定时任务{number}",
     ),
     commands=("schedule pause", "定时 暂停"),
-    tags="schedules",
-    offered_to=_ASIDE,
-    roles="admin",
-    effect="idempotent",
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_pause(
@@ -173,7 +165,7 @@ async def schedule_pause(
     return FunctionResult.say(call.say("schedules.paused", number=timer.number, line=timer.title), data=_data(timer))
 
 
-@tool_function(
+@_changes(
     description="Resume a paused schedule of this chat.",
     examples=(
         "resume schedule {number}",
@@ -185,10 +177,6 @@ async def schedule_pause(
         "恢复定时任务{number}",
     ),
     commands=("schedule resume", "定时 继续", "定时 恢复"),
-    tags="schedules",
-    offered_to=_ASIDE,
-    roles="admin",
-    effect="idempotent",
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_resume(
@@ -205,7 +193,7 @@ async def schedule_resume(
     return FunctionResult.say(text, data=_data(timer))
 
 
-@tool_function(
+@_changes(
     description="Delete a schedule of this chat.",
     examples=(
         "delete schedule {number}",
@@ -217,10 +205,6 @@ async def schedule_resume(
         "取消定时任务{number}",
     ),
     commands=("schedule remove", "schedule delete", "定时 删除"),
-    tags="schedules",
-    offered_to=_ASIDE,
-    roles="admin",
-    effect="idempotent",
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_remove(
