@@ -412,7 +412,7 @@ SWITCHES: dict[str, Switch] = {
     ),
     "D59": Switch(
         "function_calls/llm.py",
-        "faults += progress.note(call, spec, result, self._settings)\n        progress",
+        "faults += progress.note(call, spec, result)\n        progress",
         "faults += 0\n        progress",
         "function_calls/test_rounds.py::test_a_result_goes_back_to_the_model_which_then_answers",
     ),

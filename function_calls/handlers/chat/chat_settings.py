@@ -38,13 +38,7 @@ class SettingsArguments(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-@tool_function(
-    commands=("settings", "设置"),
-    tags="chat",
-    offered_to=["command"],
-    roles="admin",
-    effect="idempotent",
-)
+@_admin_command(commands=("settings", "设置"))
 async def settings(context: MessageContext, args: SettingsArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
     """Show the settings of this chat and where each comes from, or change one."""
     name, value = args.name, (args.value or "").strip()
