@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -21,6 +22,14 @@ from services.times.time_formatting import moment
 
 _SILENCE = timedelta(hours=1)
 _SHORTEST, _LONGEST = timedelta(minutes=1), timedelta(days=28)
+_Member = Annotated[str, Field(description="Name of the member", min_length=1, max_length=200)]
+_Until = Annotated[
+    str | None,
+    Field(max_length=100, description="How long, or until when: 30 minutes, until 18:00; absent: one hour"),
+]
+_Invited = Annotated[
+    str | None, Field(description="Id of the member in the network; absent: give a link", max_length=300)
+]
 _CODES = {
     ModerationOutcome.NOT_PERMITTED: ErrorCode.REFUSED,
     ModerationOutcome.UNSUPPORTED: ErrorCode.REFUSED,
@@ -40,23 +49,6 @@ _measure = partial(
 )
 
 
-class MemberArguments(BaseModel, frozen=True, extra="forbid"):
-    member: str = Field(description="Name of the member", min_length=1, max_length=200)
-
-
-class SilenceArguments(BaseModel, frozen=True, extra="forbid"):
-    member: str = Field(description="Name of the member", min_length=1, max_length=200)
-    until: str | None = Field(
-        default=None, max_length=100, description="How long, or until when: 30 minutes, until 18:00; absent: one hour"
-    )
-
-
-class InviteArguments(BaseModel, frozen=True, extra="forbid"):
-    member: str | None = Field(
-        default=None, description="Id of the member in the network; absent: give a link", max_length=300
-    )
-
-
 @_measure(
     examples=(
         "kick {member}",
@@ -73,7 +65,7 @@ class InviteArguments(BaseModel, frozen=True, extra="forbid"):
 )
 async def kick(
     context: MessageContext,
-    args: MemberArguments,
+    member: _Member,
     *,
     moderation: Moderation,
     members: Members,
@@ -81,7 +73,7 @@ async def kick(
     call: Call,
 ) -> FunctionResult:
     """Remove a member from this group; they may come back"""
-    target = await _target(context, args.member, members, known, call)
+    target = await _target(context, member, members, known, call)
     return await _applied(context, Measure.KICK, target, moderation, call)
 
 
@@ -101,7 +93,7 @@ async def kick(
 )
 async def ban(
     context: MessageContext,
-    args: MemberArguments,
+    member: _Member,
     *,
     moderation: Moderation,
     members: Members,
@@ -109,7 +101,7 @@ async def ban(
     call: Call,
 ) -> FunctionResult:
     """Ban a member from this group, so that they cannot come back"""
-    target = await _target(context, args.member, members, known, call)
+    target = await _target(context, member, members, known, call)
     return await _applied(context, Measure.BAN, target, moderation, call)
 
 
@@ -129,7 +121,8 @@ async def ban(
 )
 async def silence(
     context: MessageContext,
-    args: SilenceArguments,
+    member: _Member,
+    until: _Until = None,
     *,
     moderation: Moderation,
     members: Members,
@@ -140,7 +133,7 @@ async def silence(
 ) -> FunctionResult:
     """Silence a member, by default for one hour, at most for 28 days."""
     zone, now, texts = call.profile.timezone, clock.now(), call.profile.texts
-    name, until = (args.member, args.until) if args.until else _split(args.member, now.astimezone(zone), times)
+    name, until = (member, until) if until else _split(member, now.astimezone(zone), times)
     end = end_of(until, now.astimezone(zone), times, _SILENCE)
     if end is None or not now + _SHORTEST <= end <= now + _LONGEST:
         text = call.say("moderation.unclear", duration=until)
@@ -183,12 +176,12 @@ async def pin(context: MessageContext, *, moderation: Moderation, call: Call) ->
     line="member",
 )
 async def invite(
-    context: MessageContext, args: InviteArguments, *, moderation: Moderation, call: Call
+    context: MessageContext, member: _Invited = None, *, moderation: Moderation, call: Call
 ) -> FunctionResult:
     """Invite somebody to this group, or give a link by which one person can join it"""
-    native, chat = (args.member or "").strip(), context.chat
-    member = KnownMember(MemberRef(chat.platform, chat.account, native), native) if native else None
-    return await _applied(context, Measure.INVITE if member else Measure.LINK, member, moderation, call)
+    native, chat = (member or "").strip(), context.chat
+    invited = KnownMember(MemberRef(chat.platform, chat.account, native), native) if native else None
+    return await _applied(context, Measure.INVITE if invited else Measure.LINK, invited, moderation, call)
 
 
 def _split(line: str, now: datetime, times: Times) -> tuple[str, str]:

@@ -17,7 +17,11 @@ from function_calls.reminder_results import (
     PROBLEMS,
     WHEN,
     WHICH,
+    Cron,
+    End,
+    Repeated,
     RequestProblem,
+    Start,
     asked,
     asker_of,
     choose,
@@ -45,7 +49,7 @@ from services.timers.reminders import (
 )
 from services.timers.timer import Timer
 from services.timers.timetable import Removed
-from services.times.requested_times import Repeat, RequestedTime, requested_time
+from services.times.requested_times import RequestedTime, requested_time
 
 _ON_A_PAGE = 12
 _DIGITS = 4
@@ -60,19 +64,13 @@ class ChangeArguments(BaseModel, frozen=True, extra="forbid"):
     which: str = Field(description=WHICH, min_length=1, max_length=300)
     text: str | None = Field(default=None, description="What it is to say now", max_length=500)
     when: str | None = Field(default=None, description=f"Its new time, {WHEN}", max_length=300)
-    start: str | None = Field(
-        default=None, description="That time, or the first", max_length=40, json_schema_extra=OTHER_FORM
-    )
-    repeat: Repeat | None = Field(default=None, description="How often; absent: once", json_schema_extra=OTHER_FORM)
+    start: Start = None
+    repeat: Repeated = None
     every: int | None = Field(
         default=None, description="Every so many of these", ge=1, le=525_600, json_schema_extra=OTHER_FORM
     )
-    cron: str | None = Field(
-        default=None, description="Cron rule of five fields", max_length=200, json_schema_extra=OTHER_FORM
-    )
-    end: str | None = Field(
-        default=None, description="ISO date of the last", max_length=40, json_schema_extra=OTHER_FORM
-    )
+    cron: Cron = None
+    end: End = None
 
     @property
     def time(self) -> RequestedTime:

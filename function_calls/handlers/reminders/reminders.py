@@ -19,6 +19,10 @@ from function_calls.reminder_results import (
     PROBLEMS,
     WHEN,
     WHICH,
+    Cron,
+    End,
+    Repeated,
+    Start,
     asked,
     asker_of,
     choose,
@@ -46,7 +50,7 @@ from services.timers.reminders import (
 from services.timers.timer import Timer
 from services.times.places import Places, UnknownPlace
 from services.times.reminder_lines import ME, US, read_line
-from services.times.requested_times import Repeat, RequestedTime, requested_time
+from services.times.requested_times import RequestedTime, requested_time
 from services.times.time_formatting import amount, distance, moment
 
 _changes = partial(tool_function, tags="reminder", touches="stays_here", effect="idempotent")
@@ -173,10 +177,8 @@ class ReminderItem(BaseModel, frozen=True, extra="forbid"):
 
     text: str = Field(description="What to remind of, without the time", min_length=1, max_length=500, pattern=r"\S")
     when: str | None = Field(default=None, description=f"When, and how often, {WHEN}", max_length=300)
-    start: str | None = Field(
-        default=None, description="That time, or the first", max_length=40, json_schema_extra=OTHER_FORM
-    )
-    repeat: Repeat | None = Field(default=None, description="How often; absent: once", json_schema_extra=OTHER_FORM)
+    start: Start = None
+    repeat: Repeated = None
     every: int | None = Field(
         default=None,
         description="Every so many of these; minutes of an interval",
@@ -184,12 +186,8 @@ class ReminderItem(BaseModel, frozen=True, extra="forbid"):
         le=525_600,
         json_schema_extra=OTHER_FORM,
     )
-    cron: str | None = Field(
-        default=None, description="Cron rule of five fields", max_length=200, json_schema_extra=OTHER_FORM
-    )
-    end: str | None = Field(
-        default=None, description="ISO date of the last", max_length=40, json_schema_extra=OTHER_FORM
-    )
+    cron: Cron = None
+    end: End = None
     count: int | None = Field(default=None, description="How many times in all", ge=1, le=10_000)
     who: list[str] | None = Field(
         default=None, description="Names, or `all` for the group; absent: the asker", max_length=50
