@@ -21,7 +21,7 @@ from function_calls.invocation import Invoker
 from function_calls.outcome import OutcomeKind, TurnOutcome, is_repeated, sent
 from function_calls.questions.approval_questions import for_all
 from function_calls.questions.argument_questions import INSUFFICIENT, models_question
-from function_calls.questions.waiting_runs import end, end_key
+from function_calls.questions.waiting_runs import end_unanswered
 from function_calls.registry import BotFunctions
 from function_calls.result import plain
 from function_calls.rounds.claims import Claim, earlier_reports, false_claims, true_words
@@ -340,9 +340,7 @@ class FunctionCallLLM:
             # One question is asked at a time. The call runs again after the first answer.
             question = result.question
             if isinstance(question, InputQuestion):
-                key, path = end_key(question.key), Path.MODEL
-                again = CallRequest(progress.context, question.function, question.arguments, turn, path, key=key)
-                await end(self._invoker, again, replace(question.saved_run, kind="expired"))
+                await end_unanswered(self._invoker, progress.context, turn, question, Path.MODEL)
         return [one for one in ran if one[2].question is None] + asked
 
     async def _run_call(

@@ -17,7 +17,7 @@ from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.schema.arguments import as_said
 from function_calls.schema.commands import arguments_of, fault_text, spoken_name
-from function_calls.spec import ArgumentError, FunctionSpec, OfferedTo
+from function_calls.spec import ArgumentError, FunctionSpec, OfferedTo, ToolError
 from function_calls.turn import Turn, TurnInput
 from services.refs import Effect, ErrorCode, JsonObject
 
@@ -26,13 +26,11 @@ _OF_TIMERS = frozenset({"reminder", "schedules"})
 """Tags of functions that manage scheduled calls; scheduling them would accumulate calls."""
 
 
-class NotSchedulable(Exception):
+class NotSchedulable(ToolError):
     """The call could not run. `text`: reason and remedy. `setting`: the settings key that decided, or empty."""
 
     def __init__(self, code: ErrorCode, text: str, setting: str = "") -> None:
-        super().__init__(text)
-        self.code = code
-        self.text = text
+        super().__init__(text, code)
         self.setting = setting
 
 

@@ -4,7 +4,6 @@ never offered these."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
@@ -14,6 +13,7 @@ from config.sections.bots import LONGEST_GREETING, LONGEST_TRIGGER, ChatSettingN
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
+from function_calls.failures import refused_by
 from function_calls.ports import ChatRules, OwnSettings
 from function_calls.profile import layer_text
 from function_calls.spec import FunctionResult
@@ -50,10 +50,7 @@ async def settings(context: MessageContext, args: SettingsArguments, *, own: Own
     by = context.sender.ref
     why_not = await (own.clear(context.chat, name, by) if is_reset else own.put(context.chat, name, value, by))
     if why_not == "not_changeable":
-        text = call.say("settings.not_changeable", name=name)
-        return replace(
-            FunctionResult.fail(ErrorCode.REFUSED, text), metadata={"refused_by": f"chats.changeable: {name}"}
-        )
+        return refused_by(f"chats.changeable: {name}", call.say("settings.not_changeable", name=name))
     if why_not is not None:
         choices = next(", ".join(one.choices) for one in own.of(context.chat) if one.name == name)
         allowed = call.say(f"settings.allowed.{name}", choices=choices)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
+from function_calls.failures import not_reached
 from function_calls.spec import FunctionResult
 from function_calls.turn import FOUND_URLS, PUBLIC
 from services.refs import ErrorCode, JsonObject
@@ -49,10 +50,8 @@ async def search(context: MessageContext, args: SearchArguments, *, web: WebSear
     except NoSearch:
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("search.not_set"))
     except WebError as error:
-        may_retry = error.code is ErrorCode.TRANSIENT
-        key = "busy" if error.status == _BUSY else "try_again" if may_retry else "out_of_order"
-        code = ErrorCode.TRANSIENT if may_retry else ErrorCode.ENVIRONMENT
-        return FunctionResult.fail(code, call.say(f"search.{key}"))
+        failed = not_reached(error, "search", call.profile.texts)
+        return failed.with_error_text(call.say("search.busy")) if error.status == _BUSY else failed
     if not answer.text and not answer.hits:
         return FunctionResult.say(call.say("search.nothing", query=args.query), data={"hits": []})
     found = FunctionResult.say(_text(answer, call), data=_data(answer))

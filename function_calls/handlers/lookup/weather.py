@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from function_calls.declaration import tool_function
+from function_calls.failures import not_reached
 from function_calls.spec import FunctionResult
 from function_calls.turn import PUBLIC
 from services.pictures import Pictures, WeekChart
@@ -66,9 +67,7 @@ async def weather(
     except PlaceNotFound as error:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("weather.not_found", city=error.name), ["city"])
     except WebError as error:
-        may_retry = error.code is ErrorCode.TRANSIENT
-        code = ErrorCode.TRANSIENT if may_retry else ErrorCode.ENVIRONMENT
-        return FunctionResult.fail(code, call.say("weather.try_again" if may_retry else "weather.out_of_order"))
+        return not_reached(error, "weather", call.profile.texts)
     days = found.days[: args.days]
     lines = [_now(found, call), *(_day(day, found.days[0].day, call) for day in days)]
     picture = await pictures.drawn(context.chat, _chart(found, days, call)) if len(days) >= _DAYS_OF_A_PICTURE else ""

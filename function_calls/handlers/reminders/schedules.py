@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, JsonValue
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext
 from function_calls.declaration import tool_function
-from function_calls.schedule_check import NotSchedulable, ScheduleCheck, ScheduledCall
+from function_calls.schedule_check import ScheduleCheck, ScheduledCall
 from function_calls.spec import FunctionResult
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject, MemberRef
@@ -80,8 +80,6 @@ async def schedule(
         run = check.line(context, line, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)
-    except NotSchedulable as error:
-        return _not_schedulable(error)
     return await _created(context, when, run, schedules, clock, call)
 
 
@@ -113,8 +111,6 @@ async def schedule_create(
         run = check.call(context, args.function, args.arguments, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)
-    except NotSchedulable as error:
-        return _not_schedulable(error)
     return await _created(context, when, run, schedules, clock, call)
 
 
@@ -308,10 +304,6 @@ def _unclear(error: UnclearWhen, call: Call) -> FunctionResult:
 
 def _bad_rule(error: BadRule, call: Call) -> FunctionResult:
     return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say(f"schedules.when.{error.reason.value}"), ["when"])
-
-
-def _not_schedulable(error: NotSchedulable) -> FunctionResult:
-    return FunctionResult.fail(error.code, error.text)
 
 
 def _no_such(number: int, call: Call) -> FunctionResult:
