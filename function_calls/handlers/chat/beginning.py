@@ -10,11 +10,7 @@ from function_calls.spec import FunctionResult
 
 
 @tool_function(
-    commands=("begin again", "重新开始"),
-    tags="chat",
-    offered_to=["command", "api"],
-    roles="admin",
-    effect="idempotent",
+    commands=("begin again", "重新开始"), tags="chat", offered_to=["command", "api"], roles="admin", effect="idempotent"
 )
 async def begin_again(context: MessageContext, *, beginnings: StartFunctions, call: Call) -> FunctionResult:
     """Restart this chat: the script start.bas runs again before the next answer."""

@@ -68,12 +68,7 @@ def _known_as(detail: str, call: Call) -> str:
     return ", ".join(names.get(part, part) for part in detail.split(", "))
 
 
-@tool_function(
-    name="id",
-    commands=("id",),
-    tags="chat",
-    offered_to=["command", "api"],
-)
+@tool_function(name="id", commands=("id",), tags="chat", offered_to=["command", "api"])
 async def show_id(context: MessageContext, *, call: Call) -> FunctionResult:
     """Show the ids of this chat and of the asker, as settings need them."""
     return FunctionResult.say(

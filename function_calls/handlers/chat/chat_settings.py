@@ -98,21 +98,13 @@ class PersonaArguments(BaseModel, frozen=True, extra="forbid"):
     text: str | None = Field(default=None, description="The style; clear: none of its own; absent: show it")
 
 
-@_admin_command(
-    commands=("welcome", "欢迎语"),
-    line="text",
-    scope="group",
-)
+@_admin_command(commands=("welcome", "欢迎语"), line="text", scope="group")
 async def welcome(context: MessageContext, args: GreetingArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
     """Show or set the text for members who join this chat."""
     return await _greeting("welcome", context, args.text, own, call)
 
 
-@_admin_command(
-    commands=("goodbye", "告别语"),
-    line="text",
-    scope="group",
-)
+@_admin_command(commands=("goodbye", "告别语"), line="text", scope="group")
 async def goodbye(context: MessageContext, args: GreetingArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
     """Show or set the text for members who leave this chat."""
     return await _greeting("goodbye", context, args.text, own, call)
@@ -141,11 +133,7 @@ async def _greeting(
     return FunctionResult.say(call.say(f"greetings.{name}", preview=preview))
 
 
-@_admin_command(
-    commands=("trigger", "触发词"),
-    line="rule",
-    scope="group",
-)
+@_admin_command(commands=("trigger", "触发词"), line="rule", scope="group")
 async def trigger(context: MessageContext, args: TriggerArguments, *, rules: ChatRules, call: Call) -> FunctionResult:
     """Show the texts with which the bot replies to words in this chat, or add one."""
     known = rules.triggers(context.chat)
@@ -184,10 +172,7 @@ async def trigger_delete(
     return FunctionResult.say(call.say("triggers.removed", word=word))
 
 
-@_admin_command(
-    commands=("persona", "人设"),
-    line="text",
-)
+@_admin_command(commands=("persona", "人设"), line="text")
 async def persona(context: MessageContext, args: PersonaArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
     """Show or set the bot's style in this chat."""
     text, by = (args.text or "").strip(), context.sender.ref

@@ -36,10 +36,7 @@ class ListArguments(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-@_names_command(
-    description="Activate functions that are offered on request only",
-    commands=("use", "使用"),
-)
+@_names_command(description="Activate functions that are offered on request only", commands=("use", "使用"))
 async def use_tools(
     context: MessageContext, args: NamesArguments, *, active: ActiveFunctions, call: Call
 ) -> FunctionResult:
@@ -64,10 +61,7 @@ async def use_tools(
     return FunctionResult.say(call.say(key, names=", ".join(names)), data={"at_hand": list(active.of(context.chat))})
 
 
-@_names_command(
-    description="Deactivate functions that were activated",
-    commands=("unuse", "停用"),
-)
+@_names_command(description="Deactivate functions that were activated", commands=("unuse", "停用"))
 async def put_away_tools(
     context: MessageContext, args: NamesArguments, *, active: ActiveFunctions, call: Call
 ) -> FunctionResult:

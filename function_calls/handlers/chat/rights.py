@@ -77,12 +77,7 @@ async def show_members(context: MessageContext, *, known: KnownMembers, clock: C
     return FunctionResult.say("\n".join(lines), data=[one.name for one in found])
 
 
-@tool_function(
-    name="grants",
-    commands=("grants", "授权"),
-    tags="chat",
-    offered_to=["command", "api"],
-)
+@tool_function(name="grants", commands=("grants", "授权"), tags="chat", offered_to=["command", "api"])
 async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, call: Call) -> FunctionResult:
     """Show what this chat allows without asking."""
     found = await grants.of(context.chat)

@@ -37,12 +37,7 @@ async def usage(context: MessageContext, *, counts: UsageCounts, call: Call) -> 
     return FunctionResult.say(_line(context.sender.name, mine, call))
 
 
-@tool_function(
-    commands=("usage all", "全部用量"),
-    tags="chat",
-    offered_to=["command", "api"],
-    roles="admin",
-)
+@tool_function(commands=("usage all", "全部用量"), tags="chat", offered_to=["command", "api"], roles="admin")
 async def chat_usage(
     context: MessageContext, *, counts: UsageCounts, known: KnownMembers, call: Call
 ) -> FunctionResult:

@@ -24,8 +24,7 @@ _SILENCE = timedelta(hours=1)
 _SHORTEST, _LONGEST = timedelta(minutes=1), timedelta(days=28)
 _Member = Annotated[str, Field(description="Name of the member", min_length=1, max_length=200)]
 _Until = Annotated[
-    str | None,
-    Field(max_length=100, description="How long, or until when: 30 minutes, until 18:00; absent: one hour"),
+    str | None, Field(max_length=100, description="How long, or until when: 30 minutes, until 18:00; absent: one hour")
 ]
 _Invited = Annotated[
     str | None, Field(description="Id of the member in the network; absent: give a link", max_length=300)

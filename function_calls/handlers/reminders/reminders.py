@@ -320,9 +320,7 @@ async def _take_zone(
 
 
 @_changes(
-    description="Set reminders for other members or for everybody in the group",
-    touches="reaches_out",
-    offered_to=[],
+    description="Set reminders for other members or for everybody in the group", touches="reaches_out", offered_to=[]
 )
 async def reminder_for_others(
     context: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call
