@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -18,6 +19,10 @@ from services.sandbox.workspace import Entry, Listing, Problem, WorkspaceError, 
 MOST_CHARS = 4000
 _file_function = partial(tool_function, tags="files", scope="private")
 _reads = partial(_file_function, touches="reads_outside", effect="read")
+_Path = Annotated[str, Field(description="The folder; empty for all of it", max_length=1000)]
+_Pattern = Annotated[
+    str, Field(description="Such as **/*.txt: * and ? within a name, ** for any folders", min_length=1, max_length=1000)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +94,6 @@ class WriteArguments(BaseModel, frozen=True, extra="forbid"):
     path: str = Field(description="The file, such as notes/today.txt", min_length=1, max_length=1000)
     text: str = Field(description="What the file is to hold", max_length=1_000_000)
     append: bool = Field(default=False, description="Add to the end instead of replacing what is there")
-
-
-class ListArguments(BaseModel, frozen=True, extra="forbid"):
-    path: str = Field(default="", description="The folder; empty for all of it", max_length=1000)
-
-
-class GlobArguments(BaseModel, frozen=True, extra="forbid"):
-    pattern: str = Field(
-        description="Such as **/*.txt: * and ? within a name, ** for any folders", min_length=1, max_length=1000
-    )
 
 
 @_reads(
@@ -177,14 +172,12 @@ async def file_write(
     ),
     commands=("file list", "文件 列表"),
 )
-async def file_list(
-    context: MessageContext, args: ListArguments, *, workspaces: Workspaces, call: Call
-) -> FunctionResult:
+async def file_list(context: MessageContext, path: _Path = "", *, workspaces: Workspaces, call: Call) -> FunctionResult:
     """List the files in this chat's folder"""
     try:
-        listing = await call.threads.run(workspaces.of(context.chat).list, args.path)
+        listing = await call.threads.run(workspaces.of(context.chat).list, path)
     except WorkspaceError as fault:
-        return _failed(fault, args.path, "path", call)
+        return _failed(fault, path, "path", call)
     return _listed(listing, call.say("files.empty"), call)
 
 
@@ -202,14 +195,14 @@ async def file_list(
     ask={"pattern": "@files.ask_pattern"},
 )
 async def file_glob(
-    context: MessageContext, args: GlobArguments, *, workspaces: Workspaces, call: Call
+    context: MessageContext, pattern: _Pattern, *, workspaces: Workspaces, call: Call
 ) -> FunctionResult:
     """Find files in this chat's folder by a pattern of their paths"""
     try:
-        listing = await call.threads.run(workspaces.of(context.chat).glob, args.pattern)
+        listing = await call.threads.run(workspaces.of(context.chat).glob, pattern)
     except WorkspaceError as fault:
-        return _failed(fault, args.pattern, "pattern", call)
-    return _listed(listing, call.say("files.none_fits", pattern=visible(args.pattern)), call)
+        return _failed(fault, pattern, "pattern", call)
+    return _listed(listing, call.say("files.none_fits", pattern=visible(pattern)), call)
 
 
 def _read_out(path: str, shown: LinesShown, call: Call) -> str:

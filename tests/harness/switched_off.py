@@ -136,7 +136,7 @@ SWITCHES: dict[str, Switch] = {
     ),
     "D13": Switch(
         "function_calls/handlers/small/calculate.py",
-        "value = calculate(args.expression)",
+        "value = calculate(expression)",
         "value = calculate(context.text)",
         "function_calls/test_handlers_read_no_text.py::test_no_handler_reads_the_text_of_the_message",
     ),
@@ -274,8 +274,8 @@ SWITCHES: dict[str, Switch] = {
     ),
     "D36": Switch(
         "function_calls/handlers/small/dice.py",
-        "roll = dice.roll(args.dice)",
-        "roll = dice.roll(context.text)",
+        "roll = roller.roll(dice)",
+        "roll = roller.roll(context.text)",
         "function_calls/test_handlers_read_no_text.py::test_no_handler_reads_the_text_of_the_message",
     ),
     "D37": Switch(

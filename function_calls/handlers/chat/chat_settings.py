@@ -29,6 +29,13 @@ _TRIGGER = re.compile(r'\s*["“”「](?P<quoted>[^"“”」]+)["“”」]\s*
 _PLAIN_TRIGGER = re.compile(r"\s*(?P<quoted>.+?)\s*(?:→|[-=]>)\s*(?P<text>.+)", re.DOTALL)
 
 _admin_command = partial(tool_function, tags="chat", offered_to=["command"], roles="admin", effect="idempotent")
+_Text = Annotated[
+    Annotated[str, Field(max_length=LONGEST_GREETING)] | None,
+    Field(description="The text; off: none; absent: show the current one"),
+]
+_Rule = Annotated[str | None, Field(description='"word" → text; absent: show all', max_length=2000)]
+_Word = Annotated[str, Field(description="The word or phrase", min_length=1, max_length=200)]
+_Persona = Annotated[str | None, Field(description="The style; clear: none of its own; absent: show it")]
 
 
 class SettingsArguments(BaseModel, frozen=True, extra="forbid"):
@@ -80,34 +87,16 @@ def _unknown(name: str, own: OwnSettings, context: MessageContext, call: Call) -
     return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text)
 
 
-class GreetingArguments(BaseModel, frozen=True, extra="forbid"):
-    text: Annotated[str, Field(max_length=LONGEST_GREETING)] | None = Field(
-        default=None, description="The text; off: none; absent: show the current one"
-    )
-
-
-class TriggerArguments(BaseModel, frozen=True, extra="forbid"):
-    rule: str | None = Field(default=None, description='"word" → text; absent: show all', max_length=2000)
-
-
-class WordArguments(BaseModel, frozen=True, extra="forbid"):
-    word: str = Field(description="The word or phrase", min_length=1, max_length=200)
-
-
-class PersonaArguments(BaseModel, frozen=True, extra="forbid"):
-    text: str | None = Field(default=None, description="The style; clear: none of its own; absent: show it")
-
-
 @_admin_command(commands=("welcome", "欢迎语"), line="text", scope="group")
-async def welcome(context: MessageContext, args: GreetingArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
+async def welcome(context: MessageContext, text: _Text = None, *, own: OwnSettings, call: Call) -> FunctionResult:
     """Show or set the text for members who join this chat."""
-    return await _greeting("welcome", context, args.text, own, call)
+    return await _greeting("welcome", context, text, own, call)
 
 
 @_admin_command(commands=("goodbye", "告别语"), line="text", scope="group")
-async def goodbye(context: MessageContext, args: GreetingArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
+async def goodbye(context: MessageContext, text: _Text = None, *, own: OwnSettings, call: Call) -> FunctionResult:
     """Show or set the text for members who leave this chat."""
-    return await _greeting("goodbye", context, args.text, own, call)
+    return await _greeting("goodbye", context, text, own, call)
 
 
 async def _greeting(
@@ -134,13 +123,13 @@ async def _greeting(
 
 
 @_admin_command(commands=("trigger", "触发词"), line="rule", scope="group")
-async def trigger(context: MessageContext, args: TriggerArguments, *, rules: ChatRules, call: Call) -> FunctionResult:
+async def trigger(context: MessageContext, rule: _Rule = None, *, rules: ChatRules, call: Call) -> FunctionResult:
     """Show the texts with which the bot replies to words in this chat, or add one."""
     known = rules.triggers(context.chat)
-    if not (args.rule or "").strip():
+    if not (rule or "").strip():
         lines = [call.say("triggers.line", word=word, text=text) for word, text in sorted(known.items())]
         return FunctionResult.say("\n".join([*lines, call.say("triggers.how")]), data=list(known))
-    found = _TRIGGER.fullmatch(args.rule or "") or _PLAIN_TRIGGER.fullmatch(args.rule or "")
+    found = _TRIGGER.fullmatch(rule or "") or _PLAIN_TRIGGER.fullmatch(rule or "")
     word = " ".join(folded(found["quoted"]).split()) if found is not None else ""
     text = found["text"].strip() if found is not None else ""
     if not re.search(r"\w", word) or len(word) > _LONGEST_WORD or not 0 < len(text) <= LONGEST_TRIGGER:
@@ -159,11 +148,9 @@ async def trigger(context: MessageContext, args: TriggerArguments, *, rules: Cha
     scope="group",
     ask={"word": "@triggers.ask_word"},
 )
-async def trigger_delete(
-    context: MessageContext, args: WordArguments, *, rules: ChatRules, call: Call
-) -> FunctionResult:
+async def trigger_delete(context: MessageContext, word: _Word, *, rules: ChatRules, call: Call) -> FunctionResult:
     """Remove the chat's own text for a word. Those of the settings file stay."""
-    word = " ".join(folded(args.word).strip('"“”「」 ').split())
+    word = " ".join(folded(word).strip('"“”「」 ').split())
     if word not in rules.triggers(context.chat):
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("triggers.unknown", word=word), ["word"])
     await rules.set_trigger(context.chat, word, None, context.sender.ref)
@@ -173,9 +160,9 @@ async def trigger_delete(
 
 
 @_admin_command(commands=("persona", "人设"), line="text")
-async def persona(context: MessageContext, args: PersonaArguments, *, own: OwnSettings, call: Call) -> FunctionResult:
+async def persona(context: MessageContext, text: _Persona = None, *, own: OwnSettings, call: Call) -> FunctionResult:
     """Show or set the bot's style in this chat."""
-    text, by = (args.text or "").strip(), context.sender.ref
+    text, by = (text or "").strip(), context.sender.ref
     if len(text) > _LONGEST_PERSONA:
         problem = call.say("persona.too_long", most=_LONGEST_PERSONA, count=len(text))
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, problem, ["text"])

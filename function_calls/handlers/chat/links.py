@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from config.texts import Phrases, Texts
 from function_calls.call import Call
@@ -16,14 +17,8 @@ from services.chats.member_links import CODE_MINUTES, Account, LinkError, Member
 from services.refs import ChatRef, ErrorCode
 
 _private_command = partial(tool_function, tags="chat", scope="private", offered_to=["command"], effect="idempotent")
-
-
-class LinkArguments(BaseModel, frozen=True, extra="forbid"):
-    code: str | None = Field(default=None, description="A code from another account; absent: get one", max_length=20)
-
-
-class ClaimArguments(BaseModel, frozen=True, extra="forbid"):
-    code: str = Field(description="The code that the other account used", min_length=1, max_length=20)
+_Code = Annotated[str | None, Field(description="A code from another account; absent: get one", max_length=20)]
+_Claim = Annotated[str, Field(description="The code that the other account used", min_length=1, max_length=20)]
 
 
 @_private_command(
@@ -32,18 +27,18 @@ class ClaimArguments(BaseModel, frozen=True, extra="forbid"):
     sensitive="code",
 )
 async def link(
-    context: MessageContext, args: LinkArguments, *, links: MemberLinks, texts: Texts, call: Call
+    context: MessageContext, code: _Code = None, *, links: MemberLinks, texts: Texts, call: Call
 ) -> FunctionResult:
     """Give a new code and list the linked accounts; with a code, ask the account that got it to accept."""
     here = _account(context, call)
     try:
-        if args.code is None:
+        if code is None:
             code = await links.new_code(here)
             text = call.say("links.code", code=f"{code[:4]}-{code[4:]}", minutes=CODE_MINUTES)
             others = await links.others_of(here.member)
             listed = (_listed("links.accounts", others, call.profile.texts),) if others else ()
             return FunctionResult(messages=(Message(text), *listed))
-        issuer = await links.claim(args.code, here, call_key=call.key)
+        issuer = await links.claim(code, here, call_key=call.key)
     except LinkError as error:
         return _refused(error, call)
     phrases = texts.of(issuer.language)
@@ -51,8 +46,8 @@ async def link(
         phrases.say("links.question", name=here.name, member=here.member.key),
         to=issuer.chat,
         choices=(
-            Choice(phrases.say("links.accept"), f"/link accept {args.code}"),
-            Choice(phrases.say("links.reject"), f"/link reject {args.code}"),
+            Choice(phrases.say("links.accept"), f"/link accept {code}"),
+            Choice(phrases.say("links.reject"), f"/link reject {code}"),
         ),
     )
     text = call.say("links.claimed", name=issuer.name, member=issuer.member.key, minutes=CODE_MINUTES)
@@ -66,12 +61,12 @@ async def link(
     ask={"code": "@links.ask_code"},
 )
 async def link_accept(
-    context: MessageContext, args: ClaimArguments, *, links: MemberLinks, texts: Texts, call: Call
+    context: MessageContext, code: _Claim, *, links: MemberLinks, texts: Texts, call: Call
 ) -> FunctionResult:
     """Link both accounts, and notify all other accounts of the person."""
     here = _account(context, call)
     try:
-        await links.accept(args.code, here, call_key=call.key)
+        await links.accept(code, here, call_key=call.key)
     except LinkError as error:
         return _refused(error, call)
     accounts = sorted([here, *await links.others_of(here.member)])
@@ -95,12 +90,12 @@ async def link_accept(
     ask={"code": "@links.ask_code"},
 )
 async def link_reject(
-    context: MessageContext, args: ClaimArguments, *, links: MemberLinks, texts: Texts, call: Call
+    context: MessageContext, code: _Claim, *, links: MemberLinks, texts: Texts, call: Call
 ) -> FunctionResult:
     """Reject the claim, and notify its account."""
     here = _account(context, call)
     try:
-        claimer = await links.reject(args.code, here.member, call_key=call.key)
+        claimer = await links.reject(code, here.member, call_key=call.key)
     except LinkError as error:
         return _refused(error, call)
     text = call.say("links.rejected", name=claimer.name)

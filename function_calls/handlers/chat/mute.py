@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -23,12 +24,9 @@ _LONGEST = timedelta(days=7)
 _changes = partial(
     tool_function, tags="chat", touches="stays_here", scope="group", roles="moderator", effect="idempotent"
 )
-
-
-class MuteArguments(BaseModel, frozen=True, extra="forbid"):
-    until: str | None = Field(
-        default=None, max_length=100, description="How long, or until when: an hour, until 18:00; absent: one hour"
-    )
+_Until = Annotated[
+    str | None, Field(max_length=100, description="How long, or until when: an hour, until 18:00; absent: one hour")
+]
 
 
 @_changes(
@@ -49,13 +47,13 @@ class MuteArguments(BaseModel, frozen=True, extra="forbid"):
     line="until",
 )
 async def mute(
-    context: MessageContext, args: MuteArguments, *, mutes: Mutes, times: Times, clock: Clock, call: Call
+    context: MessageContext, until: _Until = None, *, mutes: Mutes, times: Times, clock: Clock, call: Call
 ) -> FunctionResult:
     """Mute the bot, by default for one hour, at most for a week."""
     zone, now, texts = call.profile.timezone, clock.now(), call.profile.texts
-    end = end_of(args.until, now.astimezone(zone), times, _DEFAULT)
+    end = end_of(until, now.astimezone(zone), times, _DEFAULT)
     if end is None or not now < end <= now + _LONGEST:
-        text = call.say("quiet.unclear", duration=args.until or "")
+        text = call.say("quiet.unclear", duration=until or "")
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["until"])
     await mutes.mute(context.chat, end, context.sender.ref)
     text = call.say("quiet.muted", moment=moment(end, zone, now, texts), distance=distance(end, now, texts))

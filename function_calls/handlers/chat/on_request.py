@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -22,17 +23,14 @@ _LISTED = 60
 _DESCRIPTION_CHARS = 80
 
 _names_command = partial(tool_function, tags="tools", effect="idempotent", offered_to=("command",), line="names")
+_Name = Annotated[
+    str | None, Field(max_length=200, description="A function or group to show in detail, with its parameters")
+]
 
 
 class NamesArguments(BaseModel, frozen=True, extra="forbid"):
     names: str = Field(
         default="", max_length=1000, description="Names of functions or groups, with spaces between; empty: list them"
-    )
-
-
-class ListArguments(BaseModel, frozen=True, extra="forbid"):
-    name: str | None = Field(
-        default=None, max_length=200, description="A function or group to show in detail, with its parameters"
     )
 
 
@@ -99,11 +97,11 @@ async def put_away_tools(
     offered_to=("command", "model"),
 )
 async def list_tools(
-    context: MessageContext, args: ListArguments, *, active: ActiveFunctions, call: Call
+    context: MessageContext, name: _Name = None, *, active: ActiveFunctions, call: Call
 ) -> FunctionResult:
     """List the functions active in this chat and those that can be activated, or show one in detail"""
-    if args.name:
-        return _detail(args.name.strip(), active.of(context.chat), call)
+    if name:
+        return _detail(name.strip(), active.of(context.chat), call)
     return _listed(active.of(context.chat), call)
 
 

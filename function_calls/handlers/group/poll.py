@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -30,6 +31,7 @@ from services.refs import ErrorCode, JsonObject, Role
 
 _changes = partial(changes_document, tags="poll", scope="group")
 _reads = partial(reads_document, tags="poll", scope="group")
+_Poll = Annotated[int | None, Field(description="Number of the poll; absent: the latest one", ge=1)]
 
 
 class CreateArguments(BaseModel, frozen=True, extra="forbid"):
@@ -40,10 +42,6 @@ class CreateArguments(BaseModel, frozen=True, extra="forbid"):
 class VoteArguments(BaseModel, frozen=True, extra="forbid"):
     option: str = Field(description="The option's number or text", min_length=1, max_length=200)
     poll: int | None = Field(default=None, description="Number of the poll; absent: the latest open one", ge=1)
-
-
-class PollArguments(BaseModel, frozen=True, extra="forbid"):
-    poll: int | None = Field(default=None, description="Number of the poll; absent: the latest one", ge=1)
 
 
 @_changes(
@@ -137,11 +135,11 @@ async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Poll
     commands=("results", "poll results", "投票 结果"),
 )
 async def poll_results(
-    context: MessageContext, args: PollArguments, *, polls: Polls, pictures: Pictures, call: Call
+    context: MessageContext, poll: _Poll = None, *, polls: Polls, pictures: Pictures, call: Call
 ) -> FunctionResult:
     """Show how a poll of this group stands"""
     try:
-        standing = await polls.standing(context.chat, args.poll)
+        standing = await polls.standing(context.chat, poll)
     except NoPoll:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
     files = await _picture(context, standing, pictures, call)
@@ -164,13 +162,13 @@ async def poll_results(
     touches="reads_outside",
 )
 async def poll_close(
-    context: MessageContext, args: PollArguments, *, polls: Polls, pictures: Pictures, call: Call
+    context: MessageContext, poll: _Poll = None, *, polls: Polls, pictures: Pictures, call: Call
 ) -> FunctionResult:
     """Close a poll: the member's own, or any poll for moderators and above."""
     may_close_any = context.sender.role in Role.at_least(Role.MODERATOR)
     try:
         standing = await polls.close(
-            context.chat, args.poll, by=context.sender.ref, may_close_any=may_close_any, call_key=call.key
+            context.chat, poll, by=context.sender.ref, may_close_any=may_close_any, call_key=call.key
         )
     except NoPoll:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -26,19 +27,13 @@ from services.store.chats.todos import Todo
 
 _changes = partial(changes_document, tags="todo")
 _reads = partial(reads_document, tags="todo")
+_Show = Annotated[Show, Field(description="Which entries")]
+_Item = Annotated[str, Field(description="The entry's number or words of its text", min_length=1, max_length=300)]
 
 
 class AddArguments(BaseModel, frozen=True, extra="forbid"):
     text: str = Field(description="What is to be done", min_length=1, max_length=300, pattern=r"\S")
     priority: Priority = Field(default=Priority.NORMAL, description="How much it matters")
-
-
-class ListArguments(BaseModel, frozen=True, extra="forbid"):
-    show: Show = Field(default=Show.OPEN, description="Which entries")
-
-
-class EntryArguments(BaseModel, frozen=True, extra="forbid"):
-    item: str = Field(description="The entry's number or words of its text", min_length=1, max_length=300)
 
 
 class UpdateArguments(BaseModel, frozen=True, extra="forbid"):
@@ -101,12 +96,14 @@ async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLi
     ),
     commands=("todo", "todos", "todo list", "待办", "待办 列表"),
 )
-async def todo_list(context: MessageContext, args: ListArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+async def todo_list(
+    context: MessageContext, show: _Show = Show.OPEN, *, lists: TodoLists, call: Call
+) -> FunctionResult:
     """List the entries by priority, highest first."""
-    entries = await lists.entries(context.chat, args.show)
+    entries = await lists.entries(context.chat, show)
     if not entries:
-        return FunctionResult.say(call.say(f"todo.empty.{args.show}"), data=[])
-    lines = [call.say(f"todo.title.{args.show}", count=len(entries)), *(_line(entry, call) for entry in entries)]
+        return FunctionResult.say(call.say(f"todo.empty.{show}"), data=[])
+    lines = [call.say(f"todo.title.{show}", count=len(entries)), *(_line(entry, call) for entry in entries)]
     return FunctionResult.say("\n".join(lines), data=[_data(entry) for entry in entries])
 
 
@@ -126,12 +123,12 @@ async def todo_list(context: MessageContext, args: ListArguments, *, lists: Todo
     commands=("todo done", "done", "待办 完成"),
     ask={"item": "@todo.ask_item"},
 )
-async def todo_done(context: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+async def todo_done(context: MessageContext, item: _Item, *, lists: TodoLists, call: Call) -> FunctionResult:
     """Mark an entry as done; permitted to all members of the chat."""
     try:
-        entry, now = await lists.finish(context.chat, args.item, call_key=call.key)
+        entry, now = await lists.finish(context.chat, item, call_key=call.key)
     except (NoSuchTodo, SeveralTodos) as error:
-        return _not_found(args.item, error, call)
+        return _not_found(item, error, call)
     text = call.say("todo.done" if now else "todo.done_before", number=entry.number, text=entry.text)
     undo = call.undo(f"/todo update {entry.number} state=open") if now else ()
     return FunctionResult.say(text, data={"number": entry.number, "done": True}, choices=undo)
@@ -196,18 +193,18 @@ async def todo_update(
     touches="reads_outside",
     ask={"item": "@todo.ask_item"},
 )
-async def todo_remove(context: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+async def todo_remove(context: MessageContext, item: _Item, *, lists: TodoLists, call: Call) -> FunctionResult:
     """Delete an entry: the member's own, or any for moderators and above."""
     try:
         entry = await lists.remove(
             context.chat,
-            args.item,
+            item,
             by=context.sender.ref,
             may_remove_any=context.sender.role in Role.at_least(Role.MODERATOR),
             call_key=call.key,
         )
     except (NoSuchTodo, SeveralTodos) as error:
-        return _not_found(args.item, error, call)
+        return _not_found(item, error, call)
     except NotYours as error:
         text = call.say("todo.not_yours", number=error.entry.number, author=error.entry.author_name)
         return FunctionResult.fail(ErrorCode.REFUSED, text)

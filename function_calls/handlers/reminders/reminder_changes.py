@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -54,10 +54,8 @@ from services.times.requested_times import RequestedTime, requested_time
 _ON_A_PAGE = 12
 _DIGITS = 4
 _changes = partial(tool_function, tags="reminder", effect="idempotent")
-
-
-class ListArguments(BaseModel, frozen=True, extra="forbid"):
-    about: str | None = Field(default=None, description="Only those with these words", max_length=300)
+_About = Annotated[str | None, Field(description="Only those with these words", max_length=300)]
+_Which = Annotated[str, Field(description="Numbers, or words of what it says, or `all`", min_length=1, max_length=300)]
 
 
 class ChangeArguments(BaseModel, frozen=True, extra="forbid"):
@@ -103,15 +101,15 @@ class ChangeArguments(BaseModel, frozen=True, extra="forbid"):
     effect="read",
 )
 async def reminder_list(
-    context: MessageContext, args: ListArguments, *, reminders: Reminders, links: MemberLinks, call: Call
+    context: MessageContext, about: _About = None, *, reminders: Reminders, links: MemberLinks, call: Call
 ) -> FunctionResult:
     """List the member's own reminders and those for everybody, soonest first, twelve per page; in a private chat also
     those in private chats of linked accounts. A number in `about` is the page, or a search word if there is no such
     page."""
     asker = asker_of(context, call)
     timers = await reminders.of(asker)
-    elsewhere = [] if context.is_group or args.about else await _elsewhere(asker, reminders, links, call)
-    words = (args.about or "").strip()
+    elsewhere = [] if context.is_group or about else await _elsewhere(asker, reminders, links, call)
+    words = (about or "").strip()
     page = int(words) if words.isascii() and words.isdigit() and len(words) < _DIGITS else 0
     first = max(page - 1, 0) * _ON_A_PAGE
     if words and not (page and first < len(timers)):
@@ -230,10 +228,6 @@ def _raw(args: ChangeArguments, timer: Timer) -> dict[str, Any]:
     return {**args.model_dump(mode="json", exclude_defaults=True), "which": str(timer.number)}
 
 
-class DeleteArguments(BaseModel, frozen=True, extra="forbid"):
-    which: str = Field(description="Numbers, or words of what it says, or `all`", min_length=1, max_length=300)
-
-
 class DeleteAllArguments(BaseModel, frozen=True, extra="forbid"):
     """No arguments."""
 
@@ -257,17 +251,17 @@ class DeleteAllArguments(BaseModel, frozen=True, extra="forbid"):
     ask={"which": "@reminders.ask_which"},
 )
 async def reminder_delete(
-    context: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, which: _Which, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Delete reminders by number or text: all matching ones, or none on an error."""
-    if means_all(args.which):
+    if means_all(which):
         return await call.invoke("reminder_delete_all", {})
     asker = asker_of(context, call)
     before = await reminders.removed_by(context.chat, call.key, f"{call.key}.0")
     if before:
         return _removed(before, asker, call)
     try:
-        timers = await reminders.select(asker, args.which)
+        timers = await reminders.select(asker, which)
         for timer in timers:
             require_mine(timer, asker)
         if not all(is_own_affair(timer, asker.member) for timer in timers):
@@ -275,7 +269,7 @@ async def reminder_delete(
             return await call.invoke("reminder_delete_of_others", {"which": numbers})
         removed = await reminders.remove(asker, timers, call_key=call.key)
     except SeveralReminders as problem:
-        return await choose(problem, args.which, asker, reminders, call)
+        return await choose(problem, which, asker, reminders, call)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     return _removed(removed, asker, call)
@@ -287,12 +281,12 @@ async def reminder_delete(
     offered_to=[],
 )
 async def reminder_delete_of_others(
-    context: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, which: _Which, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Delete reminders for others. Only called by `reminder_delete`, so that settings can restrict it separately."""
     asker = asker_of(context, call)
     try:
-        removed = await reminders.remove(asker, await reminders.select(asker, args.which), call_key=call.key)
+        removed = await reminders.remove(asker, await reminders.select(asker, which), call_key=call.key)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     return _removed(removed, asker, call)

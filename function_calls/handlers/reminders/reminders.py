@@ -54,6 +54,7 @@ from services.times.requested_times import RequestedTime, requested_time
 from services.times.time_formatting import amount, distance, moment
 
 _changes = partial(tool_function, tags="reminder", touches="stays_here", effect="idempotent")
+_Which = Annotated[str | None, Field(description=f"{WHICH}; absent: the last one that was said", max_length=300)]
 
 
 class RemindArguments(BaseModel, frozen=True, extra="forbid"):
@@ -91,10 +92,6 @@ def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ..
 
 class SnoozeArguments(BaseModel, frozen=True, extra="forbid"):
     when: str | None = Field(default=None, description="How long, or until when; absent: 10 minutes", max_length=300)
-    which: str | None = Field(default=None, description=f"{WHICH}; absent: the last one that was said", max_length=300)
-
-
-class DoneArguments(BaseModel, frozen=True, extra="forbid"):
     which: str | None = Field(default=None, description=f"{WHICH}; absent: the last one that was said", max_length=300)
 
 
@@ -155,17 +152,17 @@ async def reminder_snooze(
     offered_to=["command"],
 )
 async def reminder_done(
-    context: MessageContext, args: DoneArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, which: _Which = None, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Complete a reminder and cancel its snooze. Repeating reminders continue."""
     asker = asker_of(context, call)
     try:
-        timer, _ = await reminders.selected_or_last(asker, args.which or "", "")
+        timer, _ = await reminders.selected_or_last(asker, which or "", "")
         if timer is None:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("reminders.nothing_said"))
         await reminders.finish(asker, timer, call_key=call.key)
     except SeveralReminders as problem:
-        return await choose(problem, args.which or "", asker, reminders, call)
+        return await choose(problem, which or "", asker, reminders, call)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     result = FunctionResult.say(call.say("reminders.done", number=timer.number, text=timer.title))

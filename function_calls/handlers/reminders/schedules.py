@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
+from typing import Annotated
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -34,12 +35,10 @@ from services.times.time_formatting import in_words, moment
 _ASIDE = ["command", "model", "mcp", "api"]
 """All paths except timers: schedules cannot create or change schedules."""
 _changes = partial(tool_function, tags="schedules", offered_to=_ASIDE, roles="admin", effect="idempotent")
-
-
-class PlanArguments(BaseModel, frozen=True, extra="forbid"):
-    plan: str | None = Field(
-        default=None, description="When, and the command to run then: daily 07:00 weather Oslo", max_length=2000
-    )
+_Plan = Annotated[
+    str | None, Field(description="When, and the command to run then: daily 07:00 weather Oslo", max_length=2000)
+]
+_Number = Annotated[int, Field(description="The schedule's number, as the list shows it", ge=1)]
 
 
 class CreateArguments(BaseModel, frozen=True, extra="forbid"):
@@ -50,10 +49,6 @@ class CreateArguments(BaseModel, frozen=True, extra="forbid"):
     arguments: dict[str, JsonValue] = Field(default_factory=dict, description="The arguments of that function")
 
 
-class NumberArguments(BaseModel, frozen=True, extra="forbid"):
-    number: int = Field(description="The schedule's number, as the list shows it", ge=1)
-
-
 @_changes(
     description="Run a command in this chat by the clock, such as daily 07:00 weather Oslo.",
     commands=("schedule", "定时"),
@@ -61,7 +56,7 @@ class NumberArguments(BaseModel, frozen=True, extra="forbid"):
 )
 async def schedule(
     context: MessageContext,
-    args: PlanArguments,
+    plan: _Plan = None,
     *,
     schedules: Schedules,
     check: ScheduleCheck,
@@ -69,14 +64,12 @@ async def schedule(
     call: Call,
 ) -> FunctionResult:
     """Schedule a command line; without arguments, list the schedules."""
-    if not (args.plan or "").strip():
+    if not (plan or "").strip():
         shown = _listing(await schedules.of_chat(context.chat, private_to=_private_to(context)), clock, call)
         return FunctionResult.say(f"{shown}\n{call.say('schedules.how')}")
     try:
         zone = call.profile.timezone.key
-        when, line = schedules.reader.head(
-            args.plan or "", clock.now(), zone, lambda rest: check.is_command(context, rest)
-        )
+        when, line = schedules.reader.head(plan or "", clock.now(), zone, lambda rest: check.is_command(context, rest))
         run = check.line(context, line, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)
@@ -151,13 +144,13 @@ async def schedule_list(context: MessageContext, *, schedules: Schedules, clock:
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_pause(
-    context: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
+    context: MessageContext, number: _Number, *, schedules: Schedules, call: Call
 ) -> FunctionResult:
     """Pause a schedule, including those of the settings."""
     try:
-        timer = await schedules.pause(context.chat, args.number, private_to=_private_to(context), call_key=call.key)
+        timer = await schedules.pause(context.chat, number, private_to=_private_to(context), call_key=call.key)
     except NoSuchSchedule:
-        return _no_such(args.number, call)
+        return _no_such(number, call)
     return FunctionResult.say(call.say("schedules.paused", number=timer.number, line=timer.title), data=_data(timer))
 
 
@@ -176,13 +169,13 @@ async def schedule_pause(
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_resume(
-    context: MessageContext, args: NumberArguments, *, schedules: Schedules, clock: Clock, call: Call
+    context: MessageContext, number: _Number, *, schedules: Schedules, clock: Clock, call: Call
 ) -> FunctionResult:
     """Resume a schedule from its next time on."""
     try:
-        timer = await schedules.resume(context.chat, args.number, private_to=_private_to(context), call_key=call.key)
+        timer = await schedules.resume(context.chat, number, private_to=_private_to(context), call_key=call.key)
     except NoSuchSchedule:
-        return _no_such(args.number, call)
+        return _no_such(number, call)
     except BadRule as error:
         return _bad_rule(error, call)
     text = call.say("schedules.resumed", number=timer.number, line=timer.title, next=_next(timer, clock, call))
@@ -204,17 +197,17 @@ async def schedule_resume(
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_remove(
-    context: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
+    context: MessageContext, number: _Number, *, schedules: Schedules, call: Call
 ) -> FunctionResult:
     """Delete a schedule. Those of the settings must be deleted there."""
     try:
         timer = await schedules.remove(
-            context.chat, args.number, by=context.sender.ref, private_to=_private_to(context), call_key=call.key
+            context.chat, number, by=context.sender.ref, private_to=_private_to(context), call_key=call.key
         )
     except NoSuchSchedule:
-        return _no_such(args.number, call)
+        return _no_such(number, call)
     except SetElsewhere as error:
-        text = call.say("schedules.set_elsewhere", number=args.number, source=error.source)
+        text = call.say("schedules.set_elsewhere", number=number, source=error.source)
         return FunctionResult.fail(ErrorCode.REFUSED, text)
     return FunctionResult.say(call.say("schedules.removed", number=timer.number, line=timer.title))
 

@@ -19,10 +19,7 @@ from services.web.http import WebError
 
 _CENTS = 100
 _BEFORE_TARGET = frozenset({"to", "in", "into", "as", "=", "->", "→", "到", "换成", "等于"})
-
-
-class CalculateArguments(BaseModel, frozen=True, extra="forbid"):
-    expression: str = Field(description="Arithmetic, e.g. '15% of 80', 'sqrt(2)*3', '2^10'", max_length=500)
+_Expression = Annotated[str, Field(description="Arithmetic, e.g. '15% of 80', 'sqrt(2)*3', '2^10'", max_length=500)]
 
 
 def _unit(text: str) -> str:
@@ -60,14 +57,14 @@ class ConvertArguments(BaseModel, frozen=True, extra="forbid"):
     effect="read",
     ask={"expression": "@calculate.ask_expression"},
 )
-async def calculate_expression(context: MessageContext, args: CalculateArguments, *, call: Call) -> FunctionResult:
+async def calculate_expression(context: MessageContext, expression: _Expression, *, call: Call) -> FunctionResult:
     """Work out an arithmetic expression"""
     try:
-        value = calculate(args.expression)
+        value = calculate(expression)
     except BadExpression as error:
         text = call.say(f"calculate.problems.{error.problem}", position=error.position, found=error.found)
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["expression"])
-    expression = " ".join(args.expression.split()).rstrip("=?？ ")
+    expression = " ".join(expression.split()).rstrip("=?？ ")
     text = call.say("calculate.equals", expression=expression, sign=_sign(value), value=value.text)
     return FunctionResult.say(text, data={"value": value.text, "exact": value.is_shown_exactly})
 
