@@ -13,7 +13,7 @@ import orjson
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from function_calls.profile import ChatProfile
-from function_calls.schema.schema import MANY, UnusableSchema, WithoutEnforcedEnums, closed, nodes, schema_of
+from function_calls.schema.schema import DRAFT_7, MANY, UnusableSchema, WithoutEnforcedEnums, closed, nodes, schema_of
 from function_calls.spec import ArgumentError, ArgumentParser
 from services.llm.reading.tool_arguments import loads_unique
 from services.refs import JsonObject
@@ -493,7 +493,7 @@ class SchemaArguments:
         """`fills_defaults`: absent arguments get the schema's default if it is valid. Raises UnusableSchema."""
         self.schema = schema
         self._read = ObjectReader(schema)
-        self._is_valid, self._errors = _validator(schema)
+        self._is_valid, self._errors = validator_of(schema)
         self._defaults = _Defaults(schema, self._read) if fills_defaults else None
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
@@ -538,7 +538,7 @@ class _Defaults:
         }
         if not declared:
             return
-        is_valid, _ = _validator({key: schema[key] for key in ("$schema", "properties", "$defs") if key in schema})
+        is_valid, _ = validator_of({key: schema[key] for key in ("$schema", "properties", "$defs") if key in schema})
         for name, value in declared.items():
             try:
                 value = read({name: value}).get(name)
@@ -558,16 +558,19 @@ class _Defaults:
         return {**values, **absent} if absent else values
 
 
-def _validator(schema: JsonObject) -> tuple[Callable[[Any], bool], Callable[[Any], Iterable[Any]]]:
-    """Validator of `schema`: a check for validity, and an iterator over errors. Raises UnusableSchema."""
+def validator_of(
+    schema: JsonObject, *, draft: str = DRAFT_7, has_formats: bool = True
+) -> tuple[Callable[[Any], bool], Callable[[Any], Iterable[Any]]]:
+    """Validator of `schema`: a check for validity, and an iterator over errors. `draft`: meta-schema for a schema that
+    names none. `has_formats`: formats such as that of a date count. Raises UnusableSchema."""
     # Imported here because only daemons with imported functions need it.
     import jsonschema_rs
 
     try:
         # This regex engine has no look-around and runs in linear time.
         validator = jsonschema_rs.validator_for(
-            {"$schema": "http://json-schema.org/draft-07/schema#", **schema},
-            validate_formats=True,
+            {"$schema": draft, **schema},
+            validate_formats=has_formats,
             formats={"date-time": _is_moment},
             pattern_options=jsonschema_rs.RegexOptions(),
             retriever=_refuse_to_fetch,
