@@ -37,6 +37,7 @@ from services.chats.grants import Grants
 from services.chats.member_links import MemberLinks
 from services.chats.privacy import MemberData
 from services.fault_points import FaultPoints
+from services.knowledge import KnowledgeBases
 from services.llm.failover import ModelState
 from services.llm.model import ChatModel
 from services.store.all_tables import newest_ids
@@ -56,6 +57,7 @@ _CHANGES_SECONDS = 0.5
 """Changes by other processes take effect within a second; each check is one small read."""
 _SCHEDULES_SECONDS = 5.0
 _DIGESTS_SECONDS = 300.0
+_KNOWLEDGE_SECONDS = 30.0
 _STORE_SECONDS = 5.0
 _TIMERS_SECONDS = 1.0
 _COLLECTED_SECONDS = 10.0
@@ -112,6 +114,7 @@ class Daemon:
     faults: FaultPoints
     housekeeping: Housekeeping
     dead_letters: DeadLetters
+    knowledge: KnowledgeBases
     services: Sequence[Closable]
 
     async def start(self) -> None:
@@ -192,6 +195,7 @@ class Daemon:
         ticker.every(_SCHEDULES_SECONDS, "keep schedules of scripts in step", self.script_schedules.sync)
         ticker.every(_SCHEDULES_SECONDS, "keep notes of scripts in step", self.script_notes.sync)
         ticker.every(_DIGESTS_SECONDS, "make digests", self.digests.make_due)
+        ticker.every(_KNOWLEDGE_SECONDS, "index documents", self.knowledge.refresh, first_seconds=1.0)
         return ticker
 
     async def settle(self) -> None:

@@ -99,6 +99,7 @@ from services.chats.message_history import MessageHistory
 from services.chats.privacy import COUNTER as OPT_OUTS
 from services.chats.privacy import MemberData
 from services.clock import Deadlines
+from services.knowledge import KnowledgeBases
 from services.llm.model import ChatModel
 from services.mcp.opening import SandboxedStart
 from services.mcp.tools import COUNTER as PINS
@@ -121,6 +122,8 @@ from services.times import Times
 from services.web.http import WebClient
 from services.web.news import News
 from services.web.search import WebSearch
+
+_CLOSABLE = (WebClient, News, WebSearch, KnowledgeBases)
 
 
 @dataclass(eq=False, repr=False)
@@ -251,9 +254,13 @@ class Wiring:
         return cast(Memory, self.services[Memory])
 
     @property
-    def closable(self) -> Sequence[WebClient | News | WebSearch]:
+    def knowledge(self) -> KnowledgeBases:
+        return cast(KnowledgeBases, self.services[KnowledgeBases])
+
+    @property
+    def closable(self) -> Sequence[WebClient | News | WebSearch | KnowledgeBases]:
         """The services that are closed at shutdown."""
-        return [service for service in self.services.values() if isinstance(service, WebClient | News | WebSearch)]
+        return [service for service in self.services.values() if isinstance(service, _CLOSABLE)]
 
     # The invoker and its filters and budgets.
 
@@ -634,6 +641,7 @@ class Wiring:
             faults=self.faults,
             housekeeping=self.housekeeping,
             dead_letters=self.dead_letters,
+            knowledge=self.knowledge,
             services=[*self.closable, *([self.shadow] if self.shadow else [])],
         )
 
@@ -775,6 +783,9 @@ class Wiring:
             prepare=lambda fresh: partial(self._use_media, fresh),
             depends_on=lambda fresh: (fresh.media, fresh.seeing_models, fresh.bots),
         )
+        web = cast(WebClient, self.services[WebClient])
+        live.register("web_access", prepare=lambda fresh: partial(web.allow_private, fresh.web_access.private_hosts))
+        live.register("knowledge", prepare=lambda fresh: partial(self.knowledge.use, fresh.knowledge))
         sources_live(live, functions, self.configured_sources)
         live.register("operators", prepare=lambda fresh: partial(self.operator_notices.use, fresh.operators))
         live.register(prepare=lambda fresh: partial(self.redact.learn, secrets_of(fresh)), depends_on=secrets_of)

@@ -25,6 +25,7 @@ from config.sections.bots import (
 )
 from config.sections.filters import FiltersSettings
 from config.sections.irc import IrcSettings
+from config.sections.knowledge import KnowledgeSettings
 from config.sections.mail import MailSettings
 from config.sections.mcp import McpSettings
 from config.sections.media import MediaSettings
@@ -47,6 +48,7 @@ from config.terms import (
     LocalPath,
     ModuleName,
     Number,
+    PrivateHost,
     ProcessPath,
     PublicUrls,
     RoleName,
@@ -226,6 +228,14 @@ class DeliverySettings(Section):
     """The same limit for all replies to one chat."""
 
 
+class WebAccessSettings(Section):
+    """Web access of functions and scripts."""
+
+    private_hosts: tuple[PrivateHost, ...] = Field(default=(), max_length=100)
+    """Servers on this machine or in a private network that functions and scripts may ask, as `host` or `host:port`;
+    without a port, 80 and 443. All members can read them, with `/read` for example. Empty: none."""
+
+
 class ConsoleSettings(Section):
     """Chat in the terminal of the daemon."""
 
@@ -256,6 +266,9 @@ class WebSettings(Section):
     list. Requests with other hosts or origins are rejected. Empty: only `host` and the loopback are accepted."""
     page: bool = True
     """Whether to serve the chat page; health and metrics do not depend on it."""
+    desk: bool = True
+    """Whether to serve the operators' desk at /desk, where accounts with a password see and change what the bot
+    does."""
     metrics_token: SecretStr = SecretStr("")
     """Bearer token for /metrics, at least 16 characters; preferably a reference to the environment. Empty: no token is
     needed if only this machine can reach the server; otherwise metrics are not served."""
@@ -348,11 +361,13 @@ class Settings(Section):
     rollout: RolloutSettings = RolloutSettings()
     filters: FiltersSettings = FiltersSettings()
     memory: MemorySettings = MemorySettings()
+    knowledge: KnowledgeSettings = KnowledgeSettings()
     media: MediaSettings = MediaSettings()
     summary: SummarySettings = SummarySettings()
     pictures: PicturesSettings = PicturesSettings()
     news: NewsSettings = NewsSettings()
     search: SearchSettings = SearchSettings()
+    web_access: WebAccessSettings = WebAccessSettings()
     sandbox: SandboxSettings = SandboxSettings()
     files: FilesSettings = FilesSettings()
     shell: ShellSettings = ShellSettings()

@@ -27,6 +27,7 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.schema.definition import DefinitionError
 from services.clock import SystemClock
+from services.knowledge import KnowledgeBases, Summary
 from services.llm.model import ChatModel, ModelError
 from services.llm.offline.offline import OfflineModel
 from services.media.models import MediaError, MediaModels
@@ -80,14 +81,40 @@ _QUESTION = "weather"
 
 
 def web_checks(settings: Settings) -> Sequence[Check]:
-    """Checks of search and feeds, if configured."""
+    """Checks of search, feeds and permitted private hosts, if configured."""
     checks: list[Check] = []
+    if settings.web_access.private_hosts:
+        checks.append(("private", lambda: _private_hosts(settings.web_access.private_hosts)))
     searcher = searcher_of(settings.search)
     if searcher is not None:
         checks.append(("search", lambda: _search(settings, searcher)))
     if settings.news.feeds:
         checks.append(("news", lambda: _news(settings)))
     return checks
+
+
+def _private_hosts(hosts: Sequence[str]) -> Diagnostic | str:
+    client, unreachable = WebClient(), list[str]()
+    client.allow_private(hosts)
+
+    async def probe(host: str) -> None:
+        try:
+            await client.get(f"{'https' if host.endswith(':443') else 'http'}://{host}/")
+        except WebError as error:
+            # Any status is an answer.
+            if not error.status:
+                unreachable.append(str(error))
+
+    async def probe_all() -> None:
+        await asyncio.gather(*map(probe, hosts))
+        await client.close()
+
+    asyncio.run(probe_all())
+    text = f"functions and scripts may ask {', '.join(hosts)}"
+    if not unreachable:
+        return text
+    text = f"{text}; {'; '.join(unreachable)}"
+    return Diagnostic("web_access.private_hosts", 1, 1, "web_access.unreachable", text, "warning")
 
 
 def _search(settings: Settings, searcher: Searcher) -> Diagnostic | str:
@@ -123,6 +150,7 @@ def _news(settings: Settings) -> Diagnostic | str:
 _LEAST_FREE_BYTES = 200_000_000
 _DAEMON_SECONDS = 2.0
 _MOST_BYTES = 100_000
+_MOST_LISTED = 10
 _ADVICE = {
     ModelProblem.KEY: ("model.key_refused", "Check api_key: the provider rejects it"),
     ModelProblem.QUOTA: ("model.no_credit", "The provider reports that the credit is used up"),
@@ -153,6 +181,7 @@ def run(options: argparse.Namespace) -> int:
         ("database", lambda: check_database(settings)),
         ("disk", lambda: _disk(settings)),
         *_sandbox_checks(settings),
+        *_knowledge_checks(settings),
     ]
     if not options.no_model:
         checks += _model_checks(settings)
@@ -216,6 +245,26 @@ async def _isolation(settings: Settings) -> tuple[str, Sequence[str]]:
     """Why processes cannot be isolated, and the limits that isolated ones can exceed."""
     sandbox = Sandbox(SystemClock(), settings.sandbox)
     return await sandbox.problem(), await sandbox.unbounded()
+
+
+def _knowledge_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+    """Size of the knowledge bases, and the files that are left out, if there are any bases."""
+    return [("knowledge", lambda: _knowledge(settings))] if settings.knowledge.bases else []
+
+
+def _knowledge(settings: Settings) -> Diagnostic | str:
+    async def read() -> Sequence[Summary]:
+        bases = KnowledgeBases(settings.knowledge, SystemClock())
+        await bases.refresh()
+        return bases.summaries()
+
+    found = asyncio.run(read())
+    text = "; ".join(f"{one.name}: {one.files} files, {one.passages} passages" for one in found)
+    problems = [f"{one.name}/{file}: {problem}" for one in found for file, problem in one.problems.items()]
+    if not problems:
+        return text
+    text = f"{text}; left out: {'; '.join(problems[:_MOST_LISTED])}"
+    return Diagnostic("knowledge", 1, 1, "knowledge.left_out", text, "warning")
 
 
 def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:

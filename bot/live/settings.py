@@ -292,5 +292,6 @@ def secrets_of(settings: Settings) -> list[str]:
         if isinstance(value, str | int) and names_a_secret(name)
     ]
     keys += settings.store.secrets
+    keys += [secret for source in settings.sources.basic if source.s3 for secret in source.s3.secrets]
     web = [settings.platforms.http.token.get_secret_value(), settings.platforms.web.metrics_token.get_secret_value()]
     return [*keys, *settings.media.secrets, *web, *networks, *programs, *servers, *mail, *scripts]

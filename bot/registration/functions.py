@@ -98,7 +98,7 @@ def at_their_places(
 def _paths_of(settings: Settings) -> dict[str, Location]:
     """Places in the settings of the paths of `sources`, by path; the first place if a path occurs twice."""
     sources = settings.sources
-    named = {"python": sources.python, "commands": sources.commands, "basic": [one.path for one in sources.basic]}
+    named = {"python": sources.python, "commands": sources.commands, "basic": [one.where for one in sources.basic]}
     return {
         str(path): ("sources", key, index)
         for key, paths in reversed(named.items())

@@ -29,13 +29,14 @@ from services.chats.polls import Polls
 from services.chats.todo import TodoLists
 from services.chats.usage import UsageCounts
 from services.clock import Clock, Deadlines
+from services.knowledge import KnowledgeBases
 from services.llm.model import MOST_CHARS, CallersModel, NoTextReason, TextRequest, WrittenText
 from services.media.models import MediaModels
 from services.refs import ChatRef, MemberRef, Role
 from services.sandbox.sandbox import Sandbox
 from services.sandbox.shell import Shell
 from services.sandbox.workspace import Workspaces
-from services.store.chats import history
+from services.store.chats import desk_accounts, history
 from services.store.ids import Ids
 from services.store.port import Store, StoreError
 from services.timers.reminders import Reminders
@@ -89,6 +90,7 @@ def services_of(
 ) -> dict[type, object]:
     """The services by type. If `web` is given, all requests use it; else each service has its configured client."""
     client, zones, times = web or WebClient(), MemberZones(store, clock), Times()
+    client.allow_private(settings.web_access.private_hosts)
     sandbox = Sandbox(clock, settings.sandbox)
     workspaces = Workspaces(Path(settings.home) / WORKSPACES, settings.files)
     return {
@@ -100,6 +102,7 @@ def services_of(
         PageReader: PageReader(client, clock),
         TodoLists: TodoLists(store, clock),
         Memory: Memory(store, clock, settings.memory),
+        KnowledgeBases: KnowledgeBases(settings.knowledge, clock),
         Polls: Polls(store, clock),
         Documents: Documents(store, clock),
         Places: Places(clock),
@@ -177,7 +180,10 @@ class PlatformMembers:
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
         """The member's current role; None if the platform does not return one within three seconds. The owner of a
-        schedule in the settings has the role of its entry."""
+        schedule in the settings has the role of its entry, and an operator that of the account on the desk."""
+        if member.platform == OPERATORS_PLATFORM and member.account == desk_accounts.DESK:
+            rows = await self._store.read(desk_accounts.of_name(member.native))
+            return desk_accounts.ROLES_IN_CHATS[rows[0]["role"]] if rows else None
         if member.platform == OPERATORS_PLATFORM:
             entry = self._chats.schedules.get(member.native)
             return Role(entry.as_role) if entry is not None and entry.chat == chat.key else None
