@@ -309,11 +309,12 @@ class Wiring:
 
     def configured_sources(self, settings: Settings) -> list[ConfiguredSource]:
         """The sources of `settings` and of the overrides."""
-        start = SandboxedStart(cast(Sandbox, self.services[Sandbox]), Path(self.settings.home) / "mcp")
+        home = Path(self.settings.home)
+        start = SandboxedStart(cast(Sandbox, self.services[Sandbox]), home / "mcp")
         coarsely = made_of(settings)
         found = sources_of(settings, self.services, self.overrides.changes)
         asks_first = self.overrides.asks_servers
-        servers = mcp_sources(settings.mcp.servers, self.pins, self.clock, start, asks_first=asks_first)
+        servers = mcp_sources(settings.mcp.servers, self.pins, self.clock, start, home, asks_first=asks_first)
         return [
             *(one if isinstance(one, ConfiguredSource) else ConfiguredSource(one, coarsely) for one in found),
             *servers,

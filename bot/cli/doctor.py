@@ -21,6 +21,7 @@ from bot.registration.models import online_models
 from bot.registration.services import news_of, searcher_of
 from config.diagnostics import Diagnostic
 from config.loader import check_settings
+from config.sections.mcp import McpServerSettings
 from config.sections.media import MediaModelSettings
 from config.sections.networks import NetworkSettings, import_adapter
 from config.settings import Settings
@@ -30,6 +31,7 @@ from services.clock import SystemClock
 from services.knowledge import KnowledgeBases, Summary
 from services.llm.model import ChatModel, ModelError
 from services.llm.offline.offline import OfflineModel
+from services.mcp.stored_logins import StoredLogin
 from services.media.models import MediaError, MediaModels
 from services.refs import ModelProblem
 from services.sandbox.sandbox import Sandbox
@@ -189,6 +191,7 @@ def run(options: argparse.Namespace) -> int:
         checks += _daemon_checks(settings)
     if not options.no_web:
         checks += web_checks(settings)
+    checks += [("mcp", functools.partial(_login, settings, one)) for one in settings.mcp.servers if one.login]
     if not options.no_networks:
         checks += [(name, functools.partial(_network, name, account)) for name, account in settings.platforms.networks]
     failed = False
@@ -209,6 +212,19 @@ def _functions(settings: Settings) -> Diagnostic | str:
     missing = [one.message for one in found if one.code == Code.NO_PROGRAM]
     told = f": {'; '.join(missing)}" if missing else ""
     return f"usable; {len(found)} warnings, `rollcall check` lists them{told}" if found else "usable"
+
+
+def _login(settings: Settings, server: McpServerSettings) -> Diagnostic | str:
+    """Whether somebody has logged in to an MCP server that needs it. The server is not asked."""
+    stored = StoredLogin(Path(settings.home), server)
+    if server.login is not None and server.login.grant == "client_credentials":
+        return f"{server.name}: logs in by itself"
+    if not stored.has_tokens:
+        return Diagnostic(f"mcp.servers.{server.name}", 1, 1, "mcp.login_needed", stored.advice)
+    if stored.read().get("missing_scope"):
+        text = f"it requires further permissions: `rollcall mcp login {server.name}`"
+        return Diagnostic(f"mcp.servers.{server.name}", 1, 1, "mcp.login_needed", text, "warning")
+    return f"{server.name}: logged in"
 
 
 def _disk(settings: Settings) -> Diagnostic | str:
