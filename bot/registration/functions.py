@@ -200,7 +200,7 @@ def _python_sources(settings: Settings, services: Services, changes: Changes) ->
     announced = announced_functions if settings.sources.entry_points else tuple
     return [
         ConfiguredSource(PythonModules("plugins", plugins, reader, clock), plugins),
-        ConfiguredSource(PythonFiles("sources.python", paths, reader.modules, changes, clock), paths),
+        ConfiguredSource(PythonFiles("sources.python", paths, reader, changes, clock), paths),
         ConfiguredSource(PythonModules("sources.modules", modules, reader, clock, announced), (modules, announced)),
     ]
 
