@@ -27,8 +27,8 @@ from bot.platforms.base import (
     thread_of,
 )
 from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside
+from bot.platforms.discord.adapter import DiscordSettings
 from bot.platforms.discord.gateway import ERRORS, NETWORK, Gateway, Received, role_of
-from bot.platforms.discord.settings import DiscordSettings
 from bot.platforms.web_api import FILE_SECONDS, Refused, check_size, content_of
 from function_calls.context import Attachment
 from function_calls.ports import Measure, ModerationRequest

@@ -19,9 +19,9 @@ from bot.platforms.adapter import Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
 from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
 from bot.platforms.markdown import html_of, plain_lines
+from bot.platforms.matrix.adapter import MatrixSettings
 from bot.platforms.matrix.client import MatrixClient
 from bot.platforms.matrix.inbound import NETWORK, Inbound, RoomView, membership_change, relation_of
-from bot.platforms.matrix.settings import MatrixSettings
 from bot.platforms.web_api import Refused, check_size, unless
 from function_calls.context import Attachment, MessageContext
 from function_calls.ports import Measure, ModerationRequest

@@ -18,7 +18,6 @@ from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Recei
 from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
 from bot.platforms.emoji import emoji_name
 from bot.platforms.mattermost.inbound import MOST_CACHED, PLATFORM, Reader, adds, record_of, usernames
-from bot.platforms.mattermost.text import message_of
 from bot.platforms.web_api import (
     FILE_SECONDS,
     Refused,
@@ -45,6 +44,21 @@ _LONGEST_GAP_MS, _CLOCKS_DIFFER_MS = 7 * 86_400_000, 60_000
 _FILES, _PAGE, _POSTS_SINCE = 10, 200, 1000
 """Files of a post, items of a page, and posts of an answer to `since`."""
 _TOKEN = matching("[A-Za-z0-9]{26}", "has to be a token of 26 letters and digits; it is not the token's id")
+
+_INVISIBLE = "\u200b"
+"""Inserted where the server or a client would read a mention or formatting; the server reads the text behind
+backslashes and character references."""
+_URL = re.compile(r"(https?://[^\s<>]*[^\s<>.,;:!?()\[\]{}'\"*_~`])")
+_CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`)", re.DOTALL)
+_MENTION = r"(?<=(?<![A-Za-z0-9])@)(?=\w)"
+_IN_TEXT = re.compile(rf"{_MENTION}|(?<=@)(?=&)|(?<=&)(?=#0*64;|#x0*40;|commat;)", re.IGNORECASE)
+_IN_CODE = re.compile(r"(?<=@)(?=all|channel|here)", re.IGNORECASE)
+_IN_PLAIN = re.compile(
+    rf"{_MENTION}|(?<=&)(?=#?\w+;)|(?<=:)(?=[\w+-]+:)|(?<=<)(?=[A-Za-z/!?])|^(?=[ \t]*(?:[#>+=-]|\d+[.)])|[ ]{{4}}|\t)",
+    re.MULTILINE,
+)
+_MARK = re.compile(r"([\\`*_~|\[\]])")
+_IMAGE = re.compile(r"!(?=\[)")
 
 
 class MattermostSettings(NetworkSettings):
@@ -379,6 +393,28 @@ _EVENTS = ("posted", "post_edited", "post_deleted", "reaction_added", "user_adde
 def _place(post: JsonObject) -> JsonObject:
     """The fields of a post that the reader uses."""
     return {key: post.get(key) for key in ("root_id", "user_id", "channel_id")}
+
+
+def message_of(text: str, *, markdown: bool) -> str:
+    """`text`, Markdown or to be shown exactly, for a post. It mentions nobody, and shows no images: clients would
+    fetch them."""
+    parts = _CODE.split(text) if markdown else [text]
+    return "".join(
+        _IN_CODE.sub(_INVISIBLE, part) if number % 2 else _outside(part, markdown) for number, part in enumerate(parts)
+    )
+
+
+def _outside(text: str, markdown: bool) -> str:
+    shown = []
+    for number, part in enumerate(_URL.split(_IMAGE.sub("", text) if markdown else text)):
+        if number % 2:
+            part = re.sub(r"(?<![A-Za-z0-9])@", "%40", part)
+        elif markdown:
+            part = _IN_TEXT.sub(_INVISIBLE, part)
+        else:
+            part = _MARK.sub(r"\\\1", _IN_PLAIN.sub(_INVISIBLE, part))
+        shown.append(part)
+    return "".join(shown)
 
 
 async def probe(settings: MattermostSettings, _clock: Clock) -> str:

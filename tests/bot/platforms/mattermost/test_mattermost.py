@@ -17,8 +17,7 @@ from bot.platforms.adapter import CannotOpen
 from bot.platforms.base import FileUnavailable, Outgoing, SendFailed
 from bot.platforms.contract import PNG, Daemon, Network, receiving, until
 from bot.platforms.emoji import emoji_name, emoji_of
-from bot.platforms.mattermost.platform import ADAPTER, MattermostPlatform, MattermostSettings
-from bot.platforms.mattermost.text import message_of
+from bot.platforms.mattermost.platform import ADAPTER, MattermostPlatform, MattermostSettings, message_of
 from config.loader import check_settings
 from function_calls.context import Attachment, Kind
 from services.clock import SystemClock
