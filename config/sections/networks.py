@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from pydantic import BaseModel, SecretStr
 
@@ -43,12 +43,6 @@ class NetworkSettings(Section):
     def secrets(self) -> tuple[str, ...]:
         """All secret values, to be redacted in logs."""
         return tuple(_secrets(self))
-
-
-class HasSettings(Protocol):
-    """The part of an adapter that reads settings."""
-
-    settings: type[NetworkSettings]
 
 
 class NetworkUnavailable(Exception):
