@@ -256,11 +256,6 @@ class McpServerSettings(Section):
             raise settings_error("goes with url; a program gets its secrets in env")
         return headers
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """All secret values, to be redacted in logs."""
-        return tuple(one.get_secret_value() for one in (*self.env.values(), *self.headers.values()))
-
 
 class McpSettings(Section):
     """The Model Context Protocol: functions across programs."""
