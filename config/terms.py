@@ -108,7 +108,7 @@ class Section(BaseModel):
 
 
 def secrets_in(value: object) -> Iterator[str]:
-    """All secret values in a section or a part of it, to be redacted in logs. A section may have its own in `secrets`."""
+    """All secret values in a section or a part of it, to be redacted in logs. A section may list its own: `secrets`."""
     if isinstance(value, SecretStr):
         yield from filter(None, [value.get_secret_value()])
     elif isinstance(value, BaseModel):

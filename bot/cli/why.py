@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -13,7 +12,6 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.profile import reason_text
 from services.refs import ReasonCode
-from services.store.reader import ReaderError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -31,13 +29,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print the outcome of each message, newest last. 1: there is no database."""
     texts, zone = Texts().of(settings.language), ZoneInfo(settings.timezone)
-    try:
-        with reader_of(settings) as reader:
-            count, skip = (1, options.back - 1) if options.back else (options.count, 0)
-            rows = reader.last_outcomes(options.chat, count, skip=skip, native_id=options.id)
-    except ReaderError as error:
-        print(error, file=sys.stderr)
-        return 1
+    with reader_of(settings) as reader:
+        count, skip = (1, options.back - 1) if options.back else (options.count, 0)
+        rows = reader.last_outcomes(options.chat, count, skip=skip, native_id=options.id)
     if not rows:
         print(_nothing(options))
     for row in reversed(rows):
