@@ -18,7 +18,7 @@ from config.settings import DEFAULT_BOT, PlatformsSettings, Settings, settings_w
 from config.terms import is_loopback
 from config.texts import FALLBACK, Texts
 from config.wording import diagnostic_of, dotted
-from config.yaml_document import Location, Plain, YamlDocument, fill_references, read_yaml_file
+from config.yaml_document import Location, Plain, YamlDocument, fill_references, read_yaml_bytes, read_yaml_file
 
 _UNIQUE: tuple[tuple[Location, str], ...] = (
     (("models",), "name"),
@@ -331,10 +331,12 @@ def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
     return settings
 
 
-def check_settings(path: Path, environment: Mapping[str, str]) -> tuple[Settings | None, Diagnostics]:
+def check_settings(
+    path: Path, environment: Mapping[str, str], data: bytes | None = None
+) -> tuple[Settings | None, Diagnostics]:
     """The settings in the file `path`, or None if it has errors; and all errors and warnings, sorted. Raises nothing
-    for an unreadable file."""
-    document = read_yaml_file(path)
+    for an unreadable file. `data`: read instead of the file's content."""
+    document = read_yaml_file(path) if data is None else read_yaml_bytes(data, str(path))
     if not isinstance(document.value, dict):
         if document.value is not None:
             document.add_diagnostic(Position(1, 1), Code.NOT_A_MAPPING, "has to be a mapping (key: value) at the top")

@@ -256,6 +256,9 @@ class WebSettings(Section):
     list. Requests with other hosts or origins are rejected. Empty: only `host` and the loopback are accepted."""
     page: bool = True
     """Whether to serve the chat page; health and metrics do not depend on it."""
+    desk: bool = True
+    """Whether to serve the operators' desk at /desk, where accounts with a password see and change what the bot
+    does."""
     metrics_token: SecretStr = SecretStr("")
     """Bearer token for /metrics, at least 16 characters; preferably a reference to the environment. Empty: no token is
     needed if only this machine can reach the server; otherwise metrics are not served."""

@@ -123,8 +123,8 @@ def test_no_file_names_a_path_of_somebodys_machine(texts: dict[str, str]) -> Non
 
 
 def test_every_text_file_ends_with_a_newline(texts: dict[str, str]) -> None:
-    # The corpus contains scripts as editors write them.
-    ours = {name: text for name, text in texts.items() if "/basic/corpus/" not in name}
+    # The corpus contains scripts as editors write them, and htmx is as its authors published it.
+    ours = {name: text for name, text in texts.items() if "/basic/corpus/" not in name and "htmx" not in name}
     assert [name for name, text in ours.items() if text and not text.endswith("\n")] == []
 
 

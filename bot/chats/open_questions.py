@@ -45,6 +45,11 @@ class OpenQuestions:
         self._expires_seconds = expires_seconds
         self._approvals_expire_seconds = approvals_expire_seconds
 
+    @property
+    def count(self) -> int:
+        """Number of open questions."""
+        return len(self._waiting) + sum(len(asked) for asked in self._approvals.values())
+
     def seconds_for(self, question: Question) -> int:
         """How long `question` stays open if it is asked now, in seconds."""
         is_approval = isinstance(question, ApprovalQuestion)

@@ -196,7 +196,7 @@ async def _lead(
     store = await open_store(settings, clock, stop.on_broken, lead.guard)
     try:
         ids = Ids(clock)
-        web = await _web(settings, store, ids, clock) if page else None
+        web = await _web(settings, store, ids, clock, file.path) if page else None
         platforms: list[ChatPlatform] = [*web.platforms, *_networks(settings, store, ids, clock)] if web else []
         terminal = None
         if console:
@@ -286,13 +286,13 @@ async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, st
                 await serving
 
 
-async def _web(settings: Settings, store: Store, ids: Ids, clock: SystemClock) -> Web:
+async def _web(settings: Settings, store: Store, ids: Ids, clock: SystemClock, settings_file: Path) -> Web:
     if settings.mcp.serve.enabled and not callers.is_installed():
         raise CannotStart(f"mcp.serve: {callers.MISSING}")
     # Imported here: a chat in the terminal needs no web server.
     from bot.web.wiring import Web
 
-    return await Web.build(settings, store, ids, clock)
+    return await Web.build(settings, store, ids, clock, settings_file)
 
 
 def _networks(settings: Settings, store: Store, ids: Ids, clock: SystemClock) -> list[ChatPlatform]:

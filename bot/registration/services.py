@@ -35,7 +35,7 @@ from services.refs import ChatRef, MemberRef, Role
 from services.sandbox.sandbox import Sandbox
 from services.sandbox.shell import Shell
 from services.sandbox.workspace import Workspaces
-from services.store.chats import history
+from services.store.chats import desk_accounts, history
 from services.store.ids import Ids
 from services.store.port import Store, StoreError
 from services.timers.reminders import Reminders
@@ -177,7 +177,10 @@ class PlatformMembers:
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
         """The member's current role; None if the platform does not return one within three seconds. The owner of a
-        schedule in the settings has the role of its entry."""
+        schedule in the settings has the role of its entry, and an operator that of the account on the desk."""
+        if member.platform == OPERATORS_PLATFORM and member.account == desk_accounts.DESK:
+            rows = await self._store.read(desk_accounts.of_name(member.native))
+            return desk_accounts.ROLES_IN_CHATS[rows[0]["role"]] if rows else None
         if member.platform == OPERATORS_PLATFORM:
             entry = self._chats.schedules.get(member.native)
             return Role(entry.as_role) if entry is not None and entry.chat == chat.key else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -74,26 +74,26 @@ class ModelRecords:
         self._log = log
         self._clock = clock
 
-    def record(self, turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int) -> None:
-        """Log one answer. Prompts and texts are in the store only."""
-        self._log.append(_line(self._clock.now_ms(), turn_id, round_number, answer, duration_us))
-
-
-def _line(at_ms: int, turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int) -> JsonObject:
-    return {
-        "at": datetime.fromtimestamp(at_ms / 1000, UTC),
-        "turn": turn_id,
-        "round": round_number,
-        "by": answer.by,
-        "model": answer.model,
-        "request_id": answer.request_id,
-        "duration_ms": duration_us / 1000,
-        "finish": answer.finish,
-        "calls": [call.name for call in answer.calls],
-        "prompt_tokens": answer.usage.prompt,
-        "completion_tokens": answer.usage.completion,
-        "cached_tokens": answer.usage.cached,
-    }
+    def record(
+        self, turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int, offered: Sequence[str]
+    ) -> None:
+        """Log one answer and the names of the offered functions. Prompts and texts are in the store only."""
+        line: JsonObject = {
+            "at": self._clock.now(),
+            "turn": turn_id,
+            "round": round_number,
+            "by": answer.by,
+            "model": answer.model,
+            "request_id": answer.request_id,
+            "duration_ms": duration_us / 1000,
+            "finish": answer.finish,
+            "calls": [call.name for call in answer.calls],
+            "prompt_tokens": answer.usage.prompt,
+            "completion_tokens": answer.usage.completion,
+            "cached_tokens": answer.usage.cached,
+            "offered": offered,
+        }
+        self._log.append(line)
 
 
 FILE = "shadow_decisions.jsonl"

@@ -280,7 +280,7 @@ class ChatPage:
                 check_commands(request)
             return await self._list_commands(request)
 
-        files = [Route(path, _file_route(STATIC / name), methods=["GET"]) for path, name in _FILES.items()]
+        files = [Route(path, file_route(STATIC / name), methods=["GET"]) for path, name in _FILES.items()]
         return [
             *files,
             Route("/api/v1/page", self._describe, methods=["GET"]),
@@ -348,7 +348,8 @@ class ChatPage:
         return json_response({"role": self.members.role("", member).value})
 
 
-def _file_route(file: Path) -> Callable[[Request], Awaitable[Response]]:
+def file_route(file: Path) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint that serves the content that `file` has now, with an ETag."""
     content = file.read_bytes()
     tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute, Mount, Route
 
 from bot.daemon import Daemon
 from bot.live.command_menus import command_hints
@@ -18,6 +18,9 @@ from bot.platforms.http.platform import HttpPlatform, Programs
 from bot.platforms.mentions import mention_parser
 from bot.web.app import Health, Probes, WebServer, web_app
 from bot.web.connections import ConnectionLimits
+from bot.web.desk.accounts import Accounts
+from bot.web.desk.desk import Desk
+from bot.web.desk.routes import desk_routes
 from bot.web.page import (
     ChatPage,
     CommandHints,
@@ -67,6 +70,7 @@ class Web:
         owners: Owners,
         clock: Clock,
         programs: Programs | None = None,
+        settings_file: Path | None = None,
     ) -> None:
         self.platforms = platforms
         self._settings = settings
@@ -74,6 +78,7 @@ class Web:
         self._owners = owners
         self._clock = clock
         self._programs = programs
+        self._settings_file = settings_file
         self._use_uploads(_upload_bytes(settings))
         self._server: WebServer | None = None
         self.programs: McpHttp | None = None
@@ -81,9 +86,11 @@ class Web:
         self._clients: Sequence[McpClientSettings] = settings.mcp.serve.clients
 
     @classmethod
-    async def build(cls, settings: Settings, store: Store, ids: Ids, clock: Clock) -> Web:
-        """The platforms that the settings enable: the page, and HTTP for programs. Loads the owners. Raises
-        StoreError."""
+    async def build(
+        cls, settings: Settings, store: Store, ids: Ids, clock: Clock, settings_file: Path | None = None
+    ) -> Web:
+        """The platforms that the settings enable: the page, and HTTP for programs. Loads the owners. `settings_file`:
+        the file that the desk may change. Raises StoreError."""
         # Each room has one bot, so the name of any bot addresses it.
         names = [name for bot in settings.bots.values() for name in (bot.name, *bot.aliases)]
         hear = mention_parser(names)
@@ -104,7 +111,7 @@ class Web:
             platforms.append(
                 HttpPlatform("http", ACCOUNT, store=store, ids=ids, clock=clock, hear=hear, callers=programs)
             )
-        return cls(settings, platforms, members, owners, clock, programs)
+        return cls(settings, platforms, members, owners, clock, programs, settings_file)
 
     def live(self, live: LiveSettings) -> None:
         """Register the live settings of tokens and roles of programs: withdrawn tokens and lowered roles take effect at
@@ -162,7 +169,11 @@ class Web:
             platforms=self.platforms,
             page=page,
             probes=probes_of(daemon),
-            more_routes=[*(programs.routes if programs else ()), *_webhooks(daemon.platforms)],
+            more_routes=[
+                *(programs.routes if programs else ()),
+                *_webhooks(daemon.platforms),
+                *(self._desk_routes(daemon) if web.desk else ()),
+            ],
             hosts=[web.host],
             public_urls=web.public_url,
             exposed=is_exposed(web),
@@ -173,6 +184,12 @@ class Web:
         self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams, limits=limits)
         address = await self._server.start()
         return address.url
+
+    def _desk_routes(self, daemon: Daemon) -> list[Route]:
+        """Routes of the operators' desk."""
+        accounts = Accounts(daemon.store, daemon.ids, self._clock)
+        desk = Desk(daemon, accounts, self._owners, self._members, self._settings_file, self._clock)
+        return desk_routes(desk)
 
     async def owner_link(self, store: Store, clock: Clock, address: str) -> str:
         """URL of a new one-time link that makes its holder owner. Raises StoreError."""

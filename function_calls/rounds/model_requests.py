@@ -65,11 +65,13 @@ def _readers(context: MessageContext) -> tuple[ChatRef, MemberRef | None]:
 
 _log = structlog.get_logger("asking")
 
-RecordAnswer = Callable[[str, int, ModelAnswer, int], None]
-"""Records a model request: turn id, round number, answer, duration in microseconds."""
+RecordAnswer = Callable[[str, int, ModelAnswer, int, Sequence[str]], None]
+"""Records a model request: turn id, round number, answer, duration in microseconds, names of the offered functions."""
 
 
-def not_recorded(turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int) -> None:
+def not_recorded(
+    turn_id: str, round_number: int, answer: ModelAnswer, duration_us: int, offered: Sequence[str]
+) -> None:
     """Record nothing."""
 
 
@@ -104,7 +106,8 @@ class ModelRequests:
         answer = _storable(await self._answer(round_))
         self._outages.end()
         self._reach("llm.after_response_before_persist")
-        self._record(round_.turn.input.id, round_.number, answer, int((self._clock.monotonic() - began) * 1e6))
+        duration_us, offer = int((self._clock.monotonic() - began) * 1e6), round_.request.offer
+        self._record(round_.turn.input.id, round_.number, answer, duration_us, () if offer is None else offer.names)
         return answer
 
     async def _answer(self, round_: Round) -> ModelAnswer:

@@ -83,11 +83,13 @@ class Offer:
     """Functions offered in one request, in a stable order, also by offered name (`by_name`). Built once per distinct
     set and shared by requests, so that protocols can cache their encoding in `encoded` by protocol name."""
 
-    __slots__ = ("__weakref__", "by_name", "encoded", "functions", "guidance", "tokens")
+    __slots__ = ("__weakref__", "by_name", "encoded", "functions", "guidance", "names", "tokens")
 
     def __init__(self, functions: Sequence[OfferedFunction]) -> None:
         self.functions = tuple(functions)
         self.by_name = {function.name: function for function in self.functions}
+        self.names = tuple(function.original for function in self.functions)
+        """Names in the registry."""
         self.encoded: dict[str, bytes] = {}
         self.tokens: int | None = None
         """Cache of the estimated size; None until it is needed."""

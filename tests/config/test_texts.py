@@ -3,7 +3,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,21 +87,21 @@ class Use(NamedTuple):
 
 
 def test_every_sentence_that_the_code_asks_for_exists() -> None:
-    templates = Texts().of(FALLBACK).templates
     missing = {
         f"{use.place} {use.key}"
         for use in _uses_in_the_code()
-        if not (any(key.startswith(use.key) for key in templates) if use.is_beginning else use.key in templates)
+        if not (
+            any(key.startswith(use.key) for key in _templates(use)) if use.is_beginning else use.key in _templates(use)
+        )
     }
     assert missing == set()
 
 
 def test_every_value_that_a_sentence_names_is_given_by_the_code() -> None:
-    templates = Texts().of(FALLBACK).templates
     lacking = {
         f"{use.place} {use.key}"
         for use in _uses_in_the_code()
-        if use.given is not None and not placeholders(templates.get(use.key, "")) <= use.given
+        if use.given is not None and not placeholders(_templates(use).get(use.key, "")) <= use.given
     }
     assert lacking == set()
 
@@ -120,6 +120,14 @@ def test_every_value_that_a_sentence_names_is_given_by_the_code() -> None:
 )
 def test_the_search_for_sentences_finds(code: str, uses: list[tuple[str, set[str] | None, bool]]) -> None:
     assert [(use.key, use.given, use.is_beginning) for use in _uses(ast.parse(code), "x.py")] == uses
+
+
+_BOT, _DESK = Texts(), Texts(FOLDER / "desk")
+
+
+def _templates(use: Use) -> Mapping[str, str]:
+    """The texts that code at that place uses: those of the bot, or of the desk."""
+    return (_DESK if use.place.startswith("bot/web/desk/") else _BOT).of(FALLBACK).templates
 
 
 @functools.cache
