@@ -341,7 +341,7 @@ async def test_an_entry_of_the_settings_runs_with_the_role_that_they_give_it() -
         fresh = Settings.model_validate(less)
         await Reload(group.daemon.live, lambda: fresh).now()
         # The stored schedule continues with its current rights in the file.
-        await group.daemon.schedules.sync()
+        await group.daemon.settings_schedules.sync()
         [said] = await come_to(group, DAY)
         assert "Only admins and above" in said
 
