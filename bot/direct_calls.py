@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import structlog
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Address, Delivery, Origin, OutboundMessage, OutboxRows
-from bot.delivery.outgoing import addressed_to
+from bot.delivery.delivery import Address, Delivery, Origin, OutboxRows
+from bot.delivery.outgoing import OutboundMessage, addressed_to
 from bot.intake.intake import normalized_text
+from bot.turns.closing import served_platform
 from bot.turns.turn_log import StoreTurnLog
 from config.texts import Phrases
 from function_calls.call import CallRequest, Path
@@ -314,11 +315,8 @@ class DirectCalls:
         running.here += here
         for number, message in enumerate(elsewhere, running.sent_elsewhere):
             chat, private_to = addressed_to(message, context.chat)
-            platform = self.delivery.platform(chat)
-            if platform is None or (chat != context.chat and self.chats.of(chat).allowed_by is None):
-                _log.error(
-                    "message_to_a_chat_that_is_not_served", turn=turn.input.id, chat=chat.key, setting="chats.allow"
-                )
+            platform = served_platform(chat, context.chat, self.delivery, self.chats, turn.input.id)
+            if platform is None:
                 running.unsent.append(message)
                 continue
             origin = Origin(

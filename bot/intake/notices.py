@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import orjson
 import structlog
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Delivery, OutboundMessage
-from bot.delivery.outgoing import outgoing_to_json
+from bot.delivery.delivery import Delivery
+from bot.delivery.outgoing import OutboundMessage, outbox_row
 from bot.intake.gate import GateDecision
 from bot.platforms.base import Outgoing
 from function_calls.context import Kind, MessageContext
@@ -19,7 +18,6 @@ from services.clock import Clock
 from services.refs import ChatRef, MemberRef, ReasonCode
 from services.store.ids import Ids
 from services.store.port import Store, Write
-from services.store.turns import outbox
 
 _log = structlog.get_logger("gate")
 _QUIET_SECONDS = 60.0
@@ -138,18 +136,8 @@ class Notices:
         outgoing = Outgoing(
             chat=chat, key=f"notice:{row_id}", text=text, reply_to=reply_to, private_to=private_to, closes=closes
         )
-        write = outbox.put(
-            id=row_id,
-            key=outgoing.key,
-            turn_id=0,
-            history_id=None,
-            chat=chat.key,
-            body=orjson.dumps(outgoing_to_json(outgoing, asked_by=asked_by)).decode(),
-            state="sending",
-            epoch=self._epoch,
-            at_ms=now_ms,
-        )
-        return write, OutboundMessage(row_id, outgoing, None, claimed=True, created_ms=now_ms, asked_by=asked_by)
+        message = OutboundMessage(row_id, outgoing, None, claimed=True, created_ms=now_ms, asked_by=asked_by)
+        return outbox_row(message, self._epoch), message
 
     def reaches(self, chat: ChatRef) -> bool:
         """Whether the bot has a platform for that chat."""

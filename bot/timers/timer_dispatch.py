@@ -15,7 +15,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import orjson
 import structlog
 
-from bot.delivery.delivery import Delivery, OutboundMessage
+from bot.delivery.delivery import Delivery
+from bot.delivery.outgoing import OutboundMessage
 from bot.intake.gate import GateDecision
 from bot.intake.intake import Intake
 from config.sections.timers import TimersSettings
