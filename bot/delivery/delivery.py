@@ -29,6 +29,7 @@ from config.texts import Phrases
 from function_calls.spec import Message
 from services.clock import Clock
 from services.fault_points import FaultPoints
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, ReasonCode
 from services.retry import RetryPolicy
 from services.store.chats import history
@@ -117,7 +118,7 @@ class Delivery:
         self._lines: Counter[ChatRef | str] = Counter()
         """Queued lines on paced networks, by chat and by member."""
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
-        self._sent_at: dict[ChatRef, deque[float]] = {}
+        self._sent_at = Recent[ChatRef, deque[float]](_CHATS_PACED)
         self._paused_until: dict[tuple[str, str], float] = {}
         """End of the rate limit of an account, on the monotonic clock, by network and account."""
         self._leaving: set[asyncio.Task[None]] = set()
@@ -482,8 +483,6 @@ class Delivery:
         may lead."""
         now, times = self.clock.monotonic(), self._sent_at.get(chat)
         if times is None:
-            if len(self._sent_at) >= _CHATS_PACED:
-                self._sent_at.pop(next(iter(self._sent_at)))
             times = self._sent_at[chat] = deque()
         while times and times[0] <= now - _WINDOW_SECONDS:
             times.popleft()

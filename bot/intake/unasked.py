@@ -16,6 +16,7 @@ from bot.intake.notices import Notices
 from function_calls.checks.askers_words import without_quotes
 from function_calls.context import Kind, MessageContext
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, ReasonCode
 
 _log = structlog.get_logger("unasked")
@@ -48,7 +49,7 @@ class Unasked:
         self._came: dict[tuple[ChatRef, Kind], dict[MemberRef, tuple[str, str]]] = {}
         """Names of members and of those who invited them, until the chat is greeted."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._sent: dict[tuple[ChatRef, str], deque[float]] = {}
+        self._sent = Recent[tuple[ChatRef, str], deque[float]](_MOST_COUNTED)
 
     async def close(self) -> None:
         """Send the greetings that wait."""
@@ -146,8 +147,6 @@ class Unasked:
     def _may_send(self, chat: ChatRef, what: str, most: int) -> bool:
         """Whether fewer than `most` such messages were sent in the last minute; then this one is counted."""
         now = self._clock.monotonic()
-        if len(self._sent) >= _MOST_COUNTED:
-            self._sent.clear()
         sent = self._sent.setdefault((chat, what), deque())
         while sent and sent[0] <= now - _WINDOW_SECONDS:
             sent.popleft()

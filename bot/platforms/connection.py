@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
@@ -33,21 +32,6 @@ _EVENT_CHARS = 10_000
 _ATTEMPTS = 32
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
-
-
-class Recent(OrderedDict[_Key, _Value]):
-    """A mapping that drops its oldest entries."""
-
-    def __init__(self, most: int = 5000) -> None:
-        """`most`: maximum number of entries."""
-        super().__init__()
-        self._most = most
-
-    def __setitem__(self, key: _Key, value: _Value) -> None:
-        super().__setitem__(key, value)
-        self.move_to_end(key)
-        if len(self) > self._most:
-            self.popitem(last=False)
 
 
 class CannotConnect(Exception):

@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 
 from bot.platforms.base import Outgoing, thread_of
-from bot.platforms.connection import Recent
 from bot.platforms.markdown import plain_lines
 from bot.platforms.mentions import ParseText
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 MESSAGE, ADDED, PRESS = "im.message.receive_v1", "im.chat.member.bot.added_v1", "card.action.trigger"

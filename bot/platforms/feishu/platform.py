@@ -16,13 +16,14 @@ import orjson
 
 from bot.platforms.adapter import CannotOpen, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside, probing
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, alongside, probing
 from bot.platforms.feishu.adapter import FeishuSettings
 from bot.platforms.feishu.api import ApiError, FeishuApi, Frame, Json, ping
 from bot.platforms.feishu.messages import ADDED, MESSAGE, PRESS, Reader, as_event, body_of, emoji_name, without_buttons
 from bot.platforms.web_api import frames_of, read_body, unless
 from function_calls.context import Attachment
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import StoreError
 from services.web.content import data_in

@@ -17,7 +17,7 @@ import structlog
 
 from bot.platforms.adapter import Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
 from bot.platforms.markdown import html_of, plain_lines
 from bot.platforms.matrix.adapter import MatrixSettings
 from bot.platforms.matrix.client import MatrixClient
@@ -26,6 +26,7 @@ from bot.platforms.web_api import Refused, check_size, unless
 from function_calls.context import Attachment, MessageContext
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
 

@@ -7,11 +7,11 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.platforms.connection import Recent
 from bot.platforms.emoji import emoji_of
 from bot.platforms.mentions import ParseText
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 PLATFORM = "mattermost"

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, SecretStr
 
 from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
 from bot.platforms.emoji import emoji_name
 from bot.platforms.mattermost.inbound import MOST_CACHED, PLATFORM, Reader, adds, record_of, usernames
 from bot.platforms.web_api import (
@@ -35,6 +35,7 @@ from config.terms import SecureUrl, matching
 from function_calls.context import Attachment
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0

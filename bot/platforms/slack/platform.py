@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
 from bot.platforms.emoji import emoji_name
 from bot.platforms.slack.inbound import PLATFORM, Profile, Reader, profile_of
 from bot.platforms.slack.text import linked, mrkdwn, urls
@@ -31,6 +31,7 @@ from config.terms import SecureUrl, is_loopback, matching
 from function_calls.context import Attachment
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
 
