@@ -16,7 +16,7 @@ from pydantic import AfterValidator, SecretStr
 from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
 from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
-from bot.platforms.emoji import emoji_name
+from bot.platforms.emoji import COMMON
 from bot.platforms.mattermost.inbound import MOST_CACHED, PLATFORM, Reader, adds, record_of, usernames
 from bot.platforms.web_api import (
     FILE_SECONDS,
@@ -348,12 +348,10 @@ class MattermostPlatform(ConnectedPlatform):
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
         """Only common emoji, and `:name:`, have a name at Mattermost."""
-        me, name = await self._me(), emoji_name(emoji)
+        me, name = await self._me(), COMMON.name(emoji, "Mattermost")
         name = name.removesuffix("_face") if name in ("thinking_face", "robot_face") else name
         if name:
             await self._api.call("POST", "reactions", json={"user_id": me, "post_id": native_id, "emoji_name": name})
-        elif emoji:
-            raise SendFailed("Mattermost has no name for this emoji", retryable=False)
         else:
             for one in await self._api.call("GET", f"posts/{native_id}/reactions") or ():
                 if one["user_id"] == me:
