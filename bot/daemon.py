@@ -161,8 +161,6 @@ class Daemon(Wiring):
         """Bind parts that depend on each other in a cycle, and register callbacks for changes of functions, for
         problems, and for everything that is given up."""
         self.schedule_check.bind(self.registry.of, self.invoker, self.approvals)
-        self.actions.bind(self.engine)
-        self.members.bind(self.delivery)
         notices, functions = self.operator_notices, self.functions
         notices.watch("settings", lambda: self.reload.faults)
         notices.watch("functions", lambda: functions.faults)

@@ -145,10 +145,12 @@ class Wiring:
         self.lists: ChatLists = OrderedDict()
         self.timetable = Timetable(store, clock, self.ids)
         self.reader = WhenReader(Times(), time.fromisoformat(settings.reminders.default_time))
-        # Bound to others in `_bind`: schedule_check, actions, members.
+        # Bound later, as it depends on parts that depend on it.
         self.schedule_check = ScheduleCheck()
-        self.actions = EngineActions(store, self.questions)
-        self.members = PlatformMembers(store, self.chats, self.deadlines, clock)
+        self.actions = EngineActions(store, self.questions, lambda: self.engine)
+        self.members = PlatformMembers(
+            store, self.chats, self.deadlines, clock, lambda chat: self.delivery.platform(chat)
+        )
         self.notes = StoredChatNotes(self.chats, store, clock)
         self.start_scripts = StartScripts(store, clock, self.registry.of)
         self.scripts = BasicTools(store)
