@@ -36,6 +36,7 @@ from function_calls.spec import (
     Question,
 )
 from function_calls.turn import Turn, TurnInput
+from services.background import Background
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
 from services.llm.model import CallersModel
@@ -83,12 +84,11 @@ class CallerQuestions:
     """How long a question waits for its answer."""
 
     def __post_init__(self) -> None:
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = Background()
 
     async def settled(self) -> None:
         """Wait for the runs whose callers disconnected before they answered."""
-        while self._ending:
-            await asyncio.wait(self._ending)
+        await self._ending.idle()
 
     async def with_answers(
         self, running: RunningCall, result: FunctionResult, person: Person, before_asking: BeforeAsking
@@ -135,9 +135,7 @@ class CallerQuestions:
             pass
         except asyncio.CancelledError:
             running.is_handed_over = True
-            task = asyncio.create_task(self._end(running, question), name="a run whose caller is gone")
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            self._ending.start(self._end(running, question), "a run whose caller is gone")
             raise
         finally:
             turn.deadline += self.clock.monotonic() - began

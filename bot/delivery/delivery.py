@@ -27,6 +27,7 @@ from bot.platforms.base import ChatPlatform, Editing, Limits, Linked, Membership
 from config.settings import DeliverySettings
 from config.texts import Phrases
 from function_calls.spec import Message
+from services.background import Background
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.recent import Recent
@@ -121,7 +122,7 @@ class Delivery:
         self._sent_at = Recent[ChatRef, deque[float]](_CHATS_PACED)
         self._paused_until: dict[tuple[str, str], float] = {}
         """End of the rate limit of an account, on the monotonic clock, by network and account."""
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._leaving = Background()
         self._is_closing = False
         self.failed = 0
         """Messages given up since the start."""
@@ -148,9 +149,7 @@ class Delivery:
         """Leave `chat` as soon as the messages queued for it now are sent, where the network lets the bot leave."""
         platform: object = self.platform(chat)
         if isinstance(platform, Membership):
-            task = asyncio.get_running_loop().create_task(self._leave(platform, chat))
-            self._leaving.add(task)
-            task.add_done_callback(self._leaving.discard)
+            self._leaving.start(self._leave(platform, chat))
 
     async def _leave(self, platform: Membership, chat: ChatRef) -> None:
         await self.delivered(chat)
@@ -318,13 +317,13 @@ class Delivery:
 
     async def idle(self) -> None:
         """Return when everything is sent or given up."""
-        while self._tasks or self._leaving:
-            await asyncio.wait([*self._tasks.values(), *self._leaving])
+        while self._tasks or self._leaving.tasks:
+            await asyncio.wait([*self._tasks.values(), *self._leaving.tasks])
 
     async def close(self, seconds: float) -> None:
         """Wait up to `seconds` for the queues, and as long again for sends in progress. The rest is sent after the next
         start."""
-        for leaving in self._leaving:
+        for leaving in self._leaving.tasks:
             leaving.cancel()
         tasks = list(self._tasks.values())
         if not tasks:

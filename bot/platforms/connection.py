@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from bot.platforms.base import Deliver, Limits, LinkState, Outgoing, SendFailed
 from bot.platforms.mentions import mention_parser
 from config.sections.networks import NetworkSettings
 from function_calls.context import MessageContext
+from services.background import Background
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef
 from services.retry import RetryPolicy
@@ -274,7 +275,7 @@ class ConnectedPlatform:
         self._cursor = self._stored()
         self._acceptance = Acceptance(network, host.store, host.ids, host.clock, self._connection)
         self._hear = mention_parser(host.names)
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Background()
 
     def _stored(self, name: str = "") -> Cursor:
         """A position or other value of the account that survives restarts. `name`: empty for the main cursor."""
@@ -301,16 +302,6 @@ class ConnectedPlatform:
         recipient, choices = sent.get("private_to", sent.get("chat")), sent.get("choices", ())
         is_here = recipient == (event.sender.ref if "private_to" in sent else event.chat).key
         return str(choices[int(number)][1]) if is_here and int(number) < len(choices) else ""
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` in the background, at most until `_end_background`."""
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    async def _end_background(self) -> None:
-        async with alongside(*self._background):
-            pass
 
     async def _repeat(self, action: Callable[[], Awaitable[object]], seconds: float) -> None:
         """Call `action` every `seconds` until cancelled, whether it fails or not."""

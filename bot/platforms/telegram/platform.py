@@ -150,7 +150,7 @@ class TelegramPlatform(ConnectedPlatform):
 
     async def close(self) -> None:
         # A webhook stays, so that Telegram keeps events for the next start.
-        await self._end_background()
+        await self._background.close()
         await self._api.close()
 
     # Receiving
@@ -231,7 +231,7 @@ class TelegramPlatform(ConnectedPlatform):
         raw = orjson.dumps(update).decode()
         await self._acceptance.take(deliver, lambda: self._updates.contexts(update), raw, cursor)
         if query is not None:
-            self._start(self._answer(query))
+            self._background.start(self._answer(query))
 
     async def _answer(self, query: Json) -> None:
         """End the progress indicator of a pressed button."""
