@@ -9,7 +9,7 @@ from typing import get_args
 import orjson
 
 from bot.chats.chats import FORWARD, MUTED_UNTIL, TRIGGER, Chats
-from config.chat_settings import IgnoredReason
+from config.chat_settings import IgnoredReason, ResolvedChat
 from config.sections.bots import ChatSettingName
 from function_calls.ports import ForwardRule, OwnSetting
 from services.clock import Clock
@@ -44,23 +44,10 @@ class StoredOwnSettings(_Audited):
     def of(self, chat: ChatRef) -> Sequence[OwnSetting]:
         """All settings that a chat may have for itself, with their values in `chat`."""
         resolved = self._chats.of(chat).settings
-        values = {
-            "language": resolved.language,
-            "timezone": resolved.timezone,
-            "persona": resolved.persona,
-            "functions_on": "on" if resolved.functions_on else "off",
-            "memory_digest": "on" if resolved.memory_digest else "off",
-            "chime_in": resolved.chime_in,
-            "quiet_hours": resolved.quiet_hours,
-            "voice_answers": "on" if resolved.voice_answers else "off",
-            "model": ", ".join(resolved.models),
-            "welcome": resolved.welcome,
-            "goodbye": resolved.goodbye,
-        }
         choices = {"model": resolved.selectable_models}
         changeable = {name for name in self._chats.changeable if choices.get(name, True)}
         return [
-            OwnSetting(name, values[name], resolved.layers[name], name in changeable, choices.get(name, ()))
+            OwnSetting(name, _shown(resolved, name), resolved.layers[name], name in changeable, choices.get(name, ()))
             for name in get_args(ChatSettingName)
         ]
 
@@ -125,6 +112,14 @@ class StoredOwnSettings(_Audited):
             write = chat_settings.put(chat.key, name, value, by.key, self._clock.now_ms())
         await self._commit([write], "chat_settings", chat, by, f"chat_settings.{name}", f"{before!r} -> {value!r}")
         self._chats.set_own(chat, name, value)
+
+
+def _shown(resolved: ResolvedChat, name: str) -> str:
+    """The value of a setting as chats set it."""
+    if name == "model":
+        return ", ".join(resolved.models)
+    value: bool | str = getattr(resolved, name)
+    return value if isinstance(value, str) else "on" if value else "off"
 
 
 class StoredActivations(_Audited):
