@@ -14,6 +14,7 @@ from bot.reconfiguration import register_live_settings
 from bot.wiring import Wiring
 from config.settings import Settings
 from config.texts import Texts
+from services.knowledge import KnowledgeBases
 from services.store.all_tables import newest_ids
 from services.store.chats.outcomes import DeadKind
 from services.store.ids import Ids, generated_ms
@@ -34,6 +35,7 @@ _CHANGES_SECONDS = 0.5
 """Changes by other processes take effect within a second; each check is one small read."""
 _SCHEDULES_SECONDS = 5.0
 _DIGESTS_SECONDS = 300.0
+_KNOWLEDGE_SECONDS = 30.0
 _STORE_SECONDS = 5.0
 _TIMERS_SECONDS = 1.0
 _COLLECTED_SECONDS = 10.0
@@ -123,7 +125,7 @@ class Daemon(Wiring):
             await platform.close()
         await self.model.close()
         for service in self.services.values():
-            if isinstance(service, WebClient | News | WebSearch):
+            if isinstance(service, WebClient | News | WebSearch | KnowledgeBases):
                 await service.close()
         if self.shadow is not None:
             await self.shadow.close()
@@ -147,6 +149,7 @@ class Daemon(Wiring):
         ticker.every(_SCHEDULES_SECONDS, "keep schedules of scripts in step", self.script_schedules.sync)
         ticker.every(_SCHEDULES_SECONDS, "keep notes of scripts in step", self.script_notes.sync)
         ticker.every(_DIGESTS_SECONDS, "make digests", self.digests.make_due)
+        ticker.every(_KNOWLEDGE_SECONDS, "index documents", self.knowledge.refresh, first_seconds=1.0)
         return ticker
 
     async def settle(self) -> None:

@@ -16,6 +16,7 @@ from config.settings import Settings
 from services.sandbox.sandbox import Sandbox
 from services.sandbox.shell import Shell
 from services.sandbox.workspace import Workspaces
+from services.web.http import WebClient
 
 
 def register_live_settings(parts: Wiring) -> None:
@@ -61,6 +62,9 @@ def register_live_settings(parts: Wiring) -> None:
         prepare=lambda fresh: _in_order(partial(parts.attached.use, fresh), partial(parts.voice.use, fresh)),
         depends_on=lambda fresh: (fresh.media, fresh.seeing_models, fresh.bots),
     )
+    web = cast(WebClient, parts.services[WebClient])
+    live.register("web_access", prepare=lambda fresh: partial(web.allow_private, fresh.web_access.private_hosts))
+    live.register("knowledge", prepare=lambda fresh: partial(parts.knowledge.use, fresh.knowledge))
     # Only changed sources restart.
     live.register(
         *SECTIONS, prepare=lambda fresh: partial(functions.use, parts.configured_sources(fresh)), depends_on=made_of

@@ -88,6 +88,7 @@ from services.chats.message_history import MessageHistory
 from services.chats.privacy import COUNTER as OPT_OUTS
 from services.chats.privacy import MemberData
 from services.clock import Deadlines
+from services.knowledge import KnowledgeBases
 from services.llm.model import ChatModel
 from services.mcp.opening import SandboxedStart
 from services.mcp.tools import COUNTER as PINS
@@ -239,6 +240,10 @@ class Wiring:
     def memory(self) -> Memory:
         return cast(Memory, self.services[Memory])
 
+    @property
+    def knowledge(self) -> KnowledgeBases:
+        return cast(KnowledgeBases, self.services[KnowledgeBases])
+
     # The invoker and its filters and budgets.
 
     @cached_property
@@ -286,11 +291,12 @@ class Wiring:
 
     def configured_sources(self, settings: Settings) -> list[ConfiguredSource]:
         """The sources of `settings` and of the overrides."""
-        start = SandboxedStart(cast(Sandbox, self.services[Sandbox]), Path(self.settings.home) / "mcp")
+        home = Path(self.settings.home)
+        start = SandboxedStart(cast(Sandbox, self.services[Sandbox]), home / "mcp")
         coarsely = made_of(settings)
         found = sources_of(settings, self.services, self.overrides.changes)
         asks_first = self.overrides.asks_servers
-        servers = mcp_sources(settings.mcp.servers, self.pins, self.clock, start, asks_first=asks_first)
+        servers = mcp_sources(settings.mcp.servers, self.pins, self.clock, start, home, asks_first=asks_first)
         return [
             *(one if isinstance(one, ConfiguredSource) else ConfiguredSource(one, coarsely) for one in found),
             *servers,

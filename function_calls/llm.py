@@ -53,6 +53,7 @@ _log = structlog.get_logger("llm")
 _WORDS = re.compile(r"[\w-]+")
 NO_FUNCTION = "none"
 _REPAIRS = 1
+_MOST_SOURCES = 3
 _SPEAK_SCHEMA = {"type": "object", "properties": {"now": {"type": "boolean"}}, "required": ["now"]}
 _SPEAK = Offer([OfferedFunction("speak", "speak", "Whether you say something now", _SPEAK_SCHEMA)])
 _SPEAK_SECONDS = 10.0
@@ -447,9 +448,15 @@ def _may_be_doubted(turn: Turn, progress: Progress) -> bool:
 
 
 def _true(text: str, turn: Turn, progress: Progress, claims: Sequence[Claim] | None = None) -> str:
-    """The model's text without false `claims`, by default those found in it."""
+    """The model's text without false `claims`, by default those found in it, and with the documents that it should
+    name."""
     claims = _claims(text, turn, progress) if claims is None else claims
-    return true_words(text, turn, claims, progress.acts, is_reported=bool(progress.undone))
+    true = true_words(text, turn, claims, progress.acts, is_reported=bool(progress.undone))
+    sources, folded = turn.memory.sources, true.casefold()
+    if not true or not sources or any(file.casefold() in folded for file in sources):
+        return true
+    named = "; ".join(list(sources.values())[:_MOST_SOURCES])
+    return f"{true}\n{turn.input.profile().texts.say('knowledge.looked_up', sources=named)}"
 
 
 def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:

@@ -34,7 +34,9 @@ from services.store.port import Write
 FOUND_URLS = "found_urls"
 """Metadata key of results of the configured search: the web addresses that it found, which a model may open."""
 PUBLIC = "public"
-"""Metadata key of results that contain public data only."""
+"""Metadata key of results: whether they contain public data only. Missing: if the function sends its arguments out."""
+SOURCES = "sources"
+"""Metadata key of results from documents: the place by file name. A model's answer has to name one of the files."""
 _MOST_TEXT = 50_000
 
 
@@ -324,6 +326,8 @@ class TurnMemory:
     """Names of the functions with calls that the asker's words stand for."""
     found_urls: frozenset[str] = frozenset()
     """Web addresses in the results of the configured search in this turn."""
+    sources: dict[str, str] = field(default_factory=dict)
+    """Places of the documents that were read in this turn, by file name."""
     private_texts: tuple[str, ...] = ()
     """Results in this turn that are not public, as text."""
     effects: int = 0
@@ -431,7 +435,8 @@ class TurnMemory:
         if run.path is not Path.MODEL or result.error is not None:
             return
         self.found_urls |= frozenset(result.metadata.get(FOUND_URLS, ()))
-        if PUBLIC not in result.metadata and Touch.SENDS_OUT not in run.spec.execution.touches:
+        self.sources = {**self.sources, **result.metadata.get(SOURCES, {})}
+        if not result.metadata.get(PUBLIC, Touch.SENDS_OUT in run.spec.execution.touches):
             text = orjson.dumps((result.data, result.reply), default=str).decode()
             self.private_texts += (text[:_MOST_TEXT],)
 

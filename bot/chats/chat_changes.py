@@ -13,6 +13,7 @@ from config.chat_settings import IgnoredReason, ResolvedChat
 from config.sections.bots import ChatSettingName
 from function_calls.ports import ForwardRule, OwnSetting
 from services.clock import Clock
+from services.knowledge import ACTIVE_PREFIX
 from services.refs import ChatRef, MemberRef
 from services.store.chats import chat_settings
 from services.store.ids import Ids
@@ -126,8 +127,8 @@ class StoredActivations(_Audited):
     """Stores which functions on request are active in chats."""
 
     def of(self, chat: ChatRef) -> Sequence[str]:
-        """The names active in `chat`, oldest first."""
-        return self._chats.active_functions(chat)
+        """The names of functions and groups active in `chat`, oldest first."""
+        return [one for one in self._chats.active_functions(chat) if not one.startswith(ACTIVE_PREFIX)]
 
     async def activate(self, chat: ChatRef, names: Sequence[str], by: MemberRef) -> None:
         """Activate `names` in `chat`. Active names add no audit entry, so that a run can be repeated."""

@@ -370,7 +370,8 @@ def _only_the_script(settings: Settings, options: argparse.Namespace) -> Setting
 
 
 def _lies_in(file: Path, source: BasicSource) -> bool:
-    return source.path == file or source.path.resolve() in file.resolve().parents
+    path = source.path
+    return path is not None and (path == file or path.resolve() in file.resolve().parents)
 
 
 def _bot_of(file: Path) -> str:

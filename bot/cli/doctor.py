@@ -21,14 +21,17 @@ from bot.registration.models import online_models
 from bot.registration.services import news_of, searcher_of
 from config.diagnostics import Diagnostic
 from config.loader import check_settings
+from config.sections.mcp import McpServerSettings
 from config.sections.media import MediaModelSettings
 from config.sections.networks import NetworkSettings, import_adapter
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.schema.definition import DefinitionError
 from services.clock import SystemClock
+from services.knowledge import KnowledgeBases, Summary
 from services.llm.model import ChatModel, ModelError
 from services.llm.offline.offline import OfflineModel
+from services.mcp.stored_logins import StoredLogin
 from services.media.models import MediaError, MediaModels
 from services.refs import ModelProblem
 from services.sandbox.sandbox import Sandbox
@@ -80,14 +83,40 @@ _QUESTION = "weather"
 
 
 def web_checks(settings: Settings) -> Sequence[Check]:
-    """Checks of search and feeds, if configured."""
+    """Checks of search, feeds and permitted private hosts, if configured."""
     checks: list[Check] = []
+    if settings.web_access.private_hosts:
+        checks.append(("private", lambda: _private_hosts(settings.web_access.private_hosts)))
     searcher = searcher_of(settings.search)
     if searcher is not None:
         checks.append(("search", lambda: _search(settings, searcher)))
     if settings.news.feeds:
         checks.append(("news", lambda: _news(settings)))
     return checks
+
+
+def _private_hosts(hosts: Sequence[str]) -> Diagnostic | str:
+    client, unreachable = WebClient(), list[str]()
+    client.allow_private(hosts)
+
+    async def probe(host: str) -> None:
+        try:
+            await client.get(f"{'https' if host.endswith(':443') else 'http'}://{host}/")
+        except WebError as error:
+            # Any status is an answer.
+            if not error.status:
+                unreachable.append(str(error))
+
+    async def probe_all() -> None:
+        await asyncio.gather(*map(probe, hosts))
+        await client.close()
+
+    asyncio.run(probe_all())
+    text = f"functions and scripts may ask {', '.join(hosts)}"
+    if not unreachable:
+        return text
+    text = f"{text}; {'; '.join(unreachable)}"
+    return Diagnostic("web_access.private_hosts", 1, 1, "web_access.unreachable", text, "warning")
 
 
 def _search(settings: Settings, searcher: Searcher) -> Diagnostic | str:
@@ -123,6 +152,7 @@ def _news(settings: Settings) -> Diagnostic | str:
 _LEAST_FREE_BYTES = 200_000_000
 _DAEMON_SECONDS = 2.0
 _MOST_BYTES = 100_000
+_MOST_LISTED = 10
 _ADVICE = {
     ModelProblem.KEY: ("model.key_refused", "Check api_key: the provider rejects it"),
     ModelProblem.QUOTA: ("model.no_credit", "The provider reports that the credit is used up"),
@@ -155,12 +185,15 @@ def run(options: argparse.Namespace) -> int:
     ]
     if uses := processes_of(settings):
         checks.append(("sandbox", lambda: _sandbox(settings, uses)))
+    if settings.knowledge.bases:
+        checks.append(("knowledge", lambda: _knowledge(settings)))
     if not options.no_model:
         checks += _model_checks(settings)
         checks += _media_checks(settings)
         checks += _daemon_checks(settings)
     if not options.no_web:
         checks += web_checks(settings)
+    checks += [("mcp", functools.partial(_login, settings, one)) for one in settings.mcp.servers if one.login]
     if not options.no_networks:
         checks += [(name, functools.partial(_network, name, account)) for name, account in settings.platforms.networks]
     failed = False
@@ -181,6 +214,19 @@ def _functions(settings: Settings) -> Diagnostic | str:
     missing = [one.message for one in found if one.code == Code.NO_PROGRAM]
     told = f": {'; '.join(missing)}" if missing else ""
     return f"usable; {len(found)} warnings, `rollcall check` lists them{told}" if found else "usable"
+
+
+def _login(settings: Settings, server: McpServerSettings) -> Diagnostic | str:
+    """Whether somebody has logged in to an MCP server that needs it. The server is not asked."""
+    stored = StoredLogin(Path(settings.home), server)
+    if server.login is not None and server.login.grant == "client_credentials":
+        return f"{server.name}: logs in by itself"
+    if not stored.has_tokens:
+        return Diagnostic(f"mcp.servers.{server.name}", 1, 1, "mcp.login_needed", stored.advice)
+    if stored.read().get("missing_scope"):
+        text = f"it requires further permissions: `rollcall mcp login {server.name}`"
+        return Diagnostic(f"mcp.servers.{server.name}", 1, 1, "mcp.login_needed", text, "warning")
+    return f"{server.name}: logged in"
 
 
 def _disk(settings: Settings) -> Diagnostic | str:
@@ -211,6 +257,21 @@ async def _isolation(settings: Settings) -> tuple[str, Sequence[str]]:
     """Why processes cannot be isolated, and the limits that isolated ones can exceed."""
     sandbox = Sandbox(SystemClock(), settings.sandbox)
     return await sandbox.problem(), await sandbox.unbounded()
+
+
+def _knowledge(settings: Settings) -> Diagnostic | str:
+    async def read() -> Sequence[Summary]:
+        bases = KnowledgeBases(settings.knowledge, SystemClock())
+        await bases.refresh()
+        return bases.summaries()
+
+    found = asyncio.run(read())
+    text = "; ".join(f"{one.name}: {one.files} files, {one.passages} passages" for one in found)
+    problems = [f"{one.name}/{file}: {problem}" for one in found for file, problem in one.problems.items()]
+    if not problems:
+        return text
+    text = f"{text}; left out: {'; '.join(problems[:_MOST_LISTED])}"
+    return Diagnostic("knowledge", 1, 1, "knowledge.left_out", text, "warning")
 
 
 def _model_checks(settings: Settings) -> list[Check]:

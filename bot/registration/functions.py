@@ -95,7 +95,7 @@ def at_their_places(
 def _paths_of(settings: Settings) -> dict[str, Location]:
     """Places in the settings of the paths of `sources`, by path; the first place if a path occurs twice."""
     sources = settings.sources
-    named = {"python": sources.python, "commands": sources.commands, "basic": [one.path for one in sources.basic]}
+    named = {"python": sources.python, "commands": sources.commands, "basic": [one.where for one in sources.basic]}
     return {
         str(path): ("sources", key, index)
         for key, paths in reversed(named.items())
@@ -232,13 +232,13 @@ class Withholding:
 
 
 def mcp_sources(
-    servers: Sequence[McpServerSettings], pins: Pins, clock: Clock, start: Start, *, asks_first: bool
+    servers: Sequence[McpServerSettings], pins: Pins, clock: Clock, start: Start, home: Path, *, asks_first: bool
 ) -> Sequence[ConfiguredSource]:
-    """One source per server. `start` starts their programs. `asks_first`: query a server whose tools are not known
-    yet."""
+    """One source per server. `start` starts their programs, `home` has their logins. `asks_first`: query a server whose
+    tools are not known yet."""
 
     def functions_of(one: McpServerSettings) -> McpFunctions:
-        server = McpServer(one, pins, clock, Opening(one, clock, start), asks_first=asks_first)
+        server = McpServer(one, pins, clock, Opening(one, clock, start, home), asks_first=asks_first)
         return McpFunctions(one, server, pins, clock)
 
     return [ConfiguredSource(functions_of(one), one) for one in servers]

@@ -28,6 +28,7 @@ from services.chats.polls import Polls
 from services.chats.todo import TodoLists
 from services.chats.usage import UsageCounts
 from services.clock import Clock, Deadlines
+from services.knowledge import KnowledgeBases
 from services.llm.model import MOST_CHARS, CallersModel, NoTextReason, TextRequest, WrittenText
 from services.media.models import MediaModels
 from services.refs import ChatRef, MemberRef, Role
@@ -88,6 +89,7 @@ def services_of(
 ) -> dict[type, object]:
     """The services by type. If `web` is given, all requests use it; else each service has its configured client."""
     client, zones, times = web or WebClient(), MemberZones(store, clock), Times()
+    client.allow_private(settings.web_access.private_hosts)
     sandbox = Sandbox(clock, settings.sandbox)
     workspaces = Workspaces(Path(settings.home) / WORKSPACES, settings.files)
     return {
@@ -99,6 +101,7 @@ def services_of(
         PageReader: PageReader(client, clock),
         TodoLists: TodoLists(store, clock),
         Memory: Memory(store, clock, settings.memory),
+        KnowledgeBases: KnowledgeBases(settings.knowledge, clock),
         Polls: Polls(store, clock),
         Documents: Documents(store, clock),
         Places: Places(clock),

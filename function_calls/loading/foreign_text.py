@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import structlog
 
 from config.texts import Phrases
+from function_calls.context import Attachment
 from function_calls.spec import FunctionError, FunctionResult, Message
 from services.mcp.tools import ToolAnswer
+from services.media.pictures import picture_of
 from services.refs import ErrorCode, JsonObject, JsonValue
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -136,6 +139,10 @@ _EFFECT_CHARS = 1_000
 """Limit of an effect's text, which every chat gets."""
 _NAME_CHARS = 200
 _BYTES_PER_KB = 1000
+_MOST_FILES = 4
+_MOST_FILE_CHARS = 2_000_000
+"""Limit of a file in base64."""
+_RECORDINGS = frozenset({"audio/mpeg", "audio/ogg", "audio/wav", "audio/mp4", "audio/webm"})
 MISMATCH = "does_not_fit_its_schema"
 """Metadata key of a result that does not match its tool's schema."""
 _log = structlog.get_logger("mcp")
@@ -185,7 +192,8 @@ def result_of(answer: ToolAnswer, *, name: str, is_read: bool, fits: bool, texts
     data: JsonValue = structured
     if data is None and shown != text:
         data = text
-    messages = (Message(shown),) if shown else ()
+    files = tuple(_files(answer.blocks))
+    messages = (Message(shown, attachments=files),) if shown or files else ()
     if not fits:
         _log.warning("mcp_result_unfit", function=name)
     return FunctionResult(messages=messages, data=data, metadata={} if fits else {MISMATCH: True})
@@ -224,6 +232,26 @@ def _text_of(block: JsonObject, texts: Phrases) -> str:
         case "resource":
             return _embedded(block.get("resource") or {}, texts)
     return ""
+
+
+def _files(blocks: Sequence[JsonObject]) -> Iterator[Attachment]:
+    """Pictures and recordings of a result, at most _MOST_FILES, without those that are damaged or too long."""
+    kept = 0
+    for block in blocks:
+        data, declared = block.get("data"), block.get("mimeType")
+        if block.get("type") not in ("image", "audio") or not isinstance(data, str) or kept == _MOST_FILES:
+            continue
+        try:
+            content = b64decode(data, validate=True) if len(data) <= _MOST_FILE_CHARS else b""
+        except ValueError:
+            continue
+        picture = picture_of(content) if block["type"] == "image" else None
+        media_type = picture.media_type if picture is not None else declared
+        if not content or not isinstance(media_type, str) or (picture is None and media_type not in _RECORDINGS):
+            continue
+        kept += 1
+        name = f"{block['type']}-{kept}.{media_type.partition('/')[2]}"
+        yield Attachment(name, media_type, f"data:{media_type};base64,{b64encode(content).decode()}", len(content))
 
 
 def _embedded(resource: JsonObject, texts: Phrases) -> str:

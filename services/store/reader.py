@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, bindparam, literal_column, select
 
 from services.refs import JsonObject
 from services.store.chats.history import HISTORY
@@ -18,6 +18,7 @@ from services.store.statements import DialectName, StatementCompiler
 from services.store.turns.budgets import BUDGETS, NOTICE_PREFIX
 from services.store.turns.inbox import INBOX
 from services.store.turns.ledger import LEDGER
+from services.store.turns.outbox import OUTBOX
 
 
 class ReaderError(Exception):
@@ -43,15 +44,24 @@ class SideConnection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one message ended: `reason` is its ReasonCode; `text` is empty if it is no longer stored."""
+    """How one event ended: `reason` is its ReasonCode; `text` is empty if it is no longer stored."""
 
     id: int
     chat: str
+    native_id: str
+    sender: str
     sender_name: str
-    text: str
+    kind: str
     received_ms: int
     reason: str
     detail: str
+    turn_id: int | None
+    question_id: int | None
+    text: str
+    reply_to: str | None
+    reply_to_name: str | None
+    change: str | None
+    """As in the history; None if it is not in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +107,9 @@ class UsedShare(NamedTuple):
     """Millionths of the currency unit if the kind is money."""
 
 
+_COLUMNS = {**dict(HISTORY.c), **dict(INBOX.c)}
+
+
 class OperatorConnection:
     """Reports and store statements of operator commands, on an own connection next to the daemon's; a context manager
     that closes it."""
@@ -125,27 +138,31 @@ class OperatorConnection:
         return self._connection.transaction([(one.sql, one.bind(values)) for one, values in steps])
 
     def last_outcomes(
-        self, chat: str | None, count: int, *, skip: int = 0, native_id: str | None = None
+        self, chat: str | None, count: int, *, skip: int = 0, only_messages: bool = False, **wanted: str | int | None
     ) -> list[Outcome]:
-        """The last `count` messages of `chat` (None: of all chats) after skipping the `skip` newest, newest first; with
-        `native_id` only those with that id on the network. Raises ReaderError."""
+        """The last `count` events of `chat` (None: of all chats) after skipping the `skip` newest, newest first.
+        `wanted`: values of `native_id` and `id`; None for any. `only_messages`: messages and button presses of members.
+        Raises ReaderError."""
         query = (
-            select(
-                INBOX.c.id, INBOX.c.chat, INBOX.c.sender_name, HISTORY.c.text, INBOX.c.received_ms, INBOX.c.reason,
-                INBOX.c.detail,
-            )
-            .join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True)
+            select(*(_COLUMNS[field.name] for field in fields(Outcome)))
+            .select_from(INBOX.join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True))
             .order_by(INBOX.c.id.desc())
             .limit(count)
             .offset(skip)
-        )  # fmt: skip
-        wanted = {name: value for name, value in (("native_id", native_id), ("chat", chat)) if value is not None}
-        for name in wanted:
+        )
+        given = {name: value for name, value in {**wanted, "chat": chat}.items() if value is not None}
+        for name in given:
             query = query.where(INBOX.c[name] == bindparam(name))
-        return [
-            Outcome(id_, chat_key, sender, text or "", received_ms, reason, detail)
-            for id_, chat_key, sender, text, received_ms, reason, detail in self._reported(query, **wanted)
-        ]
+        if only_messages:
+            query = query.where(INBOX.c.kind.in_([literal_column("'message'"), literal_column("'choice'")]))
+        rows = self.rows(Statement("reports", query).query(**given))
+        return [Outcome(**{**row, "text": row["text"] or ""}) for row in rows]
+
+    def replies(self, turn_id: int) -> list[str]:
+        """The texts of the messages that a turn sent, in order, as far as they are stored. Raises ReaderError."""
+        answered = select(OUTBOX.c.history_id).where(OUTBOX.c.turn_id == bindparam("turn_id"))
+        query = select(HISTORY.c.text).where(HISTORY.c.id.in_(answered)).order_by(HISTORY.c.id)
+        return [text for (text,) in self._reported(query, turn_id=turn_id)]
 
     def call_statistics(self, since_ms: int) -> list[CallStatistics]:
         """Statistics of each function's runs since that time (milliseconds since 1970 UTC), most runs first. Raises
@@ -171,7 +188,7 @@ class OperatorConnection:
         )
         return [UsedShare(*row) for row in self._reported(query, day=since_day)]
 
-    def _reported(self, query: Select[Any], **values: str) -> list[tuple[Any, ...]]:
+    def _reported(self, query: Select[Any], **values: str | int) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for row in self.rows(Statement("reports", query).query(**values))]
 
 

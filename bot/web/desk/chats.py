@@ -12,6 +12,7 @@ import orjson
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bot.checks.recorded import NotRecorded, case_of_turn
 from bot.web.desk.accounts import DeskRole
 from bot.web.desk.activity import cost_of, level_of, requests_of
 from bot.web.desk.desk import Desk, Visit
@@ -66,6 +67,7 @@ class ChatPages:
             self._desk.get("/chats", self._list, operator),
             self._desk.get("/chats/{chat:path}", self._chat, operator),
             self._desk.get("/turns/{turn:int}", self._turn, operator),
+            self._desk.get("/turns/{turn:int}/case", self._case, operator),
         ]
 
     async def _list(self, visit: Visit) -> Response:
@@ -131,6 +133,16 @@ class ChatPages:
             cost=sum(each.cost for each in rounds),
             questions=await store.read(reports.questions(turn)),
         )
+
+    async def _case(self, visit: Visit) -> Response:
+        """The turn as a case of `rollcall replay`, to be saved as a file."""
+        turn, settings = visit.path["turn"], self._desk.settings
+        try:
+            case = await self._desk.report(lambda reader: case_of_turn(reader, settings, turn))
+        except NotRecorded as problem:
+            return visit.page("problem.html", "chats", status=404, problem=visit.texts.say("turn.no_case", why=problem))
+        headers = {"content-disposition": f'attachment; filename="turn-{turn}.jsonl"', "cache-control": "no-store"}
+        return Response(orjson.dumps(case) + b"\n", media_type="application/jsonl", headers=headers)
 
     async def _rounds(self, turn: int, answers: Sequence[Row]) -> list[Round]:
         logs, prices = Path(self._desk.settings.logging.folder), self._desk.settings.budgets.prices

@@ -57,8 +57,8 @@ class LogPages:
         file, level = file if file in _FILES else _FILES[0], level if level in _LEVELS else "info"
         path = Path(self._desk.settings.logging.folder) / file
         lines = await asyncio.to_thread(newest_lines, path, level, words)
-        values: dict[str, Any] = {"lines": lines, "file": file, "files": _FILES, "level": level, "levels": _LEVELS, "words": words}
-        return visit.page(template, "logs", **values)
+        choice: dict[str, Any] = {"file": file, "files": _FILES, "level": level, "levels": _LEVELS, "words": words}
+        return visit.page(template, "logs", lines=lines, **choice)
 
 
 def newest_lines(path: Path, level: str, words: str) -> Sequence[LogLine]:

@@ -10,6 +10,7 @@ from bot.web.desk.desk import Desk
 from bot.web.desk.logs import LogPages
 from bot.web.desk.overview import Overview
 from bot.web.desk.settings import SettingsPages
+from bot.web.desk.sources import SourcePages
 from bot.web.desk.waiting import WaitingPages
 
 
@@ -22,5 +23,6 @@ def desk_routes(desk: Desk) -> list[Route]:
         *WaitingPages(desk).routes(),
         *DataPages(desk).routes(),
         *SettingsPages(desk).routes(),
+        *SourcePages(desk).routes(),
         *LogPages(desk).routes(),
     ]

@@ -72,7 +72,7 @@ async def read(
         return FunctionResult.fail(error.code, call.say(f"read.{_reason(error)}"), ["url"])
     if not page.text:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("read.empty"), ["url"])
-    return replace(FunctionResult.say(_shown(page, call), data={"url": page.url}), metadata={PUBLIC: True})
+    return replace(FunctionResult.say(_shown(page, call), data={"url": page.url}), metadata={PUBLIC: page.is_public})
 
 
 def _reason(error: WebError) -> str:

@@ -61,7 +61,7 @@ _RESULT = Statement(
 )
 _OF_TURN = Statement(
     "ledger.of_turn",
-    select(LEDGER.c.key, LEDGER.c.function, LEDGER.c.effect, LEDGER.c.result, LEDGER.c.code, LEDGER.c.taint)
+    select(*(LEDGER.c[name] for name in ("key", "function", "arguments", "effect", "result", "code", "taint")))
     .where(LEDGER.c.turn_id == bindparam("turn_id"))
     .order_by(LEDGER.c.at_ms, LEDGER.c.key),
 )
@@ -103,8 +103,8 @@ def result(turn_id: int, key: str, code: str, body: str | None, at_ms: int, tain
 
 
 def of_turn(turn_id: int) -> Query:
-    """The runs of a turn in order: `key`, `function`, `effect`, `result` (null: outcome unknown), `code`, `taint`
-    (null: written before the column existed)."""
+    """The runs of a turn in order: `key`, `function`, `arguments`, `effect`, `result` (null: outcome unknown), `code`,
+    `taint` (null: written before the column existed)."""
     return _OF_TURN.query(turn_id=turn_id)
 
 

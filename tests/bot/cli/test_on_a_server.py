@@ -87,6 +87,7 @@ def url(postgres_server: PostgresServer) -> str:
         ["why", "--back", "2"],
         ["why", "--id", "nap-1"],
         ["why", "test:bot:nowhere"],
+        ["plan", str(REPOSITORY / "config" / "bot.yaml")],
         ["stats", *SINCE_EVER],
         ["stats", "--json", *SINCE_EVER],
         ["mcp", "list"],
