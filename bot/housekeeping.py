@@ -13,7 +13,7 @@ import structlog
 from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
 from bot.database.opening import database_of
-from bot.delivery.delivery import OutboundMessage
+from bot.delivery.outgoing import OutboundMessage
 from bot.intake.gate import GateDecision
 from bot.intake.intake import Intake
 from bot.intake.notices import Notices

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from bot.daemon import Daemon
+from bot.daemon import Daemon, build_daemon
 from bot.database.leadership import lead_or_refuse
 from bot.database.opening import lead_of, open_store, operator_connection_of
 from bot.overrides import Overrides
-from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
 from services.clock import SystemClock

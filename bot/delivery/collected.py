@@ -8,8 +8,8 @@ from dataclasses import replace
 import orjson
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Delivery, OutboundMessage, message_of_row
-from bot.delivery.outgoing import outgoing_to_json
+from bot.delivery.delivery import Delivery
+from bot.delivery.outgoing import OutboundMessage, message_of_row, outgoing_to_json
 from bot.platforms.base import Outgoing
 from services.clock import Clock
 from services.refs import ChatRef

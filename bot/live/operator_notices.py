@@ -13,7 +13,8 @@ from typing import NamedTuple
 import structlog
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Delivery, OutboundMessage
+from bot.delivery.delivery import Delivery
+from bot.delivery.outgoing import OutboundMessage
 from bot.engine.embedded import Job
 from bot.intake.intake import Intake
 from bot.intake.notices import Notices
