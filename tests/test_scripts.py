@@ -188,6 +188,7 @@ def test_a_changed_lock_is_installed(lived_in: House, with_uv: str) -> None:
         ("platforms: {matrix: {main: {}}}\n", False),
         ("store: {url: 'postgresql://bot@db/bot'}\n", False),
         ("mcp:\n  servers:\n  - name: time\n", False),
+        ("sources: {basic: [{url: 's3://bucket/scripts'}]}\n", False),
         ("mcp: {serve: {clients: [{name: editor}]}}\n", False),
         ("telemetry:\n  traces_url: http://127.0.0.1:4318/v1/traces\n", False),
     ],

@@ -21,6 +21,7 @@ COMMANDS = {
     "basic": "check, run and compile BASIC scripts",
     "mcp": "offer the functions to other programs over MCP",
     "replay": "run recorded cases and compare",
+    "plan": "compare recorded messages under the current and under new settings",
     "why": "explain how messages ended",
     "dead": "list, show, retry or drop dead letters",
     "doctor": "check settings, database, disk, sandbox, model, search, feeds and networks",

@@ -4,43 +4,26 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from getpass import getpass
 from pathlib import Path
 
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from bot.platforms.adapter import Adapter, CannotOpen
+from bot.checks.first_settings import Account, probe_account, settings_text, typed, write_private
+from bot.platforms.adapter import Adapter
 from config.sections.networks import NetworkUnavailable, adapter_paths, import_adapter
 from config.terms import attribute_docs
 from config.texts import Texts
-from services.clock import SystemClock
 
-_REFERENCE = re.compile(r"\$\{(\w+)\}")
 _NAME = "Rollcall"
 _FILE = Path("bot.yaml")
-Value = str | int | bool
-"""A setting of a network."""
 
 
 class Aborted(Exception):
     """An answer cannot be used and nobody can be asked. The message says which and why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """One network to write: its name, settings as entered, and the chats to serve."""
-
-    network: str
-    values: Mapping[str, Value]
-    allow: Sequence[str]
-    docs: Mapping[str, str]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     except (EOFError, KeyboardInterrupt):
         print("\nNothing was written.", file=sys.stderr)
         return 1
-    _write(options.file, _settings(name, language, accounts))
+    write_private(options.file, settings_text(name, language, accounts))
     print(f"\nWrote {options.file}. Start the bot:  rollcall run --config {options.file}")
     if not all(account.allow for account in accounts):
         print("Add the bot to a chat: it says the chat's id, which belongs into chats.allow.")
@@ -125,20 +108,15 @@ def _account(network: str, given: Mapping[str, str], allow: Sequence[str], *, as
     if not allow and asks:
         print("Chats to serve, as ids with spaces between; * for every chat that the bot is added to.")
         allow = _ask("Chats (empty: decide later)", "").split()
-    return Account(network, _typed(values, adapter), allow, docs)
+    return Account(network, typed(values, adapter), allow, docs)
 
 
 def _problem(adapter: Adapter, values: Mapping[str, str]) -> str:
     """Why the account cannot be used; empty after the server has accepted it, which is printed."""
-    filled = {key: _REFERENCE.sub(lambda found: os.environ.get(found[1], ""), value) for key, value in values.items()}
+    print("  Checking …", flush=True)
     try:
-        settings = adapter.settings.model_validate(_typed(filled, adapter))
-        print("  Checking …", flush=True)
-        print(f"  {asyncio.run(adapter.probe(settings, SystemClock()))}")
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    except CannotOpen as problem:
+        print(f"  {asyncio.run(probe_account(adapter, values))}")
+    except ValueError as problem:
         return str(problem)
     return ""
 
@@ -163,46 +141,3 @@ def _language() -> str:
     while (language := _ask(f"Language ({', '.join(languages)})", "en")) not in languages:
         print(f"There are no texts in {language!r}.")
     return language
-
-
-def _settings(name: str, language: str, accounts: Sequence[Account]) -> str:
-    """The settings file as YAML with comments."""
-    lines = ["# Settings of Rollcall; `rollcall check` finds errors in this file.", "config_version: 1", ""]
-    lines += [f"language: {language}", "bots:", f"  default: {{name: {_quoted(name)}}}", ""]
-    lines += ["chats:", "  # Chats that are served, as network:account:chat. Any other is left at once."]
-    allow = [f"{one.network}:{one.values.get('account', 'main')}:{chat}" for one in accounts for chat in one.allow]
-    lines += ["  allow:", *(f"    - {_quoted(chat)}" for chat in allow)] if allow else ["  allow: []"]
-    lines += ["", "platforms:", *([] if accounts else ["  web: {page: true}"])]
-    for network in dict.fromkeys(one.network for one in accounts):
-        lines.append(f"  {network}:")
-        for account in (one for one in accounts if one.network == network):
-            for number, (key, value) in enumerate((account.values or {"account": "main"}).items()):
-                indent, dash = ("    ", "- ") if number == 0 else ("      ", "")
-                lines += [f"{indent}# {' '.join(account.docs.get(key, '').split())}"] if key in account.docs else []
-                lines.append(f"{indent}{dash}{key}: {_quoted(value)}")
-    return "\n".join(lines) + "\n"
-
-
-def _typed(values: Mapping[str, str], adapter: Adapter) -> dict[str, Value]:
-    """The values that are not empty, with the types of their settings: numbers and booleans as YAML reads them."""
-    typed: dict[str, Value] = {key: value for key, value in values.items() if value}
-    for key, value in values.items():
-        kind = adapter.settings.model_fields[key].annotation
-        if kind is bool and value in ("true", "false"):
-            typed[key] = value == "true"
-        elif kind in (int, float) and value.isdecimal() and value.isascii():
-            typed[key] = int(value)
-    return typed
-
-
-def _quoted(value: Value) -> str:
-    """`value` in YAML."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _write(file: Path, text: str) -> None:
-    """Write the file so that only its owner can read it, because it may hold tokens."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as written:
-        written.write(text)

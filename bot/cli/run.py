@@ -3,23 +3,73 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import functools
+import os
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.cli.options import add_config, config_path, on_settings, port_number, reread
 from bot.cli.serving import SettingsFile, serve
+from bot.database.opening import open_store
 from config.settings import Settings
+from services.clock import SystemClock
+from services.store.ids import Ids
+
+if TYPE_CHECKING:
+    from bot.web.setup import FirstOwner
+
+_SETUP_PORT = 8080
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument("--port", type=port_number, help="port of the chat page; 0 for any free one")
     parser.add_argument("--no-console", action="store_true", help="no chat in this terminal")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, owner=None)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run until SIGTERM or SIGINT; first set up in a browser if there is no settings file. 0: stopped by signal; 1:
+    settings, functions, port or store cannot be used."""
+    path = config_path(options)
+    if path.exists():
+        return _run(options)
+    # Imported here: needed once.
+    from bot.web.setup import set_up
+
+    port = _SETUP_PORT if options.port is None else options.port
+    try:
+        owner = asyncio.run(set_up(path, port, os.environ, functools.partial(_announce, path)))
+    except (OSError, KeyboardInterrupt) as problem:
+        print(f"{path} was not written: {problem or 'interrupted'}", file=sys.stderr)
+        return 1
+    options.owner = owner
+    return _run(options)
+
+
+def _announce(path: Path, link: str) -> None:
+    print(f"Set-up:      {link}   (there is no {path} yet)", flush=True)
+
+
+async def _add_owner(settings: Settings, owner: FirstOwner) -> None:
+    """Store the account of the desk. Raises StoreError."""
+    from bot.web.desk.accounts import Account, Accounts, DeskRole
+
+    clock = SystemClock()
+    store = await open_store(settings, clock)
+    try:
+        account = Account(owner.name, DeskRole.OWNER)
+        await Accounts(store, Ids(clock), clock).put(account, owner.password, account.actor)
+    finally:
+        await store.close()
 
 
 @on_settings
-def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Run until SIGTERM or SIGINT. 0: stopped by signal; 1: settings, functions, port or store cannot be used."""
+def _run(options: argparse.Namespace, settings: Settings) -> int:
+    if options.owner is not None:
+        asyncio.run(_add_owner(settings, options.owner))
     settings = _as_told(settings, options)
     file = SettingsFile(config_path(options), lambda: _reread(options))
     return serve(settings, file, console=_console_wanted(settings) and not options.no_console, page=True)

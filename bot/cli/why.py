@@ -7,13 +7,15 @@ import sys
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+import orjson
+
+from bot.checks.recorded import NotRecorded, case_of_turn
 from bot.cli.options import add_config, on_settings, positive_count
 from bot.database.opening import reader_of
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.profile import reason_text
 from services.refs import ReasonCode
-from services.store.reader import ReaderError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -23,21 +25,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--back", type=positive_count, metavar="N", help="only the Nth message from the end; 1 is the latest"
     )
     parser.add_argument("--id", metavar="ID", help="only the message with this id in its network, and its edits")
+    parser.add_argument(
+        "--case",
+        type=int,
+        metavar="ID",
+        help="print the turn with this id (in brackets) as a case of `replay`",
+    )
     add_config(parser)
     parser.set_defaults(run=run)
 
 
 @on_settings
 def run(options: argparse.Namespace, settings: Settings) -> int:
-    """Print the outcome of each message, newest last. 1: there is no database."""
+    """Print the outcome of each message, newest last, or a case. 1: there is no database or no such turn."""
     texts, zone = Texts().of(settings.language), ZoneInfo(settings.timezone)
-    try:
-        with reader_of(settings) as reader:
-            count, skip = (1, options.back - 1) if options.back else (options.count, 0)
-            rows = reader.last_outcomes(options.chat, count, skip=skip, native_id=options.id)
-    except ReaderError as error:
-        print(error, file=sys.stderr)
-        return 1
+    with reader_of(settings) as reader:
+        if options.case is not None:
+            try:
+                print(orjson.dumps(case_of_turn(reader, settings, options.case)).decode())
+            except NotRecorded as error:
+                print(error, file=sys.stderr)
+                return 1
+            return 0
+        count, skip = (1, options.back - 1) if options.back else (options.count, 0)
+        rows = reader.last_outcomes(options.chat, count, skip=skip, native_id=options.id)
     if not rows:
         print(_nothing(options))
     for row in reversed(rows):

@@ -5,53 +5,49 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Engine, Select, bindparam, literal_column, select
+from sqlalchemy.exc import DBAPIError
 
 from services.refs import JsonObject
 from services.store.chats.history import HISTORY
 from services.store.port import Query, Statement, Write
-from services.store.statements import DialectName, StatementCompiler
 from services.store.turns.budgets import BUDGETS, NOTICE_PREFIX
 from services.store.turns.inbox import INBOX
 from services.store.turns.ledger import LEDGER
+from services.store.turns.outbox import OUTBOX
+
+_NO_SUCH_TABLE = "42P01"
+"""Error code of PostgreSQL."""
 
 
 class ReaderError(Exception):
     """There is no database, or it cannot be used now."""
 
 
-class SideConnection(Protocol):
-    """One database connection. All its methods raise ReaderError."""
-
-    @property
-    def dialect(self) -> DialectName:
-        """The dialect that statements are compiled for."""
-
-    def rows(self, sql: str, values: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """The rows of a query, each as a mapping by column name."""
-
-    def transaction(self, steps: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
-        """Execute all steps or none, durable when it returns. Returns the number of rows that each step touched."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one message ended: `reason` is its ReasonCode; `text` is empty if it is no longer stored."""
+    """How one event ended: `reason` is its ReasonCode; `text` is empty if it is no longer stored."""
 
     id: int
     chat: str
+    native_id: str
+    sender: str
     sender_name: str
-    text: str
+    kind: str
     received_ms: int
     reason: str
     detail: str
+    turn_id: int | None
+    question_id: int | None
+    text: str
+    reply_to: str | None
+    reply_to_name: str | None
+    change: str | None
+    """As in the history; None if it is not in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +93,16 @@ class UsedShare(NamedTuple):
     """Millionths of the currency unit if the kind is money."""
 
 
+_COLUMNS = {**dict(HISTORY.c), **dict(INBOX.c)}
+
+
 class OperatorConnection:
     """Reports and store statements of operator commands, on an own connection next to the daemon's; a context manager
     that closes it."""
 
-    def __init__(self, connection: SideConnection) -> None:
-        self._connection = connection
-        self._compiler = StatementCompiler(connection.dialect)
+    def __init__(self, engine: Engine) -> None:
+        """Connect. Raises ReaderError, as the creator of `engine` does."""
+        self._connection = engine.connect()
 
     def __enter__(self) -> Self:
         return self
@@ -115,37 +114,50 @@ class OperatorConnection:
 
     def rows(self, query: Query) -> list[Mapping[str, Any]]:
         """The committed rows of `query`, as mappings by column name. Raises ReaderError."""
-        compiled = self._compiler.compiled(query.statement)
-        return self._connection.rows(compiled.sql, compiled.bind(query.values))
+        try:
+            with self._connection.begin():
+                found = self._connection.execute(query.statement.clause, dict(query.values)).mappings()
+                return [dict(row) for row in found]
+        except DBAPIError as error:
+            is_new = getattr(error.orig, "sqlstate", None) == _NO_SUCH_TABLE
+            problem = "has no tables of this program" if is_new else f"cannot be read: {error.orig}"
+            raise ReaderError(f"the database {problem}; start the daemon once") from None
 
     def commit(self, writes: Sequence[Write]) -> list[int]:
         """Execute all of `writes` or none, durable when it returns. Returns the number of rows that each touched.
         Raises ReaderError."""
-        steps = [(self._compiler.compiled(one.statement), one.values) for one in writes]
-        return self._connection.transaction([(one.sql, one.bind(values)) for one, values in steps])
+        try:
+            with self._connection.begin():
+                return [self._connection.execute(one.statement.clause, one.named).rowcount for one in writes]
+        except DBAPIError as error:
+            raise ReaderError(f"the database cannot be written: {error.orig}") from None
 
     def last_outcomes(
-        self, chat: str | None, count: int, *, skip: int = 0, native_id: str | None = None
+        self, chat: str | None, count: int, *, skip: int = 0, only_messages: bool = False, **wanted: str | int | None
     ) -> list[Outcome]:
-        """The last `count` messages of `chat` (None: of all chats) after skipping the `skip` newest, newest first; with
-        `native_id` only those with that id on the network. Raises ReaderError."""
+        """The last `count` events of `chat` (None: of all chats) after skipping the `skip` newest, newest first.
+        `wanted`: values of `native_id` and `id`; None for any. `only_messages`: messages and button presses of members.
+        Raises ReaderError."""
         query = (
-            select(
-                INBOX.c.id, INBOX.c.chat, INBOX.c.sender_name, HISTORY.c.text, INBOX.c.received_ms, INBOX.c.reason,
-                INBOX.c.detail,
-            )
-            .join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True)
+            select(*(_COLUMNS[field.name] for field in fields(Outcome)))
+            .select_from(INBOX.join(HISTORY, HISTORY.c.id == INBOX.c.id, isouter=True))
             .order_by(INBOX.c.id.desc())
             .limit(count)
             .offset(skip)
-        )  # fmt: skip
-        wanted = {name: value for name, value in (("native_id", native_id), ("chat", chat)) if value is not None}
-        for name in wanted:
+        )
+        given = {name: value for name, value in {**wanted, "chat": chat}.items() if value is not None}
+        for name in given:
             query = query.where(INBOX.c[name] == bindparam(name))
-        return [
-            Outcome(id_, chat_key, sender, text or "", received_ms, reason, detail)
-            for id_, chat_key, sender, text, received_ms, reason, detail in self._reported(query, **wanted)
-        ]
+        if only_messages:
+            query = query.where(INBOX.c.kind.in_([literal_column("'message'"), literal_column("'choice'")]))
+        rows = self.rows(Statement("reports", query).query(**given))
+        return [Outcome(**{**row, "text": row["text"] or ""}) for row in rows]
+
+    def replies(self, turn_id: int) -> list[str]:
+        """The texts of the messages that a turn sent, in order, as far as they are stored. Raises ReaderError."""
+        answered = select(OUTBOX.c.history_id).where(OUTBOX.c.turn_id == bindparam("turn_id"))
+        query = select(HISTORY.c.text).where(HISTORY.c.id.in_(answered)).order_by(HISTORY.c.id)
+        return [text for (text,) in self._reported(query, turn_id=turn_id)]
 
     def call_statistics(self, since_ms: int) -> list[CallStatistics]:
         """Statistics of each function's runs since that time (milliseconds since 1970 UTC), most runs first. Raises
@@ -171,7 +183,7 @@ class OperatorConnection:
         )
         return [UsedShare(*row) for row in self._reported(query, day=since_day)]
 
-    def _reported(self, query: Select[Any], **values: str) -> list[tuple[Any, ...]]:
+    def _reported(self, query: Select[Any], **values: str | int) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for row in self.rows(Statement("reports", query).query(**values))]
 
 

@@ -127,7 +127,7 @@ _BOT, _DESK = Texts(), Texts(FOLDER / "desk")
 
 def _templates(use: Use) -> Mapping[str, str]:
     """The texts that code at that place uses: those of the bot, or of the desk."""
-    return (_DESK if use.place.startswith("bot/web/desk/") else _BOT).of(FALLBACK).templates
+    return (_DESK if use.place.startswith(("bot/web/desk/", "bot/web/setup")) else _BOT).of(FALLBACK).templates
 
 
 @functools.cache

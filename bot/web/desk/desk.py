@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from bot.daemon import Daemon
 from bot.database.opening import reader_of
+from bot.live.settings import secrets_of
 from bot.platforms.http.routes import body_of
 from bot.platforms.http.wire import RequestError
 from bot.web.connections import source_of
@@ -28,6 +29,7 @@ from bot.web.page import Allowance, Owners, PageMembers, file_route
 from config.settings import Settings
 from config.texts import FOLDER, Phrases, Texts
 from services.clock import Clock
+from services.redaction import Redactor
 from services.store.port import StoreError
 from services.store.reader import OperatorConnection, ReaderError
 
@@ -45,8 +47,14 @@ _CSP = (
     "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 # With `no-referrer`, as elsewhere, browsers send forms with the origin `null`.
-_HEADERS = {"content-security-policy": _CSP, "cache-control": "no-store", "referrer-policy": "same-origin"}
+HEADERS = {"content-security-policy": _CSP, "cache-control": "no-store", "referrer-policy": "same-origin"}
 _Result = TypeVar("_Result")
+
+
+class Verbatim(str):
+    """Text that pages show as it is, also if it looks like a secret."""
+
+    __slots__ = ()
 
 
 class Section(NamedTuple):
@@ -104,7 +112,7 @@ class Visit:
             "account": self.account,
             "section": section,
             "sections": [entry for entry in SECTIONS if self.may(entry.role)],
-            "csrf": csrf_token(self.session),
+            "csrf": Verbatim(csrf_token(self.session)),
             "may_operate": self.may(DeskRole.OPERATOR),
             "may_own": self.may(DeskRole.OWNER),
             **values,
@@ -115,15 +123,15 @@ class Visit:
         """Redirect to a page below the root after a change; `message`: the key of a text to show there."""
         target = f"{ROOT}/{path}" + (f"{'&' if '?' in path else '?'}done={message}" if message else "")
         if "hx-request" in self.request.headers:
-            return Response(status_code=204, headers={**_HEADERS, "hx-redirect": target})
-        return RedirectResponse(target, 303, headers=_HEADERS)
+            return Response(status_code=204, headers={**HEADERS, "hx-redirect": target})
+        return RedirectResponse(target, 303, headers=HEADERS)
 
 
 Handle = Callable[[Visit], Awaitable[Response]]
 
 
 class Desk:
-    """What all pages of the desk share."""
+    """Services and helpers of all pages."""
 
     def __init__(
         self,
@@ -141,6 +149,8 @@ class Desk:
         self.settings_file = settings_file
         self.clock = clock
         self._members = members
+        self._redact = Redactor()
+        self._redacted_for: Settings | None = None
         self._texts = Texts(FOLDER / "desk")
         self._log_ins: OrderedDict[str, Allowance] = OrderedDict()
 
@@ -159,9 +169,8 @@ class Desk:
 
     def routes(self) -> list[Route]:
         """Routes of the log-in and of the static files."""
-        files = [Route(f"{ROOT}/{file.name}", file_route(file), methods=["GET"]) for file in _static_files()]
         return [
-            *files,
+            *static_routes(),
             Route(f"{ROOT}/login", self._open(self._show_login), methods=["GET"]),
             Route(f"{ROOT}/login", self._open(self._log_in), methods=["POST"]),
             Route(f"{ROOT}/welcome", self._open(self._show_welcome), methods=["GET"]),
@@ -204,7 +213,7 @@ class Desk:
             local=self.local,
             **values,
         )
-        response = HTMLResponse(html, status, headers=_HEADERS)
+        response = HTMLResponse(html, status, headers=HEADERS)
         if (chosen := request.query_params.get("language")) in self._texts.languages:
             response.set_cookie(LANGUAGE_COOKIE, chosen, max_age=31_536_000, samesite="strict", path=ROOT)
         return response
@@ -220,7 +229,17 @@ class Desk:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            finalize=self._without_secrets,
         )
+
+    def _without_secrets(self, value: object) -> object:
+        """`value` without secrets if it is text of others; called for every value in a template."""
+        if type(value) is not str:
+            return value
+        if self._redacted_for is not self.settings:
+            self._redacted_for = self.settings
+            self._redact.learn(secrets_of(self.settings))
+        return self._redact(value)
 
     def _language(self, request: Request) -> Phrases:
         wanted = request.query_params.get("language") or request.cookies.get(LANGUAGE_COOKIE)
@@ -270,7 +289,7 @@ class Desk:
 
     async def _show_login(self, request: Request, texts: Phrases) -> Response:
         if not await self.accounts.everyone():
-            return RedirectResponse(f"{ROOT}/welcome", 303, headers=_HEADERS)
+            return RedirectResponse(f"{ROOT}/welcome", 303, headers=HEADERS)
         return self._login_page(request, texts)
 
     def _login_page(self, request: Request, texts: Phrases, problem: str = "", status: int = 200) -> Response:
@@ -283,7 +302,7 @@ class Desk:
         token = await self.accounts.log_in(form.get("name", ""), form.get("password", "")[:LONGEST_FIELD])
         if token is None:
             return self._login_page(request, texts, texts.say("login.wrong"), 401)
-        return _with_session(RedirectResponse(ROOT, 303, headers=_HEADERS), request, token)
+        return _with_session(RedirectResponse(ROOT, 303, headers=HEADERS), request, token)
 
     async def _show_welcome(self, request: Request, texts: Phrases) -> Response:
         """The form for a first password, for holders of an owner link and for owners on the chat page."""
@@ -308,11 +327,11 @@ class Desk:
             return self._welcome_page(request, texts, "", may=False, problem=texts.say("login.link_used"), status=403)
         await self.accounts.put(Account(name, DeskRole.OWNER), password, f"desk:{name}")
         token = await self.accounts.log_in(name, password)
-        return _with_session(RedirectResponse(ROOT, 303, headers=_HEADERS), request, token or "")
+        return _with_session(RedirectResponse(ROOT, 303, headers=HEADERS), request, token or "")
 
     async def _log_out(self, visit: Visit) -> Response:
         await self.accounts.log_out(visit.session)
-        response = RedirectResponse(f"{ROOT}/login", 303, headers=_HEADERS)
+        response = RedirectResponse(f"{ROOT}/login", 303, headers=HEADERS)
         response.delete_cookie(SESSION_COOKIE, path=ROOT)
         return response
 
@@ -336,7 +355,7 @@ _SHORTEST_PASSWORD = 10
 
 
 def problem_with(texts: Phrases, name: str, password: str) -> str:
-    """What is wrong with the name or password of an account, in words; empty if nothing is."""
+    """Reason in words why an account cannot have that name and password; empty if it can."""
     if not 1 <= len(name) <= 40 or not name.isprintable():
         return texts.say("login.bad_name")
     if not _SHORTEST_PASSWORD <= len(password) <= LONGEST_FIELD:
@@ -367,11 +386,13 @@ def _with_session(response: Response, request: Request, token: str) -> Response:
 
 def _to_login(request: Request) -> Response:
     if "hx-request" in request.headers:
-        return Response(status_code=401, headers={**_HEADERS, "hx-redirect": f"{ROOT}/login"})
+        return Response(status_code=401, headers={**HEADERS, "hx-redirect": f"{ROOT}/login"})
     if request.method == "POST":
         raise RequestError(401, "unauthorized", "log in first")
-    return RedirectResponse(f"{ROOT}/login", 303, headers=_HEADERS)
+    return RedirectResponse(f"{ROOT}/login", 303, headers=HEADERS)
 
 
-def _static_files() -> Sequence[Path]:
-    return [file for file in sorted((HERE / "static").iterdir()) if file.suffix in (".css", ".js")]
+def static_routes() -> list[Route]:
+    """Routes of the style sheet and of htmx."""
+    files = [file for file in sorted((HERE / "static").iterdir()) if file.suffix in (".css", ".js")]
+    return [Route(f"{ROOT}/{file.name}", file_route(file), methods=["GET"]) for file in files]

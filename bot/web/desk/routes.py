@@ -7,7 +7,10 @@ from starlette.routing import Route
 from bot.web.desk.chats import ChatPages
 from bot.web.desk.data import DataPages
 from bot.web.desk.desk import Desk
+from bot.web.desk.logs import LogPages
 from bot.web.desk.overview import Overview
+from bot.web.desk.settings import SettingsPages
+from bot.web.desk.sources import SourcePages
 from bot.web.desk.waiting import WaitingPages
 
 
@@ -19,4 +22,7 @@ def desk_routes(desk: Desk) -> list[Route]:
         *ChatPages(desk).routes(),
         *WaitingPages(desk).routes(),
         *DataPages(desk).routes(),
+        *SettingsPages(desk).routes(),
+        *SourcePages(desk).routes(),
+        *LogPages(desk).routes(),
     ]

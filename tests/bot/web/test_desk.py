@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, Field
@@ -140,6 +141,20 @@ async def test_a_turn_shows_why_it_was_answered_what_ran_and_what_was_sent() -> 
             assert shown in turn.text, shown
 
 
+async def test_a_turn_is_saved_as_a_case_of_replay() -> None:
+    async with a_desk() as world, world.person(DeskRole.OPERATOR) as operator, world.person(DeskRole.VIEWER) as viewer:
+        await world.group.say("Ann", "/roll 1d1")
+        await world.group.daemon.store.commit([])
+        place = re.search(r'href="(/desk/chats/[^"]+)"', (await operator.get("/desk/chats")).text)
+        assert place is not None
+        turn = re.findall(r'href="(/desk/turns/\d+)">command<', (await operator.get(place[1])).text)[0]
+        case = await operator.get(f"{turn}/case")
+        assert case.headers["content-disposition"].startswith("attachment")
+        assert case.json()["message"]["text"] == "/roll 1d1"
+        assert (await viewer.get(f"{turn}/case")).status_code == 403
+        assert (await operator.get("/desk/turns/1/case")).status_code == 404
+
+
 async def test_the_overview_counts_messages_and_runs_of_the_hour() -> None:
     async with a_desk() as world, world.person(DeskRole.VIEWER) as viewer:
         for _ in range(3):
@@ -252,6 +267,21 @@ async def test_an_owner_adds_changes_and_removes_accounts() -> None:
         assert (await owner.post("/desk/accounts/remove", {"name": "Bob"})).status_code == 303
         assert (await bob.get("/desk")).url.path == "/desk/login"
         assert (await owner.post("/desk/accounts/remove", {"name": "owner"})).status_code == 409
+
+
+async def test_the_log_shows_the_newest_lines_of_a_level_with_certain_words(tmp_path: Path) -> None:
+    async with a_desk(home=tmp_path) as world, world.person(DeskRole.OPERATOR) as operator:
+        log = tmp_path / "logs" / "rollcall.jsonl"
+        log.parent.mkdir(exist_ok=True)
+        line = '{"event":"line_%d","level":"%s","chat":"<b>","timestamp":"2026-05-01T10:00:00Z"}\n'
+        log.write_text("".join(line % (number, "error" if number % 3 else "info") for number in range(5000)))
+        page = await operator.get("/desk/logs?level=warning")
+        assert "line_4999" in page.text
+        assert "line_4998" not in page.text, "an info line"
+        assert page.text.count("<tr>") == 201
+        assert "<b>" not in page.text.split("<tbody>")[1]
+        found = await operator.get("/desk/logs/lines?words=LINE_77%22", headers={"hx-request": "true"})
+        assert found.text.count("<tr>") == 2
 
 
 async def test_used_budgets_are_shown() -> None:

@@ -1,0 +1,67 @@
+"""Sources on the desk: problems, and the editor of scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot.web.desk.accounts import DeskRole
+from tests.harness.desk import a_desk
+
+GOOD = 'PARAM who AS string LIKE "Ann" DESCRIPTION "Whom"\nDESCRIPTION "Greet"\nTALK "Hello"\nRETURN 1\n'
+
+
+async def test_a_script_is_checked_while_typing_saved_and_compiled(tmp_path: Path) -> None:
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    (scripts / "greet.bas").write_text(GOOD, encoding="utf-8")
+    async with a_desk(settings={"sources": {"basic": [str(scripts)]}}) as world, world.person() as owner:
+        assert "greet.bas" in (await owner.get("/desk/sources")).text
+        editor = await owner.get("/desk/sources/script?id=0/greet.bas")
+        assert "No problems found" in editor.text
+        broken = {"id": "0/greet.bas", "text": GOOD.replace('TALK "Hello"', "IF 1 THEN")}
+        checked = await owner.post("/desk/sources/check", broken)
+        assert "greet.bas:3" in checked.text
+        assert (scripts / "greet.bas").read_text(encoding="utf-8") == GOOD
+        better = {"id": "0/greet.bas", "text": GOOD.replace("Hello", "Good morning").replace("\n", "\r\n")}
+        assert (await owner.post("/desk/sources/script", better)).status_code == 303
+        assert (scripts / "greet.bas").read_text(encoding="utf-8") == GOOD.replace("Hello", "Good morning")
+
+
+async def test_a_new_script_is_written_into_the_folder_of_a_source_only(tmp_path: Path) -> None:
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    async with a_desk(settings={"sources": {"basic": [str(scripts)]}}) as world, world.person() as owner:
+        assert (await owner.post("/desk/sources/new", {"name": "hello", "source": "0"})).status_code == 200
+        assert (await owner.post("/desk/sources/script", {"id": "0/hello.bas", "text": GOOD})).status_code == 303
+        assert (scripts / "hello.bas").exists()
+        for outside in ("0/../evil.bas", "0//etc/passwd", "7/x.bas", "0/a/b.bas", "/x.bas"):
+            assert (await owner.post("/desk/sources/script", {"id": outside, "text": GOOD})).status_code == 404
+        assert [file.name for file in tmp_path.rglob("*.bas")] == ["hello.bas"]
+
+
+async def test_only_owners_change_scripts(tmp_path: Path) -> None:
+    (tmp_path / "greet.bas").write_text(GOOD, encoding="utf-8")
+    settings = {"sources": {"basic": [str(tmp_path)]}}
+    async with a_desk(settings=settings) as world, world.person(DeskRole.OPERATOR) as operator:
+        assert "readonly" in (await operator.get("/desk/sources/script?id=0/greet.bas")).text
+        sent = {"id": "0/greet.bas", "text": "x"}
+        assert (await operator.post("/desk/sources/script", sent)).status_code == 403
+        assert (tmp_path / "greet.bas").read_text(encoding="utf-8") == GOOD
+
+
+async def test_problems_of_functions_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "bad.bas").write_text('DESCRIPTION "x"\nIF 1 THEN\n', encoding="utf-8")
+    settings = {"sources": {"basic": [str(tmp_path)]}}
+    async with a_desk(settings=settings) as world, world.person(DeskRole.VIEWER) as viewer:
+        assert "bad.bas:2" in (await viewer.get("/desk/sources")).text
+
+
+async def test_a_new_script_is_offered_for_folders_by_their_place_among_all_sources(tmp_path: Path) -> None:
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    bucket = {"s3": {"url": "s3://scripts", "endpoint": "http://127.0.0.1:9"}}
+    async with a_desk(settings={"sources": {"basic": [bucket, str(scripts)]}}) as world, world.person() as owner:
+        page = (await owner.get("/desk/sources")).text
+        assert f'<option value="1">{scripts}</option>' in page
+        assert '<option value="0">' not in page
+        assert (await owner.post("/desk/sources/new", {"name": "hello", "source": "0"})).status_code == 404
