@@ -26,15 +26,20 @@ _SETUP_PORT = 8080
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument("--port", type=port_number, help="port of the chat page; 0 for any free one")
+    parser.add_argument(
+        "--set-up",
+        action="store_true",
+        help="set up in a browser if there is no settings file (default: only in a terminal)",
+    )
     parser.add_argument("--no-console", action="store_true", help="no chat in this terminal")
     parser.set_defaults(run=run, owner=None)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run until SIGTERM or SIGINT; first set up in a browser if there is no settings file. 0: stopped by signal; 1:
-    settings, functions, port or store cannot be used."""
+    """Run until SIGTERM or SIGINT; first set up in a browser if there is no settings file and a terminal, or
+    `--set-up`. 0: stopped by signal; 1: settings, functions, port or store cannot be used."""
     path = config_path(options)
-    if path.exists():
+    if path.exists() or not (options.set_up or sys.stdout.isatty()):
         return _run(options)
     # Imported here: needed once.
     from bot.web.setup import set_up
