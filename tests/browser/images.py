@@ -1,6 +1,6 @@
 """Pictures of the documentation, made by the browser tests.
 
-python -m tests.browser.images    write docs/images again, except chat.png
+python -m tests.browser.images    write docs/images again
 
 Emoji and Chinese need fonts for them.
 """

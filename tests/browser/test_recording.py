@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium-headless-shell is not installed"),
     pytest.mark.asyncio(loop_scope="package"),
 ]
-SIZE: ViewportSize = {"width": 900, "height": 640}
+SIZE: ViewportSize = {"width": 900, "height": 720}
 TYPED_AT_ONCE = 6
 """Characters between two pictures of a message that is typed."""
 MOST_BYTES = 500_000
