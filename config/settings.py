@@ -25,6 +25,7 @@ from config.sections.bots import (
 )
 from config.sections.filters import FiltersSettings
 from config.sections.irc import IrcSettings
+from config.sections.knowledge import KnowledgeSettings
 from config.sections.mail import MailSettings
 from config.sections.mcp import McpSettings
 from config.sections.media import MediaSettings
@@ -47,6 +48,7 @@ from config.terms import (
     LocalPath,
     ModuleName,
     Number,
+    PrivateHost,
     ProcessPath,
     PublicUrls,
     RoleName,
@@ -226,6 +228,14 @@ class DeliverySettings(Section):
     """The same limit for all replies to one chat."""
 
 
+class WebAccessSettings(Section):
+    """Web access of functions and scripts."""
+
+    private_hosts: tuple[PrivateHost, ...] = Field(default=(), max_length=100)
+    """Servers on this machine or in a private network that functions and scripts may ask, as `host` or `host:port`;
+    without a port, 80 and 443. All members can read them, with `/read` for example. Empty: none."""
+
+
 class ConsoleSettings(Section):
     """Chat in the terminal of the daemon."""
 
@@ -351,11 +361,13 @@ class Settings(Section):
     rollout: RolloutSettings = RolloutSettings()
     filters: FiltersSettings = FiltersSettings()
     memory: MemorySettings = MemorySettings()
+    knowledge: KnowledgeSettings = KnowledgeSettings()
     media: MediaSettings = MediaSettings()
     summary: SummarySettings = SummarySettings()
     pictures: PicturesSettings = PicturesSettings()
     news: NewsSettings = NewsSettings()
     search: SearchSettings = SearchSettings()
+    web_access: WebAccessSettings = WebAccessSettings()
     sandbox: SandboxSettings = SandboxSettings()
     files: FilesSettings = FilesSettings()
     shell: ShellSettings = ShellSettings()

@@ -7,7 +7,7 @@ import inspect
 import ipaddress
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -106,6 +106,18 @@ class Section(BaseModel):
             if key in properties:
                 properties[key].setdefault("description", text)
         return schema
+
+
+def secrets_in(value: object) -> Iterator[str]:
+    """All secret values in a section or a part of it, to be redacted in logs. A section may list its own: `secrets`."""
+    if isinstance(value, SecretStr):
+        yield from filter(None, [value.get_secret_value()])
+    elif isinstance(value, BaseModel):
+        has_own = isinstance(getattr(type(value), "secrets", None), property)
+        yield from value.secrets if has_own else secrets_in(dict(value))  # type: ignore[attr-defined]
+    elif isinstance(value, Mapping | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from secrets_in(each)
 
 
 def settings_error(message: str) -> PydanticCustomError:
@@ -248,6 +260,16 @@ def _origin(url: str) -> str:
     return f"{scheme}://{host}" if port in (None, _DEFAULT_PORTS[scheme]) else f"{scheme}://{host}:{port}"
 
 
+def _private_host(text: str) -> str:
+    place = host_and_port(text)
+    if place is None or place[0] in _ALL_ADDRESSES:
+        raise settings_error("has to be host or host:port, such as wiki.lan or 10.0.0.7:8080")
+    host, port = place
+    if port is not None and port < 1024 and port not in _DEFAULT_PORTS.values():
+        raise settings_error("has to have port 80, 443 or one from 1024 on")
+    return host if port is None else f"{host}:{port}"
+
+
 def _secure_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
@@ -343,6 +365,8 @@ PublicUrls = Annotated[
     BeforeValidator(_as_list, json_schema_input_type=PublicUrl | list[PublicUrl]),
 ]
 """One such URL, or a list."""
+PrivateHost = Annotated[str, AfterValidator(_private_host)]
+"""Host of a private network, with an optional port; without one, the ports 80 and 443."""
 FunctionPath = Annotated[str, *described_matching(f"({_FUNCTION})?", "has to be package.module:function")]
 """A Python function; empty: none."""
 ModuleName = Annotated[

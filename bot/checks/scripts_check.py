@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,12 +18,14 @@ from function_calls.basic import (
     NameOwner,
     Names,
     Profile,
+    ScriptCode,
     ScriptPlace,
     bot_of,
     duplicate_tool,
     no_such_bot,
     place_of,
     storage_of,
+    tool_name,
 )
 from function_calls.schema.definition import Code, problem_at
 from function_calls.spec import START_FUNCTION, FunctionSpec
@@ -55,6 +58,7 @@ def check_scripts(
     checking = _Checking(compiler, variables, others, bots)
     for source in sources:
         checking.source(source)
+    checking.report_unknown_calls()
     found = checking.checked.findings
     files = {file: number for number, file in enumerate(dict.fromkeys(one.file for one in found))}
     found.sort(key=lambda one: (files[one.file], one.line, one.column))
@@ -117,9 +121,20 @@ class _Checking:
     def __post_init__(self, others: Iterable[FunctionSpec]) -> None:
         self._others = tuple(others)
         self._names = Names()
+        self._scripts: set[str] = set()
         self._seen: set[tuple[str, Path]] = set()
         """Scripts that were checked, by bot and file: sources may overlap."""
+        self._called: list[tuple[str, Diagnostic]] = []
+        """Literal names of functions that scripts call, with a warning for each."""
         self.checked = Checked([])
+
+    def report_unknown_calls(self) -> None:
+        """Warn about calls of functions that no script and no other function provides; skipped if the other functions
+        are unknown."""
+        known = {name.casefold() for one in self._others for name in (one.name, *one.command.words)}
+        known |= {name.casefold() for name in self._scripts}
+        if self._others:
+            self.checked.findings += [warning for name, warning in self._called if name.casefold() not in known]
 
     def source(self, source: BasicSource) -> None:
         """Check all scripts of a source and add the findings. A storage that cannot be listed, or has no scripts, is a
@@ -128,14 +143,14 @@ class _Checking:
         try:
             listed = list(storage.list())
         except StorageError as error:
-            self._nothing([problem_at(str(source.path), str(error))])
+            self._nothing([problem_at(source.where, str(error))])
             return
         places = [place for path in listed if (place := place_of(path, bot_of(source)))]
         if not places:
             text = (
-                f"{source.path}: there are no scripts; they are <bot>.gbai/<bot>.gbdialog/*.bas, or *.bas right there"
+                f"{source.where}: there are no scripts; they are <bot>.gbai/<bot>.gbdialog/*.bas, or *.bas right there"
             )
-            self._nothing([problem_at(str(source.path), text)])
+            self._nothing([problem_at(source.where, text)])
         self.checked.findings += self._strangers(storage, places)
         for place in places:
             script = (place.bot, Path(storage.place(place.path)).resolve())
@@ -168,7 +183,10 @@ class _Checking:
             variables=self.variables.get(place.bot, ()),
         )
         found = list(result.diagnostics)
+        self._scripts.add(place.name)
+        self._called += _called(content, file)
         for one in result.tools:
+            self._scripts.add(one.definition.name)
             key = (place.bot, one.definition.name)
             first = self._names.take(key, NameOwner(storage.place(""), place.path, file))
             if first is not None:
@@ -189,3 +207,21 @@ class _Checking:
     def _report(self, found: Sequence[Diagnostic]) -> None:
         self.checked.findings += Diagnostics(found).in_order()
         self.checked.broken += any(one.severity == "error" for one in found)
+
+
+_CALL = re.compile(
+    r'^[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?(CALL|REFRESH|(?:USE|ADD|RUN)[ _]TOOL)[ \t]+"([^"$]+)"',
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def _called(content: bytes, file: str) -> Iterator[tuple[str, Diagnostic]]:
+    """Literal names after CALL, REFRESH, USE TOOL and ADD TOOL, each with the warning that there is none."""
+    text = content.decode("utf-8", "replace")
+    for found in _CALL.finditer(text):
+        name, line = tool_name(found[2]), text.count("\n", 0, found.start(1)) + 1
+        message = (
+            f"there is no function `{name}`, so {found[1].upper()} fails here; add a script or a function of this name"
+        )
+        column = found.start(1) - text.rfind("\n", 0, found.start(1))
+        yield name, Diagnostic(file, line, column, ScriptCode.UNKNOWN_CALL.value, message, "warning")

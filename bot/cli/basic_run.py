@@ -319,9 +319,9 @@ def _show_message(message: Message, *, is_question: bool) -> None:
 
 
 async def _show_kept(daemon: Daemon) -> None:
-    for row in await daemon.store.read(script_data.rows()):
+    for row in await daemon.store.read(script_data.ALL_ROWS):
         print(f"SAVED {row['table_name']}: {_short(row['fields'])}")
-    for row in await daemon.store.read(script_data.memories()):
+    for row in await daemon.store.read(script_data.ALL_VALUES):
         print(f"REMEMBERED {row['name']}: {_short(row['value'])}")
 
 
@@ -370,7 +370,8 @@ def _only_the_script(settings: Settings, options: argparse.Namespace) -> Setting
 
 
 def _lies_in(file: Path, source: BasicSource) -> bool:
-    return source.path == file or source.path.resolve() in file.resolve().parents
+    path = source.path
+    return path is not None and (path == file or path.resolve() in file.resolve().parents)
 
 
 def _bot_of(file: Path) -> str:

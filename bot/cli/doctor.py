@@ -21,14 +21,17 @@ from bot.registration.models import online_models
 from bot.registration.services import news_of, searcher_of
 from config.diagnostics import Diagnostic
 from config.loader import check_settings
+from config.sections.mcp import McpServerSettings
 from config.sections.media import MediaModelSettings
 from config.sections.networks import NetworkSettings, import_adapter
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.schema.definition import DefinitionError
 from services.clock import SystemClock
+from services.knowledge import KnowledgeBases, Summary
 from services.llm.model import ChatModel, ModelError
 from services.llm.offline.offline import OfflineModel
+from services.mcp.stored_logins import StoredLogin
 from services.media.models import MediaError, MediaModels
 from services.refs import ModelProblem
 from services.sandbox.sandbox import Sandbox
@@ -80,14 +83,40 @@ _QUESTION = "weather"
 
 
 def web_checks(settings: Settings) -> Sequence[Check]:
-    """Checks of search and feeds, if configured."""
+    """Checks of search, feeds and permitted private hosts, if configured."""
     checks: list[Check] = []
+    if settings.web_access.private_hosts:
+        checks.append(("private", lambda: _private_hosts(settings.web_access.private_hosts)))
     searcher = searcher_of(settings.search)
     if searcher is not None:
         checks.append(("search", lambda: _search(settings, searcher)))
     if settings.news.feeds:
         checks.append(("news", lambda: _news(settings)))
     return checks
+
+
+def _private_hosts(hosts: Sequence[str]) -> Diagnostic | str:
+    client, unreachable = WebClient(), list[str]()
+    client.allow_private(hosts)
+
+    async def probe(host: str) -> None:
+        try:
+            await client.get(f"{'https' if host.endswith(':443') else 'http'}://{host}/")
+        except WebError as error:
+            # Any status is an answer.
+            if not error.status:
+                unreachable.append(str(error))
+
+    async def probe_all() -> None:
+        await asyncio.gather(*map(probe, hosts))
+        await client.close()
+
+    asyncio.run(probe_all())
+    text = f"functions and scripts may ask {', '.join(hosts)}"
+    if not unreachable:
+        return text
+    text = f"{text}; {'; '.join(unreachable)}"
+    return Diagnostic("web_access.private_hosts", 1, 1, "web_access.unreachable", text, "warning")
 
 
 def _search(settings: Settings, searcher: Searcher) -> Diagnostic | str:
@@ -123,6 +152,7 @@ def _news(settings: Settings) -> Diagnostic | str:
 _LEAST_FREE_BYTES = 200_000_000
 _DAEMON_SECONDS = 2.0
 _MOST_BYTES = 100_000
+_MOST_LISTED = 10
 _ADVICE = {
     ModelProblem.KEY: ("model.key_refused", "Check api_key: the provider rejects it"),
     ModelProblem.QUOTA: ("model.no_credit", "The provider reports that the credit is used up"),
@@ -147,19 +177,23 @@ def run(options: argparse.Namespace) -> int:
     if settings is None:
         print("\n".join(str(one) for one in found))
         return 1
-    checks: list[tuple[str, Callable[[], Diagnostic | str]]] = [
+    checks: list[Check] = [
         ("settings", lambda: f"{path}: no errors"),
         ("functions", lambda: _functions(settings)),
         ("database", lambda: check_database(settings)),
         ("disk", lambda: _disk(settings)),
-        *_sandbox_checks(settings),
     ]
+    if uses := processes_of(settings):
+        checks.append(("sandbox", lambda: _sandbox(settings, uses)))
+    if settings.knowledge.bases:
+        checks.append(("knowledge", lambda: _knowledge(settings)))
     if not options.no_model:
         checks += _model_checks(settings)
         checks += _media_checks(settings)
         checks += _daemon_checks(settings)
     if not options.no_web:
         checks += web_checks(settings)
+    checks += [("mcp", functools.partial(_login, settings, one)) for one in settings.mcp.servers if one.login]
     if not options.no_networks:
         checks += [(name, functools.partial(_network, name, account)) for name, account in settings.platforms.networks]
     failed = False
@@ -182,6 +216,19 @@ def _functions(settings: Settings) -> Diagnostic | str:
     return f"usable; {len(found)} warnings, `rollcall check` lists them{told}" if found else "usable"
 
 
+def _login(settings: Settings, server: McpServerSettings) -> Diagnostic | str:
+    """Whether somebody has logged in to an MCP server that needs it. The server is not asked."""
+    stored = StoredLogin(Path(settings.home), server)
+    if server.login is not None and server.login.grant == "client_credentials":
+        return f"{server.name}: logs in by itself"
+    if not stored.has_tokens:
+        return Diagnostic(f"mcp.servers.{server.name}", 1, 1, "mcp.login_needed", stored.advice)
+    if stored.read().get("missing_scope"):
+        text = f"it requires further permissions: `rollcall mcp login {server.name}`"
+        return Diagnostic(f"mcp.servers.{server.name}", 1, 1, "mcp.login_needed", text, "warning")
+    return f"{server.name}: logged in"
+
+
 def _disk(settings: Settings) -> Diagnostic | str:
     home = Path(settings.home).resolve()
     there = next(folder for folder in (home, *home.parents) if folder.exists())
@@ -192,12 +239,6 @@ def _disk(settings: Settings) -> Diagnostic | str:
     if not os.access(there, os.W_OK):
         return Diagnostic(str(there), 1, 1, "disk.read_only", "the folder is not writable")
     return text if free >= _LEAST_FREE_BYTES else Diagnostic(str(there), 1, 1, "disk.full", text)
-
-
-def _sandbox_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
-    """Whether processes can be sandboxed, if any function starts one."""
-    uses = processes_of(settings)
-    return [("sandbox", lambda: _sandbox(settings, uses))] if uses else []
 
 
 def _sandbox(settings: Settings, uses: Sequence[ProcessUse]) -> Diagnostic | str:
@@ -218,7 +259,22 @@ async def _isolation(settings: Settings) -> tuple[str, Sequence[str]]:
     return await sandbox.problem(), await sandbox.unbounded()
 
 
-def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+def _knowledge(settings: Settings) -> Diagnostic | str:
+    async def read() -> Sequence[Summary]:
+        bases = KnowledgeBases(settings.knowledge, SystemClock())
+        await bases.refresh()
+        return bases.summaries()
+
+    found = asyncio.run(read())
+    text = "; ".join(f"{one.name}: {one.files} files, {one.passages} passages" for one in found)
+    problems = [f"{one.name}/{file}: {problem}" for one in found for file, problem in one.problems.items()]
+    if not problems:
+        return text
+    text = f"{text}; left out: {'; '.join(problems[:_MOST_LISTED])}"
+    return Diagnostic("knowledge", 1, 1, "knowledge.left_out", text, "warning")
+
+
+def _model_checks(settings: Settings) -> list[Check]:
     """One check per model, and one for an unusable definition."""
     try:
         models = online_models(settings, SystemClock()) or [OfflineModel(Texts())]
@@ -228,11 +284,11 @@ def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic
     return [("model", functools.partial(_model, model)) for model in models]
 
 
-def _media_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+def _media_checks(settings: Settings) -> list[Check]:
     """One check per model that hears, speaks or draws, which models see, and whether documents can be read."""
     media = settings.media
     lists = {"hears": media.hearing, "speaks": media.speaking, "draws": media.drawing}
-    checks: list[tuple[str, Callable[[], Diagnostic | str]]] = [
+    checks: list[Check] = [
         (name, functools.partial(_media_model, settings, one)) for name, models in lists.items() for one in models
     ]
     if settings.seeing_models:
@@ -256,7 +312,7 @@ def _media_model(settings: Settings, model: MediaModelSettings) -> Diagnostic | 
         return Diagnostic("media", 1, 1, "media.unreachable", text, "warning")
 
 
-def _daemon_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+def _daemon_checks(settings: Settings) -> list[Check]:
     """Model status from a daemon with these settings on this machine; empty if none is running."""
     web = settings.platforms.web
     connection = http.client.HTTPConnection(web.host, web.port, timeout=_DAEMON_SECONDS)

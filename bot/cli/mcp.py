@@ -8,13 +8,15 @@ import difflib
 import json
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 from bot.checks.scratch import a_daemon_for_calls
-from bot.cli.options import add_config, agreed, chat_ref, member_ref, on_database, on_settings
+from bot.cli.options import add_config, agreed, chat_ref, member_ref, on_database, on_settings, table
 from bot.direct_calls import Caller
 from bot.mcp import callers
 from bot.mcp.callers import McpCaller
@@ -25,6 +27,9 @@ from function_calls.call import Path as CallPath
 from function_calls.loading.foreign_text import has_unseen
 from function_calls.schema.definition import DefinitionError
 from services.clock import SystemClock
+from services.mcp.opening import Opening
+from services.mcp.problems import ServerError, Unreachable
+from services.mcp.stored_logins import CALLBACK_PATH, BrowserAnswers, StoredLogin, state_of
 from services.mcp.tools import COUNTER, Pin, PinState, ToolDefinition, pin_of
 from services.refs import ChatRef, Role
 from services.store.chats import mcp_pins
@@ -35,11 +40,13 @@ from services.store.turns import audit
 
 _DIGEST_CHARS = 12
 _UNASKED = "Nobody can be asked here; --yes accepts what is shown above."
+_LOGIN_SECONDS = 600.0
+_LOOK_SECONDS = 0.3
 _NEEDS_A_WORD = (PinState.WAITING, PinState.CHANGED)
 
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands `list`, `accept` and `forget`, with their options, to `rollcall mcp`."""
+    """Add the commands `list`, `accept`, `forget` and `login`, with their options, to `rollcall mcp`."""
     listing = subcommands.add_parser("list", help="list the tools of all servers with their state")
     listing.add_argument("server", nargs="?", help="only this server")
     listing.add_argument("--full", action="store_true", help="with full descriptions and schemas")
@@ -55,14 +62,22 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     forget.add_argument("server")
     forget.add_argument("tools", nargs="*", metavar="TOOL", help="tools to forget (default: all of the server)")
     _finish(forget, _forget)
+    login = subcommands.add_parser("login", help="log in to a server with a browser")
+    login.add_argument("server")
+    _add_config(login)
+    login.set_defaults(run=_login)
 
 
 def _finish(
     parser: argparse.ArgumentParser, act: Callable[[argparse.Namespace, Settings, OperatorConnection], int]
 ) -> None:
-    # A value before the subcommand is already parsed.
-    parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="settings file")
+    _add_config(parser)
     parser.set_defaults(run=on_database(act))
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    # A value before the subcommand is already parsed.
+    add_config(parser, default=argparse.SUPPRESS)
 
 
 def _list(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
@@ -85,21 +100,15 @@ def _list(options: argparse.Namespace, settings: Settings, database: OperatorCon
 
 
 def _table(pins: Sequence[Pin]) -> None:
-    rows = [("SERVER", "TOOL", "STATE", "DIGEST")]
-    rows += [(one.server, _visible(one.tool), one.state.value, one.digest[:_DIGEST_CHARS]) for one in pins]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows if pins else ():
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        print("  ".join([*cells, row[3]]).rstrip())
+    rows = [(one.server, _visible(one.tool), one.state.value, one.digest[:_DIGEST_CHARS]) for one in pins]
+    if rows:
+        print(table(("SERVER", "TOOL", "STATE", "DIGEST"), rows))
 
 
 def _accept(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     pins = [one for one in _pins(database) if one.server == options.server]
-    if not pins:
-        return _unknown(options.server, settings)
-    missing = _missing(options.server, options.tools, pins)
-    if missing:
-        return missing
+    if not pins or _missing(options.server, options.tools, pins):
+        return 1 if pins else _unknown(options.server, settings)
     chosen = [one for one in pins if one.state in _NEEDS_A_WORD and (not options.tools or one.tool in options.tools)]
     if not chosen:
         print(
@@ -125,11 +134,8 @@ def _accept(options: argparse.Namespace, settings: Settings, database: OperatorC
 
 def _forget(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     pins = [one for one in _pins(database) if one.server == options.server]
-    if not pins:
-        return _unknown(options.server, settings)
-    missing = _missing(options.server, options.tools, pins)
-    if missing:
-        return missing
+    if not pins or _missing(options.server, options.tools, pins):
+        return 1 if pins else _unknown(options.server, settings)
     names = list(dict.fromkeys(options.tools)) or [one.tool for one in pins]
     _write(database, [mcp_pins.forget(options.server, name) for name in names])
     print(f"Forgotten: {len(names)}.")
@@ -137,6 +143,69 @@ def _forget(options: argparse.Namespace, settings: Settings, database: OperatorC
     if named is not None:
         print(_after_forgetting(named, knows_others=len(names) < len(pins)))
     return 0
+
+
+@on_settings
+def _login(options: argparse.Namespace, settings: Settings) -> int:
+    """Log in to a server with a browser. 0: logged in, or not needed; 1: it failed."""
+    server = next((one for one in settings.mcp.servers if one.name == options.server), None)
+    if server is None:
+        return _unknown(options.server, settings)
+    if server.login is None or server.login.grant != "authorization_code":
+        print(f"mcp.servers: {server.name} has no `login` with a browser in its settings", file=sys.stderr)
+        return 1
+    try:
+        asyncio.run(_in_browser(server, settings))
+    except ServerError as error:
+        print(f"{server.name}: {error}", file=sys.stderr)
+        return 1
+    if not StoredLogin(Path(settings.home), server).has_tokens:
+        print(f"{server.name} did not ask for a login.")
+        return 0
+    print(f"Logged in to {server.name}. A daemon that is running uses it within half a minute.")
+    return 0
+
+
+async def _in_browser(server: McpServerSettings, settings: Settings) -> None:
+    """Log in to `server`. Raises ServerError."""
+    # Imported here: the SDK takes half a second to import.
+    from services.mcp.login import Browser
+
+    home, clock = Path(settings.home), SystemClock()
+    answers, states = BrowserAnswers(home), [""]
+    pasted: asyncio.Queue[str] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def read_pasted() -> None:
+        for line in sys.stdin:
+            if state_of(query := urlsplit(line.strip()).query):
+                loop.call_soon_threadsafe(pasted.put_nowait, query)
+
+    async def show(url: str) -> None:
+        states[:] = [state_of(urlsplit(url).query)]
+        print(f"Open this page in a browser, and log in:\n\n  {url}\n")
+        print("Then wait, or paste the address of the page where the browser ends here, and press Enter.", flush=True)
+        threading.Thread(target=read_pasted, daemon=True).start()
+
+    async def answer() -> str:
+        with answers.expected(states[0]):
+            by = clock.monotonic() + _LOGIN_SECONDS
+            while clock.monotonic() < by:
+                if query := pasted.get_nowait() if not pasted.empty() else answers.take(states[0]):
+                    return query
+                await clock.sleep(_LOOK_SECONDS)
+        raise ValueError("nobody has logged in within ten minutes")
+
+    async def start(settings: McpServerSettings) -> NoReturn:
+        raise Unreachable(member_text="it is a program, which needs no login")
+
+    web = settings.platforms.web
+    address = next(iter(web.public_url), f"http://127.0.0.1:{web.port}")
+    connection = await Opening(server, clock, start, home)(Browser(f"{address}{CALLBACK_PATH}", show, answer))
+    try:
+        await connection.list_tools()
+    finally:
+        await connection.close()
 
 
 def _after_forgetting(server: McpServerSettings, *, knows_others: bool) -> str:
@@ -150,7 +219,7 @@ def _after_forgetting(server: McpServerSettings, *, knows_others: bool) -> str:
 
 
 def _pins(database: OperatorConnection) -> list[Pin]:
-    return [pin_of(row) for row in database.rows(mcp_pins.everything())]
+    return [pin_of(row) for row in database.rows(mcp_pins.EVERYTHING)]
 
 
 def _write(database: OperatorConnection, writes: Sequence[Write]) -> list[int]:
@@ -169,13 +238,14 @@ def _unknown(server: str, settings: Settings) -> int:
     return 1
 
 
-def _missing(server: str, names: Iterable[str], pins: Sequence[Pin]) -> int:
+def _missing(server: str, names: Iterable[str], pins: Sequence[Pin]) -> bool:
+    """Whether the server lacks tools of that name, which are reported."""
     known = [one.tool for one in pins]
     missing = [name for name in names if name not in known]
     for name in missing:
         near = difflib.get_close_matches(name, known, n=1)
         print(f"{server} has no tool {name}{f'; did you mean {near[0]}?' if near else ''}", file=sys.stderr)
-    return 1 if missing else 0
+    return bool(missing)
 
 
 def _show(pin: Pin, digest: str = "", *, context: int) -> None:

@@ -172,11 +172,15 @@ def _file(file: Attachment) -> ContentBlock:
         return ImageContent(data=encoded, mime_type=file.media_type)
     if kind == "audio":
         return AudioContent(data=encoded, mime_type=file.media_type)
-    where = f"attachment:{file.name}"
-    if kind == "text":
-        text = data.decode("utf-8", "replace")
-        return EmbeddedResource(resource=TextResourceContents(uri=where, mime_type=file.media_type, text=text))
-    return EmbeddedResource(resource=BlobResourceContents(uri=where, mime_type=file.media_type, blob=encoded))
+    content = data.decode("utf-8", "replace") if kind == "text" else data
+    return EmbeddedResource(resource=resource_contents(f"attachment:{file.name}", content, file.media_type))
+
+
+def resource_contents(uri: str, content: str | bytes, media_type: str) -> TextResourceContents | BlobResourceContents:
+    """Contents of a resource as text or as base64."""
+    if isinstance(content, str):
+        return TextResourceContents(uri=uri, mime_type=media_type, text=content)
+    return BlobResourceContents(uri=uri, mime_type=media_type, blob=base64.b64encode(content).decode("ascii"))
 
 
 def _structured(data: JsonValue, spec: FunctionSpec) -> JsonValue:

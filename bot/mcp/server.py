@@ -24,14 +24,22 @@ from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
     EmptyResult,
+    GetPromptRequestParams,
+    GetPromptResult,
     InputRequiredResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     LoggingLevel,
     LoggingMessageNotification,
     LoggingMessageNotificationParams,
     PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
     SetLevelRequestParams,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -39,7 +47,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bot import VERSION
 from bot.direct_calls import Called, DirectCalls, Status, stopped
 from bot.mcp.callers import McpCaller
-from bot.mcp.content import tool_definition, tool_error, tool_result
+from bot.mcp.content import resource_contents, tool_definition, tool_error, tool_result
+from bot.mcp.documents import Documents, HelpPages, filled_prompt, prompt_of
 from bot.mcp.questions import (
     MultiRequestCall,
     MultiRequestCalls,
@@ -213,6 +222,9 @@ SESSION_SHARE = MOST_SESSIONS // 4
 _MOST_CALLS = 64
 _TOOLS_ON_A_PAGE = 100
 _LONGEST_NAME_SHOWN = 100
+_MOST_RESOURCES = 1000
+_NOT_FOUND = -32002
+"""Code for an unknown resource in earlier protocol versions."""
 _EXPIRED = "expired"
 _log = structlog.get_logger("mcp")
 
@@ -228,6 +240,8 @@ class McpServer:
         """`texts` and `bot_name` are for the server's description in the handshake."""
         self._calls = calls
         self._caller_of = caller_of
+        self.documents: list[Documents] = [HelpPages(calls)]
+        """Resources for programs, in the order of their lists."""
         self._bus = InMemorySubscriptionBus()
         self._listening = ListenHandler(self._bus, max_subscriptions=MOST_SESSIONS)
         self._notified: OrderedDict[str, ServerSession] = OrderedDict()
@@ -249,6 +263,11 @@ class McpServer:
             get_tool_input_schema=self._input_schema,
             on_list_tools=self._list,
             on_call_tool=self._call,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
             on_subscriptions_listen=self._listening,
         )
         self.server.add_request_handler("logging/setLevel", SetLevelRequestParams, self._statuses.set_level)
@@ -299,19 +318,71 @@ class McpServer:
                 await session.send_tool_list_changed()
 
     async def _list(self, context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        mcp_caller = self._caller_of(context)
         self._remember(context)
+        page, next_cursor = self._page(context, params)
+        return ListToolsResult(tools=[tool_definition(spec, name) for name, spec in page], next_cursor=next_cursor)
+
+    def _page(
+        self, context: Context, params: PaginatedRequestParams | None
+    ) -> tuple[list[tuple[str, FunctionSpec]], str | None]:
+        """A page of the functions that the caller may call, with the names under which they are offered, and the cursor
+        of the next page."""
+        mcp_caller = self._caller_of(context)
         if mcp_caller.unserved(self._calls.chats) is not None:
-            return ListToolsResult(tools=[])
+            return [], None
         caller = mcp_caller.now
         functions = self._calls.functions(caller.chat)
         specs = [spec for spec in self._calls.callable_by(caller) if mcp_caller.may_name(spec)]
         begin = _place(specs, params.cursor if params is not None else None)
         page, rest = specs[begin : begin + _TOOLS_ON_A_PAGE], specs[begin + _TOOLS_ON_A_PAGE :]
-        return ListToolsResult(
-            tools=[tool_definition(spec, functions.offered_name(spec.name)) for spec in page],
-            next_cursor=rest[0].name if rest else None,
-        )
+        return [(functions.offered_name(spec.name), spec) for spec in page], rest[0].name if rest else None
+
+    async def _list_prompts(self, context: Context, params: PaginatedRequestParams | None) -> ListPromptsResult:
+        texts = self._texts(context)
+        page, next_cursor = self._page(context, params)
+        prompts = [prompt for name, spec in page if (prompt := prompt_of(spec, name, texts)) is not None]
+        return ListPromptsResult(prompts=prompts, next_cursor=next_cursor)
+
+    async def _get_prompt(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:
+        mcp_caller = self._caller_of(context)
+        caller, texts = mcp_caller.now, self._texts(context)
+        spec = self._calls.functions(caller.chat).find(params.name)
+        is_known = mcp_caller.unserved(self._calls.chats) is None and spec is not None and mcp_caller.may_name(spec)
+        if spec is None or not is_known or spec.name not in {one.name for one in self._calls.callable_by(caller)}:
+            raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.name[:_LONGEST_NAME_SHOWN]}")
+        filled = filled_prompt(spec, params.arguments or {}, texts)
+        if filled is None:
+            raise MCPError(INVALID_PARAMS, "An argument of the prompt is missing or too long")
+        return filled
+
+    async def _list_resources(self, context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        caller = self._reader(context)
+        found = [one for each in self.documents for one in await each.listed(caller)] if caller is not None else []
+        return ListResourcesResult(resources=found[:_MOST_RESOURCES])
+
+    async def _list_templates(
+        self, context: Context, params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        caller = self._reader(context)
+        found = [one for each in self.documents for one in await each.templates(caller)] if caller is not None else []
+        return ListResourceTemplatesResult(resource_templates=found[:_MOST_RESOURCES])
+
+    async def _read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        caller, uri = self._reader(context), str(params.uri)
+        for documents in self.documents if caller is not None else ():
+            found = await documents.read(uri, caller) if caller is not None else None
+            if found is not None:
+                return ReadResourceResult(contents=[resource_contents(uri, found.content, found.media_type)])
+        is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        raise MCPError(INVALID_PARAMS if is_modern else _NOT_FOUND, "Resource not found", {"uri": uri})
+
+    def _reader(self, context: Context) -> McpCaller | None:
+        """The caller; None if its chat is not served."""
+        mcp_caller = self._caller_of(context)
+        return mcp_caller if mcp_caller.unserved(self._calls.chats) is None else None
+
+    def _texts(self, context: Context) -> Phrases:
+        return self._calls.chats.profile(self._caller_of(context).caller.chat).texts
 
     async def _call(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         mcp_caller = self._caller_of(context)
@@ -431,9 +502,9 @@ class McpServer:
             short_id = uuid.uuid4().hex[:8]
             _log.error("mcp_request_failed", method=ctx.method, id=short_id, exc_info=error)
             raise MCPError(INTERNAL_ERROR, f"Internal error {short_id}") from None
-        if ctx.method == "initialize" and isinstance(result, dict):
-            # The HTTP transport builds its options without this capability.
-            result["capabilities"]["tools"]["listChanged"] = True
+        if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
+            # The SDK omits the first over HTTP, and declares changes of the others as soon as clients can subscribe.
+            result["capabilities"].update(tools={"listChanged": True}, resources={}, prompts={})
         return result
 
 

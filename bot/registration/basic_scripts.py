@@ -252,7 +252,9 @@ def script_services_live(live: LiveSettings, services: Mapping[type, object]) ->
 
 
 def folders_of(sources: Iterable[BasicSource]) -> list[ScriptFolder]:
-    """The folders of files that scripts may read: those of the scripts."""
+    """The local folders of files that scripts may read: those of the scripts."""
     return [
-        ScriptFolder(source.path if source.path.is_dir() else source.path.parent, bot_of(source)) for source in sources
+        ScriptFolder(source.path if source.path.is_dir() else source.path.parent, bot_of(source))
+        for source in sources
+        if source.path
     ]

@@ -81,24 +81,21 @@ def at_their_places(
     paths = _paths_of(settings) if settings else {}
     for one in faults:
         found = _SETTING.match(one.message) or _SETTING.fullmatch(one.file)
-        server = _server_of(one, document)
+        server, at = _server_of(one, document), None
         if server is not None:
             at = document.key_at(("mcp", "servers", server))
-            one = replace(one, file=document.file, line=at.line, column=at.column)
         elif found is not None and one.file in ("functions", found[0]):
             at = document.value_at(_location(found))
-            one = replace(one, file=document.file, line=at.line, column=at.column)
         elif one.file in paths and not os.path.exists(one.file):
             at = document.value_at(paths[one.file])
-            one = replace(one, file=document.file, line=at.line, column=at.column)
-        placed.append(one)
+        placed.append(one if at is None else replace(one, file=document.file, line=at.line, column=at.column))
     return placed
 
 
 def _paths_of(settings: Settings) -> dict[str, Location]:
     """Places in the settings of the paths of `sources`, by path; the first place if a path occurs twice."""
     sources = settings.sources
-    named = {"python": sources.python, "commands": sources.commands, "basic": [one.path for one in sources.basic]}
+    named = {"python": sources.python, "commands": sources.commands, "basic": [one.where for one in sources.basic]}
     return {
         str(path): ("sources", key, index)
         for key, paths in reversed(named.items())
@@ -200,7 +197,7 @@ def _python_sources(settings: Settings, services: Services, changes: Changes) ->
     announced = announced_functions if settings.sources.entry_points else tuple
     return [
         ConfiguredSource(PythonModules("plugins", plugins, reader, clock), plugins),
-        ConfiguredSource(PythonFiles("sources.python", paths, reader.modules, changes, clock), paths),
+        ConfiguredSource(PythonFiles("sources.python", paths, reader, changes, clock), paths),
         ConfiguredSource(PythonModules("sources.modules", modules, reader, clock, announced), (modules, announced)),
     ]
 
@@ -235,13 +232,13 @@ class Withholding:
 
 
 def mcp_sources(
-    servers: Sequence[McpServerSettings], pins: Pins, clock: Clock, start: Start, *, asks_first: bool
+    servers: Sequence[McpServerSettings], pins: Pins, clock: Clock, start: Start, home: Path, *, asks_first: bool
 ) -> Sequence[ConfiguredSource]:
-    """One source per server. `start` starts their programs. `asks_first`: query a server whose tools are not known
-    yet."""
+    """One source per server. `start` starts their programs, `home` has their logins. `asks_first`: query a server whose
+    tools are not known yet."""
 
     def functions_of(one: McpServerSettings) -> McpFunctions:
-        server = McpServer(one, pins, clock, Opening(one, clock, start), asks_first=asks_first)
+        server = McpServer(one, pins, clock, Opening(one, clock, start, home), asks_first=asks_first)
         return McpFunctions(one, server, pins, clock)
 
     return [ConfiguredSource(functions_of(one), one) for one in servers]

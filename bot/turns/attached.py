@@ -138,7 +138,7 @@ class AttachedFiles:
             raise Refused(texts.say("media.document_limits", name=name)) from problem
         if "problem" in read:
             raise Refused(texts.say(f"media.document_{read['problem']}", name=name))
-        text = str(read["text"])
+        text = str(read["text"]).replace("\f", "\n").strip()
         is_cut = read["cut"] or len(text) > media.document_chars
         return text[: media.document_chars] + _CUT if is_cut else text
 

@@ -8,6 +8,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from bot.daemon import Daemon
@@ -39,6 +41,7 @@ from config.texts import Texts
 from services.chats.members import MemberZones
 from services.clock import Clock
 from services.llm.failover import ModelState
+from services.mcp.stored_logins import CALLBACK_PATH, BrowserAnswers
 from services.refs import ChatRef, MemberRef, ModelProblem, Role
 from services.store.ids import Ids
 from services.store.port import Store
@@ -172,6 +175,7 @@ class Web:
             more_routes=[
                 *(programs.routes if programs else ()),
                 *_webhooks(daemon.platforms),
+                *_login_routes(self._settings),
                 *(self._desk_routes(daemon) if web.desk else ()),
             ],
             hosts=[web.host],
@@ -239,6 +243,20 @@ def _webhooks(platforms: Sequence[ChatPlatform]) -> list[BaseRoute]:
     ]
 
 
+def _login_routes(settings: Settings) -> list[BaseRoute]:
+    """The route to which browsers return from a login at an MCP server, if one has a login."""
+    answers = BrowserAnswers(Path(settings.home))
+
+    async def callback(request: Request) -> Response:
+        if answers.put(request.url.query):
+            return PlainTextResponse("You can close this page: `rollcall mcp login` continues.")
+        text = "No login waits for this page: start it again with `rollcall mcp login`."
+        return PlainTextResponse(text, status_code=404)
+
+    has_login = any(server.login is not None for server in settings.mcp.servers)
+    return [Route(CALLBACK_PATH, callback)] if has_login else []
+
+
 def _hints(daemon: Daemon, page: PageSettings) -> CommandHints:
     """The commands of a role in the first room."""
 
@@ -275,7 +293,7 @@ def probes_of(daemon: Daemon) -> Probes:
             "functions": _faulty(daemon.functions.faults),
             **({"backup": daemon.backups.state} if daemon.backups.are_scheduled else {}),
             "timers": _HELD if daemon.timers.is_holding else "ok",
-            **{f"model.{state.name}": _in_words(state) for state in daemon.model_states()},
+            **{f"model.{state.name}": _in_words(state) for state in daemon.model.states()},
             # A lost network does not make the daemon unready: the others are served.
             **{f"{one.name}.{one.account}": one.link().words for one in daemon.platforms if isinstance(one, Linked)},
         }

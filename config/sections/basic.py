@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo, model_validator
 
-from config.terms import BotName, Count, LocalPath, Number, Section, described_matching, matching
+from config.terms import (
+    BaseUrl,
+    BotName,
+    Count,
+    LocalPath,
+    Number,
+    Seconds,
+    Section,
+    Word,
+    described_matching,
+    matching,
+    settings_error,
+)
 
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST = rf"\*|(\*\.)?{_LABEL}(\.{_LABEL})*"
@@ -22,7 +34,7 @@ HostPattern = Annotated[
 
 
 class BasicWebSettings(Section):
-    """Web access of scripts. Private networks are always blocked."""
+    """Web access of scripts. Private networks are blocked, except for `web_access.private_hosts`."""
 
     get_from: tuple[HostPattern, ...] = Field(default=("*",), max_length=1000)
     """Hosts that scripts may read from, with GET and DOWNLOAD."""
@@ -47,11 +59,39 @@ def host_fits(patterns: tuple[str, ...], host: str) -> bool:
 _PARAMETER = r"[A-Za-z]\w{0,63}"
 
 
-class BasicSource(Section):
-    """A folder of scripts, or one file."""
+_S3_URL = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s?#]*)?"
 
-    path: LocalPath
+
+class S3Settings(Section):
+    """A bucket of Amazon S3 or a compatible server, or a prefix in one."""
+
+    url: Annotated[str, *described_matching(_S3_URL, "has to be s3://bucket or s3://bucket/prefix")]
+    """Bucket, with an optional prefix that takes the place of a folder."""
+    endpoint: BaseUrl = ""
+    """URL of the server. Empty: Amazon S3."""
+    region: Word = "us-east-1"
+    """Region of the bucket."""
+    access_key: SecretStr = SecretStr("")
+    """Access key; preferably a reference to the environment. Empty: requests are not signed, for a public bucket."""
+    secret_key: SecretStr = SecretStr("")
+    """Secret key of `access_key`."""
+    poll_seconds: Seconds = 30
+    """Interval at which changes are looked for."""
+
+    @model_validator(mode="after")
+    def _both_keys(self) -> Self:
+        if bool(self.access_key.get_secret_value()) != bool(self.secret_key.get_secret_value()):
+            raise settings_error("needs both access_key and secret_key, or neither")
+        return self
+
+
+class BasicSource(Section):
+    """A folder of scripts, one file, or a bucket."""
+
+    path: LocalPath | None = None
     """A folder with `<bot>.gbai/<bot>.gbdialog/*.bas`, a folder of `*.bas`, or one file."""
+    s3: S3Settings | None = None
+    """The same folders in a bucket, instead of `path`."""
     bot: BotName = "default"
     """Owner of the scripts that are not in a bot's folder."""
     profile: Literal["extended", "strict"] = "extended"
@@ -64,6 +104,17 @@ class BasicSource(Section):
     shared_memory: tuple[str, ...] = Field(default=(), max_length=100)
     """Names whose BOT MEMORY is shared by all chats of the bot, and USER MEMORY by all chats of the member; patterns
     such as `analytics_*`. Other names are separate for each chat."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.path is None) == (self.s3 is None):
+            raise settings_error("needs either path or s3")
+        return self
+
+    @property
+    def where(self) -> str:
+        """The path, or the URL of the bucket."""
+        return self.s3.url if self.s3 else str(self.path)
 
 
 class BasicSettings(Section):

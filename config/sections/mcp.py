@@ -29,7 +29,7 @@ PLATFORM = "mcp"
 ACCOUNT = "main"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _PATH = r"(/[A-Za-z0-9_-]+)+"
-_RESERVED = ("api", "static", "owner", "healthz", "readyz", "metrics")
+_RESERVED = ("api", "static", "login", "owner", "healthz", "readyz", "metrics")
 """First path segments of the web app's other routes."""
 
 
@@ -139,6 +139,9 @@ _Url = Annotated[str, *described_matching(f"({_URL})?", "has to be http(s)://hos
 _Variable = Annotated[str, *described_matching(_VARIABLE, "has to be the name of an environment variable")]
 _SecretValue = Annotated[SecretStr, matching(r"[^\x00]*", "must not hold NUL")]
 _Argument = Annotated[str, StringConstraints(max_length=8192), *described_matching(r"[^\x00]*", "must not hold NUL")]
+_Scope = Annotated[
+    str, *described_matching(r"[\x21\x23-\x5B\x5D-\x7E]{1,256}", "has to hold no spaces, quotes or backslashes")
+]
 _Sentences = Annotated[tuple[Word, ...], Field(max_length=100)]
 
 
@@ -169,6 +172,39 @@ class McpToolSettings(Section):
     """Additional tags."""
 
 
+class McpLoginSettings(Section):
+    """OAuth login at a server."""
+
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    """authorization_code: a person logs in with a browser, by `rollcall mcp login`. client_credentials: the daemon logs
+    in with the client's id and secret."""
+    client_id: Annotated[str, StringConstraints(max_length=2048)] = ""
+    """The client registered at the authorization server, or an https URL of its metadata. Missing: it is registered at
+    the first login."""
+    client_secret: SecretStr = SecretStr("")
+    """The client's secret; preferably a reference to the environment."""
+    issuer: _Url = ""
+    """The authorization server to which `client_secret` is sent."""
+    scopes: tuple[_Scope, ...] = Field(default=(), max_length=100)
+    """Scopes to request in addition to those that the server requests."""
+
+    @field_validator("issuer")
+    @classmethod
+    def _complete(cls, issuer: str, info: Info) -> str:
+        secret = info.data.get("client_secret")
+        has_secret = secret is not None and bool(secret.get_secret_value())
+        if info.data.get("grant") == "client_credentials" and not (has_secret and info.data.get("client_id")):
+            raise settings_error("goes with client_id and client_secret for the grant client_credentials")
+        if has_secret and not issuer:
+            raise settings_error("has to name the authorization server that client_secret is for")
+        return issuer
+
+    @property
+    def is_metadata_url(self) -> bool:
+        """Whether `client_id` is the URL of a client metadata document."""
+        return self.client_id.startswith("https://") and bool(self.client_id.removeprefix("https://").partition("/")[2])
+
+
 class McpServerSettings(Section):
     """An MCP server whose tools become functions."""
 
@@ -191,6 +227,8 @@ class McpServerSettings(Section):
     """URL of an HTTP server, instead of `command`."""
     headers: Headers = Field(default_factory=dict)
     """Headers of every request to `url`, such as Authorization."""
+    login: McpLoginSettings | None = None
+    """OAuth login at `url`. Missing: none."""
     connect_seconds: Seconds = 60
     """Timeout for starting it or for its first answer."""
     idle_seconds: Annotated[Count, Field(ge=0, le=604_800)] = 0
@@ -198,6 +236,12 @@ class McpServerSettings(Section):
     pin: Literal["first", "ask"] = "first"
     """first: tools found on the first connection may be used; later additions and changes wait for `rollcall mcp
     accept`. ask: all tools wait."""
+    elicitation: bool = True
+    """Whether its questions during a call are asked in the chat. Off: such calls fail."""
+    resources: bool = False
+    """Whether its resources can be listed and read, by the function `mcp__<name>__resources`."""
+    prompts: bool = False
+    """Whether its prompts can be listed and read, by the function `mcp__<name>__prompts`."""
     allow: tuple[Word, ...] = Field(default=("*",), max_length=1000)
     """Tools that become functions, by name; `*` matches any characters."""
     deny: tuple[Word, ...] = Field(default=(), max_length=1000)
@@ -255,11 +299,6 @@ class McpServerSettings(Section):
         if headers and "url" in info.data and not info.data["url"]:
             raise settings_error("goes with url; a program gets its secrets in env")
         return headers
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """All secret values, to be redacted in logs."""
-        return tuple(one.get_secret_value() for one in (*self.env.values(), *self.headers.values()))
 
 
 class McpSettings(Section):

@@ -6,6 +6,7 @@ package exports.
 
 from __future__ import annotations
 
+from function_calls.basic.codes import Code as ScriptCode
 from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.basic.functions import ARITIES
@@ -31,7 +32,7 @@ from function_calls.basic.run.driver import RunScheduler
 from function_calls.basic.run.handler import ScriptHandler, script_seconds
 from function_calls.basic.run.keyword_table import KeywordTable
 from function_calls.basic.run.model import ModelOfScripts
-from function_calls.basic.run.script_calls import STOPPED_AT
+from function_calls.basic.run.script_calls import STOPPED_AT, tool_name
 from function_calls.basic.run.session import NOTE_KEYWORDS, ScriptFiles, ScriptModel, ScriptWeb
 from function_calls.basic.run.web import WebOfScripts
 from function_calls.basic.source import BasicScripts
@@ -57,6 +58,7 @@ __all__ = [
     "Profile",
     "RowSources",
     "RunScheduler",
+    "ScriptCode",
     "ScriptFiles",
     "ScriptHandler",
     "ScriptModel",
@@ -73,4 +75,5 @@ __all__ = [
     "read_heard",
     "script_seconds",
     "storage_of",
+    "tool_name",
 ]

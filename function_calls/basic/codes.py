@@ -50,7 +50,9 @@ class Code(StrEnum):
     MISSING_PARAM_DESCRIPTION = "basic.missing_param_description"
     MISSING_LIKE = "basic.missing_like"
     UNCLEAR_NAME = "basic.unclear_name"
+    SUSPICIOUS = "basic.suspicious"
     UNKNOWN_VARIABLE = "basic.unknown_variable"
+    UNKNOWN_CALL = "basic.unknown_call"
     DUPLICATE_TOOL = "basic.duplicate_tool"
     UNKNOWN_BOT = "basic.unknown_bot"
 

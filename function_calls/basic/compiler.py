@@ -20,12 +20,13 @@ from function_calls.basic.language.forms import Forms
 from function_calls.basic.language.param_types import type_names
 from function_calls.basic.language.parser import parse
 from function_calls.basic.language.scopes import SESSION_VARIABLES
+from function_calls.basic.language.unsupported import NO_EFFECT
 from function_calls.basic.machine.code_statements import program_of
 from function_calls.basic.machine.program import Program
 from function_calls.basic.nodes import At, Expression, Script, Statement, Target, Unit
 from function_calls.basic.tool_definition import ParamDecl as ParamDecl
 from function_calls.basic.tool_definition import ToolDefinition as ToolDefinition
-from function_calls.basic.tool_definition import parameters_of
+from function_calls.basic.tool_definition import parameters_of, results_of
 from function_calls.spec import START_FUNCTION
 from services.refs import JsonObject
 
@@ -122,12 +123,21 @@ def definitions_of(
         parameters, wrong = parameters_of(unit, profile)
         is_needed = not metadata and not (profile is Profile.EXTENDED and _is_for_the_clock(unit))
         description, missing = _description(unit, tool, profile, is_needed=is_needed)
-        wrong += missing
+        results, unfit = results_of(unit)
+        wrong += [*missing, *unfit]
         faults += wrong
         if tool and not any(fault.severity == "error" for fault in wrong):
             definitions.append(
                 ToolDefinition(
-                    tool, description, parameters, bot, source_file, unit.at.line, number, metadata=dict(metadata)
+                    tool,
+                    description,
+                    parameters,
+                    bot,
+                    source_file,
+                    unit.at.line,
+                    number,
+                    {**metadata, **dict(unit.metadata)},
+                    results,
                 )
             )
     return definitions, sorted(faults, key=lambda fault: fault.at)
@@ -216,6 +226,11 @@ def lints_of(
     used.note(script)
     params = [param for unit in script.units for param in unit.params]
     faults = [fault for param in params for fault in _of_param(param)]
+    names = used.written | {param.name.lower() for param in params}
+    faults += _shadowed(used, params)
+    faults += _bare_braces(used, names)
+    faults += _constant_conditions(used)
+    faults += _without_effect(used)
     faults += _unknown(used, known, {param.name.lower() for param in params}, usages)
     faults += _slips(used, known, {param.name.lower() for param in params})
     return sorted(faults, key=lambda fault: fault.at)
@@ -277,8 +292,82 @@ def _no_kind(name: str, variables: Collection[str]) -> str:
     return f"unknown kind of answer `{name.upper()}` for HEAR{hint}"
 
 
+_BARE = re.compile(r"(?<![${])\{([^\W\d]\w*)\}(?!\})")
+_GIVEN = SESSION_VARIABLES - {
+    "err",
+    "error",
+    "error_message",
+    "from",
+    "now",
+    "rnd",
+    "timer",
+    "today",
+    "language",
+    "group",
+}
+"""Variables with facts of the run that a script rarely means to replace."""
+
+
+def _bare_braces(used: _Use, names: set[str]) -> Iterator[ScriptProblem]:
+    for text in used.texts:
+        found = next((name for name in _BARE.findall(str(text.value)) if name.lower() in names), "")
+        if found:
+            message = f"`{{{found}}}` is sent as it is; write `${{{found}}}` to insert the variable"
+            yield ScriptProblem(text.at, Code.SUSPICIOUS, message, "warning")
+
+
+def _constant_conditions(used: _Use) -> Iterator[ScriptProblem]:
+    for condition in used.conditions:
+        if _is_constant(condition):
+            message = "this condition is the same in every run; compare a variable: IF x = 1 OR x = 2"
+            yield ScriptProblem(condition.at, Code.SUSPICIOUS, message, "warning")
+
+
+def _is_constant(node: Expression) -> bool:
+    """Whether the value is always the same, also because a literal is an operand of OR: `x = 1 OR 2`."""
+    if isinstance(node, nodes.Binary):
+        sides = (node.left, node.right)
+        is_true = any(isinstance(side, nodes.Literal) and side.value for side in sides)
+        return (node.operator == "or" and is_true) or all(map(_is_constant, sides))
+    return _is_constant(node.operand) if isinstance(node, nodes.Unary) else isinstance(node, nodes.Literal)
+
+
+def _shadowed(used: _Use, params: Iterable[nodes.Param]) -> Iterator[ScriptProblem]:
+    """Assignments that hide a variable that the run sets."""
+    declared = {param.name.lower() for param in params}
+    for name, at in used.assigned.items():
+        if name in _GIVEN - declared:
+            message = f"`{name}` is set when the script begins; this assignment hides it: use another name"
+            yield ScriptProblem(at, Code.SUSPICIOUS, message, "warning")
+
+
+def _without_effect(used: _Use) -> Iterator[ScriptProblem]:
+    for call in used.keywords:
+        if call.keyword in NO_EFFECT:
+            yield ScriptProblem(call.at, Code.SUSPICIOUS, f"{call.keyword} has no effect here; delete it", "warning")
+
+
+_DESCRIPTION = re.compile(r"^[ \t]*DESCRIPTION\b", re.IGNORECASE | re.MULTILINE)
+_MISSPELT = re.compile(r"^[ \t]*DE\w*C\w*N\b", re.IGNORECASE | re.MULTILINE)
+_UNQUOTED = re.compile(r"^[ \t]*DESCRIPTION[ \t]+[^\s\"'“`]", re.IGNORECASE | re.MULTILINE)
+
+
+def _lines(text: str, pattern: re.Pattern[str]) -> list[int]:
+    """Numbers of the lines at which `pattern` matches."""
+    return [text.count("\n", 0, found.start()) + 1 for found in pattern.finditer(text)]
+
+
+def _unclear_descriptions(text: str, doubled: Iterable[At]) -> Iterator[ScriptProblem]:
+    """Warnings of the strict profile."""
+    for line in _lines(text, _UNQUOTED):
+        yield ScriptProblem(At(line, 1), Code.NOT_IN_STRICT, 'put the text in quotes: DESCRIPTION "…"', "warning")
+    for at in doubled:
+        message = "a tool has one DESCRIPTION; the last one is used"
+        yield ScriptProblem(at, Code.NOT_IN_STRICT, message, "warning")
+
+
 class _Use:
-    """Variables that nodes read and write."""
+    """Variables that nodes read and write, and nodes that lints examine."""
 
     def __init__(self) -> None:
         self.read: dict[str, nodes.Name] = {}
@@ -288,6 +377,11 @@ class _Use:
         """First use of each name that UPDATE assigns to a column by itself."""
         self.heard_as: set[str] = set()
         """Single words after the AS of a HEAR."""
+        self.assigned: dict[str, At] = {}
+        """First assignment of each variable by a statement of its own."""
+        self.texts: list[nodes.Literal] = []
+        self.conditions: list[Expression] = []
+        self.keywords: list[nodes.KeywordCall] = []
 
     def note(self, node: object) -> None:
         """Collect from a node and all its descendants. Iterative, since scripts may be long."""
@@ -301,7 +395,19 @@ class _Use:
             elif isinstance(one, tuple):
                 left += one
             elif type(one) in _PARTS:
+                self._examine(one)
                 left += self._below(one)
+
+    def _examine(self, node: object) -> None:
+        if isinstance(node, nodes.Literal) and isinstance(node.value, str):
+            self.texts.append(node)
+        elif isinstance(node, nodes.If):
+            self.conditions += [condition for condition, _ in node.branches]
+        elif isinstance(node, nodes.KeywordCall):
+            self.keywords.append(node)
+        elif isinstance(node, nodes.Assign) and isinstance(node.target, nodes.Name):
+            known = self.assigned.get(node.target.name, node.at)
+            self.assigned[node.target.name] = min(known, node.at)
 
     def _below(self, node: object) -> list[object]:
         """Descendants of `node` that are read; variables that it writes are recorded."""
@@ -427,10 +533,13 @@ class BasicCompiler:
             parsed = parse(script_text, self.forms, self.functions)
             found = list(parsed.faults)
             definitions, faults = definitions_of(parsed.script, name, profile, bot=bot, source_file=file)
-            if _has_errors(parsed.faults):
+            descriptions = [At(line, 1) for line in _lines(script_text, _DESCRIPTION)]
+            if _has_errors(parsed.faults) and (descriptions or _MISSPELT.search(script_text)):
                 # The line with the error may be the DESCRIPTION.
                 faults = [one for one in faults if one.code is not Code.MISSING_DESCRIPTION]
             found += faults
+            if profile is Profile.STRICT:
+                found += _unclear_descriptions(script_text, descriptions[len(parsed.script.units) :])
             if _has_errors(found):
                 # Unset variables cannot be determined in a script with errors.
                 found += lints_of_invalid_script(parsed.script)

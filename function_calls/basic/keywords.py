@@ -112,6 +112,8 @@ class ScriptRun:
     """Source position of the keyword being executed."""
     transient_data: dict[str, Any] = field(default_factory=dict)
     """Data of keywords that is kept until the run asks a question: secrets, which are never stored."""
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+    """Arguments of this run, with which it schedules itself."""
     answer: str | None = None
     """The member's answer to the keyword's question."""
     asked: int = 0

@@ -356,7 +356,7 @@ Statement = (
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A PARAM as written."""
+    """A PARAM or RETURNS as written."""
 
     at: At
     name: str
@@ -389,6 +389,10 @@ class Unit:
     body: tuple[Statement, ...]
     name: str = ""
     """Name given in the file, or empty."""
+    results: tuple[Param, ...] = ()
+    """Its RETURNS lines."""
+    metadata: tuple[tuple[str, JsonValue], ...] = ()
+    """Its META lines: names, all beginning with `x-`, and values."""
 
 
 @dataclass(frozen=True, slots=True)

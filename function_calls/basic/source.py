@@ -70,19 +70,28 @@ class BasicScripts:
             with self._stored_tools.watched(asked):
                 async with asyncio.TaskGroup() as tasks:
                     hearing = tasks.create_task(self._hear(asked, publish), name=f"{self.name} asked")
+                    polling = tasks.create_task(self._poll(publish), name=f"{self.name} polled")
                     await self._follow(publish)
                     hearing.cancel()
+                    polling.cancel()
         finally:
             for _, library in self._libraries:
                 library.close()
 
     async def _follow(self, publish: Publish) -> None:
         """Refresh after every change until no more are watched, then wait for running compilations."""
-        async with aclosing(self._changes.of(*(one.path for one in self._sources))) as message:
+        async with aclosing(self._changes.of(*(one.path for one in self._sources if one.path))) as message:
             async for _ in message:
                 await self._look(publish)
         for _, library in self._libraries:
             await library.finish()
+
+    async def _poll(self, publish: Publish) -> None:
+        """Refresh at intervals if there are buckets, whose changes are not watched."""
+        seconds = [one.s3.poll_seconds for one in self._sources if one.s3]
+        while seconds:
+            await self._clock.sleep(min(seconds))
+            await self._look(publish)
 
     async def _begin(self, publish: Publish) -> None:
         """Create the libraries and restore their stored tools. If the store fails, the error is logged and the scripts
@@ -108,7 +117,7 @@ class BasicScripts:
     def _library(self, source: BasicSource, services: LibraryServices, tell: Callable[[], None]) -> ScriptLibrary:
         return ScriptLibrary(
             key=key_of(source),
-            where=str(source.path),
+            where=source.where,
             bot=bot_of(source),
             storage=lambda: self._storage(source),
             profile=Profile(source.profile),
@@ -188,4 +197,4 @@ class BasicScripts:
 
 def key_of(source: BasicSource) -> str:
     """Key of the source's stored tools. A folder may be configured twice, for two bots."""
-    return f"{source.bot}:{source.path}"
+    return f"{source.bot}:{source.where}"

@@ -75,23 +75,32 @@ class ToolDefinition:
     unit: int = 0
     """Index of the tool's unit in the script, from 0."""
     metadata: JsonObject = field(default_factory=dict)
-    """`session`: the tool runs when a conversation starts and is not offered to models."""
+    """`session`: the tool runs when a conversation starts and is not offered to models. `x-…`: properties from META
+    lines, exported as they are."""
+    results: tuple[ParamDecl, ...] = ()
+    """Members of its result, from RETURNS lines; empty if the result is not declared."""
 
     def schema(self) -> JsonObject:
         """JSON Schema of the arguments, with parameters and `required` in the order of declaration."""
-        return {
-            "type": "object",
-            "properties": {one.name: one.schema() for one in self.parameters},
-            "required": [one.name for one in self.parameters if one.required],
-        }
+        return _object_of(self.parameters)
+
+    def result_schema(self) -> JsonObject | None:
+        """JSON Schema of the result, an object; None if it is not declared."""
+        return _object_of(self.results) if self.results else None
 
     def mcp(self) -> JsonObject:
-        """The definition in the stored MCP format: `name`, `description`, `input_schema`."""
-        return {"name": self.name, "description": self.description, "input_schema": self.schema()}
+        """The definition in the stored MCP format: `name`, `description`, `input_schema`, `outputSchema` if the result
+        is declared, and the `x-…` properties."""
+        declared = {"outputSchema": self.result_schema()} if self.results else {}
+        return {**self._head(), "input_schema": self.schema(), **declared}
 
     def openai(self) -> JsonObject:
-        """The function object of OpenAI's format: `name`, `description`, `parameters`."""
-        return {"name": self.name, "description": self.description, "parameters": self.schema()}
+        """The function object of OpenAI's format: `name`, `description`, `parameters`, and the `x-…` properties."""
+        return {**self._head(), "parameters": self.schema()}
+
+    def _head(self) -> JsonObject:
+        custom = {name: value for name, value in self.metadata.items() if name.startswith("x-")}
+        return {"name": self.name, "description": self.description, **custom}
 
     def to_json(self) -> JsonObject:
         """Plain data for `of_json`: all fields by name; `parameters` as maps."""
@@ -100,7 +109,16 @@ class ToolDefinition:
     @classmethod
     def of_json(cls, data: Mapping[str, JsonValue]) -> ToolDefinition:
         """The definition that `to_json` serialized."""
-        return cls(**{**data, "parameters": tuple(map(ParamDecl.of_json, data["parameters"]))})
+        declared = {name: tuple(map(ParamDecl.of_json, data.get(name, ()))) for name in ("parameters", "results")}
+        return cls(**{**data, **declared})
+
+
+def _object_of(members: Sequence[ParamDecl]) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": {one.name: one.schema() for one in members},
+        "required": [one.name for one in members if one.required],
+    }
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -119,6 +137,19 @@ def parameters_of(unit: Unit, profile: Profile) -> tuple[tuple[ParamDecl, ...], 
         declared.append(reading.declared())
         faults += reading.faults
     return tuple(declared), faults
+
+
+def results_of(unit: Unit) -> tuple[tuple[ParamDecl, ...], list[ScriptProblem]]:
+    """The declared members of the result of `unit`, and their errors."""
+    readings = [_Reading(param, Profile.EXTENDED) for param in unit.results]
+    declared = tuple(one.declared() for one in readings)
+    faults = [*_duplicates(unit.results), *(fault for one in readings for fault in one.faults)]
+    # A description is optional here.
+    return declared, [
+        fault._replace(message=fault.message.replace("PARAM", "RETURNS"))
+        for fault in faults
+        if fault.severity == "error"
+    ]
 
 
 def _duplicates(params: Sequence[Param]) -> Iterator[ScriptProblem]:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import structlog
 
 from config.texts import Phrases
+from function_calls.context import Attachment
+from function_calls.schema.arguments import validator_of
+from function_calls.schema.schema import DRAFT_2020_12, UnusableSchema
 from function_calls.spec import FunctionError, FunctionResult, Message
 from services.mcp.tools import ToolAnswer
+from services.media.pictures import picture_of
 from services.refs import ErrorCode, JsonObject, JsonValue
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -136,6 +142,10 @@ _EFFECT_CHARS = 1_000
 """Limit of an effect's text, which every chat gets."""
 _NAME_CHARS = 200
 _BYTES_PER_KB = 1000
+_MOST_FILES = 4
+_MOST_FILE_CHARS = 2_000_000
+"""Limit of a file in base64."""
+_RECORDINGS = frozenset({"audio/mpeg", "audio/ogg", "audio/wav", "audio/mp4", "audio/webm"})
 MISMATCH = "does_not_fit_its_schema"
 """Metadata key of a result that does not match its tool's schema."""
 _log = structlog.get_logger("mcp")
@@ -145,33 +155,19 @@ class ResultSchema:
     """Validator for the declared schema of a tool's structured results."""
 
     def __init__(self, schema: Mapping[str, Any] | None) -> None:
-        self._validator = None if schema is None else _validator(schema)
+        self._is_valid: Callable[[Any], bool] | None = None
+        if schema is not None:
+            with suppress(UnusableSchema):
+                self._is_valid, _ = validator_of(dict(schema), draft=DRAFT_2020_12, has_formats=False)
 
     def fits(self, answer: ToolAnswer) -> bool:
         """Whether `answer` matches the schema; always true without a usable schema."""
-        if self._validator is None or answer.is_error:
+        if self._is_valid is None or answer.is_error:
             return True
         try:
-            return answer.structured is not None and bool(self._validator.is_valid(answer.structured))
+            return answer.structured is not None and self._is_valid(answer.structured)
         except ValueError:
             return False
-
-
-def _validator(schema: Mapping[str, Any]) -> Any:
-    # Imported here because only daemons with imported functions need it.
-    import jsonschema_rs
-
-    try:
-        # This regex engine has no look-around and runs in linear time.
-        return jsonschema_rs.validator_for(
-            dict(schema), pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse_to_fetch
-        )
-    except (ValueError, jsonschema_rs.ReferencingError):
-        return None
-
-
-def _refuse_to_fetch(uri: str) -> Any:
-    raise ValueError(f"{uri} is outside the schema; nothing is fetched")
 
 
 def result_of(answer: ToolAnswer, *, name: str, is_read: bool, fits: bool, texts: Phrases) -> FunctionResult:
@@ -185,7 +181,8 @@ def result_of(answer: ToolAnswer, *, name: str, is_read: bool, fits: bool, texts
     data: JsonValue = structured
     if data is None and shown != text:
         data = text
-    messages = (Message(shown),) if shown else ()
+    files = tuple(_files(answer.blocks))
+    messages = (Message(shown, attachments=files),) if shown or files else ()
     if not fits:
         _log.warning("mcp_result_unfit", function=name)
     return FunctionResult(messages=messages, data=data, metadata={} if fits else {MISMATCH: True})
@@ -224,6 +221,26 @@ def _text_of(block: JsonObject, texts: Phrases) -> str:
         case "resource":
             return _embedded(block.get("resource") or {}, texts)
     return ""
+
+
+def _files(blocks: Sequence[JsonObject]) -> Iterator[Attachment]:
+    """Pictures and recordings of a result, at most _MOST_FILES, without those that are damaged or too long."""
+    kept = 0
+    for block in blocks:
+        data, declared = block.get("data"), block.get("mimeType")
+        if block.get("type") not in ("image", "audio") or not isinstance(data, str) or kept == _MOST_FILES:
+            continue
+        try:
+            content = b64decode(data, validate=True) if len(data) <= _MOST_FILE_CHARS else b""
+        except ValueError:
+            continue
+        picture = picture_of(content) if block["type"] == "image" else None
+        media_type = picture.media_type if picture is not None else declared
+        if not content or not isinstance(media_type, str) or (picture is None and media_type not in _RECORDINGS):
+            continue
+        kept += 1
+        name = f"{block['type']}-{kept}.{media_type.partition('/')[2]}"
+        yield Attachment(name, media_type, f"data:{media_type};base64,{b64encode(content).decode()}", len(content))
 
 
 def _embedded(resource: JsonObject, texts: Phrases) -> str:

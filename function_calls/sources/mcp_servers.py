@@ -7,10 +7,11 @@ contacted, at a call. Names, descriptions, schemas and results of servers are un
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import structlog
 
@@ -20,6 +21,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.encodings import imported_definition
 from function_calls.failures import noted
+from function_calls.loading.foreign_questions import Questionnaire
 from function_calls.loading.foreign_text import (
     ResultSchema,
     UnseenIn,
@@ -54,7 +56,7 @@ from services.mcp.problems import (
     shown,
 )
 from services.mcp.server import McpServer
-from services.mcp.tools import Pin, Pins, PinState, Progress, ToolDefinition
+from services.mcp.tools import LookUp, Pin, Pins, PinState, Progress, Questions, ToolAnswer, ToolDefinition
 from services.refs import Effect, ErrorCode, JsonObject
 
 _log = structlog.get_logger("mcp")
@@ -65,6 +67,16 @@ _DESCRIPTION_CHARS = 1024
 _PARAMETER_CHARS = 500
 _PROGRESS_SECONDS = 3.0
 _LOGGED_CHARS = 2000
+_MOST_ROUNDS = 5
+_RESOURCES = "Lists the resources of {server}, or reads the one with the given URI."
+_PROMPTS = "Lists the prompts of {server}, or returns the one with the given name."
+_URI = {"type": "string", "description": "URI of the resource to read; without it, all are listed", "maxLength": 2000}
+_PROMPT = {"type": "string", "description": "Name of the prompt; without it, all are listed", "maxLength": 200}
+_PROMPT_ARGUMENTS = {
+    "type": "object",
+    "description": "Arguments of the prompt",
+    "additionalProperties": {"type": "string"},
+}
 _SHARED = ("scope", "require_at", "approval", "timeout_seconds")
 """Settings of a server that can be overridden per tool."""
 
@@ -85,6 +97,7 @@ class McpFunctions:
         self._clock = clock
         self._made: dict[str, FunctionSpec | DefinitionError] = {}
         """Cache of specs by the digest of their definition."""
+        self._lookups = self._look_ups()
         self._news = asyncio.Event()
         server.on_change(self._news.set)
 
@@ -144,6 +157,8 @@ class McpFunctions:
             else:
                 faults += problems_of(one, self.name)
         self._made = made
+        taken = {spec.name for spec in specs}
+        specs += [spec for spec in self._lookups if spec.name not in taken]
         faults += self._waiting(waiting)
         return Snapshot(tuple(specs), self._groups(specs), tuple(faults))
 
@@ -267,18 +282,21 @@ class McpFunctions:
 
         async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
             texts = call.profile.texts
+            request = partial(
+                self._server.call,
+                tool.name,
+                digest,
+                arguments,
+                deadline=call.deadline,
+                may_repeat=effect is not Effect.ONCE,
+                on_progress=_Status(name, call, self._clock).show,
+            )
             try:
-                answer = await self._server.call(
-                    tool.name,
-                    digest,
-                    arguments,
-                    deadline=call.deadline,
-                    may_repeat=effect is not Effect.ONCE,
-                    on_progress=_Status(name, call, self._clock).show,
-                )
+                answer = await self._answer(request, call)
             except ServerError as problem:
-                failed = self._failed(problem, name, effect, call)
-                return _noted(failed, name, call, kind=type(problem).__name__, problem=str(problem))
+                return self._noted_failure(problem, name, effect, call)
+            if isinstance(answer, FunctionResult):
+                return answer
             result = result_of(
                 answer, name=_display_name(name), is_read=effect is Effect.READ, fits=schema.fits(answer), texts=texts
             )
@@ -286,10 +304,79 @@ class McpFunctions:
 
         return handle
 
+    async def _answer(
+        self, request: Callable[..., Awaitable[ToolAnswer | Questions]], call: Call
+    ) -> ToolAnswer | FunctionResult:
+        """The server's answer to `request`, or its question to the member. Raises ServerError."""
+        texts, replies, resumed = call.profile.texts, None, call.resumed
+        if resumed is not None:
+            asked = Questionnaire(resumed.state, self._settings.name, texts)
+            if resumed.kind == "answered":
+                asked.take(resumed.answer)
+                question = asked.next()
+                if question is not None:
+                    return question
+            replies = asked.replies
+        for _ in range(_MOST_ROUNDS):
+            answer = await request(replies=replies)
+            if isinstance(answer, ToolAnswer):
+                return answer
+            asked = Questionnaire(Questionnaire.started(answer), self._settings.name, texts)
+            question = asked.next() if resumed is None or resumed.kind == "answered" else None
+            if question is not None:
+                return question
+            replies = asked.replies
+        raise CallRefused("it asks again and again")
+
+    def _look_ups(self) -> list[FunctionSpec]:
+        """Functions for the server's resources and prompts, if the settings enable them."""
+        made: list[FunctionSpec] = []
+        if self._settings.resources:
+            made.append(self._look_up("resources", _RESOURCES, {"uri": _URI}))
+        if self._settings.prompts:
+            made.append(self._look_up("prompts", _PROMPTS, {"name": _PROMPT, "arguments": _PROMPT_ARGUMENTS}))
+        return made
+
+    def _look_up(self, kind: Literal["resources", "prompts"], about: str, properties: JsonObject) -> FunctionSpec:
+        name = f"{prefix_of(self._settings.name)}{kind}"
+
+        async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+            named = arguments.get("uri") or arguments.get("name") or ""
+            given = {key: str(value) for key, value in (arguments.get("arguments") or {}).items()}
+            try:
+                answer = await self._server.look_up(LookUp(kind, named, given), deadline=call.deadline)
+            except ServerError as problem:
+                return self._noted_failure(problem, name, Effect.READ, call)
+            return result_of(answer, name=_display_name(name), is_read=True, fits=True, texts=call.profile.texts)
+
+        schema: JsonObject = {"type": "object", "properties": properties, "additionalProperties": False}
+        parameters, parser = schema_arguments(name, schema)
+        return build_spec(
+            name=name,
+            description=about.format(server=self._settings.name),
+            handler=handle,
+            arguments=parser,
+            parameters=parameters,
+            options=self._options(self._settings.tools.get(kind) or McpToolSettings(), Effect.READ),
+            source=self.name,
+        )
+
+    def _noted_failure(self, problem: ServerError, name: str, effect: Effect, call: Call) -> FunctionResult:
+        failed = self._failed(problem, name, effect, call)
+        return _noted(failed, name, call, kind=type(problem).__name__, problem=str(problem))
+
     def _failed(self, problem: ServerError, name: str, effect: Effect, call: Call) -> FunctionResult:
         """Failed result. The chat gets Rollcall's own text; the model also gets the server's message."""
         server = self._settings.name
+        # A call that waited for an answer has begun, whatever happens to its continuation.
+        may_have_run = isinstance(problem, ConnectionLost | BadAnswer) or (
+            call.resumed is not None and not isinstance(problem, CallRefused)
+        )
         match problem:
+            case _ if may_have_run and effect is Effect.ONCE:
+                return FunctionResult.fail(
+                    ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=_display_name(name))
+                )
             case Withdrawn():
                 return FunctionResult.fail(
                     ErrorCode.REFUSED, call.say("foreign_tools.withdrawn", name=_display_name(name))
@@ -298,10 +385,6 @@ class McpFunctions:
                 return FunctionResult.fail(ErrorCode.REFUSED, call.say("foreign_tools.superseded", server=server))
             case Unreachable():
                 return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("foreign_tools.unreachable", server=server))
-            case ConnectionLost() | BadAnswer() if effect is Effect.ONCE:
-                return FunctionResult.fail(
-                    ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=_display_name(name))
-                )
             case ConnectionLost():
                 return FunctionResult.fail(ErrorCode.TRANSIENT, call.say("foreign_tools.lost", server=server))
             case CallRefused():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,14 +16,14 @@ import structlog
 from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
 from mcp import Client, MCPError
 from mcp.client import Transport
+from mcp.client.session import ClientRequestContext
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from services.clock import Clock
-from services.mcp.link import OnProgress
+from services.clock import Clock, Deadlines
 from services.mcp.problems import (
     DEFINITION_BYTES,
     MOST_PAGES,
@@ -29,14 +31,25 @@ from services.mcp.problems import (
     BadAnswer,
     CallRefused,
     ConnectionLost,
+    LoginRequired,
     NotSent,
     ServerError,
     Unreachable,
     in_one_line,
     shown,
 )
-from services.mcp.tools import Listing, Progress, ToolAnswer, ToolDefinition, definition_of
-from services.mcp.web import LOST, NOT_SENT, REFUSED
+from services.mcp.tools import (
+    Listing,
+    LookUp,
+    OnProgress,
+    Progress,
+    Questions,
+    Replies,
+    ToolAnswer,
+    ToolDefinition,
+    definition_of,
+)
+from services.mcp.web import LOGIN, LOST, NOT_SENT, REFUSED
 from services.refs import JsonObject
 
 if TYPE_CHECKING:
@@ -235,6 +248,12 @@ class _Writing(AbstractAsyncContextManager["_Writing"]):
 
 
 _LISTEN_AGAIN_SECONDS = 5.0
+_CALL, _STATE = "call", "state"
+_MOST_WAITING = 64
+_LONGEST_WAIT_SECONDS = 3600.0
+"""A question that is not answered in this time is cancelled."""
+_MOST_POLLS = 20
+_POLL_SECONDS = 0.25
 _SDK_STREAM_ERROR = "SSE stream "
 """Start of the SDK's message for a response stream that broke off."""
 _log = structlog.get_logger("mcp")
@@ -243,8 +262,13 @@ _log = structlog.get_logger("mcp")
 class Connection:
     """Connection to an MCP server. A dedicated task holds it, since one task must enter and leave the client."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, may_ask: bool = True) -> None:
+        """`may_ask`: the server may ask questions during calls."""
         self._clock = clock
+        self._may_ask = may_ask
+        self._deadlines = Deadlines(clock)
+        self._running: list[_RunningCall] = []
+        self._waiting: dict[str, _RunningCall] = {}
         self._client: Client | None = None
         self._wire: Wire | None = None
         self._end = asyncio.Event()
@@ -307,23 +331,119 @@ class Connection:
         found.cut(f"its list of tools has more than {MOST_PAGES} pages; the others are left out")
         return found.listing()
 
-    async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
-        """Call `tool`; cancelling the caller notifies the server. Raises ServerError: NotSent if the request did not
-        reach the server, ConnectionLost if its outcome is unknown, BadAnswer or CallRefused for an unusable
-        response."""
+    @property
+    def has_waiting_calls(self) -> bool:
+        """Whether calls wait on the server for answers to its questions."""
+        return bool(self._waiting)
 
-        async def report(progress: float, total: float | None, message: str | None) -> None:
-            # Progress messages are server text, so chats see only the count.
-            await on_progress(Progress(progress, total))
-
+    async def call(
+        self, tool: str, arguments: JsonObject, on_progress: OnProgress, replies: Replies | None = None
+    ) -> ToolAnswer | Questions:
+        """Call `tool`, or continue a call with `replies`; cancelling the caller notifies the server. Raises
+        ServerError: NotSent if the request did not reach the server, ConnectionLost if its outcome is unknown,
+        BadAnswer or CallRefused for an unusable response."""
         client, _ = self._parts()
-        result = await self._asked(
-            client.session.call_tool(tool, arguments, progress_callback=report, allow_input_required=True)
-        )
-        if not isinstance(result, mcp_types.CallToolResult):
-            raise CallRefused("it asks for something in return, which is not given")
-        blocks = tuple(one.model_dump(by_alias=True, mode="json", exclude_none=True) for one in result.content)
-        return ToolAnswer(blocks, result.structured_content, bool(result.is_error))
+        if replies is not None and _CALL in replies.token:
+            call = self._waiting.pop(replies.token[_CALL], None)
+            if call is None:
+                raise ConnectionLost("the call that waited for the answer has ended")
+            call.on_progress = on_progress
+            call.reply(_result_of(replies.answers.get("", {})))
+            return await self._outcome(call)
+        state: str | None = None
+        answers: dict[str, mcp_types.InputResponse] | None = None
+        if replies is not None:
+            state = replies.token.get(_STATE)
+            answers = {key: _result_of(one) for key, one in replies.answers.items()}
+        for _ in range(_MOST_POLLS):
+            call = _RunningCall(on_progress)
+            call.task = asyncio.create_task(
+                self._asked(
+                    client.session.call_tool(
+                        tool,
+                        arguments,
+                        progress_callback=call.report,
+                        input_responses=answers,
+                        request_state=state,
+                        allow_input_required=True,
+                    )
+                )
+            )
+            self._running.append(call)
+            call.task.add_done_callback(partial(self._ended, call))
+            outcome = await self._outcome(call)
+            if not isinstance(outcome, Questions) or outcome.requests:
+                return outcome
+            # Without questions, the server only asks to be called again.
+            state, answers = outcome.token.get(_STATE), None
+            await self._clock.sleep(_POLL_SECONDS)
+        raise CallRefused("it asks too often to be called again")
+
+    async def _outcome(self, call: _RunningCall) -> ToolAnswer | Questions:
+        """Result of `call`, or its next question."""
+        assert call.task is not None
+        asked: asyncio.Future[JsonObject] = call.asked
+        try:
+            await asyncio.wait([call.task, asked], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            call.task.cancel()
+            await asyncio.wait([call.task])
+            raise
+        if not call.task.done():
+            token = secrets.token_urlsafe(16)
+            self._waiting[token] = call
+            return Questions({"": asked.result()}, {_CALL: token})
+        result = call.task.result()
+        if isinstance(result, mcp_types.InputRequiredResult):
+            asked_for = result.input_requests or {}
+            questions = {key: one for key, one in asked_for.items() if isinstance(one, mcp_types.ElicitRequest)}
+            if len(questions) < len(asked_for) or (questions and not self._may_ask):
+                raise CallRefused("it asks for something in return, which is not given")
+            return Questions(
+                {key: _plain(one.params) for key, one in questions.items()}, {_STATE: result.request_state}
+            )
+        return ToolAnswer(tuple(map(_plain, result.content)), result.structured_content, bool(result.is_error))
+
+    def _ended(self, call: _RunningCall, task: asyncio.Task[Any]) -> None:
+        self._running.remove(call)
+        if not task.cancelled():
+            task.exception()
+
+    async def _elicit(
+        self, context: ClientRequestContext, params: mcp_types.ElicitRequestParams
+    ) -> mcp_types.ElicitResult:
+        """Answer a request of a server with an earlier protocol version, which does not say which call it belongs to:
+        it is cancelled if that is not certain."""
+        calls = [call for call in self._running if not call.is_waiting]
+        if len(calls) != 1 or len(self._waiting) >= _MOST_WAITING:
+            _log.info("mcp_question_cancelled", running=len(calls), waiting=len(self._waiting))
+            return mcp_types.ElicitResult(action="cancel")
+        with suppress(TimeoutError):
+            by = self._clock.monotonic() + _LONGEST_WAIT_SECONDS
+            return await self._deadlines.run(calls[0].ask(_plain(params)), by)
+        return mcp_types.ElicitResult(action="cancel")
+
+    async def look_up(self, request: LookUp) -> ToolAnswer:
+        """Resources or prompts of the server as text, and the contents of a named one. Raises ServerError."""
+        session = self._parts()[0].session
+        if request.kind == "resources" and request.name:
+            read = await self._asked(session.read_resource(request.name))
+            return ToolAnswer(tuple({"type": "resource", "resource": _plain(one)} for one in read.contents))
+        if request.name:
+            got = await self._asked(session.get_prompt(request.name, dict(request.arguments)))
+            return ToolAnswer(tuple(_plain(one.content) for one in got.messages))
+        lines: list[str] = []
+        if request.kind == "resources":
+            resources = await self._asked(session.list_resources())
+            lines += [_line(str(one.uri), one.title or one.name, one.description) for one in resources.resources]
+            with suppress(CallRefused):
+                templates = await self._asked(session.list_resource_templates())
+                lines += [_line(one.uri_template, one.name, one.description) for one in templates.resource_templates]
+        else:
+            for prompt in (await self._asked(session.list_prompts())).prompts:
+                names = ", ".join(one.name for one in prompt.arguments or ())
+                lines.append(_line(f"{prompt.name}({names})", prompt.title or "", prompt.description))
+        return ToolAnswer(({"type": "text", "text": "\n".join(lines[:MOST_TOOLS])},))
 
     def _parts(self) -> tuple[Client, Wire]:
         if self._client is None or self._wire is None or not self.is_open:
@@ -345,7 +465,7 @@ class Connection:
 
     def _problem(self, error: MCPError) -> ServerError:
         text = error.message
-        if error.code == NOT_SENT:
+        if error.code in (NOT_SENT, LOGIN):
             self._is_over = True
             return NotSent(text)
         # Servers may use the SDK's code for a closed connection for any error.
@@ -364,6 +484,7 @@ class Connection:
             wire,
             cache=None,
             message_handler=self._handle_message,
+            elicitation_callback=self._elicit if self._may_ask else None,
             client_info=mcp_types.Implementation(name="rollcall", version="1"),
         )
         listener: asyncio.Task[None] | None = None
@@ -406,6 +527,53 @@ class Connection:
             self._changed.set()
 
 
+class _RunningCall:
+    """A call in progress, which a server with an earlier protocol version can interrupt with questions."""
+
+    def __init__(self, on_progress: OnProgress) -> None:
+        self.on_progress = on_progress
+        self.task: asyncio.Task[Any] | None = None
+        self.asked: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        """The parameters of the next question."""
+        self._answer: asyncio.Future[mcp_types.ElicitResult] | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for an answer."""
+        return self._answer is not None
+
+    async def report(self, progress: float, total: float | None, message: str | None) -> None:
+        # Progress messages are server text, so chats see only the count.
+        await self.on_progress(Progress(progress, total))
+
+    async def ask(self, params: JsonObject) -> mcp_types.ElicitResult:
+        """Ask, and return the answer."""
+        self._answer = asyncio.get_running_loop().create_future()
+        self.asked.set_result(params)
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+
+    def reply(self, answer: mcp_types.ElicitResult) -> None:
+        """Answer the question, if it is still open."""
+        self.asked = asyncio.get_running_loop().create_future()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(answer)
+
+
+def _result_of(answer: JsonObject) -> mcp_types.ElicitResult:
+    return mcp_types.ElicitResult.model_validate(answer or {"action": "cancel"})
+
+
+def _plain(model: BaseModel) -> JsonObject:
+    return model.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def _line(name: str, title: str, description: str | None) -> str:
+    return " - ".join(in_one_line(part) for part in (name, title, description) if part)
+
+
 def _unreachable(failure: BaseException | None) -> Unreachable:
     """Unreachable for a connection that could not be opened because of `failure` (None: it ended early). Its text for
     members contains no server text."""
@@ -419,6 +587,8 @@ def _unreachable(failure: BaseException | None) -> Unreachable:
             return Unreachable(member_text=f"{failure.filename} may not be started by this user")
         case MCPError(code=code) if code == LOST:
             return Unreachable(_reason(failure), member_text=ConnectionLost.member_text)
+        case MCPError(code=code) if code == LOGIN:
+            return LoginRequired(member_text=_reason(failure))
         case MCPError(code=code) if code == REFUSED:
             # The status code alone: the rest of the message is server text.
             status = re.match(r"HTTP \d{3}\b", failure.message)

@@ -4,42 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock, Deadlines
-from services.mcp.problems import ServerError, Superseded, Unreachable
-from services.mcp.tools import Listing, Pins, Progress, ToolAnswer
-from services.refs import JsonObject
+from services.mcp.problems import LoginRequired, ServerError, Superseded, Unreachable
+from services.mcp.tools import Pins
 
-OnProgress = Callable[[Progress], Awaitable[None]]
-"""Callback for the progress of a call."""
-
-
-class Link(Protocol):
-    """An open connection to an MCP server, as SharedConnection uses it."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether calls are possible, that is, the connection has not ended."""
-
-    @property
-    def changed(self) -> asyncio.Event:
-        """Set when the server reports changed tools; the listener clears it."""
-
-    async def ended(self) -> None:
-        """Wait until the connection has ended."""
-
-    async def close(self) -> None:
-        """Close the connection."""
-
-    async def list_tools(self) -> Listing:
-        """List all tools of the server. Raises ServerError."""
-
-    async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress) -> ToolAnswer:
-        """Call a tool and return its result; `on_progress` is awaited for each progress report. Raises ServerError."""
+if TYPE_CHECKING:
+    from services.mcp.connection import Connection
 
 
 class RateLimiter:
@@ -70,7 +45,7 @@ class SharedConnection:
     with the pins."""
 
     def __init__(
-        self, settings: McpServerSettings, pins: Pins, clock: Clock, opening: Callable[[], Awaitable[Link]]
+        self, settings: McpServerSettings, pins: Pins, clock: Clock, opening: Callable[[], Awaitable[Connection]]
     ) -> None:
         """`opening` opens a connection or raises Unreachable; it is called again after each loss."""
         self._settings = settings
@@ -78,8 +53,8 @@ class SharedConnection:
         self._clock = clock
         self._connect = opening
         self._deadlines = Deadlines(clock)
-        self._link: Link | None = None
-        self._opening: asyncio.Task[Link] | None = None
+        self._link: Connection | None = None
+        self._opening: asyncio.Task[Connection] | None = None
         self._comparing = asyncio.Lock()
         self.compared_at = clock.monotonic()
         """Time of the clock's `monotonic()` at which the tools were last compared with the pins."""
@@ -114,7 +89,7 @@ class SharedConnection:
         if link is not None:
             await link.close()
 
-    async def fresh(self) -> Link:
+    async def fresh(self) -> Connection:
         """An open connection whose tools were compared since the last reported change. Raises ServerError: Superseded
         after `refuse`, Unreachable if it cannot be opened."""
         link = await self.opened()
@@ -124,7 +99,7 @@ class SharedConnection:
             raise Superseded
         return link
 
-    async def opened(self) -> Link:
+    async def opened(self) -> Connection:
         """Return the open connection or open one, in a separate task that outlives a cancelled caller and serves all
         others. Raises Unreachable, also after `connect_seconds`, and Superseded after `refuse` or `close`."""
         if self._is_refused:
@@ -141,9 +116,9 @@ class SharedConnection:
             raise Superseded
         return opening.result()
 
-    async def _open(self) -> Link:
+    async def _open(self) -> Connection:
         before, self._link = self._link, None
-        link: Link | None = None
+        link: Connection | None = None
         try:
             if before is not None:
                 await before.close()
@@ -156,6 +131,8 @@ class SharedConnection:
             late = Unreachable(member_text=f"it has not answered within {self._settings.connect_seconds:g} seconds")
             problem = error if isinstance(error, ServerError) else late
             self.set_problem(problem)
+            if isinstance(problem, Unreachable):
+                raise problem from None
             raise Unreachable(str(problem), member_text=problem.member_text) from None
         except BaseException:
             if link is not None:
@@ -167,7 +144,7 @@ class SharedConnection:
         self.set_problem(None)
         return link
 
-    async def compare_tools(self, link: Link, *, even_if_unchanged: bool) -> None:
+    async def compare_tools(self, link: Connection, *, even_if_unchanged: bool) -> None:
         """List the tools of `link` and store changes in the pins; without `even_if_unchanged` only after a change.
         Raises ServerError if the listing fails."""
         async with self._comparing:
@@ -192,7 +169,8 @@ class SharedConnection:
         """Set the current problem; None clears it. The log gets the details; listeners are called if the text without
         server words has changed."""
         member_text = "" if problem is None else problem.member_text
-        if problem is not None or self.problem:
+        is_known = isinstance(problem, LoginRequired) and member_text == self.problem
+        if (problem is not None or self.problem) and not is_known:
             self._note("mcp_server", problem="none" if problem is None else str(problem))
         if member_text != self.problem:
             self.problem = member_text
@@ -208,7 +186,7 @@ class SharedConnection:
             callback()
 
 
-def _retrieve_exception(task: asyncio.Task[Link]) -> None:
+def _retrieve_exception(task: asyncio.Task[Connection]) -> None:
     """Retrieve the exception of a task that no caller awaits any more."""
     if not task.cancelled():
         task.exception()

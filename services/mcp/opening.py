@@ -14,13 +14,16 @@ import structlog
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock
 from services.mcp.link import RateLimiter
-from services.mcp.problems import Unreachable
+from services.mcp.problems import LoginRequired, Unreachable
+from services.mcp.stored_logins import StoredLogin
 from services.sandbox.processes import CannotStart, Command
 from services.sandbox.sandbox import Isolation, NotIsolated, Sandbox, limits_of
 
 if TYPE_CHECKING:
     from services.mcp.connection import Connection
+    from services.mcp.login import Browser
     from services.mcp.stdio import Program
+    from services.mcp.web import Authorized
 
 
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
@@ -40,21 +43,25 @@ class Opening:
     """Callable that opens connections to one server, over HTTP if its settings have a `url`, else as a child
     process."""
 
-    def __init__(self, settings: McpServerSettings, clock: Clock, start: Start) -> None:
-        """`start` returns the program to start for a server without a `url`."""
+    def __init__(self, settings: McpServerSettings, clock: Clock, start: Start, home: Path) -> None:
+        """`start` returns the program to start for a server without a `url`. `home` has the stored logins."""
         self._settings = settings
         self._clock = clock
         self._start = start
+        self._stored = StoredLogin(home, settings)
         self._rate_limiter = RateLimiter(_LINES_PER_MINUTE, 60.0, clock)
 
-    async def __call__(self) -> Connection:
-        """Open a connection and complete the handshake. Raises Unreachable."""
+    async def __call__(self, browser: Browser | None = None) -> Connection:
+        """Open a connection and complete the handshake, with `browser` in a new login. Raises Unreachable."""
+        settings, login = self._settings, self._settings.login
+        needs_person = browser is None and login is not None and login.grant == "authorization_code"
+        if needs_person and not self._stored.has_tokens:
+            raise LoginRequired(member_text=self._stored.advice)
         connections, streams = await self._modules()
-        connection: Connection = connections.Connection(self._clock)
-        settings = self._settings
+        connection: Connection = connections.Connection(self._clock, may_ask=settings.elicitation)
         if settings.url:
             headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
-            opened = streams.web_streams(settings.url, headers)
+            opened = streams.web_streams(settings.url, headers, self._authorized(browser))
         else:
             opened = streams.program_streams(await self._start(settings), self._note_stderr, self._note_noise)
         try:
@@ -63,6 +70,15 @@ class Opening:
             await connection.close()
             raise
         return connection
+
+    def _authorized(self, browser: Browser | None) -> Authorized:
+        """Wrapper that adds the configured login to a transport."""
+        login = self._settings.login
+        if login is None:
+            return lambda transport: transport
+        from services.mcp.login import AuthorizedTransport
+
+        return lambda transport: AuthorizedTransport(transport, self._settings, login, self._stored, browser)
 
     async def _modules(self) -> tuple[ModuleType, ModuleType]:
         """Import the connection module and the stream module for this server, in that order. Raises Unreachable if the

@@ -27,6 +27,10 @@ class Unreachable(ServerError):
     member_text = "it cannot be reached; the log says why"
 
 
+class LoginRequired(Unreachable):
+    """Somebody has to log in first."""
+
+
 class NotSent(ServerError):
     """The request did not reach the server."""
 

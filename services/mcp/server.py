@@ -5,25 +5,40 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock, Deadlines
-from services.mcp.link import Link, OnProgress, SharedConnection
-from services.mcp.problems import ConnectionLost, NotSent, ServerError, Superseded, Unreachable, Withdrawn
-from services.mcp.tools import Pins, PinState, ToolAnswer
+from services.mcp.link import SharedConnection
+from services.mcp.problems import (
+    ConnectionLost,
+    LoginRequired,
+    NotSent,
+    ServerError,
+    Superseded,
+    Unreachable,
+    Withdrawn,
+)
+from services.mcp.tools import LookUp, OnProgress, Pins, PinState, Questions, Replies, ToolAnswer
 from services.refs import JsonObject
 from services.retry import Retry, RetryDecision, RetryPolicy
 
+if TYPE_CHECKING:
+    from services.mcp.connection import Connection
+
 _PATIENCE = RetryPolicy(attempts=13, first_wait_seconds=1.0, longest_wait_seconds=300.0)
 _LATER_SECONDS = 300.0
+_LOGIN_SECONDS = 30.0
+"""Interval for checking whether somebody has logged in."""
 _SHORT_LIFE_SECONDS = 60.0
 """A connection that ends within this time counts as a failure and delays the next attempt."""
 _LOOK_SECONDS = 600.0
 """Interval for listing the tools again, since not every server reports changes."""
 _MARGIN_SECONDS = 1.0
 _log = structlog.get_logger("mcp")
+T = TypeVar("T")
 
 
 class McpServer:
@@ -34,7 +49,7 @@ class McpServer:
         settings: McpServerSettings,
         pins: Pins,
         clock: Clock,
-        opening: Callable[[], Awaitable[Link]],
+        opening: Callable[[], Awaitable[Connection]],
         *,
         asks_first: bool = True,
     ) -> None:
@@ -92,22 +107,38 @@ class McpServer:
         deadline: float,
         may_repeat: bool,
         on_progress: OnProgress,
-    ) -> ToolAnswer:
-        """Call `tool` if its accepted definition still has `digest`. `may_repeat` permits a second attempt after a lost
-        connection. `deadline` is a time of the clock's `monotonic()` before which the connection must be open. Raises
-        ServerError: Withdrawn, Superseded after `refuse`, Unreachable if the server received nothing, ConnectionLost if
-        the outcome is unknown."""
+        replies: Replies | None = None,
+    ) -> ToolAnswer | Questions:
+        """Call `tool` if its accepted definition still has `digest`, or continue the call that `replies` answers.
+        `may_repeat` permits a second attempt after a lost connection. `deadline` is a time of the clock's `monotonic()`
+        before which the connection must be open. Raises ServerError: Withdrawn, Superseded after `refuse`, Unreachable
+        if the server received nothing, ConnectionLost if the outcome is unknown."""
+
+        async def call(link: Connection) -> ToolAnswer | Questions:
+            pin = self._pins.of(self._settings.name).get(tool)
+            if pin is None or pin.state is not PinState.ACCEPTED or pin.digest != digest:
+                raise Withdrawn(f"the tool {tool!r} does not have the accepted definition")
+            return await link.call(tool, arguments, on_progress, replies)
+
+        return await self._request(call, deadline, may_repeat=may_repeat)
+
+    async def look_up(self, request: LookUp, *, deadline: float) -> ToolAnswer:
+        """Resources or prompts of the server. Raises ServerError as `call` does."""
+        return await self._request(lambda link: link.look_up(request), deadline, may_repeat=True)
+
+    async def _request(self, request: Callable[[Connection], Awaitable[T]], deadline: float, *, may_repeat: bool) -> T:
+        """Result of `request` over an open connection, repeated once if it was not sent or may be repeated."""
         self._calls += 1
         try:
             try:
-                return await self._call(tool, digest, arguments, deadline, on_progress)
+                return await request(await self._fresh(deadline))
             except NotSent:
-                _log.info("mcp_call_not_sent", server=self._settings.name, tool=tool)
+                _log.info("mcp_request_not_sent", server=self._settings.name)
             except ConnectionLost:
                 if not may_repeat:
                     raise
             try:
-                return await self._call(tool, digest, arguments, deadline, on_progress)
+                return await request(await self._fresh(deadline))
             except NotSent as error:
                 raise Unreachable(str(error), member_text=error.member_text) from error
         finally:
@@ -122,34 +153,28 @@ class McpServer:
     def _has_no_pins(self) -> bool:
         return not self._pins.of(self._settings.name)
 
-    async def _call(
-        self, tool: str, digest: str, arguments: JsonObject, deadline: float, on_progress: OnProgress
-    ) -> ToolAnswer:
-        """Call `tool` over an open connection after comparing its tools with the pins. Raises ServerError: Unreachable
-        if connecting takes too long, Withdrawn if the accepted definition does not have `digest`."""
+    async def _fresh(self, deadline: float) -> Connection:
+        """An open connection whose tools were compared with the pins. Raises ServerError: Unreachable if connecting
+        takes too long."""
         now = self._clock.monotonic()
         # Leave time for the answer: a timeout while connecting means that nothing was sent, and must not be confused
         # with a late answer.
         by = max(deadline - _MARGIN_SECONDS, now + (deadline - now) / 2)
         try:
             self._wanted.set()
-            link = await self._deadlines.run(self._connection.fresh(), by)
+            return await self._deadlines.run(self._connection.fresh(), by)
         except TimeoutError:
             raise Unreachable(member_text="it takes too long to connect") from None
-        pin = self._pins.of(self._settings.name).get(tool)
-        if pin is None or pin.state is not PinState.ACCEPTED or pin.digest != digest:
-            raise Withdrawn(f"the tool {tool!r} does not have the accepted definition")
-        return await link.call(tool, arguments, on_progress)
 
     async def _keep_connected(self) -> None:
         """Keep a connection open, with growing pauses after failures; returns after closing an idle connection."""
         while self._wanted.is_set():
-            with suppress(Unreachable):
-                await self._retry.run(
-                    self._maintain, on=Unreachable, judge=lambda error: RetryDecision(retry=True), deadline=float("inf")
-                )
-                continue
-            await self._clock.sleep(_LATER_SECONDS)
+            try:
+                await self._retry.run(self._maintain, on=Unreachable, judge=_judge, deadline=float("inf"))
+            except LoginRequired:
+                await self._clock.sleep(_LOGIN_SECONDS)
+            except Unreachable:
+                await self._clock.sleep(_LATER_SECONDS)
 
     async def _maintain(self) -> None:
         """Open one connection and maintain it until it ends. Raises Unreachable if it did not open or ended too
@@ -161,7 +186,7 @@ class McpServer:
                 link.ended(), link.changed.wait(), self._pins_changed.wait(), self._clock.sleep(self._wait_seconds())
             )
             self._pins_changed.clear()
-            if self._is_idle():
+            if self._is_idle() and not link.has_waiting_calls:
                 self._wanted.clear()
                 await self._connection.close()
                 return
@@ -172,7 +197,7 @@ class McpServer:
             self._connection.set_problem(problem)
             raise problem
 
-    async def _compare_if_due(self, link: Link) -> None:
+    async def _compare_if_due(self, link: Connection) -> None:
         """Compare the tools with the pins if that is due; close the connection if it fails."""
         is_due = self._clock.monotonic() - self._connection.compared_at >= _LOOK_SECONDS
         try:
@@ -188,6 +213,10 @@ class McpServer:
     def _is_idle(self) -> bool:
         idle = self._settings.idle_seconds
         return bool(idle) and not self._calls and self._clock.monotonic() - self._used_at >= idle
+
+
+def _judge(error: Unreachable) -> RetryDecision:
+    return RetryDecision(retry=not isinstance(error, LoginRequired))
 
 
 async def _first_of(*waits: Awaitable[object]) -> None:

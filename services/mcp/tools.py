@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from services.clock import Clock
 from services.refs import JsonObject, JsonValue
@@ -84,6 +85,34 @@ class ToolAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Questions:
+    """Questions that a server asks before a call continues."""
+
+    requests: Mapping[str, JsonObject]
+    """Parameters of elicitation requests, by key."""
+    token: JsonObject
+    """Identifies the waiting call; plain data."""
+
+
+class Replies(NamedTuple):
+    """Answers with which a waiting call continues."""
+
+    token: JsonObject
+    answers: Mapping[str, JsonObject]
+    """Elicitation results by the keys of their requests: `action`, and `content` if it is `accept`."""
+
+
+class LookUp(NamedTuple):
+    """Request for resources or prompts."""
+
+    kind: Literal["resources", "prompts"]
+    name: str = ""
+    """URI of a resource, or name of a prompt. Empty: list them."""
+    arguments: Mapping[str, str] = MappingProxyType({})
+    """Arguments of a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Progress of a call in the server's units. `total` is None if it is unknown."""
 
@@ -91,6 +120,8 @@ class Progress:
     total: float | None = None
 
 
+OnProgress = Callable[[Progress], Awaitable[None]]
+"""Callback for the progress of a call."""
 COUNTER = "mcp_pins"
 """Store counter that increases when another process changes pins."""
 _NO_DIGEST = ""
@@ -159,7 +190,7 @@ class Pins:
     async def load(self) -> None:
         """Reload the pins and notify the watchers of servers whose pins have changed. Raises StoreError."""
         async with self._loading:
-            rows = await self._store.read(mcp_pins.everything())
+            rows = await self._store.read(mcp_pins.EVERYTHING)
             self._take(rows)
 
     async def loaded(self) -> None:

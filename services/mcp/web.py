@@ -7,7 +7,7 @@ sent.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ import httpx2
 import orjson
 from mcp.client.streamable_http import streamable_http_client
 
+from services.mcp.login import LoginFailed
 from services.mcp.problems import MESSAGE_BYTES
 
 if TYPE_CHECKING:
@@ -27,18 +28,23 @@ LOST = -32011
 """The request may have reached the server, but there is no response."""
 REFUSED = -32012
 """The server rejected the request itself; the message contains the status."""
+LOGIN = -32013
+"""The server requires a login by a person, and received nothing but the request for it."""
 _CONNECT_SECONDS = 15.0
 _SILENCE_SECONDS = 300.0
 _SESSION = "mcp-session-id"
+Authorized = Callable[[httpx2.AsyncBaseTransport], httpx2.AsyncBaseTransport]
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
 @asynccontextmanager
-async def web_streams(url: str, headers: Mapping[str, str]) -> AsyncIterator[TransportStreams]:
-    """Context manager that yields the message streams for `url`; every request carries `headers`. Uses no proxies; a
-    read times out after 300 seconds of silence."""
+async def web_streams(
+    url: str, headers: Mapping[str, str], authorized: Authorized = lambda transport: transport
+) -> AsyncIterator[TransportStreams]:
+    """Context manager that yields the message streams for `url`; every request carries `headers`. `authorized` wraps
+    the transport in one that logs in. Uses no proxies; a read times out after 300 seconds of silence."""
     client = httpx2.AsyncClient(
-        transport=_Bounded(httpx2.AsyncHTTPTransport(retries=0)),
+        transport=_Bounded(authorized(httpx2.AsyncHTTPTransport(retries=0))),
         headers={**headers, "accept-encoding": "identity", "user-agent": "rollcall"},
         timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS),
         trust_env=False,
@@ -62,6 +68,8 @@ class _Bounded(httpx2.AsyncBaseTransport):
             return await self._inner.handle_async_request(request)
         try:
             response = await self._inner.handle_async_request(request)
+        except LoginFailed as error:
+            return _error_response(LOGIN, str(error))
         except _NEVER_SENT as error:
             return _error_response(NOT_SENT, f"it cannot be reached: {error or type(error).__name__}")
         except httpx2.TransportError as error:

@@ -30,8 +30,8 @@ class UnreadableDocument(ValueError):
 
 
 def document_to_json(content: bytes, _content_type: str) -> JsonObject:
-    """`text` of a document, at most MOST_CHARS long, and whether it is `cut`; or a `problem`, as in
-    UnreadableDocument. The format is recognised by the bytes, not by the declared type."""
+    """`text` of a document, at most MOST_CHARS long, with form feeds between pages, and whether it is `cut`; or a
+    `problem`, as in UnreadableDocument. The format is recognised by the bytes, not by the declared type."""
     try:
         text = _joined(_pieces(content))
     except UnreadableDocument as problem:
@@ -42,7 +42,7 @@ def document_to_json(content: bytes, _content_type: str) -> JsonObject:
         return {"problem": "broken"}
     if not text.strip():
         return {"problem": "empty"}
-    return {"text": text[:MOST_CHARS].strip(), "cut": len(text) > MOST_CHARS}
+    return {"text": text[:MOST_CHARS].rstrip(), "cut": len(text) > MOST_CHARS}
 
 
 def _joined(pieces: Iterable[str]) -> str:
@@ -65,7 +65,7 @@ def _pieces(content: bytes) -> Iterator[str]:
     if content.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
         # The container of encrypted Office files, and of those before 2007.
         raise UnreadableDocument("unknown")
-    return iter((_plain(content),))
+    return iter((plain_text(content),))
 
 
 def _pdf(content: bytes) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _pdf(content: bytes) -> Iterator[str]:
     if reader.is_encrypted and not reader.decrypt(""):
         raise UnreadableDocument("encrypted")
     for page in reader.pages:
-        yield page.extract_text() + "\n\n"
+        yield page.extract_text().replace("\f", "\n") + "\n\f"
 
 
 def _office(content: bytes) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _sheets(content: bytes) -> Iterator[str]:
                 yield ",".join(cells).rstrip(",") + "\n"
 
 
-def _plain(content: bytes) -> str:
+def plain_text(content: bytes) -> str:
     """Text of a file in UTF-8, UTF-16 with a mark, or GB 18030. Raises UnreadableDocument for binary data."""
     content = content[: 4 * MOST_CHARS + 4]
     encoding = next((name for bom, name in _BOMS if content.startswith(bom)), "")

@@ -12,6 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 import orjson
 
+from config.terms import host_and_port
 from services.refs import ErrorCode, JsonValue
 from services.web.addresses import Resolver, Target, WebError, read_url, resolve_by_system, vetted
 
@@ -111,7 +112,7 @@ class WebClient:
 
     `resolve` replaces the DNS resolver and `transport` the factory of the httpx2 transport. `allow_loopback` also
     permits servers on 127.0.0.0/8 and ::1. `private_origin` is the URL of an operator's server that may be on a private
-    network: exactly that scheme, host and port, without its redirects.
+    network: exactly that scheme, host and port. No redirect leads from another host to a private server.
     """
 
     def __init__(
@@ -129,6 +130,19 @@ class WebClient:
         self._make_transport = transport or _transport
         self._transport: httpx2.AsyncBaseTransport | None = None
         self._private_origin = private_origin
+        self._private_hosts: frozenset[tuple[str, int]] = frozenset()
+
+    def allow_private(self, hosts: Sequence[str]) -> None:
+        """Permit these servers of a private network from now on, instead of those before: `host:port`, or `host` for
+        the ports 80 and 443."""
+        places = [place for one in hosts if (place := host_and_port(one)) is not None]
+        self._private_hosts = frozenset(
+            (host.strip("[]"), one) for host, port in places for one in ((80, 443) if port is None else (port,))
+        )
+
+    def is_private(self, url: str) -> bool:
+        """Whether `url` is on a permitted server of a private network."""
+        return self._is_own(read_url(url, local_names=True))
 
     async def get(
         self, url: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
@@ -180,17 +194,19 @@ class WebClient:
             await self._transport.aclose()
             self._transport = None
 
-    def _permitted(self, url: str, may_ask: MayAsk) -> Target:
-        """Parse `url`. Raises WebError if the URL is invalid or `may_ask` rejects its host, which is then its
-        `barred`."""
+    def _permitted(self, url: str, may_ask: MayAsk, redirected_by: str = "") -> Target:
+        """Parse `url`. Raises WebError if the URL is invalid, another host redirects to a private server, or `may_ask`
+        rejects its host, which is then its `barred`."""
         target = self._target(url)
+        if redirected_by not in ("", target.host) and self._is_own(target):
+            raise WebError(ErrorCode.REFUSED, f"{redirected_by} redirects into a private network")
         if not may_ask(target.host):
             raise WebError(ErrorCode.REFUSED, f"{target.host} may not be asked", barred=target.host)
         return target
 
     def _target(self, url: str) -> Target:
-        """Parse and validate `url`. Raises WebError; only the private origin may have a local name."""
-        if self._private_origin:
+        """Parse and validate `url`. Raises WebError; only a permitted private server may have a local name."""
+        if self._private_origin or self._private_hosts:
             target = read_url(url, local_names=True)
             if self._is_own(target):
                 return target
@@ -198,6 +214,8 @@ class WebClient:
 
     def _is_own(self, target: Target) -> bool:
         own = self._private_origin
+        if (target.host, target.port) in self._private_hosts:
+            return True
         return bool(own) and target.origin == read_url(own, local_names=True).origin
 
     async def _follow(self, request: _Request, may_ask: MayAsk, limits: WebLimits) -> WebAnswer:
@@ -212,7 +230,7 @@ class WebClient:
                 finally:
                     await response.aclose()
                 is_done = is_done or request.is_done_by(response.status_code)
-                target = self._permitted(request.target.join(location), may_ask)
+                target = self._permitted(request.target.join(location), may_ask, redirected_by=request.target.host)
                 request = request.redirected(response.status_code, target)
         except WebError as error:
             error.is_unknown = error.is_unknown or is_done

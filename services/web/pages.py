@@ -34,6 +34,8 @@ class PageText:
     text: str
     is_cut: bool
     """The page has more text."""
+    is_public: bool = True
+    """False: of a permitted server of a private network."""
 
 
 class NoExtractor(Exception):
@@ -75,6 +77,6 @@ class PageReader:
             raise WebError(ErrorCode.FAILED, f"{urlsplit(answer.url).hostname}: {error}") from error
         text = found["text"]
         host = (urlsplit(answer.url).hostname or "").removeprefix("www.")
-        is_cut = len(text) > most_chars
+        is_cut, is_public = len(text) > most_chars, not self._http.is_private(answer.url)
         shown = text[:most_chars].rstrip() if is_cut else text
-        return PageText(answer.url, found["title"], found["site"] or host, found["date"], shown, is_cut)
+        return PageText(answer.url, found["title"], found["site"] or host, found["date"], shown, is_cut, is_public)

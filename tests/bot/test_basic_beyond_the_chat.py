@@ -91,6 +91,21 @@ async def test_nothing_is_posted_until_the_operator_names_the_host(tmp_path: Pat
     assert json.loads(server.asked[0].body) == {"a": 1}
 
 
+async def test_scripts_read_and_post_to_a_private_server_that_the_operator_permits(tmp_path: Path) -> None:
+    async with WebServer({"/": Page.json({"id": 7})}) as server:
+        script = f'read = GET "{server.url("/")}"\nPOST "{server.url("/")}", {{"a": 1}}\nTALK "Number " + read.id'
+        web = {"basic": {"web": {"post_to": ["127.0.0.1"]}}}
+        async with a_group_with(tmp_path, both=script, settings=web) as group:
+            [refused] = await group.say("Ann", "/both")
+            assert server.asked == []
+            private = {"private_hosts": [f"127.0.0.1:{server.port}"]}
+            permitted = Settings.model_validate({**group.daemon.live.now.model_dump(), "web_access": private})
+            assert await Reload(group.daemon.live, lambda: permitted).now()
+            assert await group.say("Ann", "/both") == ["Number 7"]
+    assert "127.0.0.1" in refused
+    assert [one.method for one in server.asked] == ["GET", "POST"]
+
+
 MAIL = """\
 PARAM what AS string LIKE "coffee" DESCRIPTION "What was bought"
 DESCRIPTION "Tell the treasurer"

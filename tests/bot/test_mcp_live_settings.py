@@ -102,7 +102,7 @@ async def test_only_servers_that_are_looked_after_watch_the_pins(tmp_path: Path)
         pins = CountedPins(store, clock)
 
         def sources() -> Sequence[ConfiguredSource]:
-            return mcp_sources([settings], pins, clock, never, asks_first=False)
+            return mcp_sources([settings], pins, clock, never, tmp_path, asks_first=False)
 
         # As at each reload of the settings, in a thread, though most sources are not used.
         [source] = [await asyncio.to_thread(sources) for _ in range(5)][-1]

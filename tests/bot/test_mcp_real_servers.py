@@ -83,6 +83,8 @@ async def test_every_tool_of_the_server_with_everything_can_be_called() -> None:
         assert len(specs) >= 12
         told = {}
         for spec in specs:
+            if spec.name.endswith(("trigger-elicitation-request", "trigger-url-elicitation")):
+                continue  # they ask questions, as in tests/browser/test_server_questions.py
             tool = spec.name.removeprefix("mcp__real__")
             required = {name: a_value(spec.parameters["properties"][name]) for name in spec.parameters["required"]}
             arguments = GIVEN.get(tool, required)

@@ -55,11 +55,11 @@ async def test_a_program_finds_a_function_and_calls_it(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_the_server_says_who_it_is_and_has_tools_alone(mode: str) -> None:
+async def test_the_server_says_who_it_is_and_that_only_its_tools_change(mode: str) -> None:
     async with programs() as served, served.client(mode=mode) as client:
         has = client.server_capabilities.model_dump(exclude_none=True)
         about = client.instructions
-    assert has == {"tools": {"list_changed": True}, "logging": {}}
+    assert has == {"tools": {"list_changed": True}, "resources": {}, "prompts": {}, "logging": {}}
     assert about is not None
     assert about.startswith("Functions of Rollcall, a bot for group chats")
 

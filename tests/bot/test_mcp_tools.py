@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import pytest
 
 from bot.testing import a_group, call
+from config.texts import Texts
+from function_calls.loading.foreign_text import result_of
+from services.mcp.tools import ToolAnswer
 from services.refs import Role
+from tests.fakes.files import png
 from tests.fakes.functions import Recorder
 from tests.harness.mcp_servers import NOTHING, Script, a_tool, faults, function, is_alive, servers, until, until_true
 
@@ -201,10 +206,28 @@ async def test_what_a_tool_gives_reaches_chat_and_model(tmp_path: Path) -> None:
         "file:///a.txt",
         "inside",
         "[a file, file:///b.bin, application/zip, 3 B]",
+        "audio-1.wav (0.0 kB): I can't send files here",
     ]
     assert '"sum":3' in group.model.requests[-1].messages[-1].content
     assert len(long) < 1200
     assert "9999 characters in all" in long
+
+
+async def test_pictures_and_recordings_of_a_result_are_files_and_others_are_not() -> None:
+    content = base64.b64encode(png(3, 2)).decode()
+    blocks: list[dict[str, Any]] = [
+        {"type": "image", "data": content, "mimeType": "text/html"},
+        {"type": "image", "data": base64.b64encode(b"<html>").decode(), "mimeType": "image/png"},
+        {"type": "audio", "data": "AAAA", "mimeType": "text/html"},
+        {"type": "image", "data": "not base64", "mimeType": "image/png"},
+        {"type": "audio", "data": "A" * 2_000_004, "mimeType": "audio/wav"},
+        *[{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}] * 5,
+    ]
+    result = result_of(ToolAnswer(tuple(blocks)), name="x", is_read=True, fits=True, texts=Texts().of("en"))
+    [message] = result.messages
+    kinds = [(one.name, one.media_type) for one in message.attachments]
+    assert kinds == [("image-1.png", "image/png"), *((f"audio-{n}.wav", "audio/wav") for n in (2, 3, 4))]
+    assert message.attachments[0].url == f"data:image/png;base64,{content}"
 
 
 @pytest.mark.parametrize("does", ["gives", "fails"])
@@ -286,11 +309,11 @@ async def test_a_server_that_is_down_delays_nothing_and_is_told_of(tmp_path: Pat
     assert "server 'closed': it cannot be reached" in found
 
 
-async def test_servers_are_offered_nothing_in_return(tmp_path: Path) -> None:
+async def test_servers_are_offered_nothing_but_questions_in_return(tmp_path: Path) -> None:
     script = Script(tmp_path, a_tool("x"))
     async with a_group(settings=servers(script.settings())) as group:
         await until(group, lambda: function(group, "mcp__one__x"))
-    assert script.asked("offered") == [{}]
+    assert script.asked("offered") == [{"elicitation": {"form": {}, "url": {}}}]
 
 
 async def test_secrets_of_servers_stay_out_of_the_log_of_calls(tmp_path: Path) -> None:

@@ -72,10 +72,14 @@ async def a_group_with_everything(folder: Path) -> AsyncIterator[tuple[Group, st
     ]
     async with WebServer(pages) as web, SmtpServer() as mail:
         site = web.url("")
+        (folder / "welcome.txt").write_text("Hello {{name}}!", encoding="utf-8")
         for block in PAGE.of("basic"):
             header = "" if "DESCRIPTION" in block.text else 'DESCRIPTION "An example"\n'
             (folder / f"{name_of(block)}.bas").write_text(header + block.text.replace(SITE, site), encoding="utf-8")
+        (folder / "club").mkdir()
+        (folder / "club" / "rules.md").write_text("# Boats\n\nThe kayak key hangs by the door.\n", encoding="utf-8")
         settings = {
+            "knowledge": {"bases": {"club": {"path": str(folder / "club"), "on_request": True}}},
             "sources": {"basic": [{"path": str(folder), "may_call": ["mcp__time__*"]}]},
             "mail": {"host": "127.0.0.1", "port": mail.port, "security": "none", "sender": "bot@club.example",
                      "allowed": ["*"]},

@@ -31,6 +31,7 @@ RUN_BY_TESTS = {
     "docs/mcp-servers.md",
     "docs/mcp-server.md",
     "docs/media.md",
+    "docs/knowledge.md",
     "docs/memory.md",
     "docs/modules.md",
     "docs/news-and-search.md",
@@ -53,6 +54,10 @@ RUN_BY_TESTS = {
     "docs/start.md",
 }
 NO_FILES = {
+    "rules.md",
+    "letter.txt",
+    "notes.txt",
+    "reminder.txt",
     "ruamel.yaml",
     "discord.py",
     "./own.py",

@@ -135,3 +135,83 @@ async def never_ends(context: MessageContext, args: Nothing) -> FunctionResult:
 
 def _with(file: Attachment) -> FunctionResult:
     return FunctionResult(messages=(Message("", attachments=(file,)),))
+
+
+class Pair(BaseModel, frozen=True, extra="forbid"):
+    """Two texts."""
+
+    arg1: str
+    arg2: str
+
+
+@tool_function(effect="read", examples=("This is a simple prompt for testing.",))
+async def test_simple_prompt(context: MessageContext, args: Nothing) -> FunctionResult:
+    """Have an example without slots."""
+    return FunctionResult.say("done")
+
+
+@tool_function(effect="read", examples=("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'",))
+async def test_prompt_with_arguments(context: MessageContext, args: Pair) -> FunctionResult:
+    """Have an example with two slots."""
+    return FunctionResult.say("done")
+
+
+@tool_function(effect="read", name="test_logging_tool")
+async def logging_tool(context: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+    """Tell what goes on."""
+    await call.status("at work")
+    return FunctionResult.say("done")
+
+
+@tool_function(effect="read", name="test_input_required_result_elicitation")
+async def asks_a_name(context: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+    """Ask for a name."""
+    if call.resumed is None:
+        return FunctionResult.ask("What is your name?", resume={})
+    return FunctionResult.say(f"Hello, {call.resumed.answer}!")
+
+
+@tool_function(effect="read", name="test_input_required_result_request_state")
+async def asks_with_state(context: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+    """Ask, and remember something."""
+    if call.resumed is None:
+        return FunctionResult.ask("Please confirm", resume={"step": 1})
+    return FunctionResult.say("state-ok")
+
+
+@tool_function(effect="read", name="test_input_required_result_tampered_state")
+async def asks_with_protected_state(context: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+    """Ask, and accept no other state."""
+    return FunctionResult.ask("Please confirm") if call.resumed is None else FunctionResult.say("state-ok")
+
+
+@tool_function(effect="read", name="test_input_required_result_multi_round")
+async def asks_twice(context: MessageContext, args: Nothing, *, call: Call) -> FunctionResult:
+    """Ask twice."""
+    if call.resumed is None:
+        return FunctionResult.ask("Step 1: What is your name?", resume={"step": 1})
+    if call.resumed.number == 1:
+        return FunctionResult.ask("Step 2: What is your favorite color?", resume={"step": 2})
+    return FunctionResult.say("done")
+
+
+@tool_function(effect="read", name="test_input_required_result_sampling")
+async def asks_a_model(context: MessageContext, args: Nothing, *, words: TextModel, call: Call) -> FunctionResult:
+    """Ask the client's model."""
+    request = TextRequest([ModelMessage("user", "What is the capital of France?")], most_tokens=100)
+    written = await words.ask(context, call, request)
+    if isinstance(written, NoTextReason):
+        return not_written(written, call.profile.texts)
+    return FunctionResult.say(written.text)
+
+
+@tool_function(effect="read", name="test_input_required_result_capabilities")
+async def asks_as_the_client_can(
+    context: MessageContext, args: Nothing, *, words: TextModel, call: Call
+) -> FunctionResult:
+    """Ask what the client supports: its user, else its model."""
+    if call.resumed is not None:
+        return FunctionResult.say("done")
+    if call.callers_model is not None:
+        return await asks_a_model(context, args, words=words, call=call)
+    return FunctionResult.ask("What is your name?")

@@ -58,9 +58,14 @@ def listed(params: dict[str, Any]) -> dict[str, Any]:
     return page | (endless if (number + 1) * size < len(tools) or plan.get("endless") else {})
 
 
+def tool_named(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in script()["tools"] if one.get("name") == name)
+    return found
+
+
 def called(name: str, arguments: Any) -> dict[str, Any] | None:  # noqa: C901 - a list of cases
     """Result of the call; None for no answer."""
-    tool = next(one for one in script()["tools"] if one.get("name") == name)
+    tool = tool_named(name)
     does, given = tool.get("does", "say"), tool.get("with")
     match does:
         case "say":
@@ -103,7 +108,26 @@ def called(name: str, arguments: Any) -> dict[str, Any] | None:  # noqa: C901 - 
     raise ValueError(does)
 
 
+ASKING: dict[str, Any] = {}
+"""The id of the call that waits for the client's user, by the id of the question."""
+
+
+def ask(call: Any, questions: list[Any], answers: list[Any]) -> None:
+    """Ask the first of `questions`; without further ones, answer the call with all `answers`."""
+    if not questions:
+        write(json.dumps({"jsonrpc": "2.0", "id": call, "result": text(json.dumps(answers))}))
+        return
+    question = f"question-{call}-{len(answers)}"
+    ASKING[question] = (call, questions[1:], answers)
+    write(json.dumps({"jsonrpc": "2.0", "id": question, "method": "elicitation/create", "params": questions[0]}))
+
+
 def answer(request: dict[str, Any]) -> None:
+    if "method" not in request:
+        call, questions, answers = ASKING.pop(request["id"])
+        note(answered=request.get("result"))
+        ask(call, questions, [*answers, request.get("result") or request["error"]["message"]])
+        return
     method, params = request["method"], request.get("params") or {}
     if method == "notifications/cancelled":
         note(cancelled=params)
@@ -121,6 +145,9 @@ def answer(request: dict[str, Any]) -> None:
         note(called=params["name"], arguments=params.get("arguments"))
         if script().get("refuses"):
             outcome = {"error": {"code": -32000, "message": script()["refuses"]}}
+        elif (tool := tool_named(params["name"])).get("does") == "ask":
+            ask(request["id"], tool["with"], [])
+            return
         else:
             found = called(params["name"], params.get("arguments"))
             if found is None:

@@ -30,10 +30,14 @@ class Played:
             types.Tool(name="count", description="Counts to four.", input_schema=NOTHING),
             types.Tool(name="sleep", description="Takes long.", input_schema=NOTHING),
             types.Tool(name="ask", description="Wants a model.", input_schema=NOTHING),
+            types.Tool(name="form", description="Asks its user.", input_schema=NOTHING),
+            types.Tool(name="form_twice", description="Asks its user twice.", input_schema=NOTHING),
         ]
         self.says = ""
         """Text of every tool result; empty: the arguments of the call."""
         self.calls: list[str] = []
+        self.answers: list[tuple[str | None, dict[str, Any]]] = []
+        """State and answers of the calls of `form` and `form_twice`."""
         self.cancelled = asyncio.Event()
         self.begun = asyncio.Event()
         self._bus = InMemorySubscriptionBus()
@@ -69,11 +73,24 @@ class Played:
             case "count":
                 for number in range(1, 5):
                     await context.session.report_progress(number, 4, "words of the server")
+            case "form" | "form_twice":
+                return self._ask(params)
             case "ask":
                 asked = types.CreateMessageRequestParams(messages=[], max_tokens=10)
                 return types.InputRequiredResult(input_requests={"one": types.CreateMessageRequest(params=asked)})
         text = types.TextContent(type="text", text=self.says or json.dumps(params.arguments))
         return types.CallToolResult(content=[text])
+
+    def _ask(self, params: types.CallToolRequestParams) -> Any:
+        """Result of a call that asks its user for a name; `form_twice` asks again with another state."""
+        answers = {key: one.model_dump(exclude_none=True) for key, one in (params.input_responses or {}).items()}
+        self.answers.append((params.request_state, answers))
+        if len(self.answers) > (2 if params.name == "form_twice" else 1):
+            return types.CallToolResult(content=[types.TextContent(text=json.dumps(answers))])
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+        form = types.ElicitRequestFormParams(message="Who are you?", requested_schema=schema)
+        requests: types.InputRequests = {"who": types.ElicitRequest(params=form)}
+        return types.InputRequiredResult(input_requests=requests, request_state=f"state {len(self.answers)}")
 
 
 class Asked:

@@ -36,13 +36,13 @@ def installed(name: str) -> Path:
     return script.resolve()
 
 
-async def run(name: str, *arguments: str, folder: Path) -> Ended:
-    """Run it in `folder` until it ends."""
+async def run(name: str, *arguments: str, folder: Path, **environment: str) -> Ended:
+    """Run it in `folder` until it ends, with `environment` in addition to PATH and HOME."""
     script = installed(name)
     process = await asyncio.create_subprocess_exec(
         *(str(_NODE), str(script), *arguments),
         cwd=folder,
-        env={"PATH": str(_NODE.parent), "HOME": str(folder), "NO_COLOR": "1"},
+        env={"PATH": str(_NODE.parent), "HOME": str(folder), "NO_COLOR": "1", **environment},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

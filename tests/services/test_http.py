@@ -420,6 +420,38 @@ async def test_a_server_of_ones_own_leads_to_no_other_place_in_ones_network(loca
     assert len(wire.sent) == 1
 
 
+async def test_permitted_private_servers_are_asked_on_their_ports_alone_until_the_permission_ends() -> None:
+    names = Names(**{"wiki.lan": [["10.0.0.7"]], "grafana": [["10.0.0.8"]]})
+    wire = Wire()
+    client = WebClient(resolve=names, transport=wire.transport)
+    client.allow_private(["wiki.lan", "grafana:3000", "[::1]:8080"])
+    allowed = ["http://wiki.lan/a", "https://wiki.lan/", "http://grafana:3000/", "http://[::1]:8080/"]
+    for url in allowed:
+        await client.get(url)
+        assert client.is_private(url)
+    for url in (
+        "http://wiki.lan:8080/",
+        "http://grafana/",
+        "http://10.0.0.7/",
+        "http://[::1]/",
+        "http://localhost:8080/",
+    ):
+        assert (await refusal(client, url)).code is ErrorCode.REFUSED
+    client.allow_private([])
+    for url in allowed:
+        assert (await refusal(client, url)).code is ErrorCode.REFUSED
+
+
+@pytest.mark.parametrize(("start", "may"), [("http://example.com/", False), ("http://wiki.lan/", True)])
+async def test_only_a_private_server_itself_redirects_to_a_private_server(start: str, may: bool) -> None:
+    names = Names(**{"wiki.lan": [["10.0.0.7"]] * 2, "example.com": [["93.184.216.34"]]})
+    wire = Wire(**{"example.com": to("https://wiki.lan/delete"), "wiki.lan": to("https://wiki.lan/delete")})
+    client = WebClient(WebLimits(redirects=1), resolve=names, transport=wire.transport)
+    client.allow_private(["wiki.lan"])
+    await refusal(client, start)
+    assert any(str(sent.url) == "https://10.0.0.7/delete" for sent in wire.sent) is may
+
+
 async def test_without_leave_a_name_of_ones_own_network_is_refused() -> None:
     assert (await refusal(a_client(Wire(), Names(searxng=[["10.0.0.7"]])), "http://searxng:8080/")).code is (
         ErrorCode.REFUSED

@@ -12,6 +12,7 @@ import orjson
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bot.checks.recorded import NotRecorded, case_of_turn
 from bot.web.desk.accounts import DeskRole
 from bot.web.desk.activity import cost_of, level_of, requests_of
 from bot.web.desk.desk import Desk, Visit
@@ -22,6 +23,8 @@ from services.store.ids import first_id_at, generated_ms
 from services.store.port import Row
 
 _DAY_MS = 24 * 3_600_000
+DAYS_LISTED = 7
+"""Age of the oldest message that counts in lists of chats."""
 _MOST_CHATS, _PAGE = 500, 50
 _NEWEST = 2**63 - 1
 
@@ -66,10 +69,11 @@ class ChatPages:
             self._desk.get("/chats", self._list, operator),
             self._desk.get("/chats/{chat:path}", self._chat, operator),
             self._desk.get("/turns/{turn:int}", self._turn, operator),
+            self._desk.get("/turns/{turn:int}/case", self._case, operator),
         ]
 
     async def _list(self, visit: Visit) -> Response:
-        since = first_id_at(self._desk.clock.now_ms() - _DAY_MS * 30)
+        since = first_id_at(self._desk.clock.now_ms() - _DAY_MS * DAYS_LISTED)
         rows = await self._desk.daemon.store.read(reports.chats(since, _MOST_CHATS))
         chats = self._desk.daemon.chats
         found = [(row, chats.of(ChatRef.parse(row["chat"]))) for row in rows]
@@ -131,6 +135,16 @@ class ChatPages:
             cost=sum(each.cost for each in rounds),
             questions=await store.read(reports.questions(turn)),
         )
+
+    async def _case(self, visit: Visit) -> Response:
+        """The turn as a case of `rollcall replay`, to be saved as a file."""
+        turn, settings = visit.path["turn"], self._desk.settings
+        try:
+            case = await self._desk.report(lambda reader: case_of_turn(reader, settings, turn))
+        except NotRecorded as problem:
+            return visit.page("problem.html", "chats", status=404, problem=visit.texts.say("turn.no_case", why=problem))
+        headers = {"content-disposition": f'attachment; filename="turn-{turn}.jsonl"', "cache-control": "no-store"}
+        return Response(orjson.dumps(case) + b"\n", media_type="application/jsonl", headers=headers)
 
     async def _rounds(self, turn: int, answers: Sequence[Row]) -> list[Round]:
         logs, prices = Path(self._desk.settings.logging.folder), self._desk.settings.budgets.prices

@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from bot.daemon import Daemon
 from bot.database.opening import reader_of
+from bot.live.settings import secrets_of
 from bot.platforms.http.routes import body_of
 from bot.platforms.http.wire import RequestError
 from bot.web.connections import source_of
@@ -28,6 +29,7 @@ from bot.web.page import Allowance, Owners, PageMembers, file_route
 from config.settings import Settings
 from config.texts import FOLDER, Phrases, Texts
 from services.clock import Clock
+from services.redaction import Redactor
 from services.store.port import StoreError
 from services.store.reader import OperatorConnection, ReaderError
 
@@ -47,6 +49,12 @@ _CSP = (
 # With `no-referrer`, as elsewhere, browsers send forms with the origin `null`.
 HEADERS = {"content-security-policy": _CSP, "cache-control": "no-store", "referrer-policy": "same-origin"}
 _Result = TypeVar("_Result")
+
+
+class Verbatim(str):
+    """Text that pages show as it is, also if it looks like a secret."""
+
+    __slots__ = ()
 
 
 class Section(NamedTuple):
@@ -104,7 +112,7 @@ class Visit:
             "account": self.account,
             "section": section,
             "sections": [entry for entry in SECTIONS if self.may(entry.role)],
-            "csrf": csrf_token(self.session),
+            "csrf": Verbatim(csrf_token(self.session)),
             "may_operate": self.may(DeskRole.OPERATOR),
             "may_own": self.may(DeskRole.OWNER),
             **values,
@@ -123,7 +131,7 @@ Handle = Callable[[Visit], Awaitable[Response]]
 
 
 class Desk:
-    """What all pages of the desk share."""
+    """Services and helpers of all pages."""
 
     def __init__(
         self,
@@ -141,6 +149,8 @@ class Desk:
         self.settings_file = settings_file
         self.clock = clock
         self._members = members
+        self._redact = Redactor()
+        self._redacted_for: Settings | None = None
         self._texts = Texts(FOLDER / "desk")
         self._log_ins: OrderedDict[str, Allowance] = OrderedDict()
 
@@ -219,7 +229,17 @@ class Desk:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            finalize=self._without_secrets,
         )
+
+    def _without_secrets(self, value: object) -> object:
+        """`value` without secrets if it is text of others; called for every value in a template."""
+        if type(value) is not str:
+            return value
+        if self._redacted_for is not self.settings:
+            self._redacted_for = self.settings
+            self._redact.learn(secrets_of(self.settings))
+        return self._redact(value)
 
     def _language(self, request: Request) -> Phrases:
         wanted = request.query_params.get("language") or request.cookies.get(LANGUAGE_COOKIE)
@@ -335,7 +355,7 @@ _SHORTEST_PASSWORD = 10
 
 
 def problem_with(texts: Phrases, name: str, password: str) -> str:
-    """What is wrong with the name or password of an account, in words; empty if nothing is."""
+    """Reason in words why an account cannot have that name and password; empty if it can."""
     if not 1 <= len(name) <= 40 or not name.isprintable():
         return texts.say("login.bad_name")
     if not _SHORTEST_PASSWORD <= len(password) <= LONGEST_FIELD:

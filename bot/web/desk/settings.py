@@ -9,10 +9,15 @@ from typing import NamedTuple
 from starlette.responses import Response
 from starlette.routing import Route
 
+from bot.checks.plan import Planned
 from bot.platforms.http.wire import RequestError
 from bot.web.desk.accounts import DeskRole
+from bot.web.desk.chats import DAYS_LISTED
 from bot.web.desk.desk import Desk, Visit
 from bot.web.desk.settings_file import Checked, FileChanged, SettingsFile
+from config.texts import Phrases
+from function_calls.profile import reason_text
+from function_calls.schema.definition import DefinitionError
 from function_calls.spec import FunctionSpec
 from services.refs import ChatRef
 from services.store import reports
@@ -22,6 +27,7 @@ from services.store.reader import CallStatistics
 _DAY_MS = 24 * 3_600_000
 _CHATS_LISTED = 200
 _NAMES_IN_AUDIT = 20
+_PLANNED, _CHANGES_SHOWN = 1_000, 200
 
 
 class FunctionLine(NamedTuple):
@@ -43,6 +49,7 @@ class SettingsPages:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         path = desk.settings_file
+        self._one_plan_at_a_time = asyncio.Lock()
         self._file = None if path is None else SettingsFile(path, desk.daemon.live)
 
     def routes(self) -> list[Route]:
@@ -54,6 +61,7 @@ class SettingsPages:
             desk.get("/settings", self._settings),
             desk.get("/settings/file", self._edit, owner),
             desk.post("/settings/check", self._check, owner),
+            desk.post("/settings/plan", self._plan, owner),
             desk.post("/settings/file", self._save, owner),
         ]
 
@@ -62,7 +70,7 @@ class SettingsPages:
         found = await self._desk.report(lambda reader: reader.call_statistics(since_ms))
         statistics = {each.function: each for each in found}
         chat = visit.query.get("chat", "")
-        chats = await daemon.store.read(reports.chats(first_id_at(since_ms - 30 * _DAY_MS), _CHATS_LISTED))
+        chats = await daemon.store.read(reports.chats(first_id_at(since_ms - DAYS_LISTED * _DAY_MS), _CHATS_LISTED))
         bots: dict[FunctionSpec, list[str]] = {}
         for bot in daemon.chats.bots:
             for spec in daemon.registry.of(bot).specs:
@@ -117,6 +125,23 @@ class SettingsPages:
         checked = await asyncio.to_thread(self._opened(visit).checked, visit.form.get("text", ""))
         return visit.page("settings_checked.html", "settings", checked=checked)
 
+    async def _plan(self, visit: Visit) -> Response:
+        """Page with the recent messages that would end differently with the text as the settings."""
+        file, text = self._opened(visit), visit.form.get("text", "")
+        async with self._one_plan_at_a_time:
+            try:
+                found = await asyncio.to_thread(file.plan, text, _PLANNED)
+            except DefinitionError:
+                found = None
+        if found is None:
+            return await self._edit_page(visit, file, await asyncio.to_thread(file.checked, text), status=422)
+        texts = self._desk.daemon.chats.profile
+        changes = [
+            (change, *(_ended(end, texts(ChatRef.parse(change.chat)).texts) for end in (change.old, change.new)))
+            for change in found.changes[:_CHANGES_SHOWN]
+        ]
+        return visit.page("plan.html", "settings", plan=found, changes=changes, text=text)
+
     async def _save(self, visit: Visit) -> Response:
         file, text = self._opened(visit), visit.form.get("text", "")
         checked = await asyncio.to_thread(file.checked, text)
@@ -144,6 +169,12 @@ class SettingsPages:
         if self._file is None:
             raise RequestError(409, "conflict", visit.texts.say("settings.no_file"))
         return self._file
+
+
+def _ended(planned: Planned, texts: Phrases) -> str:
+    """The end of a message in words, with the calls."""
+    calls = [f"{call.function} {call.arguments}" for call in planned.calls]
+    return "; ".join([f"{planned.end}: {reason_text(texts, planned.reason, planned.detail)}", *calls, planned.reply])
 
 
 def _named(changed: Sequence[str]) -> str:

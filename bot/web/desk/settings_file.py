@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, SecretStr
 from ruamel.yaml import YAML
 
+from bot.checks.plan import Plan, plan
 from bot.live.settings import LiveSettings, secrets_of
+from bot.web.desk.desk import Verbatim
 from config.diagnostics import Diagnostic
 from config.loader import check_settings
 from config.terms import attribute_docs
@@ -105,7 +107,13 @@ class SettingsFile:
         lines = difflib.unified_diff(
             self._masked(before).splitlines(), text.splitlines(), self.path.name, self.path.name, lineterm=""
         )
-        return Checked(text, diagnostics, list(lines), at_once, at_start)
+        return Checked(Verbatim(text), diagnostics, list(lines), at_once, at_start)
+
+    def plan(self, text: str, count: int) -> Plan | None:
+        """How the last `count` messages would end with `text` as the settings; None if it has errors. Raises
+        ReaderError, and DefinitionError for settings that cannot be used."""
+        settings, _ = check_settings(self.path, os.environ, self._unmasked(text).encode())
+        return None if settings is None else plan(self._live.now, settings, count=count)
 
     def with_value(self, location: Sequence[str], value: bool | int | str | None) -> str:
         """The text with another value at `location`, or without it for None; comments are kept. Mappings on the way are

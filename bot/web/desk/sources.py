@@ -16,7 +16,7 @@ from starlette.routing import Route
 from bot.checks.scripts_check import check_scripts
 from bot.platforms.http.wire import RequestError
 from bot.web.desk.accounts import DeskRole
-from bot.web.desk.desk import Desk, Visit
+from bot.web.desk.desk import Desk, Verbatim, Visit
 from config.diagnostics import Diagnostic
 from config.sections.basic import BasicSource
 from function_calls.schema.definition import DefinitionError, problems_of
@@ -68,7 +68,11 @@ class SourcePages:
             faults=self._desk.daemon.functions.faults,
             files=sorted(counts.items()),
             scripts=scripts,
-            folders=[source for source in self._desk.settings.sources.basic if Path(source.path).is_dir()],
+            folders=[
+                (number, source.path)
+                for number, source in enumerate(self._desk.settings.sources.basic)
+                if source.path and source.path.is_dir()
+            ],
         )
 
     async def _edit(self, visit: Visit) -> Response:
@@ -103,13 +107,15 @@ class SourcePages:
 
     async def _editor(self, visit: Visit, script: Script, text: str) -> Response:
         found = await asyncio.to_thread(self._found, script, text)
-        return visit.page("script.html", "sources", script=script, text=text, found=found)
+        return visit.page("script.html", "sources", script=script, text=Verbatim(text), found=found)
 
     def _scripts(self) -> list[Script]:
         """All script files of the sources that are folders or files, at most 1,000."""
         found: list[Script] = []
         for number, source in enumerate(self._desk.settings.sources.basic):
-            root = Path(source.path)
+            root = source.path
+            if root is None:
+                continue  # scripts in a bucket are edited there
             files = sorted(root.rglob("*.bas")) if root.is_dir() else [root]
             found += [
                 Script(f"{number}/{file.relative_to(root) if root.is_dir() else file.name}", file, source)
@@ -127,8 +133,8 @@ class SourcePages:
         sources = self._desk.settings.sources.basic
         if number.isdecimal() and int(number) < len(sources) and _NAME.fullmatch(name.removesuffix(".bas")):
             source = sources[int(number)]
-            if Path(source.path).is_dir() and visit.may(DeskRole.OWNER):
-                return Script(id_, Path(source.path) / name, source)
+            if source.path and source.path.is_dir() and visit.may(DeskRole.OWNER):
+                return Script(id_, source.path / name, source)
         raise RequestError(404, "not_found", visit.texts.say("sources.unknown"))
 
     def _found(self, script: Script, text: str) -> Sequence[Diagnostic]:

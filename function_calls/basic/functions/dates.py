@@ -221,6 +221,31 @@ def date_diff(world: World, *values: JsonValue) -> JsonValue:
     return _difference(world, start.at, end.at, unit)
 
 
+def _unit_functions(unit: str, later: JsonValue, between: int) -> None:
+    """Declare `ADD_DAYS(date, number)` and `DAYS_BETWEEN(from, to)` for a unit, with the values of their examples."""
+    add, between_name = f"ADD_{unit.upper()}S", f"{unit.upper()}S_BETWEEN"
+    first, last = "2026-11-20 22:15:30", "2027-01-20 22:15:30"
+    adds, counts = f"The date plus a number of {unit}s.", f"The number of full {unit}s between two dates."
+
+    @function(DATES, f"{add}(date, number)", f'{add}("{first}", 2)', later, about=adds)
+    def _add(world: World, date: JsonValue, number: JsonValue) -> JsonValue:
+        return date_add(world, date, number, unit)
+
+    @function(DATES, f"{between_name}(from, to)", f'{between_name}("{first}", "{last}")', between, about=counts)
+    def _between(world: World, start: JsonValue, end: JsonValue) -> JsonValue:
+        return date_diff(world, start, end, unit)
+
+
+for _unit, _later_example, _between_example in (
+    ("year", "2028-11-20 22:15:30", 0),
+    ("month", "2027-01-20 22:15:30", 2),
+    ("week", "2026-12-04 22:15:30", 8),
+    ("day", "2026-11-22 22:15:30", 61),
+    ("hour", "2026-11-21 00:15:30", 1464),
+    ("minute", "2026-11-20 22:17:30", 87840),
+    ("second", "2026-11-20 22:15:32", 5270400),
+):
+    _unit_functions(_unit, _later_example, _between_example)
 _part("YEAR", lambda moment: _dated(moment).year, "The year.", 2026)
 _part("MONTH", lambda moment: _dated(moment).month, "The month, 1 to 12.", 11)
 _part("DAY", lambda moment: _dated(moment).day, "The day of the month.", 20)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import structlog
+
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.run.script_calls import call_function, tool_name
@@ -11,6 +13,7 @@ from function_calls.handlers.chat.on_request import MOST_ACTIVE
 from function_calls.ports import ActiveFunctions
 from services.clock import Clock
 
+_log = structlog.get_logger("scripts")
 _GIVEN = (
     '{name:tool} [( "(" [{arguments...}] ")" | WITH ( {named:assignments} | {arguments...} ) | [,] {arguments...} )]'
 )
@@ -20,6 +23,7 @@ _GIVEN = (
     f"CALL {_GIVEN}",
     f"RUN TOOL {_GIVEN}",
     f"TOOL {_GIVEN}",
+    "REFRESH {name:tool}",
     effect="idempotent",
 )
 async def call(run: ScriptRun, name: Value, arguments: Value = None, named: Value = None) -> Value | Asks:
@@ -49,13 +53,17 @@ async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value =
 
 @basic_keyword("USE TOOL {tool:tool}", "ADD TOOL {tool:tool}", effect="idempotent", touches=("stays_here",))
 async def use_tool(run: ScriptRun, tool: Value, *, at_hand: ActiveFunctions) -> Value:
-    """Offer a function or a group of functions to models in this chat. Returns a description of the change."""
+    """Offer a function or a group of functions to models in this chat. Returns a description of the change. A start
+    script continues without an unknown one, which is logged."""
     name = _name(run, tool)
     takeable = {one.name.casefold(): one.name for one in run.call.on_request()}
     found = takeable.get(name.casefold())
     if found is None:
         if any(spec.name.casefold() == name.casefold() for spec in run.call.functions()):
             return run.call.say("tools.always", name=name)
+        if run.begins:
+            _log.warning("start_tool_unknown", tool=run.tool, bot=run.bot, line=run.at.line, unknown=name[:100])
+            return run.call.say("tools.unknown", names=name)
         raise RunError(RunCode.NO_SUCH_THING, run.call.say("tools.unknown", names=name))
     before = at_hand.of(run.context.chat)
     if found in before:

@@ -48,6 +48,11 @@ async def system_prompt(run: ScriptRun, words: Value, *, notes: ChatNotes) -> Va
     return None
 
 
+@basic_keyword("SET ANSWER MODE {mode}", "SET MAX LINES {count}", "PUBLISH")
+async def setting_of_other_hosts(run: ScriptRun, mode: Value = None, count: Value = None) -> None:
+    """No effect: a setting of other hosts that has no counterpart here. `rollcall basic check` warns about it."""
+
+
 async def _put(run: ScriptRun, name: str, words: str, notes: ChatNotes, *, is_instruction: bool = False) -> None:
     """Store or clear a note for models. Raises RunError if the limit is reached."""
     chat, by = run.context.chat, run.context.sender.ref

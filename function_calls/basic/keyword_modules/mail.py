@@ -1,12 +1,16 @@
-"""Mail that scripts send: SEND MAIL, and BEGIN MAIL for a longer one."""
+"""Mail that scripts send: SEND MAIL, BEGIN MAIL for a longer one, and messages from template files."""
 
 from __future__ import annotations
 
 from function_calls.basic.codes import RunCode, RunError
+from function_calls.basic.keyword_modules.records import template_text
+from function_calls.basic.keyword_modules.talk import member_called
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.session import count_up, translated_error
+from function_calls.basic.run.session import ScriptFiles, count_up, translated_error
 from function_calls.basic.run.web import loaded
 from function_calls.basic.values import text_of
+from function_calls.spec import Message
+from services.chats.members import KnownMembers
 from services.clock import Clock
 from services.mail import Letter, Mailer, MailError, MailFile, addresses_in
 from services.patterns import visible_line
@@ -30,6 +34,8 @@ _CODES = {
 @basic_keyword(
     "SEND MAIL {to}, {subject}, {body} [, {files}]",
     "SEND EMAIL {to}, {subject}, {body} [, {files}]",
+    "SEND MAIL {to}, {subject}",
+    "SEND EMAIL {to}, {subject}",
     effect="once",
     touches=_TOUCHES,
 )
@@ -37,16 +43,20 @@ async def send_mail(
     run: ScriptRun,
     to: Value,
     subject: Value,
-    body: Value,
+    body: Value = None,
     files: Value = None,
     *,
     mailer: Mailer,
     workspaces: Workspaces,
     clock: Clock,
 ) -> None:
-    """Send mail to one or several addresses, optionally with files of this chat."""
+    """Send mail to one or several addresses, optionally with files of this chat. A single text after the
+    recipient is subject and text."""
     letter = Letter(
-        _addresses(run, to), text_of(subject), _body(run, text_of(body)), await _files(run, workspaces, files)
+        _addresses(run, to),
+        text_of(subject),
+        _body(run, text_of(subject if body is None else body)),
+        await _files(run, workspaces, files),
     )
     await _send(run, letter, mailer, clock)
 
@@ -56,6 +66,36 @@ async def mail_block(run: ScriptRun, to: Value, letter: Value, *, mailer: Mailer
     """Send mail written in the block: a line `Subject: …`, then the text, up to END MAIL."""
     subject, body = _subject_and_body(run, text_of(letter))
     await _send(run, Letter(_addresses(run, to), subject, _body(run, body)), mailer, clock)
+
+
+@basic_keyword(
+    "SEND TEMPLATE TO {to}, {template} [, {values}]",
+    "SEND TEMPLATE {to}, {template} [, {values}]",
+    "SEND TEMPLATE {template}, {channel}, {to}, {values}",
+    effect="once",
+    touches=_TOUCHES,
+)
+async def send_template(
+    run: ScriptRun,
+    to: Value,
+    template: Value,
+    values: Value = None,
+    channel: Value = None,
+    *,
+    files: ScriptFiles,
+    members: KnownMembers,
+    mailer: Mailer,
+    clock: Clock,
+) -> Value:
+    """Send a template file next to the script with values in place of `{{name}}`: as mail to an address, with a first
+    line `Subject: …`, else as a message to a member of this chat. Returns a list with a map: `success` and `to`."""
+    text = _body(run, await template_text(run, files, text_of(template), values or {}))
+    if "@" in text_of(to).strip("@"):
+        subject, body = _subject_and_body(run, text)
+        await _send(run, Letter(_addresses(run, to), subject, _body(run, body)), mailer, clock)
+    else:
+        run.say(Message(text, to=await member_called(run, text_of(to).strip(), members)))
+    return [{"success": True, "to": to}]
 
 
 async def _send(run: ScriptRun, letter: Letter, mailer: Mailer, clock: Clock) -> None:

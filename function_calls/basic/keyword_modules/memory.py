@@ -1,4 +1,4 @@
-"""Memory of scripts: SET and GET BOT, CHAT and USER MEMORY, REMEMBER, RECALL, FORGET.
+"""Memory of scripts: SET and GET BOT, CHAT and USER MEMORY, REMEMBER, RECALL, FORGET, session variables, CACHE.
 
 A value is visible only in the chat where it was set, unless the operator shares its name. Completed statements are not
 rolled back if the run fails later."""
@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from function_calls.basic.keyword_modules._service_errors import as_run_errors, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.run.session import session_variables
+from function_calls.basic.values import number_of, text_of
 from services.scripts.memory import (
     Owner,
     Remembered,
@@ -24,6 +26,8 @@ from services.storage import name_matches
 
 _OWN = ("stays_here",)
 _PAIR = 2
+_SESSION = "session."
+_SESSION_LASTS, _CACHE_SECONDS = "24 hours", 3600
 
 
 @basic_keyword("SET BOT MEMORY {key}, {value}", "SET BOT MEMORY {pair:pair}", effect="idempotent", touches=_OWN)
@@ -106,6 +110,63 @@ async def forget_chat_memory(run: ScriptRun, key: Value, *, memory: ScriptMemory
     """Delete the value stored by SET CHAT MEMORY in this chat under a name. Returns whether there was one."""
     name = text_in(run, key, "memory_name")
     return await _forgotten(run, memory, [of_chat(run.bot, run.context.chat)], name)
+
+
+@basic_keyword(
+    "SET SESSION {key}, {value}",
+    "SET SESSION {session}, {key}, {value}",
+    effect="idempotent",
+    touches=_OWN,
+)
+async def set_session(
+    run: ScriptRun,
+    key: Value,
+    value: Value,
+    session: Value = None,
+    *,
+    memory: ScriptMemory,
+) -> None:
+    """Store a session variable, a value for the member in this chat for 24 hours, `SET "session.step" = 2`."""
+    name = text_in(run, key, "memory_name").removeprefix(_SESSION)
+    if _is_own_session(run, session):
+        await _put(run, memory, _of_member(run, _SESSION + name)[0], _SESSION + name, value, _SESSION_LASTS)
+
+
+@basic_keyword("GET SESSION {key:key}", "GET SESSION {session}, {key:key}")
+async def get_session(run: ScriptRun, key: Value, session: Value = None, *, memory: ScriptMemory) -> Value:
+    """The session variable stored by SET SESSION for this member in this chat, or a fact such as "user_id" or
+    "channel"; NULL if there is none, or for the session of somebody else."""
+    name = text_in(run, key, "memory_name").removeprefix(_SESSION)
+    if not _is_own_session(run, session):
+        return None
+    found = await _own_words(run, memory, _of_member(run, _SESSION + name), _SESSION + name)
+    if found is not None:
+        return found
+    run.knows_member_text = True
+    facts = session_variables(run.context, run.call, run.bot)
+    facts |= facts["session"]
+    folded = name.casefold()
+    return facts.get(folded, facts.get(folded.replace("_", "")))
+
+
+def _is_own_session(run: ScriptRun, session: Value) -> bool:
+    return session is None or text_of(session) in (run.context.chat.key, run.context.sender.ref.key)
+
+
+@basic_keyword("CACHE SET {key}, {value} [, {seconds}]", effect="idempotent", touches=_OWN)
+async def cache_set(
+    run: ScriptRun, key: Value, value: Value, seconds: Value = _CACHE_SECONDS, *, memory: ScriptMemory
+) -> None:
+    """Store a value for this bot in this chat for a number of seconds, by default an hour."""
+    name = f"cache:{text_in(run, key, 'memory_name')}"
+    await _put(run, memory, _of_bot(run, name), name, value, f"{number_of(seconds):g} seconds")
+
+
+@basic_keyword("CACHE GET {key:key}")
+async def cache_get(run: ScriptRun, key: Value, *, memory: ScriptMemory) -> Value:
+    """The value stored by CACHE SET under a name; NULL if there is none or it has expired."""
+    name = f"cache:{text_in(run, key, 'memory_name')}"
+    return await _others_words(run, memory, _of_bot(run, name), name)
 
 
 def _named(run: ScriptRun, key: Value, value: Value, pair: Value) -> tuple[str, Value]:

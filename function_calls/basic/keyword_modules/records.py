@@ -3,6 +3,8 @@ maps, or the name of a table or of a file next to the script, and returns a new 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from function_calls.basic.codes import RunCode
 from function_calls.basic.keyword_modules._rows import (
     ALL,
@@ -16,8 +18,10 @@ from function_calls.basic.keyword_modules._rows import (
 )
 from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
+from function_calls.basic.run.session import ScriptFiles
 from function_calls.basic.value_sizes import check_length
 from function_calls.basic.values import text_of
+from services.scripts.files import NoSuchScriptFile
 from services.scripts.filter_texts import read_operand
 from services.scripts.filters import Filter, Order, field_getter
 from services.scripts.records import (
@@ -95,16 +99,31 @@ async def map_rows(run: ScriptRun, data: Value, fields: Value, *, sources: RowSo
         return await in_thread_if_large(run, len(rows), renamed, rows, fields)
 
 
-@basic_keyword("FILL {data}, {template}")
-async def fill(run: ScriptRun, data: Value, template: Value) -> Value:
+@basic_keyword("FILL {data}, {template}", "FILL {data} [WITH {values}]")
+async def fill(
+    run: ScriptRun, data: Value, template: Value = None, values: Value = None, *, files: ScriptFiles
+) -> Value:
     """A text or map with the values of a row in place of `{{field}}`, once for each row of a list. The template may
-    also be the first argument."""
+    also be the first argument, or be a text file next to the script: `FILL "letter.txt" WITH person`."""
+    if template is None:
+        return await template_text(run, files, text_in(run, data, "text"), values)
     if isinstance(data, str):
         data, template = template, data
     if not isinstance(data, dict | list) or not isinstance(template, str | dict | list):
         raise wrong_type(run, "fill")
     with as_run_errors(run):
         return await in_thread_if_large(run, MANY, filled, template, data)
+
+
+async def template_text(run: ScriptRun, files: ScriptFiles, name: str, data: Value) -> str:
+    """The text file `name`, with or without `.txt`, next to the script, with the values of a map in place of
+    `{{field}}`. Raises RunError if there is no such file."""
+    for file in (name.strip(), f"{name.strip()}.txt"):
+        with as_run_errors(run, file), suppress(NoSuchScriptFile):
+            content = await run.call.threads.run(files.read, run.bot, run.folder, file)
+            text = content.decode("utf-8-sig", "replace")
+            return text_of(await in_thread_if_large(run, MANY, filled, text, data)) if data else text
+    raise fault_of(run, RunCode.NO_SUCH_THING, "no_template", name=name)
 
 
 @basic_keyword("JOIN {left} [, {right} [, {key} [, {kind}]]]")

@@ -73,15 +73,15 @@ async def set_schedule(
     rehearsal: ScheduleCheck,
     clock: Clock,
 ) -> Value:
-    """Run this script, or another tool that it may call, in this chat on a schedule, replacing its previous schedule;
-    with values for its parameters, in order or by name. Returns TRUE if the schedule was set, and FALSE if the caller
-    is not an admin, who is notified."""
+    """Run this script with the arguments of this run, or another tool that it may call, in this chat on a schedule,
+    replacing its previous schedule; another tool with values for its parameters, in order or by name. Returns TRUE if
+    the schedule was set, and FALSE if the caller is not an admin, who is notified."""
     name = text_of(tool).strip().rpartition("/")[2].removesuffix(".bas") or run.tool
     if not await _is_admin(run):
         _log.info("schedule_not_set", script=run.tool, chat=run.context.chat.key, why="only admins set schedules")
         await _tell_who_may(run, name, schedules)
         return False
-    given = _arguments(run, name, arguments)
+    given = run.arguments if tool is None else _arguments(run, name, arguments)
     profile = run.call.profile
     rule = _when(run, text_of(when), schedules, clock)
     context = run.context

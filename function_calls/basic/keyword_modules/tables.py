@@ -6,6 +6,7 @@ durable when it returns; it is not rolled back if the run fails later."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from random import SystemRandom
 
@@ -71,6 +72,26 @@ async def find(
     most = 1 if pick is not None else None if field is not None else limit_in(run, limit)
     found = Filter(wanted.condition, (*orders, *wanted.orders), wanted.limit if most is None else most)
     return await Rows(run, sources).find(table, found)
+
+
+_SELECT = re.compile(
+    r"\s*SELECT\s+(?P<columns>.+?)\s+FROM\s+(?P<table>[\w.-]+)(?:\s+WHERE\s+)?", re.IGNORECASE | re.DOTALL
+)
+
+
+@basic_keyword("QUERY {sql:filter}")
+async def query(run: ScriptRun, sql: Value, *, sources: RowSources) -> Value:
+    """The rows of a table that match a SELECT: `QUERY "SELECT name, age FROM people WHERE city = '${city}'"`. The table
+    and the columns are written in the text itself; inserted values are compared as values. Joins are not available."""
+    parts = list(sql[1:]) if isinstance(sql, list) and sql[:1] == ["filter"] else [sql]
+    found = _SELECT.match(parts[0]) if parts and isinstance(parts[0], str) else None
+    if found is None:
+        raise fault_of(run, RunCode.BAD_VALUE, "query")
+    rest = [parts[0][found.end() :], *parts[1:]]
+    wanted = filter_in(run, ["filter", *rest] if any(rest) else ALL)
+    rows = await Rows(run, sources).find(found["table"], wanted)
+    columns = [] if found["columns"].strip() == "*" else [one.strip() for one in found["columns"].split(",")]
+    return [{one: like(row, one) for one in columns} if columns else row for row in rows]
 
 
 @basic_keyword(

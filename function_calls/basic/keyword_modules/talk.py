@@ -30,7 +30,7 @@ _LOGGED = "talk.logged"
 _log = structlog.get_logger("scripts")
 
 
-@basic_keyword("TALK {text}", "SAY {text}", effect="idempotent")
+@basic_keyword("TALK {text}", "SAY {text}", "SEND MESSAGE {text}", effect="idempotent")
 async def talk(run: ScriptRun, text: Value) -> None:
     """Send a message to the chat."""
     _say(run, text_of(text))
@@ -42,10 +42,19 @@ async def talk_block(run: ScriptRun, text: Value) -> None:
     _say(run, text_of(text))
 
 
-@basic_keyword("TALK TO {to}, {text}", effect="idempotent", touches=["reaches_out"])
+@basic_keyword(
+    "TALK TO {to}, {text}",
+    "NOTIFY {to}, {text}",
+    "NOTIFY [ATTENDANT] {to} ( WITH | , ) {text}",
+    "NOTIFY AGENT {to} ( WITH | , ) {text}",
+    "SEND TO SESSION {to}, {text}",
+    "SEND SMS {to}, {text}",
+    effect="idempotent",
+    touches=["reaches_out"],
+)
 async def talk_to(run: ScriptRun, to: Value, text: Value, *, members: KnownMembers) -> None:
-    """Send a message to one member of this chat, by name."""
-    member = await _member(run, text_of(to).strip(), members)
+    """Send a message to one member of this chat, by name or id."""
+    member = await member_called(run, text_of(to).strip(), members)
     said = text_of(text)
     if said.strip():
         run.say(Message(said, to=member))
@@ -72,15 +81,34 @@ async def print_line(
         run.stored_data[_LINE] = before + text
 
 
-@basic_keyword("LOG {values...}", "DEBUG {values...}")
-async def log_line(run: ScriptRun, values: Value) -> None:
+@basic_keyword("CREATE DRAFT {parts...}", effect="idempotent")
+async def draft(run: ScriptRun, parts: Value) -> None:
+    """Show the parts of a mail, such as recipient, subject and text, to the caller instead of sending it."""
+    text = "\n\n".join(filter(str.strip, map(text_of, parts if isinstance(parts, list) else [parts])))
+    if text:
+        run.say(Message(text, to=run.context.sender.ref))
+
+
+@basic_keyword(
+    "LOG {values...}",
+    "LOG ACTIVITY {values...}",
+    "DEBUG {values...}",
+    "RECORD METRIC {values} [WITH {more:assignments}]",
+)
+async def log_line(run: ScriptRun, values: Value, more: Value = None) -> None:
     """Write a line to the log of the daemon, for the author, up to 100 in a run. Members do not see it."""
     count = run.stored_data[_LOGGED] = int(run.stored_data.get(_LOGGED, 0)) + 1
     if count > MOST_LOGGED:
         if count == MOST_LOGGED + 1:
             _log.info("script_log_limited", tool=run.tool, bot=run.bot, line=run.at.line, most=MOST_LOGGED)
         return
-    _log.info("script_says", tool=run.tool, bot=run.bot, line=run.at.line, text=_line(values)[:_LOGGED_CHARS])
+    _log.info(
+        "script_says",
+        tool=run.tool,
+        bot=run.bot,
+        line=run.at.line,
+        text=_line([values, more] if more else values)[:_LOGGED_CHARS],
+    )
 
 
 @basic_keyword("CANCEL [{text}]", effect="idempotent")
@@ -99,7 +127,7 @@ def _line(values: Value) -> str:
     return " ".join(map(text_of, values)) if isinstance(values, list) else text_of(values)
 
 
-async def _member(run: ScriptRun, name: str, members: KnownMembers) -> MemberRef | None:
+async def member_called(run: ScriptRun, name: str, members: KnownMembers) -> MemberRef | None:
     """The member called `name` who has spoken in this chat; None for the whole chat. Raises RunError for another chat,
     and if nobody or several members have this name."""
     context = run.context
@@ -133,6 +161,10 @@ MOST_RETRIES = 3
 _MOST_BUTTONS = 20
 _MOST_CHOICES = 200
 _LABEL_CHARS = 60
+_ANY = "*"
+"""As a choice of HEAR: any other text is accepted too."""
+_NO_ANSWER = "-"
+"""Answer that selects the DEFAULT of HEAR."""
 _OF_FILES = frozenset({"file", "image", "audio", "video"}) | {
     word for word, kind in ALIASES.items() if kind in ("file", "image", "audio", "video")
 }
@@ -141,8 +173,8 @@ _WANTED = f"[AS ( {{kind={_KINDS}}} | {{choices...}} )]"
 
 
 @basic_keyword(
-    f"HEAR {{into:variable}} ( WITH {{prompt}} {_WANTED} | {_WANTED} [WITH {{prompt}}] )",
-    f"HEAR {_WANTED} [WITH {{prompt}}]",
+    f"HEAR {{into:variable}} ( WITH {{prompt}} {_WANTED} | {_WANTED} [WITH {{prompt}}] ) [DEFAULT {{default}}]",
+    f"HEAR {_WANTED} [WITH {{prompt}}] [DEFAULT {{default}}]",
     f"HEAR {{prompt:text}} [AS {{kind={_KINDS}}}]",  # no choices: in `HEAR "Name?" AS x` the x is a variable
     effect="idempotent",
 )
@@ -151,16 +183,22 @@ async def hear(
     kind: Value = "text",
     choices: Value = None,
     prompt: Value = None,
+    default: Value = None,
     *,
     clock: Clock,
     times: Times,
 ) -> Value | Asks:
-    """Wait for the member's answer: any text, a kind such as EMAIL, or one of several texts. An answer that does not
-    match is asked for again, up to three times. The question can be asked before or in the statement: `HEAR name WITH
-    "Your name?"`, `name = HEAR "Your name?"`."""
+    """Wait for the member's answer: any text, a kind such as EMAIL, or one of several texts; with `*` as the last
+    choice, or another text. An answer that does not match is asked for again, up to three times. The question can be
+    asked before or in the statement: `HEAR name WITH "Your name?"`, `name = HEAR "Your name?"`. With DEFAULT there is a
+    button for the default, which the answer `-` selects too."""
     if run.answer is None:
         offered = _buttons(run, text_of(kind), _texts(run, choices))
+        if default is not None:
+            offered = (*offered, Choice(text_of(default).strip()[:_LABEL_CHARS] or _NO_ANSWER, _NO_ANSWER))
         return Asks(text_of(prompt), offered, takes_files=choices is None and text_of(kind).casefold() in _OF_FILES)
+    if default is not None and run.answer.strip() in (_NO_ANSWER, ""):
+        return default
     return _parsed_answer(run, text_of(kind).casefold(), _texts(run, choices), clock, times)
 
 
@@ -179,9 +217,13 @@ def _parsed_answer(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clo
     texts, said = run.call.profile.texts, run.answer or ""
     kind = ALIASES.get(kind, kind)
     heard = Answer(said, run.context.attachments, clock.now().astimezone(run.call.profile.timezone), times, texts)
+    takes_any = _ANY in choices
+    choices = [one for one in choices if one != _ANY]
     try:
         return chosen(choices, said) if choices else read(kind, heard)
     except AnswerMismatch:
+        if takes_any:
+            return read("text", heard)
         if run.asked > MOST_RETRIES:
             raise RunError(RunCode.BAD_VALUE, texts.say("basic.hear.gave_up")) from None
     key = "choice" if choices else kind
@@ -207,7 +249,8 @@ def _buttons(run: ScriptRun, kind: str, choices: Sequence[str]) -> tuple[Choice,
     """Buttons for the answer: one for each choice up to a maximum, Yes and No for the kind `boolean`, otherwise
     none."""
     if choices:
-        return tuple(Choice(one[:_LABEL_CHARS], one) for one in choices[:_MOST_BUTTONS])
+        shown = [one for one in choices if one != _ANY][:_MOST_BUTTONS]
+        return tuple(Choice(one[:_LABEL_CHARS], one) for one in shown)
     if ALIASES.get(kind.casefold(), kind.casefold()) != "boolean":
         return ()
     texts = run.call.profile.texts

@@ -47,7 +47,7 @@ One = Callable[[Cursor, list[Statement], bool], None]
 """Parses one statement into the list; the flag is True within a one-line IF. Never raises ScriptError."""
 Body = tuple[Statement, ...]
 Read = TypeVar("Read")
-_HEADERS = frozenset(("PARAM", "DESCRIPTION", "SUB", "FUNCTION"))
+_HEADERS = frozenset(("PARAM", "DESCRIPTION", "RETURNS", "META", "SUB", "FUNCTION"))
 _BEHIND_A_NAME = frozenset(("=", ".", "(", "[", "+", "-", "*", "/", "\\", "^", "&"))
 _GO = ("GOTO", "GOSUB")
 _INLINE_ENDS = frozenset(("ELSE", "ELSEIF", "ENDIF"))
@@ -264,7 +264,11 @@ class Blocks:
         variable = self._variable(cursor, "FOR EACH item IN list")
         if not cursor.words("IN"):
             cursor.fail(f"expected IN, {cursor.found()}; write FOR EACH {variable} IN list")
-        return variable, self._read.expression(cursor)
+        of = self._read.expression(cursor)
+        if cursor.is_at("LAST"):
+            at = cursor.take().at
+            of = nodes.Apply(at, "last", (of, self._read.expression(cursor)))
+        return variable, of
 
     def _counting(self, cursor: Cursor) -> tuple[str, Expression, Expression, Expression | None]:
         variable = self._variable(cursor, "FOR i = 1 TO 10, or FOR EACH item IN list")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NoReturn, Protocol, cast
+from typing import NoReturn, cast
 
 from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
-from function_calls.basic.language.form_parts import ExpressionParser, KeywordForms, keyword_words_of
+from function_calls.basic.language.form_parts import keyword_words_of
+from function_calls.basic.language.forms import Forms
 from function_calls.basic.language.lexer import tokens_inside
 from function_calls.basic.language.parser_state import HIGHEST, ParserState
 from function_calls.basic.language.quoted import Part
@@ -25,41 +26,16 @@ _OF_A_KEYWORD = 5
 """Nesting levels charged for a keyword in an expression, because matching its form uses more stack."""
 
 
-def _no_entries(at: At) -> Expression:
-    return nodes.MapOf(at, ())
-
-
-def _no_items(at: At) -> Expression:
-    return nodes.ListOf(at, ())
-
-
-_EMPTY = {
-    "OBJECT": _no_entries, "MAP": _no_entries, "DICTIONARY": _no_entries, "ARRAY": _no_items, "LIST": _no_items,
-}  # fmt: skip
-
-
-class Operands(ExpressionParser, Protocol):
-    """Interface of the expression parser for operands and bracketed items."""
-
-    height: int
-    """Height of the expression parsed last."""
-    highest: int
-    """Maximum height since the current keyword began."""
-
-    def compared(self, cursor: Cursor) -> Expression:
-        """Parse an expression of operators that bind tighter than NOT."""
-
-    def items(self, cursor: Cursor, closer: str) -> tuple[Expression, ...]:
-        """Parse the values in the brackets at the cursor."""
-
-    def check_height(self, height: int, at: At) -> None:
-        """Raise ScriptError if the tree is too high."""
+_EMPTY: dict[str, Callable[[At], Expression]] = {
+    **dict.fromkeys(("OBJECT", "MAP", "DICTIONARY"), lambda at: nodes.MapOf(at, ())),
+    **dict.fromkeys(("ARRAY", "LIST"), lambda at: nodes.ListOf(at, ())),
+}
 
 
 class WordValues:
     """Parser of operands that begin with a word: constants, calls, keywords and variables."""
 
-    def __init__(self, forms: KeywordForms, reading: ParserState, read: Operands) -> None:
+    def __init__(self, forms: Forms, reading: ParserState, read: Expressions) -> None:
         self._forms = forms
         self._reading = reading
         self._read = read
@@ -315,13 +291,25 @@ _LOOSEST, _COMPARISON, _SIGN, _POWER, _CLOSEST = 1, 4, 10, 11, 12
 _SYMBOL_RANKS = {
     "=": 4, "<>": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "&": 5, "+": 6, "-": 6, "\\": 8, "*": 9, "/": 9, "^": _POWER,
 }  # fmt: skip
-_WORD_RANKS = {"OR": 1, "AND": 2, "IN": 4, "LIKE": 4, "IS": 4, "NOT": 4, "CONTAINS": 4, "MOD": 7}
+_WORD_RANKS = {
+    "OR": 1,
+    "AND": 2,
+    "IN": 4,
+    "LIKE": 4,
+    "IS": 4,
+    "NOT": 4,
+    "CONTAINS": 4,
+    "STARTS": 4,
+    "ENDS": 4,
+    "MOD": 7,
+}
+_TEXT_TESTS = {"CONTAINS": "contains", "STARTS": "startswith", "ENDS": "endswith"}
 
 
 class Expressions:
     """Parser of the expressions of one script. Its methods raise ScriptError for invalid syntax."""
 
-    def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
+    def __init__(self, forms: Forms, reading: ParserState) -> None:
         self._reading = reading
         self._words = WordValues(forms, reading, self)
         self.height = 0
@@ -336,6 +324,8 @@ class Expressions:
         reading.enter(cursor.now.at)
         try:
             found = self._climb(cursor, _LOOSEST)
+            if cursor.is_symbol("?"):
+                found = self._chosen(cursor, found)
         finally:
             reading.depth -= 1
         if self.height > self.highest:
@@ -402,6 +392,17 @@ class Expressions:
         """Parse an expression of operators that bind tighter than NOT. Raises ScriptError."""
         return self._climb(cursor, _COMPARISON)
 
+    def _chosen(self, cursor: Cursor, condition: Expression) -> Expression:
+        """Parse `condition ? yes : no` as `IIF(condition, yes, no)`."""
+        at, height = cursor.take().at, self.height
+        yes = self.expression(cursor)
+        height = max(height, self.height)
+        cursor.expect(":", "the value after `?`")
+        no = self.expression(cursor)
+        self.height = max(height, self.height) + 1
+        self.check_height(self.height, at)
+        return nodes.Apply(at, "iif", (condition, yes, no))
+
     # Operators
 
     def _climb(self, cursor: Cursor, least: int) -> Expression:
@@ -439,8 +440,8 @@ class Expressions:
             return self._climb(cursor, rank)
 
     def _comparison(self, cursor: Cursor, token: Token, left: Expression) -> Expression:
-        """Parse `[NOT] IN`, `[NOT] LIKE`, CONTAINS or IS after the left operand. Raises ScriptError for NOT without an
-        operator."""
+        """Parse an operator in words, such as `[NOT] IN`, IS or STARTS WITH, after the left operand. Raises ScriptError
+        for NOT without an operator."""
         cursor.index += 1
         if token.value == "IS":
             return self._is_null(cursor, token, left)
@@ -449,10 +450,13 @@ class Expressions:
             operator = cursor.now
             if not cursor.words("IN") and not cursor.words("LIKE"):
                 cursor.fail("expected an operator: AND NOT, OR NOT, NOT IN or NOT LIKE", at=token.at)
+        test = _TEXT_TESTS.get(operator.value, "")
+        if test.endswith("with") and not cursor.words("WITH"):
+            cursor.fail(f"expected WITH after {operator.value}, {cursor.found()}")
         right = self._right(cursor, operator, _COMPARISON)
-        if operator.value == "CONTAINS":
-            self._reading.check_call(token.at, "contains", 2)
-            return nodes.Apply(token.at, "contains", (left, right))
+        if test:
+            self._reading.check_call(token.at, test, 2)
+            return nodes.Apply(token.at, test, (left, right))
         found = nodes.Binary(token.at, cast("nodes.Operator", operator.value.lower()), left, right)
         return nodes.Unary(token.at, "not", found) if token.value == "NOT" else found
 

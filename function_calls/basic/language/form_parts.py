@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from function_calls.basic.language.tokens import Cursor, Token
-from function_calls.basic.nodes import Expression, KeywordCall, Target
+from function_calls.basic.nodes import Expression, Target
 from function_calls.basic.values import abbreviated
 from services.refs import JsonValue
 
@@ -253,30 +253,6 @@ class ExpressionParser(Protocol):
 
     def text(self, token: Token) -> Expression:
         """Convert a TEXT or BLOCK token to a Literal or Template."""
-
-
-class MatchedForm(Protocol):
-    """A matched keyword statement."""
-
-    @property
-    def keyword_call(self) -> KeywordCall:
-        """The keyword with its arguments."""
-
-    @property
-    def into(self) -> Target | None:
-        """Target that receives the result; None if the form has none."""
-
-
-class KeywordForms(Protocol):
-    """The forms of all keywords."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the keywords, such as `SEND MAIL`."""
-
-    def match(self, cursor: Cursor, read: ExpressionParser, *, inside: bool) -> MatchedForm | None:
-        """Match the keyword at the cursor; None if there is none. Raises ScriptError if a keyword begins but fits no
-        form."""
 
 
 class KeywordWords(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 
 from function_calls.basic import nodes
@@ -337,11 +337,13 @@ class Slots:
         return self.value()
 
     def values(self) -> Expression:
-        """Parse one or more values separated by commas to a list. Raises Absent if a value is missing."""
+        """Parse one or more values separated by commas to a list; a later `*` is the text `*`. Raises Absent if a value
+        is missing."""
         at = self.cursor.now.at
         items = [self.value()]
         while self.cursor.symbol(","):
-            items.append(self.value())
+            any_at = self.cursor.now.at
+            items.append(nodes.Literal(any_at, "*") if self.cursor.symbol("*") else self.value())
         return nodes.ListOf(at, tuple(items))
 
     def one_of(self, words: tuple[str, ...]) -> Expression:
@@ -362,7 +364,7 @@ class Slots:
         Absent if neither begins here.
         `or_variable`: a word that the script has assigned before is a variable."""
         token = self.cursor.now
-        if token.kind is Kind.TEXT and "=" in before:
+        if token.kind is Kind.TEXT and ("=" in before or self.cursor.ahead().text == "="):
             self.cursor.take()
             return self.read.text(token)
         if token.kind not in (Kind.WORD, Kind.NUMBER):
@@ -524,19 +526,6 @@ def _is_set(previous: Token | None, cursor: Cursor, starts: Container[str]) -> b
     return value.kind is not Kind.WORD or value.value not in starts
 
 
-def columns_in(slots: Slots, kind: SlotKind) -> Expression:
-    """Parse a slot of this kind. Raises like the methods of Slots."""
-    match kind:
-        case SlotKind.NAMED:
-            return _named(slots)
-        case SlotKind.NAMES:
-            return _names(slots)
-        case SlotKind.ROW:
-            return _row(slots)
-        case _:
-            return _pair(slots)
-
-
 def _named(slots: Slots) -> nodes.MapOf:
     """Parse values, keyed by their source name: the variable, the last member of `a.b`, or the text in `a["b"]`.
     Unnamed values are `#1`, `#2` by position; a repeated name gets a suffix, `_2`."""
@@ -603,3 +592,9 @@ def _pair(slots: Slots) -> nodes.ListOf:
     if not isinstance(expression, nodes.Binary) or expression.operator != "=":
         raise Absent
     return nodes.ListOf(expression.at, (expression.left, expression.right))
+
+
+COLUMNS: Mapping[SlotKind, Callable[[Slots], Expression]] = {
+    SlotKind.NAMED: _named, SlotKind.NAMES: _names, SlotKind.ROW: _row, SlotKind.PAIR: _pair,
+}  # fmt: skip
+"""Parsers of slots with columns; they raise like the methods of Slots."""

@@ -29,7 +29,7 @@ from function_calls.basic.language.form_parts import (
     usages_of,
     words_of,
 )
-from function_calls.basic.language.form_slots import Absent, Slots, columns_in
+from function_calls.basic.language.form_slots import COLUMNS, Absent, Slots
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import At, Expression, KeywordCall, Literal, Target
 from function_calls.basic.values import abbreviated
@@ -395,7 +395,7 @@ class _Matching:
                 is_text = slot.kind is SlotKind.FILTER
                 return filter_text(self._slots.value()) if is_text else self._slots.condition()
             case SlotKind.NAMED | SlotKind.NAMES | SlotKind.ROW | SlotKind.PAIR:
-                return columns_in(self._slots, slot.kind)
+                return COLUMNS[slot.kind](self._slots)
             case _:
                 return self._slots.block()
 

@@ -1,4 +1,4 @@
-"""Parser of the script header: PARAM and DESCRIPTION. `tool_definition.py` interprets the result."""
+"""Parser of the script header: PARAM, RETURNS, DESCRIPTION and META. `tool_definition.py` interprets the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
 def read_param(cursor: Cursor, read: ExpressionParser) -> Param:
-    """Parse the PARAM at the cursor, up to the end of its line. Raises ScriptError (BAD_PARAM)."""
+    """Parse the PARAM or RETURNS at the cursor, up to the end of its line. Raises ScriptError (BAD_PARAM)."""
     return _ParamReader(cursor, read).param()
 
 
@@ -33,6 +33,17 @@ def read_description(cursor: Cursor, read: ExpressionParser) -> tuple[str, At]:
             Code.BAD_PARAM,
         )
     return text, at
+
+
+def read_metadata(cursor: Cursor, read: ExpressionParser) -> tuple[str, JsonValue]:
+    """Parse the META at the cursor: a name that begins with `x-`, and a literal value. Raises ScriptError."""
+    cursor.take()
+    tokens = _touching(cursor)
+    name = _text_of(tokens).lower()
+    if not name.startswith("x-") or name.endswith("-"):
+        cursor.fail('expected a name that begins with `x-`; write META x-team "sales"', Code.BAD_PARAM)
+    cursor.index += len(tokens)
+    return name, _ParamReader(cursor, read, name="META").value_after(name).value
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +151,11 @@ class _ParamReader:
             self.choices, self.description = [], only
 
     def _read_like(self) -> None:
-        self.like = self._value("LIKE")
+        self.like = self.value_after("LIKE")
 
     def _read_default(self) -> None:
         self.cursor.symbol("=")
-        self.default = self._value("DEFAULT")
+        self.default = self.value_after("DEFAULT")
 
     def _read_enum(self) -> None:
         self._read_choices("ENUM")
@@ -162,13 +173,13 @@ class _ParamReader:
         while True:
             if cursor.is_symbol(",", "]", ")"):
                 self._bad(f"PARAM {self.name}: expected a choice, {cursor.found()}")
-            self.choices.append(self._value(behind, *(",", closed)))
+            self.choices.append(self.value_after(behind, *(",", closed)))
             if not cursor.symbol(","):
                 break
         if closed and not cursor.symbol(closed):
             self._bad(f"PARAM {self.name}: expected `{closed}` after the choices, {cursor.found()}")
 
-    def _value(self, behind: str, *ends: str) -> _Written:
+    def value_after(self, behind: str, *ends: str) -> _Written:
         """Parse a value of the header: text, number, boolean, list, map, or unquoted words up to the next clause or one
         of `ends`. Raises if there is no value after the word `behind`, or it is not constant."""
         cursor, token = self.cursor, self.cursor.now

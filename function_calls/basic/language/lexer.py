@@ -25,7 +25,7 @@ class Scanned:
         self.faults: list[ScriptProblem] = []
         self.tokens: list[Token] = []
         self.brackets: list[str] = []
-        """Open brackets, outermost first."""
+        """Open brackets, outermost first, and each `?` whose `:` has not been read."""
         self.line = line
         self.base = base
         """Offset in the text that corresponds to column 0 of the current line."""
@@ -361,6 +361,8 @@ class _Lexer:
         if self._block:
             return self._read_block(start)
         last = self._tokens[-1] if self._tokens else None
+        while self._brackets and self._brackets[-1] == "?":
+            self._brackets.pop()
         if last is None or last.kind is Kind.LINE:
             if last and last.text == ":":
                 self._tokens[-1] = last._replace(text=":\n")
@@ -434,14 +436,17 @@ class _Lexer:
     def _mark(self, piece: str, start: int, end: int) -> int:
         if piece == "%":
             self._made.put(Kind.WORD, piece, "MOD", start)
-        elif piece == ":" and not self._brackets and self._text.startswith("=", end):
-            pass  # `x := 1` is read as `x = 1`
         elif piece == ":" and not self._brackets:
-            if self._tokens and self._tokens[-1].kind is not Kind.LINE:
+            # `x := 1` is read as `x = 1`.
+            if not self._text.startswith("=", end) and self._tokens and self._tokens[-1].kind is not Kind.LINE:
                 self._made.put(Kind.LINE, piece, None, start)
                 self._param = False
-        elif piece in (":", "&"):
+        elif piece in (":", "&") or (piece == "?" and not self._begins_statement()):
             self._made.put(Kind.SYMBOL, piece, None, start)
+            if piece == "?":
+                self._brackets.append(piece)
+            elif piece == ":" and self._brackets[-1] == "?":
+                self._brackets.pop()
         elif piece == ";":
             if self._brackets or not _NOTHING_MORE.match(self._text, end) or self._is_print():
                 self._made.put(Kind.SYMBOL, piece, None, start)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
-from typing import NamedTuple, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.blocks import Blocks, split_next_lists
 from function_calls.basic.language.comments import comments_above, name_above
-from function_calls.basic.language.expressions import Expressions
-from function_calls.basic.language.form_parts import KeywordForms, keyword_words_of
+from function_calls.basic.language.form_parts import keyword_words_of
+from function_calls.basic.language.forms import Forms
+from function_calls.basic.language.header import read_description, read_metadata, read_param
 from function_calls.basic.language.lexer import as_lines, tokens_of
 from function_calls.basic.language.open_blocks import Labels, TooManyBlocks, correct_spelling
 from function_calls.basic.language.parser_state import Arity, ParserState
@@ -18,6 +18,7 @@ from function_calls.basic.language.scopes import Survey, survey
 from function_calls.basic.language.statements import LANGUAGE, Statements
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import At, Define, Goto, If, Param, Return, Script, Select, Statement, Stop, Throw, Unit
+from services.refs import JsonValue
 
 
 class Procedures:
@@ -192,8 +193,6 @@ def _line_end(tokens: Sequence[Token], index: int) -> int:
     return index
 
 
-ReadParam = Callable[[Cursor, Expressions], Param]
-ReadDescription = Callable[[Cursor, Expressions], tuple[str, At]]
 _MOST_FAULTS = 100
 
 
@@ -206,14 +205,7 @@ class Parsed(NamedTuple):
     """Sorted by position, without duplicates."""
 
 
-class Header(NamedTuple):
-    """Parsers of PARAM and DESCRIPTION, called with the cursor at that word. Both raise ScriptError."""
-
-    read_param: ReadParam
-    read_description: ReadDescription
-
-
-def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header: Header | None = None) -> Parsed:
+def parse(text: str, forms: Forms, functions: Mapping[str, Arity]) -> Parsed:
     """Parse a script. Never raises, whatever the text.
 
     `functions` are the built-ins, by lower-case name. Parsing continues after a problem, so that several are reported
@@ -225,7 +217,7 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
     for slip in slips:
         reading.failed(slip, slip.at.line, slip.at.line)
     statements = Statements(forms, reading, names)
-    units = _Units(statements, header or _own_header(), reading, as_lines(text).split("\n"))
+    units = _Units(statements, reading, as_lines(text).split("\n"))
     try:
         units.read(Cursor(tokens))
     except TooManyBlocks:
@@ -235,7 +227,7 @@ def parse(text: str, forms: KeywordForms, functions: Mapping[str, Arity], header
 
 
 def _corrected(
-    written: Sequence[Token], forms: KeywordForms, functions: Mapping[str, Arity]
+    written: Sequence[Token], forms: Forms, functions: Mapping[str, Arity]
 ) -> tuple[Sequence[Token], Survey, list[ScriptProblem]]:
     """Correct misspelt words and remove blocks in braces. Returns the tokens, their names and the problems."""
     names = survey(written)
@@ -257,11 +249,6 @@ def _corrected(
     return tokens, Survey(names.variables | again.variables, definitions, names.goals | again.goals), faults
 
 
-def _own_header() -> Header:
-    module = import_module("function_calls.basic.language.header")
-    return Header(cast("ReadParam", module.read_param), cast("ReadDescription", module.read_description))
-
-
 def _in_order(faults: Iterable[ScriptProblem]) -> tuple[ScriptProblem, ...]:
     by_place: dict[tuple[At, Code], ScriptProblem] = {}
     for fault in faults:
@@ -279,9 +266,8 @@ def _in_order(faults: Iterable[ScriptProblem]) -> tuple[ScriptProblem, ...]:
 class _Units:
     """Parser of the tools of a file."""
 
-    def __init__(self, statements: Statements, header: Header, reading: ParserState, lines: list[str]) -> None:
+    def __init__(self, statements: Statements, reading: ParserState, lines: list[str]) -> None:
         self._statements = statements
-        self._header = header
         self._reading = reading
         self._lines = lines
         self.found: list[Unit] = []
@@ -291,6 +277,8 @@ class _Units:
     def _begin(self) -> None:
         self._at: At | None = None
         self._params: list[Param] = []
+        self._results: list[Param] = []
+        self._metadata: dict[str, JsonValue] = {}
         self._description = ""
         self._description_at: At | None = None
         self._body: list[Statement] = []
@@ -318,10 +306,14 @@ class _Units:
             self.finish()
         self._at = self._at or token.at
         try:
-            if token.value == "PARAM":
-                self._params.append(self._header.read_param(cursor, self._statements.read))
+            if token.value in ("PARAM", "RETURNS"):
+                declared = self._params if token.value == "PARAM" else self._results
+                declared.append(read_param(cursor, self._statements.read))
+            elif token.value == "META":
+                name, value = read_metadata(cursor, self._statements.read)
+                self._metadata[name] = value
             else:
-                self._description, self._description_at = self._header.read_description(cursor, self._statements.read)
+                self._description, self._description_at = read_description(cursor, self._statements.read)
         except ScriptError as error:
             self._statements.blocks.skip_line(cursor)
             self._reading.failed(error.fault, token.at.line, cursor.now.at.line)
@@ -343,6 +335,8 @@ class _Units:
                 comments_above(self._lines, above),
                 tuple(self._body),
                 name_above(self._lines, above),
+                tuple(self._results),
+                tuple(self._metadata.items()),
             )
         )
         self._begin()

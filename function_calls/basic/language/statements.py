@@ -17,12 +17,19 @@ from function_calls.basic.language.expressions import (
     unknown_phrase,
 )
 from function_calls.basic.language.flow import Flow, label_name
-from function_calls.basic.language.form_parts import KeywordForms, KeywordWords, MatchedForm, keyword_words_of
+from function_calls.basic.language.form_parts import KeywordWords, keyword_words_of
+from function_calls.basic.language.forms import Forms, Matched
 from function_calls.basic.language.open_blocks import ENDING_WORDS, PROCEDURES, Labels, OpenBlocks, is_over
 from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import Survey, is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
-from function_calls.basic.language.unsupported import belongs_to, foreign_phrase, unsupported_message, words_at
+from function_calls.basic.language.unsupported import (
+    NO_EFFECT,
+    belongs_to,
+    foreign_phrase,
+    unsupported_message,
+    words_at,
+)
 from function_calls.basic.nodes import At, Expression, Statement
 
 _STARTS: dict[str, Callable[[At], Expression]] = {
@@ -87,7 +94,14 @@ class Assignments:
                 return
 
     def set(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse SET target = value; returns False for keywords such as SET CONTEXT."""
+        """Parse SET target = value; a text as target is SET SESSION. False for keywords such as SET CONTEXT."""
+        if cursor.ahead().kind is Kind.TEXT and cursor.ahead(2).text in ("=", ","):
+            at = cursor.take().at
+            key = self._read.text(cursor.take())
+            cursor.index += 1
+            arguments = (("key", key), ("value", self._value(cursor, at, "")))
+            into.append(nodes.Evaluate(at, nodes.KeywordCall(at, "SET SESSION", arguments)))
+            return True
         if cursor.ahead().kind is not Kind.WORD or not is_assignment(cursor.tokens, cursor.index + 1):
             return False
         token = cursor.take()
@@ -221,13 +235,13 @@ _NO_NAMES = frozenset((
 """Rejected as variable names. Other words of the language, such as next, error and description, are allowed."""
 _FENCE = "``"
 _LONGEST_SHOWN = 60
-_MOST_BEGUN = 8
+_MOST_BEGUN = 12
 
 
 class StatementErrors:
     """Messages for lines that are no valid statement."""
 
-    def __init__(self, forms: KeywordForms, reading: ParserState) -> None:
+    def __init__(self, forms: Forms, reading: ParserState) -> None:
         self._forms = forms
         self._reading = reading
 
@@ -334,7 +348,9 @@ class StatementErrors:
 
     def _begun_with(self, word: str) -> str:
         """Keywords of several words that begin with this word, as a list for messages."""
-        return ", ".join([name for name in self._forms.names if name.startswith(f"{word} ")][:_MOST_BEGUN])
+        return ", ".join(
+            [name for name in self._forms.names if name.startswith(f"{word} ") and name not in NO_EFFECT][:_MOST_BEGUN]
+        )
 
 
 def _in_parentheses(cursor: Cursor, first: Token) -> str:
@@ -350,7 +366,7 @@ def _in_parentheses(cursor: Cursor, first: Token) -> str:
 Reader = Callable[[Cursor, list[Statement]], None]
 _MORE_OF_THE_LANGUAGE = (
     "EXIT", "BREAK", "CONTINUE", "RETURN", "STOP", "GOTO", "GOSUB", "THROW", "ERROR", "ASSERT", "LET", "DIM", "REDIM",
-    "PARAM", "DESCRIPTION", "SUB", "FUNCTION", "ON", "SET", "CALL", "CLEAR", "THEN", "ERR", "REM",
+    "PARAM", "DESCRIPTION", "RETURNS", "META", "SUB", "FUNCTION", "ON", "SET", "CALL", "CLEAR", "THEN", "ERR", "REM",
 )  # fmt: skip
 LANGUAGE = ENDING_WORDS | OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
 """Words that begin statements of the language."""
@@ -359,7 +375,7 @@ LANGUAGE = ENDING_WORDS | OVER_LINES | frozenset(_MORE_OF_THE_LANGUAGE)
 class Statements:
     """Parser of the statements of one script."""
 
-    def __init__(self, forms: KeywordForms, reading: ParserState, names: Survey) -> None:
+    def __init__(self, forms: Forms, reading: ParserState, names: Survey) -> None:
         read = Expressions(forms, reading)
         self._forms = forms
         self._words = keyword_words_of(forms.names)
@@ -398,10 +414,7 @@ class Statements:
             "CONST": self.assignments.const,
             "DIM": self.assignments.dim,
             "REDIM": self.assignments.dim,
-            "PARAM": self._misplaced,
-            "DESCRIPTION": self._misplaced,
-            "SUB": self._misplaced,
-            "FUNCTION": self._misplaced,
+            **dict.fromkeys(("PARAM", "DESCRIPTION", "RETURNS", "META", "SUB", "FUNCTION"), self._misplaced),
         }
         self._maybe: dict[str, Callable[[Cursor, list[Statement]], bool]] = {
             "ON": flow.on,
@@ -495,7 +508,7 @@ class Statements:
         if not self._calls.function(cursor, token, following, into):
             self._errors.unknown(cursor, token, following, self._language)
 
-    def _match(self, cursor: Cursor) -> MatchedForm | None:
+    def _match(self, cursor: Cursor) -> Matched | None:
         """Match the keyword at the cursor; None if no form begins here. Raises ScriptError; a foreign statement with
         the same words is reported as such."""
         begin = cursor.index

@@ -6,13 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from function_calls.basic.language.tokens import Cursor, Kind
 
-_NOTHING = ""
 _BY_CLOCK = "use SET SCHEDULE to run a script at given times"
 _FUNCTION = "write a Python function and CALL it"
 _CATCH = "write ON ERROR RESUME NEXT before it, and IF ERROR THEN after it"
 _SAY = "use TALK to send a message"
 _FILES = "use READ and WRITE for files, FIND and SAVE for tables"
-_KNOWLEDGE = "READ a file and pass its text to LLM, or use SET CONTEXT"
+_KNOWLEDGE = "write USE KB, and CALL knowledge_search to search it"
 _PERSON = "use TALK TO to notify a member, or CREATE TASK"
 _NOT_NEEDED = "delete this line"
 _OTHERS = "use TALK TO to send a message to one member or to the chat"
@@ -21,16 +20,15 @@ FOREIGN: Mapping[str, str] = {
     **dict.fromkeys(("ON INSERT OF", "ON UPDATE OF", "ON DELETE OF", "ON INSERT", "ON UPDATE"), _BY_CLOCK),
     **dict.fromkeys(("ON EVENT", "ON TIMEOUT", "ON MESSAGE", "ON SCHEDULE", "SCHEDULE IN"), _BY_CLOCK),
     **dict.fromkeys(("ON DELETE", "ON EMAIL", "ON FORM SUBMIT", "ON CHANGE", "WEBHOOK"), _BY_CLOCK),
-    **dict.fromkeys(("USE KB", "ADD KB", "CLEAR KB", "THINK KB", "SET KB"), _KNOWLEDGE),
+    **dict.fromkeys(("ADD KB", "THINK KB", "SET KB"), _KNOWLEDGE),
     **dict.fromkeys(("USE WEBSITE", "ADD WEBSITE"), "use GET to read a page"),
     "USE MODEL": "the operator selects the model in the settings",
-    **dict.fromkeys(("SEND SMS", "SEND TEMPLATE"), _NOTHING),
-    **dict.fromkeys(("SEND MESSAGE", "SEND WHATSAPP", "SEND TO"), _OTHERS),
+    "SEND WHATSAPP": _OTHERS,
     **dict.fromkeys(("TABLE", "BEGIN TABLE", "NEW TABLE", "CREATE TABLE"), _TABLE),
     "ADD SWITCHER": "use ADD SUGGESTION to offer choices",
     "SET USER": "a script runs for the member who called it",
     "UPLOAD": "use WRITE to create a file, SEND FILE to send one",
-    **dict.fromkeys(("COMPRESS", "EXTRACT", "GENERATE PDF", "MERGE PDF", "SCORE LEAD"), _FUNCTION),
+    **dict.fromkeys(("COMPRESS", "EXTRACT", "GENERATE PDF", "MERGE PDF"), _FUNCTION),
     **dict.fromkeys(("QRCODE", "QR CODE", "BARCODE"), _FUNCTION),
     **dict.fromkeys(("RUN PYTHON", "RUN JS", "RUN JAVASCRIPT", "RUN BASH", "SHELL", "EXEC", "SYSTEM"), _FUNCTION),
     **dict.fromkeys(("CREATE SITE", "BOOK", "SOAP"), _FUNCTION),
@@ -38,10 +36,8 @@ FOREIGN: Mapping[str, str] = {
     "BROADCAST": _OTHERS,
     **dict.fromkeys(("TRANSFER", "TRANSFER TO", "TRANSFER CONVERSATION", "ESCALATE"), _PERSON),
     "ADD MEMBER": "members are added in the chat itself",
-    "CREATE DRAFT": "use SEND MAIL to send mail",
-    "QUERY": "use FIND to read the rows of a table",
     **dict.fromkeys(("OPEN", "CLOSE", "LOAD"), _FILES),
-    **dict.fromkeys(("POKE", "PEEK", "CLS", "LOCATE", "BEEP", "RESTORE", "DATA"), _NOTHING),
+    **dict.fromkeys(("POKE", "PEEK", "CLS", "LOCATE", "BEEP", "RESTORE", "DATA"), ""),
     **dict.fromkeys(("IMPORT", "INCLUDE", "REQUIRE"), "use CALL to run another script or a function"),
     **dict.fromkeys(("TRY", "CATCH", "FINALLY", "EXCEPT", "END TRY"), _CATCH),
     "REPEAT": "write DO … LOOP UNTIL condition",
@@ -53,6 +49,8 @@ FOREIGN: Mapping[str, str] = {
     **dict.fromkeys(("MSGBOX", "ALERT", "ECHO", "WRITELN", "PUTS", "PRINTF", "COUT", "CONSOLE", "DOCUMENT"), _SAY),
 }
 """Suggested alternative by the first words of the statement; empty if there is none."""
+NO_EFFECT = frozenset(("SET ANSWER MODE", "SET MAX LINES", "PUBLISH"))
+"""Keywords that are accepted and ignored."""
 _COMPANIONS: Mapping[str, str] = {
     **dict.fromkeys(("CATCH", "FINALLY", "EXCEPT", "END TRY"), "TRY"),
     "UNTIL": "REPEAT",

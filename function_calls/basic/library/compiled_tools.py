@@ -18,6 +18,7 @@ from function_calls.basic.compiler import CompiledTool
 from function_calls.basic.machine.program import Program
 from function_calls.basic.tool_definition import ToolDefinition
 from services.refs import JsonObject
+from services.s3_storage import S3Storage
 from services.scripts.basic_tools import StoredTool
 from services.storage import LocalFile, LocalFolder, Storage
 
@@ -126,8 +127,10 @@ def place_of(path: str, bot: str) -> ScriptPlace | None:
 
 
 def storage_of(source: BasicSource) -> Storage:
-    """Storage of a configured path: a folder of bots, one bot or scripts, or a single script."""
-    path = source.path
+    """Storage of a configured path or bucket: a folder of bots, one bot or scripts, or a single script."""
+    if source.s3 is not None:
+        return S3Storage(source.s3)
+    path = source.path or Path()
     if path.exists() and not path.is_dir():
         return LocalFile(path)
     folders = _FOLDERS[1:] if _is(path.name, _OF_A_BOT) else _FOLDERS
@@ -137,7 +140,7 @@ def storage_of(source: BasicSource) -> Storage:
 def bot_of(source: BasicSource) -> str:
     """Bot of the scripts that are in no `.gbai` folder below the path: the bot of the folder that the path is or is in,
     otherwise the configured one."""
-    path = Path(source.path).absolute()
+    path = Path(source.where).absolute()
     if _is(path.name, _OF_A_BOT):
         return _bot_of(path.name)
     if _is(path.name, _DIALOG) and _is(path.parent.name, _OF_A_BOT):

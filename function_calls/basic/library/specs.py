@@ -142,6 +142,7 @@ def spec_of(tool: LibraryTool, load: LoadProgram, source: BasicSource, runs: Run
         arguments=LazyArguments(parameters, definition.parameters, runs),
         parameters=parameters,
         options=options,
+        result_schema=definition.result_schema(),
         source=f"{tool.file}:{definition.line}",
         version=tool.digest,
     )

@@ -37,8 +37,17 @@ from function_calls.context import Kind, MessageContext
 from function_calls.failures import noted
 from function_calls.outcome import TEXT_IN_CHAT
 from function_calls.questions.input_questions import is_too_much
+from function_calls.schema.arguments import SchemaArguments
 from function_calls.schema.commands import plain_name
-from function_calls.spec import START_FUNCTION, ApprovalQuestion, FunctionResult, InputQuestion, Message, Resumed
+from function_calls.spec import (
+    START_FUNCTION,
+    ApprovalQuestion,
+    ArgumentError,
+    FunctionResult,
+    InputQuestion,
+    Message,
+    Resumed,
+)
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject
 
@@ -110,7 +119,7 @@ class ScriptHandler:
         program = await self._load()
         state = resumed.state if resumed is not None else {}
         said = OutputBuffer(self._settings.output_chars, state.get("chars", 0), state.get("messages", 0))
-        script = self._script(context, call, said, resumed)
+        script = self._script(context, arguments, call, said, resumed)
         script.knows_member_text = resumed is not None or self._is_given(arguments)
         given = self._given(arguments)
         try:
@@ -133,7 +142,9 @@ class ScriptHandler:
         result = replace(result, messages=with_suggestions(result.messages, script.stored_data))
         return replace(result, outside=True) if script.has_outside_text else result
 
-    def _script(self, context: MessageContext, call: Call, said: OutputBuffer, resumed: Resumed | None) -> ScriptRun:
+    def _script(
+        self, context: MessageContext, arguments: Any, call: Call, said: OutputBuffer, resumed: Resumed | None
+    ) -> ScriptRun:
         state = resumed.state if resumed is not None else {}
         is_answered = resumed is not None and not state["needs_yes"]
         return ScriptRun(
@@ -147,6 +158,7 @@ class ScriptHandler:
             append_to_last=said.append_to_last,
             stored_data=state.get("kept", {}),
             at=At(1, 1),
+            arguments=dict(arguments),
             answer=resumed.answer if resumed is not None and is_answered else None,
             asked=state.get("asked", 0),
             begins=self._begins,
@@ -200,6 +212,10 @@ class ScriptHandler:
         messages = said.together()
         match stop:
             case Ended(value):
+                value, problem = self._checked(value)
+                if problem:
+                    at = At(self._definition.results[0].line, 1)
+                    return self._failed(Failed(RunCode.BAD_VALUE, problem, at), driver, messages, call)
                 return self._ended(value, said, context, call)
             case Cancelled():
                 return FunctionResult(messages=messages, metadata={SAID: Said.TALK})
@@ -212,6 +228,26 @@ class ScriptHandler:
                 return replace(_question(question, driver, said, passes_on=question.key), messages=messages)
             case Failed():
                 return self._failed(stop, driver, messages, call)
+
+    def _checked(self, value: Value) -> tuple[Value, str]:
+        """The value as the header declares it, and a problem or an empty text. A single declared member may be returned
+        without a map."""
+        schema = self._definition.result_schema()
+        if schema is None:
+            return value, ""
+        names = list(schema["properties"])
+        if len(names) == 1 and not isinstance(value, dict):
+            value = {names[0]: value}
+        if not isinstance(value, dict):
+            return value, f"RETURN must give a map with {', '.join(names)}, as the header declares"
+        folded = {name.casefold(): name for name in names}
+        value = {folded.get(name.casefold(), name): one for name, one in value.items()}
+        try:
+            SchemaArguments(schema).parse({name: one for name, one in value.items() if name in schema["properties"]})
+        except ArgumentError as error:
+            wrong = ", ".join((*error.problems, *error.missing))
+            return value, f"the returned value does not match RETURNS: {wrong}"
+        return value, ""
 
     def _suspended(
         self, question: ApprovalQuestion, state: JsonObject, messages: tuple[Message, ...], arguments: Any, call: Call

@@ -42,9 +42,15 @@ def may_call(spec: FunctionSpec, grants: Grants) -> bool:
     return not reaches_out(spec) or any(name_matches(pattern, spec.name) for pattern in grants.functions)
 
 
+_SERVICE_PARTS = 2
+
+
 def tool_name(text: str) -> str:
-    """The tool name in a script's `x`, `x.bas` or `shop.gbdialog/x.bas`."""
-    name = PurePosixPath(text.strip().replace("\\", "/")).name
+    """The tool name in a script's `x`, `x.bas` or `shop.gbdialog/x.bas`. The path of a service, `/crm/tickets/list`,
+    names the function `crm_tickets_list`."""
+    path = PurePosixPath(text.strip().replace("\\", "/"))
+    is_service = path.is_absolute() and not path.suffix and len(path.parts) > _SERVICE_PARTS
+    name = "_".join(path.parts[1:]) if is_service else path.name
     return name[: -len(".bas")] if name.casefold().endswith(".bas") else name
 
 

@@ -43,7 +43,8 @@ def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str
         "botname": profile.bot_name,
     }
     found |= dict.fromkeys(("from", "user_id", "userid"), member)
-    found |= dict.fromkeys(("session", "session_id", "sessionid"), chat)
+    found |= dict.fromkeys(("session_id", "sessionid"), chat)
+    found["session"] = {"id": chat, "user_id": member, "user_name": sender.name, "channel": context.chat.platform}
     # Unknown to networks; defined so that scripts can test for them.
     found |= dict.fromkeys(("mobile", "userphone", "useremail"), "")
     return found

@@ -23,7 +23,6 @@ _FORBIDDEN = (401, 402, 403, 451)
 
 
 @tool_function(
-    name="read",
     description="Read the text of a web page by its link",
     examples=(
         "read the page {url}",
@@ -72,7 +71,7 @@ async def read(
         return FunctionResult.fail(error.code, call.say(f"read.{_reason(error)}"), ["url"])
     if not page.text:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("read.empty"), ["url"])
-    return replace(FunctionResult.say(_shown(page, call), data={"url": page.url}), metadata={PUBLIC: True})
+    return replace(FunctionResult.say(_shown(page, call), data={"url": page.url}), metadata={PUBLIC: page.is_public})
 
 
 def _reason(error: WebError) -> str:

@@ -62,7 +62,6 @@ class Source(NamedTuple):
 
 
 @tool_function(
-    name="research",
     description="Research a question on the web for some minutes and report with sources",
     examples=(
         "research {question}",
@@ -111,7 +110,8 @@ async def research(
     lines = [report, "", call.say("research.sources", searches=len(queries), pages=len(sources))]
     lines += [_line(source, call) for source in sources if source.number in cited or not cited]
     data = [{"number": one.number, "title": one.page.title, "url": one.page.url} for one in sources]
-    return replace(FunctionResult.say("\n".join(lines), data={"sources": data}, markdown=True), metadata={PUBLIC: True})
+    result = FunctionResult.say("\n".join(lines), data={"sources": data}, markdown=True)
+    return replace(result, metadata={PUBLIC: all(one.page.is_public for one in sources)})
 
 
 async def _asked(request: TextRequest, context: MessageContext, words: TextModel, call: Call) -> str:

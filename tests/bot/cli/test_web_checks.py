@@ -53,3 +53,17 @@ async def test_the_doctor_names_each_feed_that_cannot_be_read(
     [line] = lines(printed.out, "news")
     assert "news.feed_unusable" in line
     assert "World: 127.0.0.1 is not on the public internet; Tech: 127.0.0.1" in line
+
+
+async def test_the_doctor_shows_which_private_hosts_may_be_asked_and_which_do_not_answer(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    async with WebServer({}) as server:
+        hosts = f"127.0.0.1:{server.port}"
+        settings = a_settings_file(tmp_path, f"web_access: {{private_hosts: ['{hosts}']}}\n")
+        good = await asyncio.to_thread(command, capsys, "doctor", "--no-model", "--config", settings)
+    bad = await asyncio.to_thread(command, capsys, "doctor", "--no-model", "--config", settings)
+    assert lines(good.out, "private") == [f"ok     private    functions and scripts may ask {hosts}"]
+    [line] = lines(bad.out, "private")
+    assert line.startswith("warn")
+    assert line.endswith("; 127.0.0.1 cannot be reached")

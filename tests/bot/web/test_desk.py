@@ -141,6 +141,20 @@ async def test_a_turn_shows_why_it_was_answered_what_ran_and_what_was_sent() -> 
             assert shown in turn.text, shown
 
 
+async def test_a_turn_is_saved_as_a_case_of_replay() -> None:
+    async with a_desk() as world, world.person(DeskRole.OPERATOR) as operator, world.person(DeskRole.VIEWER) as viewer:
+        await world.group.say("Ann", "/roll 1d1")
+        await world.group.daemon.store.commit([])
+        place = re.search(r'href="(/desk/chats/[^"]+)"', (await operator.get("/desk/chats")).text)
+        assert place is not None
+        turn = re.findall(r'href="(/desk/turns/\d+)">command<', (await operator.get(place[1])).text)[0]
+        case = await operator.get(f"{turn}/case")
+        assert case.headers["content-disposition"].startswith("attachment")
+        assert case.json()["message"]["text"] == "/roll 1d1"
+        assert (await viewer.get(f"{turn}/case")).status_code == 403
+        assert (await operator.get("/desk/turns/1/case")).status_code == 404
+
+
 async def test_the_overview_counts_messages_and_runs_of_the_hour() -> None:
     async with a_desk() as world, world.person(DeskRole.VIEWER) as viewer:
         for _ in range(3):

@@ -137,3 +137,21 @@ async def test_without_a_file_there_is_nothing_to_change() -> None:
     async with a_desk() as world, world.person() as owner:
         assert (await owner.get("/desk/settings")).status_code == 200
         assert (await owner.get("/desk/settings/file")).status_code == 409
+
+
+async def test_a_plan_shows_which_messages_would_end_differently(tmp_path: Path) -> None:
+    file = tmp_path / "bot.yaml"
+    async with desk_on(file) as world, world.person() as owner:
+        await world.group.say("Ann", "/roll 1d1")
+        await world.group.say("Ann", "/calc 2*3")
+        await world.group.daemon.store.commit([])
+        text, _ = await form_of(owner)
+        changed = text + "functions: {roll_dice: {enabled: false}}\n"
+        page = await owner.post("/desk/settings/plan", {"text": changed})
+        assert page.status_code == 200, page.text
+        assert "1 would end differently" in page.text
+        assert "refused now" in page.text
+        assert "functions.roll_dice" in page.text
+        assert "enabled: false" not in file.read_text(encoding="utf-8")
+        wrong = await owner.post("/desk/settings/plan", {"text": text + "no_such_key: 1\n"})
+        assert wrong.status_code == 422

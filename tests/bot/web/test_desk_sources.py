@@ -54,3 +54,14 @@ async def test_problems_of_functions_are_listed(tmp_path: Path) -> None:
     settings = {"sources": {"basic": [str(tmp_path)]}}
     async with a_desk(settings=settings) as world, world.person(DeskRole.VIEWER) as viewer:
         assert "bad.bas:2" in (await viewer.get("/desk/sources")).text
+
+
+async def test_a_new_script_is_offered_for_folders_by_their_place_among_all_sources(tmp_path: Path) -> None:
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    bucket = {"s3": {"url": "s3://scripts", "endpoint": "http://127.0.0.1:9"}}
+    async with a_desk(settings={"sources": {"basic": [bucket, str(scripts)]}}) as world, world.person() as owner:
+        page = (await owner.get("/desk/sources")).text
+        assert f'<option value="1">{scripts}</option>' in page
+        assert '<option value="0">' not in page
+        assert (await owner.post("/desk/sources/new", {"name": "hello", "source": "0"})).status_code == 404

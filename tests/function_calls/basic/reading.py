@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
-from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.form_parts import ExpressionParser
-from function_calls.basic.language.parser import Arity, Header, Parsed, parse
+from function_calls.basic.language.parser import Arity, Parsed, parse
 from function_calls.basic.language.tokens import Cursor, Inner, Kind
-from function_calls.basic.nodes import At, Expression, KeywordCall, Param, Statement, Target
+from function_calls.basic.nodes import Expression, KeywordCall, Statement, Target
 
 FUNCTIONS: Mapping[str, Arity] = {
     "now": (0, 0),
@@ -92,40 +91,14 @@ class SomeForms:
         return found
 
 
-def read_param(cursor: Cursor, read: ExpressionParser) -> Param:
-    """PARAM name AS type, with its optional parts."""
-    at = cursor.take().at
-    if cursor.now.kind is not Kind.WORD:
-        raise ScriptError(cursor.now.at, Code.BAD_PARAM, "expected a name after PARAM")
-    name = cursor.take().text
-    kind = str(cursor.take().text) if cursor.words("AS") else ""
-    rest: dict[str, object] = {}
-    while not cursor.is_line_end:
-        word = cursor.take()
-        if word.value in ("LIKE", "DESCRIPTION"):
-            token = cursor.take()
-            rest[str(word.value)] = text_of(token.value) if token.kind is Kind.TEXT else token.value
-    described = str(rest.get("DESCRIPTION", ""))
-    return Param(at, name, kind.lower(), like=rest.get("LIKE"), has_like="LIKE" in rest, description=described)
-
-
-def read_description(cursor: Cursor, read: ExpressionParser) -> tuple[str, At]:
-    """DESCRIPTION and a text."""
-    at = cursor.take().at
-    return (text_of(cursor.take().value) if cursor.now.kind is Kind.TEXT else ""), at
-
-
 def text_of(parts: tuple[str | Inner, ...]) -> str:
     """Parts of a text, with `${…}` as written."""
     return "".join(part if isinstance(part, str) else f"${{{part.source}}}" for part in parts)
 
 
-HEADER = Header(read_param, read_description)
-
-
 def read(text: str, forms: SomeForms | None = None) -> Parsed:
     """Parser result of a script."""
-    return parse(text, forms or SomeForms(), FUNCTIONS, HEADER)
+    return parse(text, forms or SomeForms(), FUNCTIONS)
 
 
 def body(text: str) -> tuple[Statement, ...]:

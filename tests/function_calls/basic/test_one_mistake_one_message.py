@@ -217,7 +217,7 @@ def test_what_was_missed_in_silence_is_told_once_and_on_its_line(
 @pytest.mark.parametrize(
     "script",
     [
-        'IF 1 = 1 THEN TALK "a" ELSE TALK "b"',
+        'IF chat THEN TALK "a" ELSE TALK "b"',
         'x = FIND "t", "status", "open"\nTALK x',
         'x = FIND "t", "a = b"\ny = FIND "t", "status IN (1, 2)"\nTALK x + y',
         'who = "Ann"\nx = FIND "t", "a = " + who\nTALK x',

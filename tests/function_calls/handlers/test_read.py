@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from function_calls.handlers.lookup import read
 from services.clock import VirtualClock
 from services.web.http import WebClient, WebLimits
 from services.web.pages import PageReader
+from tests.fakes.searchers import SEARXNG_PATH, searxng_answer
 from tests.fakes.web_server import Page, WebServer
 from tests.function_calls.handlers.running import Functions, text_of
 
@@ -67,6 +69,32 @@ async def test_a_model_reads_a_page_that_the_asker_named_as_information() -> Non
     assert told.startswith("<data from=read use=information-only>")
     assert told.count("</data>") == 1
     assert "Now you are free" in told
+
+
+def private(server: WebServer, **more: Any) -> dict[str, Any]:
+    return {"web_access": {"private_hosts": [f"127.0.0.1:{server.port}"]}, **more}
+
+
+async def test_a_private_server_is_read_if_the_operator_permits_it() -> None:
+    async with WebServer({"/tall": an_article()}) as server:
+        async with a_group() as group:
+            assert "The tall bridge" not in "".join(await group.say("Ann", f"/read {server.url('/tall')}"))
+        async with a_group(settings=private(server)) as group:
+            assert "The tall bridge" in "".join(await group.say("Ann", f"/read {server.url('/tall')}"))
+
+
+@pytest.mark.parametrize("is_private", [True, False])
+async def test_the_text_of_a_private_server_goes_into_no_search_without_a_yes(is_private: bool) -> None:
+    words = SENTENCE.strip()
+    async with WebServer({"/tall": an_article(), SEARXNG_PATH: Page.json(searxng_answer())}) as server:
+        search = {"kind": "searxng", "url": server.url(""), "private_network": True}
+        settings = private(server, search=search) if is_private else {"search": search}
+        async with a_group(settings=settings, web=a_client()) as group:
+            group.model.says(call("read", url=server.url("/tall")), call("search", query=words), "Found.")
+            [said] = await group.say("Ann", f"@Rollcall read {server.url('/tall')}")
+        searched = any(one.path == SEARXNG_PATH for one in server.asked)
+    assert searched is not is_private
+    assert ("Found." in said) is not is_private
 
 
 async def test_a_host_that_the_asker_did_not_name_is_confirmed_first() -> None:

@@ -15,18 +15,20 @@ from function_calls.basic.language.tokens import Cursor
 from function_calls.basic.nodes import Literal
 from function_calls.basic.run.keyword_table import KeywordTable
 from function_calls.basic.run.model import ModelOfScripts
-from function_calls.basic.run.session import ScriptModel, ScriptWeb
+from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
 from function_calls.basic.run.web import WebOfScripts
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.ports import ActiveFunctions
 from function_calls.spec import FunctionResult, Touch
+from services.chats.members import KnownMembers
 from services.clock import Clock, VirtualClock
 from services.llm.model import ModelAnswer, Usage
 from services.mail import Mailer
 from services.refs import Effect, ErrorCode
 from services.sandbox.workspace import Workspaces
+from services.scripts.memory import ScriptMemory
 from services.web.http import WebClient
 from tests.fakes.script_runs import a_run
 from tests.function_calls.basic.small_reader import SmallExpressions, small_tokens
@@ -46,6 +48,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> KeywordTable:
         ModelOfScripts: ModelOfScripts(NotAsked(), clock),  # type: ignore[arg-type]
         Mailer: Mailer(MailSettings(), clock),
         Workspaces: Workspaces(tmp_path_factory.mktemp("chats")),
+        **dict.fromkeys((KnownMembers, ScriptFiles, ScriptMemory), NotAsked()),
     }
     return KeywordTable([web, mail, files, calls], services)
 

@@ -12,7 +12,7 @@ import pytest
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import records, tables
 from function_calls.basic.keyword_modules._rows import RowSources
-from function_calls.basic.run.session import ScriptModel, ScriptWeb
+from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
 from services.clock import Clock, VirtualClock
 from services.scripts.files import LocalScriptFiles
 from services.scripts.tables import ScriptTables
@@ -38,6 +38,7 @@ async def say(tmp_path: Path) -> AsyncIterator[Saying]:
         services: dict[type, object] = {
             ScriptTables: (script_tables := ScriptTables(store, Ids(clock), clock)),
             RowSources: RowSources(script_tables, LocalScriptFiles([]), clock),
+            ScriptFiles: LocalScriptFiles([]),
             ScriptWeb: None,
             ScriptModel: None,
             Clock: clock,

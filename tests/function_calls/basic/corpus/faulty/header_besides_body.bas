@@ -1,0 +1,2 @@
+PARAM city AS string LIKE "Oslo"
+TELK city
