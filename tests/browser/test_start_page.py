@@ -95,7 +95,7 @@ async def test_set_up_in_the_browser_writes_the_file_shown_and_the_bot_loads_a_f
     file = terminal.home / "my-bot" / "bot.yaml"
     [step] = steps_of(PAGE.of("console", "Your settings"))
     assert step.command == "./run --config ~/my-bot/bot.yaml"
-    async with started(terminal, "--config", str(file)) as process:
+    async with started(terminal, "--set-up", "--config", str(file)) as process:
         announced = await printed(process, "Set-up")
         check(step, announced, 0)
         page = await browser.new_page()
