@@ -16,6 +16,7 @@ from tests.harness.foreign import python_of
 
 CONFIGURATION = ROOT / "zensical.toml"
 DOCS = ROOT / "docs"
+MOST_IMAGE_BYTES = 250_000
 PROJECT = tomllib.loads(CONFIGURATION.read_text(encoding="utf-8"))["project"]
 
 
@@ -42,6 +43,10 @@ def test_the_navigation_has_every_page_once() -> None:
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     decisions = {page for page in pages if page.startswith("decisions/") and "/0001-" not in page}
     assert sorted(named(PROJECT["nav"])) == sorted(pages - decisions - set(PROJECT["plugins"]["exclude"]["glob"]))
+
+
+def test_pictures_of_pages_are_small() -> None:
+    assert [path.name for path in (DOCS / "images").glob("*.png") if path.stat().st_size > MOST_IMAGE_BYTES] == []
 
 
 def test_the_script_builds_strictly() -> None:
