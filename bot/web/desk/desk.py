@@ -152,6 +152,8 @@ class Desk:
         self._redact = Redactor()
         self._redacted_for: Settings | None = None
         self._texts = Texts(FOLDER / "desk")
+        self.bot_texts = Texts()
+        """Texts of the bot, for reason codes."""
         self._log_ins: OrderedDict[str, Allowance] = OrderedDict()
 
     @property
