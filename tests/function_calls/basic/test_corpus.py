@@ -13,8 +13,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from bot.checks.scratch import scratch_daemon
+from bot.checks.script_trial import Ended, Said, ScriptTrial, Trying, no_web
 from bot.checks.scripts_check import check_scripts
-from bot.cli.basic_run import Ended, Said, ScriptTrial, Trying, no_web
 from bot.overrides import Overrides
 from config.diagnostics import Diagnostic
 from config.sections.basic import BasicSource
