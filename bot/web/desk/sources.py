@@ -122,8 +122,11 @@ class SourcePages:
         result, data = steps[-1].result, ""
         if result.data is not None:
             data = json.dumps(result.data, ensure_ascii=False, default=str)[:_MOST_SHOWN_CHARS]
-        values = {"steps": steps[:-1][:_MOST_STEPS], "result": result, "data": data, "at": STOPPED_AT}
-        return visit.page("script_tried.html", "sources", problem="", **values)
+        shown = steps[:-1][:_MOST_STEPS]
+        where = result.metadata.get(STOPPED_AT)
+        return visit.page(
+            "script_tried.html", "sources", problem="", steps=shown, result=result, data=data, where=where
+        )
 
     async def _save(self, visit: Visit) -> Response:
         script = await asyncio.to_thread(self._script, visit, visit.form.get("id", ""))
@@ -137,8 +140,8 @@ class SourcePages:
 
     async def _editor(self, visit: Visit, script: Script, text: str) -> Response:
         checked = await asyncio.to_thread(self._checked, script, text)
-        values = {"text": Verbatim(text), "checked": checked, "form": {}, "is_update": False}
-        return visit.page("script.html", "sources", script=script, **values)
+        text = Verbatim(text)
+        return visit.page("script.html", "sources", script=script, text=text, checked=checked, form={}, is_update=False)
 
     def _scripts(self) -> list[Script]:
         """All script files of the sources that are folders or files, at most 1,000."""

@@ -93,7 +93,7 @@ async def test_the_text_of_the_editor_is_tried_with_arguments_and_answers(tmp_pa
         assert asked.count("&lt;b&gt;Hello&lt;/b&gt; Bo") == 2
         assert "waits for an answer" in asked
         ended = (await owner.post("/desk/sources/try", {**sent, "answers": "Small\r\n"})).text
-        assert "Small</span>" in ended
+        assert "[Small]" in ended
         assert "<code>{&#34;size&#34;: &#34;Small&#34;}</code>" in ended
         assert (tmp_path / "greet.bas").read_text(encoding="utf-8") == GOOD
         assert await world.group.daemon.store.read(script_data.rows()) == []
