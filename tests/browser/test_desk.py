@@ -124,7 +124,9 @@ async def test_a_script_is_tried_with_the_parameters_of_the_text(browser: Browse
     page = await logged_in(browser, world, DeskRole.OWNER)
     await page.goto(f"{world.address}/desk/sources/script?id=0/greet.bas")
     await page.get_by_label("who").fill("Bo")
-    await page.get_by_label("Content").fill(f'PARAM greeting AS string DESCRIPTION "Words"\n{SCRIPT}TALK greeting + who')
+    await page.get_by_label("Content").fill(
+        f'PARAM greeting AS string DESCRIPTION "Words"\n{SCRIPT}TALK greeting + who'
+    )
     await page.get_by_label("greeting").fill("Good day, ")
     await page.get_by_label("greeting").press("Enter")
     await expect(page.locator("#tried")).to_contain_text("Good day, Bo")
