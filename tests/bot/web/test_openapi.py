@@ -45,6 +45,10 @@ def test_the_schemas_of_bodies_are_those_of_the_server() -> None:
     assert written() == DOCUMENT.read_text(encoding="utf-8"), "python -m tests.openapi_schemas --write"
 
 
+def test_the_document_is_valid_openapi() -> None:
+    schemathesis.openapi.from_dict(document()).validate()
+
+
 async def test_every_route_of_the_api_is_described_and_no_other(tmp_path: Path) -> None:
     described = {
         f"{method.upper()} {path}"
