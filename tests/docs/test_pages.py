@@ -54,6 +54,9 @@ RUN_BY_TESTS = {
 }
 NO_FILES = {
     "rules.md",
+    "letter.txt",
+    "notes.txt",
+    "reminder.txt",
     "ruamel.yaml",
     "discord.py",
     "./own.py",
