@@ -29,7 +29,7 @@ def document() -> Any:
 def schemas() -> dict[str, Any]:
     """JSON Schemas of the bodies, and of the types that they use, by name."""
     models = [(model, "validation") for model in (Posted, NewMember, OwnerToken)]
-    _, made = models_json_schema(models, ref_template=_SHARED)  # type: ignore[arg-type] # a literal in a list
+    _, made = models_json_schema(models, ref_template=_SHARED)
     defined: dict[str, Any] = _without_titles(made["$defs"])
     return defined
 
