@@ -448,5 +448,7 @@ def _settings_with(networks: tuple[tuple[str, type[NetworkSettings]], ...]) -> t
         name: (tuple[section, ...], Field(default=(), max_length=_MOST_ACCOUNTS))  # type: ignore[valid-type]
         for name, section in networks
     }
-    platforms = create_model("PlatformsSettings", __base__=PlatformsSettings, **lists)
+    platforms = create_model(
+        "PlatformsSettings", __base__=PlatformsSettings, __doc__=PlatformsSettings.__doc__, **lists
+    )
     return create_model("Settings", __base__=Settings, platforms=(platforms, platforms()))
