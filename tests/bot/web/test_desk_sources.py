@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bot.web.desk.accounts import DeskRole
 from services.store.chats import script_data
+from tests.bot.test_traces import a_receiver
 from tests.harness.desk import a_desk
 
 GOOD = 'PARAM who AS string LIKE "Ann" DESCRIPTION "Whom"\nDESCRIPTION "Greet"\nTALK "Hello"\nRETURN 1\n'
@@ -96,7 +97,7 @@ async def test_the_text_of_the_editor_is_tried_with_arguments_and_answers(tmp_pa
         assert "[Small]" in ended
         assert "<code>{&#34;size&#34;: &#34;Small&#34;}</code>" in ended
         assert (tmp_path / "greet.bas").read_text(encoding="utf-8") == GOOD
-        assert await world.group.daemon.store.read(script_data.rows()) == []
+        assert await world.group.daemon.store.read(script_data.ALL_ROWS) == []
 
 
 async def test_errors_of_a_tried_script_are_shown_with_their_place(tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ async def test_a_tried_script_reaches_no_server_and_keeps_its_rows_to_itself(tmp
         tried = (await owner.post("/desk/sources/try", {"id": "0/greet.bas", "text": text})).text
         assert "Error:" in tried
         assert "allowed to reach example.org" in tried
-        assert await world.group.daemon.store.read(script_data.rows()) == []
+        assert await world.group.daemon.store.read(script_data.ALL_ROWS) == []
 
 
 async def test_one_script_is_tried_at_a_time(tmp_path: Path) -> None:
@@ -133,3 +134,13 @@ async def test_only_owners_try_scripts(tmp_path: Path) -> None:
     async with a_desk(settings=settings) as world, world.person(DeskRole.OPERATOR) as operator:
         assert "/desk/sources/try" not in (await operator.get("/desk/sources/script?id=0/greet.bas")).text
         assert (await operator.post("/desk/sources/try", {"id": "0/greet.bas", "text": GOOD})).status_code == 403
+
+
+async def test_a_tried_script_sends_no_traces(tmp_path: Path) -> None:
+    (tmp_path / "greet.bas").write_text(GOOD, encoding="utf-8")
+    async with a_receiver() as receiver:
+        settings = {"sources": {"basic": [str(tmp_path)]}, "telemetry": {"traces_url": receiver.url}}
+        async with a_desk(settings=settings) as world, world.person() as owner:
+            sent = {"id": "0/greet.bas", "text": GOOD, "argument.greet.who": "Bo"}
+            assert "Hello" in (await owner.post("/desk/sources/try", sent)).text
+        assert receiver.spans == []
