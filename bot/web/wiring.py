@@ -84,6 +84,8 @@ class Web:
         self._settings_file = settings_file
         self._use_uploads(_upload_bytes(settings))
         self._server: WebServer | None = None
+        self.routes: Sequence[BaseRoute] = ()
+        """Routes of the application, after the start."""
         self.programs: McpHttp | None = None
         """The MCP server over HTTP, after the start."""
         self._clients: Sequence[McpClientSettings] = settings.mcp.serve.clients
@@ -184,6 +186,7 @@ class Web:
             metrics_token=web.metrics_token,
             clock=self._clock,
         )
+        self.routes = app.routes
         limits = ConnectionLimits(per_address=web.connections_per_address)
         self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams, limits=limits)
         address = await self._server.start()
