@@ -9,17 +9,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import mcp_types
 import structlog
 from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
+from anyio.abc import ObjectReceiveStream
 from mcp import Client, MCPError
 from mcp.client import Transport
 from mcp.client.session import ClientRequestContext
 from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCResponse
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
@@ -53,7 +55,7 @@ from services.mcp.web import LOGIN, LOST, NOT_SENT, REFUSED
 from services.refs import JsonObject
 
 if TYPE_CHECKING:
-    from mcp.client._transport import ReadStream, TransportStreams, WriteStream
+    from mcp.client._transport import ReadStream, TransportStreams
 
 
 _NAME_CHARS = 128
@@ -61,10 +63,12 @@ _MOST_DETAILS = 20
 
 
 class Found:
-    """Collects listed tools (at most MOST_TOOLS) and notes problems: missing, unusable or repeated names, and
-    definitions longer than DEFINITION_BYTES."""
+    """Collects listed tools (at most MOST_TOOLS) and notes problems: missing, unusable or repeated names, definitions
+    longer than DEFINITION_BYTES, and headers that the protocol forbids."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, checks_headers: bool = False) -> None:
+        """`checks_headers`: the protocol version has `x-mcp-header`, arguments that are repeated in headers."""
+        self._checks_headers = checks_headers
         self._tools: dict[str, ToolDefinition] = {}
         self._problems: dict[str, None] = {}
         self._details: list[str] = []
@@ -104,6 +108,8 @@ class Found:
         elif size > DEFINITION_BYTES:
             problem = f"the definition of {shown(name)} is longer than {DEFINITION_BYTES} bytes, so it is not read"
             self._note(problem, f"the definition of {name!r} has {size} bytes")
+        elif self._checks_headers and (reason := find_invalid_x_mcp_header(found.content.get("inputSchema"))):
+            self._note(f"{shown(name)} wants headers that are not allowed, so it is left out", f"{name!r}: {reason}")
         else:
             self._tools[name] = found
 
@@ -131,13 +137,12 @@ _SUBSCRIBED_EVENTS = frozenset(
 
 
 class Wire:
-    """Transport wrapper that observes messages in both directions. Serves one connection."""
+    """Transport wrapper that observes incoming messages. Serves one connection."""
 
     def __init__(self, transport: Transport, on_end: Callable[[], None]) -> None:
         """`on_end` is called when the incoming stream ends."""
         self._transport = transport
         self._on_end = on_end
-        self._listings: set[str | int] = set()
         self._listed: list[Any] = []
 
     def take_listed(self) -> list[Any]:
@@ -148,29 +153,25 @@ class Wire:
 
     async def __aenter__(self) -> TransportStreams:
         read, write = await self._transport.__aenter__()
-        return _Reading(read, self._is_passed_on, self._on_end), _Writing(write, self._note)
+        return _Reading(read, self._is_passed_on, self._on_end), write
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         return await self._transport.__aexit__(kind, error, trace)
 
-    def _note(self, message: JSONRPCMessage) -> None:
-        """Remember the id of an outgoing `tools/list` request, to recognise its response."""
-        if isinstance(message, JSONRPCRequest) and message.method == "tools/list":
-            self._listings.add(message.id)
-
     def _is_passed_on(self, message: JSONRPCMessage) -> bool:
         """Whether to pass on an incoming message: all but unsubscribed notifications. Stores listed tools and replaces
         them by minimal forms."""
         if isinstance(message, JSONRPCNotification):
             return message.method in _SUBSCRIBED_EVENTS
-        if isinstance(message, JSONRPCResponse) and message.id in self._listings:
-            self._listings.discard(message.id)
+        if isinstance(message, JSONRPCResponse):
+            # The SDK requires the type, which by the protocol is `complete` for results without one.
+            message.result.setdefault("resultType", "complete")
             tools = message.result.get("tools")
             if isinstance(tools, list):
                 self._listed = tools
-                message.result = {**message.result, "tools": [one for tool in tools if (one := _bare(tool))]}
+                message.result["tools"] = [bare for tool in tools if (bare := _bare(tool))]
         return True
 
 
@@ -186,7 +187,7 @@ def _bare(tool: object) -> JsonObject | None:
     return {"name": tool["name"], "inputSchema": {"type": "object", "properties": schemas}}
 
 
-class _Reading(AbstractAsyncContextManager["_Reading"]):
+class _Reading(ObjectReceiveStream[SessionMessage | Exception]):
     """Incoming stream without the messages that `is_passed_on` rejects; calls `on_end` when the stream ends."""
 
     def __init__(
@@ -211,40 +212,6 @@ class _Reading(AbstractAsyncContextManager["_Reading"]):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _Writing(AbstractAsyncContextManager["_Writing"]):
-    """Outgoing stream that passes each message to `note` before sending it."""
-
-    def __init__(self, stream: WriteStream[SessionMessage], note: Callable[[JSONRPCMessage], None]) -> None:
-        self._stream = stream
-        self._note = note
-
-    async def send(self, item: SessionMessage, /) -> None:
-        self._note(item.message)
-        await self._stream.send(item)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 _LISTEN_AGAIN_SECONDS = 5.0
@@ -317,7 +284,7 @@ class Connection:
         """List all pages of tools, cut at MOST_TOOLS tools and MOST_PAGES pages. Raises ServerError (NotSent if the
         connection is closed)."""
         client, wire = self._parts()
-        found = Found()
+        found = Found(checks_headers=client.protocol_version in MODERN_PROTOCOL_VERSIONS)
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             params = mcp_types.PaginatedRequestParams(cursor=cursor) if cursor else None
