@@ -22,6 +22,7 @@ from bot.mcp.callers import McpCaller, into_our_log, program
 from bot.mcp.server import MOST_SESSIONS, SESSION, Context, Credential, McpServer, OpenSessions
 from config.sections.mcp import McpClientSettings
 from config.texts import Phrases
+from services.knowledge import KnowledgeBases
 
 MOST_BODY_BYTES = 1024 * 1024
 _IDLE_SECONDS = 15 * 60.0
@@ -39,13 +40,14 @@ class McpHttp:
         path: str,
         clients: Sequence[McpClientSettings],
         calls: DirectCalls,
+        knowledge: KnowledgeBases,
         texts: Phrases,
         bot_name: str,
     ) -> None:
         self._path = path
         self._chats = calls.chats
         self._programs = _programs(clients, calls.chats)
-        self.server = McpServer(calls, _caller_of, texts, bot_name)
+        self.server = McpServer(calls, knowledge, _caller_of, texts, bot_name)
         self._sessions = StreamableHTTPSessionManager(
             self.server.server,
             max_request_body_size=MOST_BODY_BYTES,

@@ -48,7 +48,7 @@ from bot import VERSION
 from bot.direct_calls import Called, DirectCalls, Status, stopped
 from bot.mcp.callers import McpCaller
 from bot.mcp.content import resource_contents, tool_definition, tool_error, tool_result
-from bot.mcp.documents import Documents, HelpPages, filled_prompt, prompt_of
+from bot.mcp.documents import Documents, HelpPages, KnowledgeDocuments, filled_prompt, prompt_of
 from bot.mcp.questions import (
     MultiRequestCall,
     MultiRequestCalls,
@@ -62,6 +62,7 @@ from bot.mcp.questions import (
 )
 from config.texts import Phrases
 from function_calls.spec import FunctionSpec
+from services.knowledge import KnowledgeBases
 from services.refs import ErrorCode, JsonObject
 from services.store.port import StoreError
 
@@ -236,11 +237,13 @@ _Stops = anyio.CancelScope | asyncio.Task[Called]
 class McpServer:
     """Serves one kind of callers, over any transport."""
 
-    def __init__(self, calls: DirectCalls, caller_of: Whose, texts: Phrases, bot_name: str) -> None:
+    def __init__(
+        self, calls: DirectCalls, knowledge: KnowledgeBases, caller_of: Whose, texts: Phrases, bot_name: str
+    ) -> None:
         """`texts` and `bot_name` are for the server's description in the handshake."""
         self._calls = calls
         self._caller_of = caller_of
-        self.documents: list[Documents] = [HelpPages(calls)]
+        self.documents: list[Documents] = [HelpPages(calls), KnowledgeDocuments(calls, knowledge)]
         """Resources for programs, in the order of their lists."""
         self._bus = InMemorySubscriptionBus()
         self._listening = ListenHandler(self._bus, max_subscriptions=MOST_SESSIONS)
