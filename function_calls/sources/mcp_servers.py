@@ -56,7 +56,7 @@ from services.mcp.problems import (
     shown,
 )
 from services.mcp.server import McpServer
-from services.mcp.tools import LookUp, Pin, Pins, PinState, Progress, Questions, ToolAnswer, ToolDefinition
+from services.mcp.tools import LookUp, OnProgress, Pin, Pins, PinState, Questions, ToolAnswer, ToolDefinition
 from services.refs import Effect, ErrorCode, JsonObject
 
 _log = structlog.get_logger("mcp")
@@ -98,8 +98,6 @@ class McpFunctions:
         self._made: dict[str, FunctionSpec | DefinitionError] = {}
         """Cache of specs by the digest of their definition."""
         self._lookups = self._look_ups()
-        self._news = asyncio.Event()
-        server.on_change(self._news.set)
 
     async def run(self, publish: Publish) -> None:
         """Publish the accepted tools, and again after each change of tools or problems. The server's connection runs as
@@ -107,7 +105,7 @@ class McpFunctions:
         await self._pins.loaded()
         looking_after = asyncio.create_task(self._server.run(), name=f"{self.name} connection")
         try:
-            with self._pins.watched(self._settings.name, self._news):
+            with self._pins.watched(self._settings.name, self._server.news):
                 await self._publish_news(publish, looking_after)
         finally:
             # At once: closing the connection may take a moment, and calls with these settings must stop now.
@@ -120,12 +118,12 @@ class McpFunctions:
         """Publish changes until cancelled or until `looking_after` ends; raises its exception."""
         published: Snapshot | None = None
         while not looking_after.done():
-            self._news.clear()
+            self._server.news.clear()
             snapshot = self._snapshot()
             if snapshot != published:
                 publish(snapshot)
                 published = snapshot
-            news = asyncio.create_task(self._news.wait())
+            news = asyncio.create_task(self._server.news.wait())
             try:
                 await asyncio.wait([news, looking_after], return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -269,8 +267,10 @@ class McpFunctions:
             "activation": settings.activation,
             "examples": special.examples,
             "commands": special.commands,
-            **{key: _first_set(getattr(special, key), getattr(settings, key)) for key in _SHARED},
         }
+        for key in _SHARED:
+            value = getattr(special, key)
+            options[key] = getattr(settings, key) if value is None else value
         if settings.bot is not None:
             options["bot"] = settings.bot
         if settings.activation == "on_request":
@@ -289,7 +289,7 @@ class McpFunctions:
                 arguments,
                 deadline=call.deadline,
                 may_repeat=effect is not Effect.ONCE,
-                on_progress=_Status(name, call, self._clock).show,
+                on_progress=_status(name, call, self._clock),
             )
             try:
                 answer = await self._answer(request, call)
@@ -372,43 +372,35 @@ class McpFunctions:
         may_have_run = isinstance(problem, ConnectionLost | BadAnswer) or (
             call.resumed is not None and not isinstance(problem, CallRefused)
         )
+        refused, environment, transient = ErrorCode.REFUSED, ErrorCode.ENVIRONMENT, ErrorCode.TRANSIENT
+        shown_name, fail = _display_name(name), FunctionResult.fail
         match problem:
             case _ if may_have_run and effect is Effect.ONCE:
-                return FunctionResult.fail(
-                    ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=_display_name(name))
-                )
+                return fail(ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=shown_name))
             case Withdrawn():
-                return FunctionResult.fail(
-                    ErrorCode.REFUSED, call.say("foreign_tools.withdrawn", name=_display_name(name))
-                )
+                return fail(refused, call.say("foreign_tools.withdrawn", name=shown_name))
             case Superseded():
-                return FunctionResult.fail(ErrorCode.REFUSED, call.say("foreign_tools.superseded", server=server))
+                return fail(refused, call.say("foreign_tools.superseded", server=server))
             case Unreachable():
-                return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("foreign_tools.unreachable", server=server))
+                return fail(environment, call.say("foreign_tools.unreachable", server=server))
             case ConnectionLost():
-                return FunctionResult.fail(ErrorCode.TRANSIENT, call.say("foreign_tools.lost", server=server))
-            case CallRefused():
-                return failed(_display_name(name), str(problem), call.profile.texts)
-        return failed(_display_name(name), None, call.profile.texts)
+                return fail(transient, call.say("foreign_tools.lost", server=server))
+        details = str(problem) if isinstance(problem, CallRefused) else None
+        return failed(shown_name, details, call.profile.texts)
 
 
-class _Status:
-    """Shows the progress of a call in the chat, at limited frequency."""
+def _status(name: str, call: Call, clock: Clock) -> OnProgress:
+    """Returns a callback that shows the progress of a call in the chat, at limited frequency, until its deadline."""
+    shown_at = float("-inf")
 
-    def __init__(self, name: str, call: Call, clock: Clock) -> None:
-        self._name = _display_name(name)
-        self._call = call
-        self._clock = clock
-        self._shown_at: float | None = None
+    async def show(done: float, total: float | None) -> None:
+        nonlocal shown_at
+        now = clock.monotonic()
+        if now < call.deadline and now - shown_at >= _PROGRESS_SECONDS:
+            shown_at = now
+            await call.status(progress_text(_display_name(name), done, total, call.profile.texts))
 
-    async def show(self, progress: Progress) -> None:
-        """Show the progress, unless the last one was shown recently or the call is over."""
-        now = self._clock.monotonic()
-        if now >= self._call.deadline or (self._shown_at is not None and now - self._shown_at < _PROGRESS_SECONDS):
-            return
-        self._shown_at = now
-        text = progress_text(self._name, progress.done, progress.total, self._call.profile.texts)
-        await self._call.status(text)
+    return show
 
 
 def _awaiting(pin: Pin, state: str) -> str:
@@ -426,7 +418,3 @@ def _noted(result: FunctionResult, name: str, call: Call, **facts: str) -> Funct
 def _display_name(name: str) -> str:
     """Display name of a function: server and tool."""
     return name.removeprefix(PREFIX).replace("__", ": ", 1).replace("_", " ")
-
-
-def _first_set(special: Any, general: Any) -> Any:
-    return general if special is None else special

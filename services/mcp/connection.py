@@ -44,7 +44,6 @@ from services.mcp.tools import (
     Listing,
     LookUp,
     OnProgress,
-    Progress,
     Questions,
     Replies,
     ToolAnswer,
@@ -511,7 +510,7 @@ class _RunningCall:
 
     async def report(self, progress: float, total: float | None, message: str | None) -> None:
         # Progress messages are server text, so chats see only the count.
-        await self.on_progress(Progress(progress, total))
+        await self.on_progress(progress, total)
 
     async def ask(self, params: JsonObject) -> mcp_types.ElicitResult:
         """Ask, and return the answer."""
