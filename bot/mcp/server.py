@@ -52,8 +52,7 @@ from bot.mcp.documents import Documents, HelpPages, KnowledgeDocuments, filled_p
 from bot.mcp.questions import (
     MultiRequestCall,
     MultiRequestCalls,
-    StreamElicitation,
-    StreamSampling,
+    StreamQuestions,
     WaitingCalls,
     can_be_asked,
     comes_in_rounds,
@@ -405,15 +404,19 @@ class McpServer:
             return await self._call_in_rounds(context, params, mcp_caller, spec, texts)
         status = self._status(spec, lambda: context)
         closed = [one for one in (self._closed, closed_event(context)) if one is not None]
-        person = StreamElicitation(context, mcp_caller, texts, self._waiting, closed) if asks else None
-        model = StreamSampling(context, mcp_caller, self._waiting, closed) if lends else None
+        questions = StreamQuestions(context, mcp_caller, texts, self._waiting, closed)
         running = anyio.CancelScope()
         called = None
         self._began(running)
         try:
             with running:
                 called = await self._calls.call(
-                    caller, spec.name, params.arguments or {}, status=status, person=person, model=model
+                    caller,
+                    spec.name,
+                    params.arguments or {},
+                    status=status,
+                    person=questions if asks else None,
+                    model=questions if lends else None,
                 )
         except StoreError as error:
             return _not_storable(spec, error, texts)

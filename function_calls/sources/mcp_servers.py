@@ -47,6 +47,7 @@ from services.mcp.problems import (
     BadAnswer,
     CallRefused,
     ConnectionLost,
+    LoginRequired,
     ServerError,
     Superseded,
     Unreachable,
@@ -77,6 +78,14 @@ _PROMPT_ARGUMENTS = {
     "description": "Arguments of the prompt",
     "additionalProperties": {"type": "string"},
 }
+_FAILURES: Mapping[type[ServerError], tuple[ErrorCode, str]] = {
+    Withdrawn: (ErrorCode.REFUSED, "foreign_tools.withdrawn"),
+    Superseded: (ErrorCode.REFUSED, "foreign_tools.superseded"),
+    Unreachable: (ErrorCode.ENVIRONMENT, "foreign_tools.unreachable"),
+    LoginRequired: (ErrorCode.ENVIRONMENT, "foreign_tools.unreachable"),
+    ConnectionLost: (ErrorCode.TRANSIENT, "foreign_tools.lost"),
+}
+"""Error code and key of the text for the chat; other failures get the text of a failed tool."""
 _SHARED = ("scope", "require_at", "approval", "timeout_seconds")
 """Settings of a server that can be overridden per tool."""
 
@@ -97,7 +106,11 @@ class McpFunctions:
         self._clock = clock
         self._made: dict[str, FunctionSpec | DefinitionError] = {}
         """Cache of specs by the digest of their definition."""
-        self._lookups = self._look_ups()
+        self._lookups: list[FunctionSpec] = []
+        if settings.resources:
+            self._lookups.append(self._look_up("resources", _RESOURCES, {"uri": _URI}))
+        if settings.prompts:
+            self._lookups.append(self._look_up("prompts", _PROMPTS, {"name": _PROMPT, "arguments": _PROMPT_ARGUMENTS}))
 
     async def run(self, publish: Publish) -> None:
         """Publish the accepted tools, and again after each change of tools or problems. The server's connection runs as
@@ -294,7 +307,7 @@ class McpFunctions:
             try:
                 answer = await self._answer(request, call)
             except ServerError as problem:
-                return self._noted_failure(problem, name, effect, call)
+                return self._failed(problem, name, effect, call)
             if isinstance(answer, FunctionResult):
                 return answer
             result = result_of(
@@ -328,15 +341,6 @@ class McpFunctions:
             replies = asked.replies
         raise CallRefused("it asks again and again")
 
-    def _look_ups(self) -> list[FunctionSpec]:
-        """Functions for the server's resources and prompts, if the settings enable them."""
-        made: list[FunctionSpec] = []
-        if self._settings.resources:
-            made.append(self._look_up("resources", _RESOURCES, {"uri": _URI}))
-        if self._settings.prompts:
-            made.append(self._look_up("prompts", _PROMPTS, {"name": _PROMPT, "arguments": _PROMPT_ARGUMENTS}))
-        return made
-
     def _look_up(self, kind: Literal["resources", "prompts"], about: str, properties: JsonObject) -> FunctionSpec:
         name = f"{prefix_of(self._settings.name)}{kind}"
 
@@ -346,7 +350,7 @@ class McpFunctions:
             try:
                 answer = await self._server.look_up(LookUp(kind, named, given), deadline=call.deadline)
             except ServerError as problem:
-                return self._noted_failure(problem, name, Effect.READ, call)
+                return self._failed(problem, name, Effect.READ, call)
             return result_of(answer, name=_display_name(name), is_read=True, fits=True, texts=call.profile.texts)
 
         schema: JsonObject = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -361,32 +365,22 @@ class McpFunctions:
             source=self.name,
         )
 
-    def _noted_failure(self, problem: ServerError, name: str, effect: Effect, call: Call) -> FunctionResult:
-        failed = self._failed(problem, name, effect, call)
-        return _noted(failed, name, call, kind=type(problem).__name__, problem=str(problem))
-
     def _failed(self, problem: ServerError, name: str, effect: Effect, call: Call) -> FunctionResult:
-        """Failed result. The chat gets Rollcall's own text; the model also gets the server's message."""
-        server = self._settings.name
+        """Failed result, logged. The chat gets Rollcall's own text; the model also gets the server's message."""
         # A call that waited for an answer has begun, whatever happens to its continuation.
         may_have_run = isinstance(problem, ConnectionLost | BadAnswer) or (
             call.resumed is not None and not isinstance(problem, CallRefused)
         )
-        refused, environment, transient = ErrorCode.REFUSED, ErrorCode.ENVIRONMENT, ErrorCode.TRANSIENT
-        shown_name, fail = _display_name(name), FunctionResult.fail
-        match problem:
-            case _ if may_have_run and effect is Effect.ONCE:
-                return fail(ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=shown_name))
-            case Withdrawn():
-                return fail(refused, call.say("foreign_tools.withdrawn", name=shown_name))
-            case Superseded():
-                return fail(refused, call.say("foreign_tools.superseded", server=server))
-            case Unreachable():
-                return fail(environment, call.say("foreign_tools.unreachable", server=server))
-            case ConnectionLost():
-                return fail(transient, call.say("foreign_tools.lost", server=server))
-        details = str(problem) if isinstance(problem, CallRefused) else None
-        return failed(shown_name, details, call.profile.texts)
+        names = {"name": _display_name(name), "server": self._settings.name}
+        code, text = _FAILURES.get(type(problem), (ErrorCode.FAILED, ""))
+        if may_have_run and effect is Effect.ONCE:
+            code, text = ErrorCode.UNKNOWN_OUTCOME, "failures.unknown_outcome"
+        if text:
+            result = FunctionResult.fail(code, call.say(text, **names))
+        else:
+            details = str(problem) if isinstance(problem, CallRefused) else None
+            result = failed(names["name"], details, call.profile.texts)
+        return _noted(result, name, call, kind=type(problem).__name__, problem=str(problem))
 
 
 def _status(name: str, call: Call, clock: Clock) -> OnProgress:

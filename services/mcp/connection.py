@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import mcp_types
@@ -135,14 +134,20 @@ _SUBSCRIBED_EVENTS = frozenset(
 """Notifications passed on to the session. All others are dropped: servers may send many log messages."""
 
 
-class Wire:
-    """Transport wrapper that observes incoming messages. Serves one connection."""
+class Wire(ObjectReceiveStream[SessionMessage | Exception]):
+    """Incoming messages of one connection, without notifications that nobody wants."""
 
-    def __init__(self, transport: Transport, on_end: Callable[[], None]) -> None:
-        """`on_end` is called when the incoming stream ends."""
-        self._transport = transport
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        """`on_end` is called when the stream ends."""
         self._on_end = on_end
+        self._stream: ReadStream[SessionMessage | Exception]
         self._listed: list[Any] = []
+
+    @asynccontextmanager
+    async def over(self, transport: Transport) -> AsyncIterator[TransportStreams]:
+        """Context manager that yields the streams of `transport`, with this one for reading."""
+        async with transport as (self._stream, write):
+            yield self, write
 
     def take_listed(self) -> list[Any]:
         """Return the unmodified tools of the last listed page and clear them; the SDK itself gets only minimal
@@ -150,14 +155,18 @@ class Wire:
         listed, self._listed = self._listed, []
         return listed
 
-    async def __aenter__(self) -> TransportStreams:
-        read, write = await self._transport.__aenter__()
-        return _Reading(read, self._is_passed_on, self._on_end), write
+    async def receive(self) -> SessionMessage | Exception:
+        while True:
+            try:
+                item = await self._stream.receive()
+            except (EndOfStream, ClosedResourceError, BrokenResourceError):
+                self._on_end()
+                raise
+            if isinstance(item, Exception) or self._is_passed_on(item.message):
+                return item
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._transport.__aexit__(kind, error, trace)
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
     def _is_passed_on(self, message: JSONRPCMessage) -> bool:
         """Whether to pass on an incoming message: all but unsubscribed notifications. Stores listed tools and replaces
@@ -186,33 +195,6 @@ def _bare(tool: object) -> JsonObject | None:
     return {"name": tool["name"], "inputSchema": {"type": "object", "properties": schemas}}
 
 
-class _Reading(ObjectReceiveStream[SessionMessage | Exception]):
-    """Incoming stream without the messages that `is_passed_on` rejects; calls `on_end` when the stream ends."""
-
-    def __init__(
-        self,
-        stream: ReadStream[SessionMessage | Exception],
-        is_passed_on: Callable[[JSONRPCMessage], bool],
-        on_end: Callable[[], None],
-    ) -> None:
-        self._stream = stream
-        self._is_passed_on = is_passed_on
-        self._on_end = on_end
-
-    async def receive(self) -> SessionMessage | Exception:
-        while True:
-            try:
-                item = await self._stream.receive()
-            except (EndOfStream, ClosedResourceError, BrokenResourceError):
-                self._on_end()
-                raise
-            if isinstance(item, Exception) or self._is_passed_on(item.message):
-                return item
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
 _LISTEN_AGAIN_SECONDS = 5.0
 _CALL, _STATE = "call", "state"
 _MOST_WAITING = 64
@@ -236,18 +218,17 @@ class Connection:
         self._running: list[_RunningCall] = []
         self._waiting: dict[str, _RunningCall] = {}
         self._client: Client | None = None
-        self._wire: Wire | None = None
         self._end = asyncio.Event()
+        self._wire = Wire(self._end.set)
         self._opened = asyncio.Event()
         self._changed = asyncio.Event()
         self._holder: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._is_over = False
 
-    async def open(self, streams: AbstractAsyncContextManager[TransportStreams]) -> None:
+    async def open(self, streams: Transport) -> None:
         """Connect and complete the handshake. Raises Unreachable. After any exception, call `close`."""
-        wire = self._wire = Wire(streams, self._end.set)
-        self._holder = asyncio.create_task(self._run_client(wire))
+        self._holder = asyncio.create_task(self._run_client(streams))
         opened = asyncio.create_task(self._opened.wait())
         try:
             await asyncio.wait([opened, self._holder], return_when=asyncio.FIRST_COMPLETED)
@@ -282,13 +263,13 @@ class Connection:
     async def list_tools(self) -> Listing:
         """List all pages of tools, cut at MOST_TOOLS tools and MOST_PAGES pages. Raises ServerError (NotSent if the
         connection is closed)."""
-        client, wire = self._parts()
+        client = self._usable()
         found = Found(checks_headers=client.protocol_version in MODERN_PROTOCOL_VERSIONS)
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             params = mcp_types.PaginatedRequestParams(cursor=cursor) if cursor else None
             page = await self._asked(client.session.list_tools(params=params))
-            for tool in wire.take_listed():
+            for tool in self._wire.take_listed():
                 if not found.take(tool):
                     return found.listing()
             if page.next_cursor is None or page.next_cursor == cursor:
@@ -308,7 +289,7 @@ class Connection:
         """Call `tool`, or continue a call with `replies`; cancelling the caller notifies the server. Raises
         ServerError: NotSent if the request did not reach the server, ConnectionLost if its outcome is unknown,
         BadAnswer or CallRefused for an unusable response."""
-        client, _ = self._parts()
+        client = self._usable()
         if replies is not None and _CALL in replies.token:
             call = self._waiting.pop(replies.token[_CALL], None)
             if call is None:
@@ -391,7 +372,7 @@ class Connection:
 
     async def look_up(self, request: LookUp) -> ToolAnswer:
         """Resources or prompts of the server as text, and the contents of a named one. Raises ServerError."""
-        session = self._parts()[0].session
+        session = self._usable().session
         if request.kind == "resources" and request.name:
             read = await self._asked(session.read_resource(request.name))
             return ToolAnswer(tuple({"type": "resource", "resource": _plain(one)} for one in read.contents))
@@ -411,10 +392,10 @@ class Connection:
                 lines.append(_line(f"{prompt.name}({names})", prompt.title or "", prompt.description))
         return ToolAnswer(({"type": "text", "text": "\n".join(lines[:MOST_TOOLS])},))
 
-    def _parts(self) -> tuple[Client, Wire]:
-        if self._client is None or self._wire is None or not self.is_open:
+    def _usable(self) -> Client:
+        if self._client is None or not self.is_open:
             raise NotSent("the connection is closed")
-        return self._client, self._wire
+        return self._client
 
     async def _asked(self, request: Awaitable[Any]) -> Any:
         """Await `request` of the SDK and return its result. Raises ServerError instead of the SDK's errors: BadAnswer
@@ -444,10 +425,10 @@ class Connection:
             self._changed.set()
         return CallRefused(text)
 
-    async def _run_client(self, wire: Wire) -> None:
+    async def _run_client(self, streams: Transport) -> None:
         """Hold the connection for its whole life: the client must be entered and left in the same task."""
         client = Client(
-            wire,
+            self._wire.over(streams),
             cache=None,
             message_handler=self._handle_message,
             elicitation_callback=self._elicit if self._may_ask else None,
