@@ -7,7 +7,7 @@ import inspect
 import ipaddress
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -105,6 +105,18 @@ class Section(BaseModel):
             if key in properties:
                 properties[key].setdefault("description", text)
         return schema
+
+
+def secrets_in(value: object) -> Iterator[str]:
+    """All secret values in a section or a part of it, to be redacted in logs. A section may list its own: `secrets`."""
+    if isinstance(value, SecretStr):
+        yield from filter(None, [value.get_secret_value()])
+    elif isinstance(value, BaseModel):
+        has_own = isinstance(getattr(type(value), "secrets", None), property)
+        yield from value.secrets if has_own else secrets_in(dict(value))  # type: ignore[attr-defined]
+    elif isinstance(value, Mapping | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from secrets_in(each)
 
 
 def settings_error(message: str) -> PydanticCustomError:

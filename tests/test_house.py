@@ -125,7 +125,6 @@ BLIND_HANDLERS = {
     ),
     "services/mcp/connection.py::Connection._run_client": "a failing MCP server is reported as unavailable",
     "services/threads.py::_outcome_of": "transfers the exception to the waiting task",
-    "services/threads.py::_end": "transfers the exception to the waiting task",
     "services/timers/scheduler.py::Ticker.every.run": "a failing periodic job must not end its later runs",
 }
 """Handlers that may catch every exception, with the reason. A second handler in a function is a separate entry."""

@@ -6,7 +6,7 @@ import argparse
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,23 +75,17 @@ def reread(options: argparse.Namespace) -> Settings:
     return load_settings(config_path(options), os.environ)
 
 
-def settings_or_faults(options: argparse.Namespace) -> Settings | None:
-    """The settings; None if they are invalid, with all problems on standard error."""
-    try:
-        return load_settings(config_path(options), os.environ)
-    except SettingsInvalid as error:
-        print(error, file=sys.stderr)
-        return None
-
-
 def on_settings(act: Callable[[argparse.Namespace, Settings], int]) -> Callable[[argparse.Namespace], int]:
     """A command that calls `act` with the settings. Exit status 1, with all problems on standard error, if they are
-    invalid."""
+    invalid or the database cannot be read."""
 
     @functools.wraps(act)
     def run(options: argparse.Namespace) -> int:
-        settings = settings_or_faults(options)
-        return 1 if settings is None else act(options, settings)
+        try:
+            return act(options, reread(options))
+        except (SettingsInvalid, ReaderError) as error:
+            print(error, file=sys.stderr)
+            return 1
 
     return run
 
@@ -103,12 +97,8 @@ def on_database(
     status 1, with the reason on standard error, if either cannot be used."""
 
     def run(options: argparse.Namespace, settings: Settings) -> int:
-        try:
-            with operator_connection_of(settings) as database:
-                return act(options, settings, database)
-        except ReaderError as error:
-            print(error, file=sys.stderr)
-            return 1
+        with operator_connection_of(settings) as database:
+            return act(options, settings, database)
 
     return on_settings(run)
 
@@ -139,3 +129,11 @@ def agreed(question: str, *, unasked: str) -> bool:
     except EOFError:
         print()
         return False
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in columns, with `head` as its first line."""
+    lines = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines)
+    return "\n".join("  ".join(line).rstrip() for line in padded)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from bot import VERSION
-from bot.daemon import Daemon
+from bot.daemon import Daemon, build_daemon
 from bot.database.leadership import Leadership, lead_or_refuse
 from bot.database.opening import lead_of, open_store, remedy
 from bot.live.settings import secrets_of
@@ -27,7 +27,6 @@ from bot.platforms.adapter import CannotOpen, open_platforms
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
 from bot.telemetry.logs import set_up_logs
-from bot.wiring import build_daemon
 from config.chat_settings import is_allowed
 from config.settings import Settings
 from config.texts import Texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -20,17 +20,12 @@ from services.web.news import Headlines, News, NewsItem
 _NEW_SECONDS = 60
 
 
-class NewsArguments(BaseModel):
-    """Arguments of `news`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class NewsArguments(BaseModel, frozen=True, extra="forbid"):
     topic: str = Field(default="", description="Topic or words", max_length=100)
     count: int | None = Field(default=None, description="How many", ge=1, le=20)
 
 
 @tool_function(
-    name="news",
     description="The latest headlines, of all topics or one",
     examples=(
         "what's in the news",

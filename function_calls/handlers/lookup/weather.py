@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from function_calls.declaration import tool_function
+from function_calls.failures import not_reached
 from function_calls.spec import FunctionResult
 from function_calls.turn import PUBLIC
 from services.pictures import Pictures, WeekChart
@@ -21,17 +22,12 @@ from services.web.weather import DayWeather, Forecast, OpenMeteo, PlaceNotFound
 _DAYS_OF_A_PICTURE = 3
 
 
-class WeatherArguments(BaseModel):
-    """Arguments of `weather`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class WeatherArguments(BaseModel, frozen=True, extra="forbid"):
     city: str = Field(description="City or place; may be narrowed: 'Paris, Texas'", min_length=1, max_length=100)
     days: int = Field(default=2, description="Days to tell about, today included", ge=1, le=7)
 
 
 @tool_function(
-    name="weather",
     description="Current weather and forecast for a place",
     examples=(
         "what's the weather like",
@@ -71,9 +67,7 @@ async def weather(
     except PlaceNotFound as error:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("weather.not_found", city=error.name), ["city"])
     except WebError as error:
-        may_retry = error.code is ErrorCode.TRANSIENT
-        code = ErrorCode.TRANSIENT if may_retry else ErrorCode.ENVIRONMENT
-        return FunctionResult.fail(code, call.say("weather.try_again" if may_retry else "weather.out_of_order"))
+        return not_reached(error, "weather", call.profile.texts)
     days = found.days[: args.days]
     lines = [_now(found, call), *(_day(day, found.days[0].day, call) for day in days)]
     picture = await pictures.drawn(context.chat, _chart(found, days, call)) if len(days) >= _DAYS_OF_A_PICTURE else ""

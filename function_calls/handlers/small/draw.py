@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
@@ -15,17 +15,11 @@ from services.media.pictures import picture_of
 from services.refs import ErrorCode
 
 
-class DrawArguments(BaseModel):
-    """Arguments of `draw`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class DrawArguments(BaseModel, frozen=True, extra="forbid"):
     picture: str = Field(description="What the picture shows", min_length=1, max_length=4000, pattern=r"\S")
 
 
 @tool_function(
-    name="draw",
-    description="Draw a picture",
     examples=(
         "draw {picture}",
         "draw a picture of {picture}",
@@ -45,7 +39,7 @@ class DrawArguments(BaseModel):
     ask={"picture": "@draw.ask_picture"},
 )
 async def draw(context: MessageContext, args: DrawArguments, *, models: MediaModels, call: Call) -> FunctionResult:
-    """Draw a picture and send it to the chat."""
+    """Draw a picture"""
     if not models.is_configured(context.bot):
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("draw.not_set"))
     await call.status(call.say("draw.status"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, tzinfo
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -16,26 +16,17 @@ from services.times.places import BadTime, Place, Places, UnknownPlace, zone_lab
 _PLACE = "City, country, IANA zone or abbreviation; absent: here"
 
 
-class PlaceArguments(BaseModel):
-    """Arguments of `time_in` and `date_in`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class PlaceArguments(BaseModel, frozen=True, extra="forbid"):
     place: str | None = Field(default=None, description=_PLACE, max_length=100)
 
 
-class ConvertArguments(BaseModel):
-    """Arguments of `time_convert`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ConvertArguments(BaseModel, frozen=True, extra="forbid"):
     time: str = Field(description="Time of day, e.g. '15:30' or '3 pm'; a date may precede it", max_length=40)
     from_place: str | None = Field(default=None, description=f"Where it is that time. {_PLACE}", max_length=100)
     to_place: str | None = Field(default=None, description=f"Where to convert to. {_PLACE}", max_length=100)
 
 
 @tool_function(
-    name="time_in",
     description="Current time in a place, and its time zone",
     examples=(
         "what time is it",
@@ -72,8 +63,6 @@ async def time_in(context: MessageContext, args: PlaceArguments, *, places: Plac
 
 
 @tool_function(
-    name="date_in",
-    description="Today's date and day of the week, here or in a place",
     examples=(
         "what day is it today",
         "what's today's date",
@@ -91,7 +80,7 @@ async def time_in(context: MessageContext, args: PlaceArguments, *, places: Plac
     effect="read",
 )
 async def date_in(context: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
-    """Return the date in a place."""
+    """Today's date and day of the week, here or in a place"""
     days: dict[date, Place] = {}
     for place in _find(args.place, places, call):
         days.setdefault(places.now(place.zone).date(), place)
@@ -100,8 +89,6 @@ async def date_in(context: MessageContext, args: PlaceArguments, *, places: Plac
 
 
 @tool_function(
-    name="time_convert",
-    description="Convert a time of day from one place's time zone to another's",
     examples=(
         "what is {time} {from_place} time in {to_place}",
         "when it is {time} in {from_place} what time is it in {to_place}",
@@ -121,7 +108,7 @@ async def date_in(context: MessageContext, args: PlaceArguments, *, places: Plac
 async def time_convert(
     context: MessageContext, args: ConvertArguments, *, places: Places, call: Call
 ) -> FunctionResult:
-    """Convert a local time of one place to that of another."""
+    """Convert a time of day from one place's time zone to another's"""
     source = _one(args.from_place, "from_place", places, call)
     target = _one(args.to_place, "to_place", places, call)
     if isinstance(source, FunctionResult):

@@ -12,13 +12,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from bot.platforms.adapter import CannotOpen, needs_extra
 from bot.platforms.base import Outgoing
-from bot.platforms.connection import ConnectedPlatform, Recent
+from bot.platforms.connection import ConnectedPlatform
 from bot.platforms.contract import a_host, outbox_row
 from bot.platforms.web_api import Refused
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Sender
 from function_calls.spec import Choice
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef
 
 
