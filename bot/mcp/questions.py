@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import structlog
 from mcp.server.context import ServerRequestContext
@@ -264,13 +264,6 @@ def _message(one: ModelMessage) -> SamplingMessage:
     return SamplingMessage(role=role, content=TextContent(type="text", text=one.content))
 
 
-class _Put(NamedTuple):
-    """A request to the client."""
-
-    key: str
-    request: InputRequest
-
-
 @dataclass(eq=False, repr=False)
 class MultiRequestCall:
     """One call over several requests, with the user and the model of its client. `context`: the latest request."""
@@ -283,7 +276,7 @@ class MultiRequestCall:
 
     def __post_init__(self, asked: CallToolRequestParams) -> None:
         self._function, self._arguments = asked.name, asked.arguments
-        self._question: asyncio.Future[_Put] = asyncio.get_running_loop().create_future()
+        self._question: asyncio.Future[InputRequest] = asyncio.get_running_loop().create_future()
         self._came: asyncio.Future[object] | None = None
         self._asking = asyncio.Lock()
         self._requests_left = MOST_REQUESTS
@@ -297,7 +290,7 @@ class MultiRequestCall:
 
     async def answer(self, asked: Asked) -> Reply:
         """Ask the client's user and return the reply; one of kind `expired` if nobody answers."""
-        came = await self._ask(_Put(ANSWER, form_of(asked, self.context.protocol_version, self.texts)))
+        came = await self._ask(ANSWER, form_of(asked, self.context.protocol_version, self.texts))
         return Reply("expired") if came is _NOBODY else reply_of(came, self.caller)
 
     async def write(self, request: TextRequest) -> WrittenText | NoTextReason:
@@ -306,26 +299,23 @@ class MultiRequestCall:
         if self._requests_left <= 0:
             return NoTextReason.OVER_BUDGET
         self._requests_left -= 1
-        return written_of(await self._ask(_Put(WORDS, request_for(request))))
+        return written_of(await self._ask(WORDS, request_for(request)))
 
-    async def _ask(self, put: _Put) -> object:
+    async def _ask(self, key: str, request: InputRequest) -> object:
         """The client's response; one request at a time."""
         with self.rounds.waiting.one_more(self.caller) as may_wait:
             if not may_wait:
                 return _NOBODY
             async with self._asking:
-                return await self._asked(put)
-
-    async def _asked(self, put: _Put) -> object:
-        self._came = asyncio.get_running_loop().create_future()
-        self._token, self._key = self.rounds.put(self), put.key
-        self._question.set_result(put)
-        try:
-            return await self._came
-        finally:
-            self.rounds.forget(self._token)
-            if self._question.done():
-                self._question = asyncio.get_running_loop().create_future()
+                self._came = asyncio.get_running_loop().create_future()
+                self._token, self._key = self.rounds.put(self), key
+                self._question.set_result(request)
+                try:
+                    return await self._came
+                finally:
+                    self.rounds.forget(self._token)
+                    if self._question.done():
+                        self._question = asyncio.get_running_loop().create_future()
 
     async def next(self) -> InputRequiredResult | None:
         """The request that the client has to answer before the call continues; None when the call has ended.
@@ -340,8 +330,7 @@ class MultiRequestCall:
             raise
         if self._running.done():
             return None
-        put = question.result()
-        return InputRequiredResult(input_requests={put.key: put.request}, request_state=self._token)
+        return InputRequiredResult(input_requests={self._key: question.result()}, request_state=self._token)
 
     @property
     def called(self) -> Called | None:

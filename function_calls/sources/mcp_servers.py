@@ -41,7 +41,7 @@ from function_calls.schema.definition import (
     problems_of,
     schema_arguments,
 )
-from function_calls.spec import ArgumentParser, FunctionResult, FunctionSpec, Handler, ToolGroup, Touch
+from function_calls.spec import FunctionResult, FunctionSpec, Handler, ToolGroup, Touch
 from services.clock import Clock
 from services.mcp.problems import (
     BadAnswer,
@@ -201,19 +201,37 @@ class McpFunctions:
 
     def _spec_or_problem(self, tool: ToolDefinition) -> FunctionSpec | DefinitionError:
         """Spec of a tool, or an error. Details are only logged, because they contain texts of the server."""
+        settings, name = self._settings, f"{prefix_of(self._settings.name)}{tool.name}"
         try:
-            parameters, arguments, output = self._schemas(tool)
+            _check_visible(name)
+            foreign = imported_definition({**tool.content, "name": name})
+            parameters, arguments = schema_arguments(name, described(foreign.parameters, _PARAMETER_CHARS))
+            output = tool.content.get("outputSchema")
+            output = described(output, _PARAMETER_CHARS) if isinstance(output, Mapping) else None
         except UnseenIn as error:
             message = (
                 f"{shown(tool.name)} is no function: its definition has characters that cannot be seen; "
-                f"`rollcall mcp list {self._settings.name} --full` shows them"
+                f"`rollcall mcp list {settings.name} --full` shows them"
             )
             return self._unusable(tool, message, error)
         except DefinitionError as error:
             return self._unusable(tool, f"the definition of {shown(tool.name)} cannot be used; the log says why", error)
+        special = settings.tools.get(tool.name) or McpToolSettings()
+        effect = self._effect(tool, special)
         try:
-            return self._spec(tool, parameters, arguments, output)
+            return build_spec(
+                name=name,
+                description=special.description or capped(tool.description, _DESCRIPTION_CHARS),
+                handler=self._handler(tool, name, effect, ResultSchema(output)),
+                arguments=arguments,
+                parameters=parameters,
+                options=self._options(special, effect),
+                source=self.name,
+                result_schema=output,
+                version=tool.digest,
+            )
         except DefinitionError as error:
+            # The definition contradicts the settings.
             if is_plain(tool.name):
                 return error
             return self._unusable(tool, f"{shown(tool.name)} can be no function; the log says why", error)
@@ -222,39 +240,6 @@ class McpFunctions:
         details = in_one_line(str(error))
         _log.info("mcp_tool_unusable", server=self._settings.name, tool=tool.name, problem=details)
         return DefinitionError(f"server {self._settings.name!r}", [message])
-
-    def _schemas(self, tool: ToolDefinition) -> tuple[JsonObject, ArgumentParser, JsonObject | None]:
-        """Schema and parser of the arguments, and the schema of the result, or None without one. Raises
-        DefinitionError, and UnseenIn for invisible characters."""
-        name = self._name_of(tool)
-        if has_unseen(name):
-            raise UnseenIn(ascii(name))
-        foreign = imported_definition({**tool.content, "name": name})
-        parameters, arguments = schema_arguments(name, described(foreign.parameters, _PARAMETER_CHARS))
-        output = tool.content.get("outputSchema")
-        return parameters, arguments, described(output, _PARAMETER_CHARS) if isinstance(output, Mapping) else None
-
-    def _name_of(self, tool: ToolDefinition) -> str:
-        return f"{prefix_of(self._settings.name)}{tool.name}"
-
-    def _spec(
-        self, tool: ToolDefinition, parameters: JsonObject, arguments: ArgumentParser, output: JsonObject | None
-    ) -> FunctionSpec:
-        """Spec of a tool. Raises DefinitionError if it contradicts the settings."""
-        settings, name = self._settings, self._name_of(tool)
-        special = settings.tools.get(tool.name) or McpToolSettings()
-        effect = self._effect(tool, special)
-        return build_spec(
-            name=name,
-            description=special.description or capped(tool.description, _DESCRIPTION_CHARS),
-            handler=self._handler(tool, name, effect, ResultSchema(output)),
-            arguments=arguments,
-            parameters=parameters,
-            options=self._options(special, effect),
-            source=self.name,
-            result_schema=output,
-            version=tool.digest,
-        )
 
     def _effect(self, tool: ToolDefinition, special: McpToolSettings) -> Effect:
         """Effect from the settings, else from the server's annotations if they are trusted, else `once`."""
@@ -381,6 +366,12 @@ class McpFunctions:
             details = str(problem) if isinstance(problem, CallRefused) else None
             result = failed(names["name"], details, call.profile.texts)
         return _noted(result, name, call, kind=type(problem).__name__, problem=str(problem))
+
+
+def _check_visible(name: str) -> None:
+    """Raises UnseenIn for invisible characters."""
+    if has_unseen(name):
+        raise UnseenIn(ascii(name))
 
 
 def _status(name: str, call: Call, clock: Clock) -> OnProgress:

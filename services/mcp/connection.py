@@ -361,7 +361,7 @@ class Connection:
     ) -> mcp_types.ElicitResult:
         """Answer a request of a server with an earlier protocol version, which does not say which call it belongs to:
         it is cancelled if that is not certain."""
-        calls = [call for call in self._running if not call.is_waiting]
+        calls = [call for call in self._running if call.answer is None]
         if len(calls) != 1 or len(self._waiting) >= _MOST_WAITING:
             _log.info("mcp_question_cancelled", running=len(calls), waiting=len(self._waiting))
             return mcp_types.ElicitResult(action="cancel")
@@ -482,12 +482,8 @@ class _RunningCall:
         self.task: asyncio.Task[Any] | None = None
         self.asked: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         """The parameters of the next question."""
-        self._answer: asyncio.Future[mcp_types.ElicitResult] | None = None
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it waits for an answer."""
-        return self._answer is not None
+        self.answer: asyncio.Future[mcp_types.ElicitResult] | None = None
+        """The answer for which it waits; None while it does not."""
 
     async def report(self, progress: float, total: float | None, message: str | None) -> None:
         # Progress messages are server text, so chats see only the count.
@@ -495,18 +491,18 @@ class _RunningCall:
 
     async def ask(self, params: JsonObject) -> mcp_types.ElicitResult:
         """Ask, and return the answer."""
-        self._answer = asyncio.get_running_loop().create_future()
+        self.answer = asyncio.get_running_loop().create_future()
         self.asked.set_result(params)
         try:
-            return await self._answer
+            return await self.answer
         finally:
-            self._answer = None
+            self.answer = None
 
     def reply(self, answer: mcp_types.ElicitResult) -> None:
         """Answer the question, if it is still open."""
         self.asked = asyncio.get_running_loop().create_future()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(answer)
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_result(answer)
 
 
 def _result_of(answer: JsonObject) -> mcp_types.ElicitResult:

@@ -271,7 +271,12 @@ class McpServer:
         """Keep a connection open, with growing pauses after failures; returns after closing an idle connection."""
         while self._wanted.is_set():
             try:
-                await self._retry.run(self._maintain, on=Unreachable, judge=_judge, deadline=float("inf"))
+                await self._retry.run(
+                    self._maintain,
+                    on=Unreachable,
+                    judge=lambda error: RetryDecision(retry=not isinstance(error, LoginRequired)),
+                    deadline=float("inf"),
+                )
             except LoginRequired:
                 await self._clock.sleep(_LOGIN_SECONDS)
             except Unreachable:
@@ -314,10 +319,6 @@ class McpServer:
     def _is_idle(self) -> bool:
         idle = self._settings.idle_seconds
         return bool(idle) and not self._calls and self._clock.monotonic() - self._used_at >= idle
-
-
-def _judge(error: Unreachable) -> RetryDecision:
-    return RetryDecision(retry=not isinstance(error, LoginRequired))
 
 
 async def _first_of(*waits: Awaitable[object]) -> None:
