@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 
 import structlog
 
+from bot.database.opening import database_of
 from bot.overrides import Overrides
 from bot.platforms.base import ChatPlatform, Linked
 from bot.reconfiguration import register_live_settings
 from bot.wiring import Wiring
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.checks.budgets import MICROS
 from services.knowledge import KnowledgeBases
 from services.store.all_tables import newest_ids
 from services.store.chats.outcomes import DeadKind
@@ -38,6 +41,7 @@ _DIGESTS_SECONDS = 300.0
 _KNOWLEDGE_SECONDS = 30.0
 _STORE_SECONDS = 5.0
 _TIMERS_SECONDS = 1.0
+_PENDING_SECONDS = 60.0
 _COLLECTED_SECONDS = 10.0
 
 
@@ -127,8 +131,9 @@ class Daemon(Wiring):
         for service in self.services.values():
             if isinstance(service, WebClient | News | WebSearch | KnowledgeBases):
                 await service.close()
-        if self.shadow is not None:
-            await self.shadow.close()
+        for part in (self.shadow, self.traces):
+            if part is not None:
+                await part.close()
         for log in self.logs:
             log.flush()
         await self.store.close()
@@ -137,12 +142,15 @@ class Daemon(Wiring):
         """A ticker with the periodic tasks of the daemon, not yet started: deletion, backups, checks, timers, schedules
         and notes."""
         ticker = Ticker()
+        self.metrics.gauge("rollcall_ticker_lag_seconds", "Longest delay of a periodic job", lambda: ticker.lag_seconds)
+        self.metrics.gauge("rollcall_loop_lag_seconds", "Longest delay of the loop", lambda: ticker.loop_lag_seconds)
         ticker.every(_FORGET_SECONDS, "delete old rows", self.housekeeping.forget, first_seconds=_FIRST_FORGET_SECONDS)
         ticker.every(_BACKUPS_SECONDS, "back up", self.backups.keep_up, first_seconds=_FIRST_BACKUP_SECONDS)
         ticker.every(_FORGET_SECONDS, "count dead letters", self.dead_letters.start)
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
         ticker.every(_STORE_SECONDS, "check the store", self.store.check)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
+        ticker.every(_PENDING_SECONDS, "count timers", self.timers.count, first_seconds=_FIRST_FORGET_SECONDS)
         ticker.every(_COLLECTED_SECONDS, "send what was collected", self.collected.send)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
         ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.settings_schedules.sync)
@@ -194,6 +202,8 @@ class Daemon(Wiring):
         metrics, delivery = self.metrics, self.delivery
         metrics.gauge("rollcall_turns_waiting", "Turns that wait", lambda: self.engine.waiting)
         metrics.gauge("rollcall_turns_running", "Turns that run", lambda: self.engine.running)
+        metrics.gauge("rollcall_oldest_waiting_seconds", "Age of the oldest waiting turn", self._oldest_waiting_seconds)
+        metrics.gauge("rollcall_outbox_waiting", "Messages that wait or are being sent", lambda: delivery.waiting)
         metrics.gauge(
             "rollcall_reply_lines_dropped",
             "Lines that were not sent because too many waited",
@@ -210,6 +220,7 @@ class Daemon(Wiring):
         self._register_store_metrics()
         self._register_link_metrics()
         timers, shadow = self.timers, self.shadow
+        metrics.gauge("rollcall_timers_pending", "Timers that have not fired", lambda: timers.pending)
         metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
         metrics.gauge(
             "rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding
@@ -237,6 +248,16 @@ class Daemon(Wiring):
             "When the last full check found no damage in the database; 0: not yet",
             lambda: (self.store.health().checked_ms or 0) / 1000,
         )
+
+        if not self.settings.store.is_on_a_server:
+            file = database_of(self.settings)
+            files = {"rollcall_store_bytes": file, "rollcall_store_wal_bytes": Path(f"{file}-wal")}
+            for name, path in files.items():
+                self.metrics.gauge(name, f"Size of {path.name}", partial(_size_of, path))
+
+    def _oldest_waiting_seconds(self) -> float:
+        oldest = self.engine.oldest_waiting_id
+        return 0.0 if oldest is None else max(0.0, (self.clock.now_ms() - generated_ms(oldest)) / 1000)
 
     def _register_link_metrics(self) -> None:
         linked = {f"{one.name}:{one.account}": one for one in self.platforms if isinstance(one, Linked)}
@@ -269,3 +290,24 @@ class Daemon(Wiring):
             "model",
             lambda: {state.name: state.failures for state in states()},
         )
+        budgets = self.request_budgets
+        self.metrics.counter(
+            "rollcall_model_prompt_tokens", "Tokens of prompts", "model", lambda: budgets.prompt_tokens
+        )
+        self.metrics.counter(
+            "rollcall_model_completion_tokens", "Tokens of answers", "model", lambda: budgets.completion_tokens
+        )
+        self.metrics.counter(
+            "rollcall_model_cost",
+            "Price of the requests, in the currency of budgets.prices",
+            "model",
+            lambda: {name: micros / MICROS for name, micros in budgets.money.items()},
+        )
+
+
+def _size_of(path: Path) -> int:
+    """Size of a file in bytes; 0 if it does not exist."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -9,7 +9,7 @@ from datetime import time
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from bot.chats.chat_changes import StoredActivations, StoredOwnSettings
 from bot.chats.chat_notes import ScriptNotes, ScriptSchedules, StartScripts, StoredChatNotes
@@ -79,6 +79,7 @@ from function_calls.rounds.shadow import Shadow
 from function_calls.rounds.shortlist import ChatLists, found_here
 from function_calls.router import FunctionCallRouter
 from function_calls.schedule_check import ScheduleCheck
+from function_calls.schema.definition import DefinitionError
 from services.call_log import JsonLines
 from services.chats.grants import Grants
 from services.chats.member_links import MemberLinks
@@ -88,6 +89,7 @@ from services.chats.message_history import MessageHistory
 from services.chats.privacy import COUNTER as OPT_OUTS
 from services.chats.privacy import MemberData
 from services.clock import Deadlines
+from services.extras import missing_extra
 from services.knowledge import KnowledgeBases
 from services.llm.model import ChatModel
 from services.mcp.opening import SandboxedStart
@@ -107,6 +109,9 @@ from services.store.port import Store
 from services.timers.schedules import Schedules, WhenReader
 from services.timers.timetable import Timetable
 from services.times import Times
+
+if TYPE_CHECKING:
+    from bot.telemetry.traces import Traces
 
 
 @dataclass(eq=False, repr=False)
@@ -262,7 +267,25 @@ class Wiring:
         """The filters of `settings` and of the overrides. Raises DefinitionError."""
         filters = self.filter_factory.build(settings.filters)
         named = {**filters.named, **self.overrides.named_filters}
-        return replace(filters, call=[*self.overrides.filters, *filters.call], named=named)
+        filters = replace(filters, call=[*self.overrides.filters, *filters.call], named=named)
+        traces = self.traces
+        if traces is None:
+            return filters
+        turn, round_ = [traces.turn, *filters.turn], [traces.round, *filters.round]
+        return replace(filters, turn=turn, round=round_, call=[traces.call, *filters.call])
+
+    @cached_property
+    def traces(self) -> Traces | None:
+        """Traces of the settings at the start; None if they are off. Raises DefinitionError without their extra."""
+        telemetry = self.settings.telemetry
+        if telemetry.traces_url is None:
+            return None
+        try:
+            from bot.telemetry.traces import Traces
+        except ImportError as error:
+            problem = missing_extra("otel", str(error.name))
+            raise DefinitionError("telemetry.traces_url", [problem]) from error
+        return Traces(telemetry.traces_url, self.redact, with_content=telemetry.traces_content)
 
     @cached_property
     def filters(self) -> Filters:

@@ -301,6 +301,7 @@ def _languages(settings: Settings) -> Iterator[tuple[Location, str]]:
 
 ENVIRONMENT_DEFAULTS: Mapping[str, Plain] = {
     "home": "${ROLLCALL_HOME:-./var}",
+    "logging": {"folder": "${ROLLCALL_LOGS:-logs}"},
     "models": [
         {
             "name": "main",
@@ -344,7 +345,7 @@ def check_settings(
             document.add_diagnostic(Position(1, 1), Code.NOT_A_MAPPING, "is empty")
         return None, document.faults.in_order()
     own = frozenset(document.value)
-    document.value = {**ENVIRONMENT_DEFAULTS, **document.value}
+    document.value = _with_defaults(document.value)
     fill_references(document, environment)
     check_consistency(document)
     settings = _validated(document, _folder_of(path), own)
@@ -352,6 +353,14 @@ def check_settings(
         warn_of_surprises(settings, document)
     diagnostics = _without_misreadings(document.faults).in_order()
     return (None if diagnostics.errors else settings), diagnostics
+
+
+def _with_defaults(own: Mapping[str, Plain]) -> dict[str, Plain]:
+    value = {**ENVIRONMENT_DEFAULTS, **own}
+    logging = own.get("logging")
+    if isinstance(logging, dict):
+        value["logging"] = {**_mapping_at(dict(ENVIRONMENT_DEFAULTS), ("logging",)), **logging}
+    return value
 
 
 def _folder_of(path: Path) -> Path:
@@ -421,7 +430,7 @@ def usable_part(path: Path, environment: Mapping[str, str]) -> Settings | None:
     document = read_yaml_file(path)
     if not isinstance(document.value, dict) or document.faults.errors:
         return None
-    document.value = {**ENVIRONMENT_DEFAULTS, **document.value}
+    document.value = _with_defaults(document.value)
     fill_references(document, environment)
     rest: Any = document.value
     kind = _settings_type(document)

@@ -36,9 +36,10 @@ def attribute_docs(cls: type) -> dict[str, str]:
     """Docstrings of the annotated attributes of `cls` and its bases, by attribute name. Parses the source files, so it
     is slow. Attributes without a docstring are missing."""
     found: dict[str, str] = {}
+    # Base classes from other top-level packages are not parsed, except sections of the settings.
+    parsed = {cls.__module__.partition(".")[0], __name__.partition(".")[0]}
     for one in reversed(cls.__mro__):
-        # Base classes from other top-level packages are not parsed.
-        if one.__module__.partition(".")[0] == cls.__module__.partition(".")[0]:
+        if one.__module__.partition(".")[0] in parsed:
             found.update(_own_docs(one))
     return found
 

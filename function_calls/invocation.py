@@ -144,15 +144,12 @@ class Invoker:
         return question if isinstance(question, ApprovalQuestion) else None
 
     def now(self) -> datetime:
-        """The current time, in UTC."""
         return self._clock.now()
 
     def callable_by(self, request: CallRequest) -> Sequence[FunctionSpec]:
-        """Functions that the run of `request` may call, in registration order."""
         return callable_here(request.context, request.turn, Path.NESTED)
 
     def find(self, request: CallRequest, text: str, most: int) -> Sequence[OfferedFunction]:
-        """At most `most` functions that a model may call for this member and that match `text`, best first."""
         return found_here(request.context, request.turn, text, most)
 
     def problems_of(self, spec: FunctionSpec) -> list[str]:

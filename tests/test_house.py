@@ -37,7 +37,7 @@ def test_public_classes_are_in_their_documented_modules(module: str, name: str) 
 
 @pytest.mark.requirement("D39")
 def test_there_is_no_second_mechanism_or_folder_for_commands() -> None:
-    python = [path for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
+    python = [path for path in ROOT.rglob("*.py") if not {".venv", ".foreign"} & {*path.parts}]
     assert not [path for path in python if path.parent.name == "commands"]
     assert not (ROOT / "commands").exists()
 

@@ -28,6 +28,7 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.schema.definition import DefinitionError
 from services.clock import SystemClock
+from services.extras import missing_extra
 from services.knowledge import KnowledgeBases, Summary
 from services.llm.model import ChatModel, ModelError
 from services.llm.offline.offline import OfflineModel
@@ -295,7 +296,7 @@ def _media_checks(settings: Settings) -> list[Check]:
         checks.insert(0, ("sees", lambda: ", ".join(sorted(settings.seeing_models))))
     if media.documents:
         missing = [name for name in ("pypdf", "openpyxl") if find_spec(name) is None]
-        text = f"PDF or Excel files cannot be read without {', '.join(missing)}: install the extra `documents`"
+        text = f"PDF or Excel files cannot be read: {missing_extra('documents', ', '.join(missing))}"
         found = Diagnostic("media.documents", 1, 1, "media.no_reader", text, "warning") if missing else "readable"
         checks.append(("documents", lambda: found))
     return checks

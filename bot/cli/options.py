@@ -6,7 +6,7 @@ import argparse
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,26 @@ from config.settings import Settings
 from services.refs import ChatRef, MemberRef
 from services.store.reader import OperatorConnection, ReaderError
 
-SHIPPED = Path(__file__).parents[2] / "config" / "bot.yaml"
+_ROOT = Path(__file__).parents[2]
+SHIPPED = _ROOT / "config" / "bot.yaml"
 _MOST_HOURS = 1_000_000.0
 _HIGHEST_PORT = 65_535
+
+
+def use_platform_folders(environment: MutableMapping[str, str], root: Path = _ROOT) -> None:
+    """Set the variables of data, settings and logs that are not set to the folders of the user, as the platform names
+    them. The source tree, which has the script `run`, keeps its own."""
+    if (root / "run").is_file():
+        return
+    # Imported here: not needed in the source tree.
+    from platformdirs import PlatformDirs
+
+    folders = PlatformDirs("rollcall", appauthor=False)
+    environment.setdefault("ROLLCALL_HOME", folders.user_data_dir)
+    environment.setdefault("ROLLCALL_LOGS", folders.user_log_dir)
+    settings = folders.user_config_path / "bot.yaml"
+    if settings.is_file():
+        environment.setdefault("ROLLCALL_CONFIG", str(settings))
 
 
 def add_config(parser: argparse.ArgumentParser, **default: Any) -> None:
@@ -27,13 +44,14 @@ def add_config(parser: argparse.ArgumentParser, **default: Any) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help="settings file (default: $ROLLCALL_CONFIG, else the shipped config/bot.yaml)",
+        help="settings file (default: $ROLLCALL_CONFIG, else the user's bot.yaml, else the shipped one)",
         **default,
     )
 
 
 def config_path(options: argparse.Namespace) -> Path:
-    """Path of the settings file to use: that of the options, else of ROLLCALL_CONFIG, else the shipped one."""
+    """Path of the settings file to use: that of the options, else of ROLLCALL_CONFIG, which `use_platform_folders` may
+    have set, else the shipped one."""
     if options.config is not None:
         return Path(options.config)
     named = os.environ.get("ROLLCALL_CONFIG")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from bot.database.leadership import Leadership, Leading, SoleLeader
 from config.settings import Settings, StoreSettings
 from services.clock import Clock
+from services.extras import missing_extra
 from services.store.all_tables import all_tables
 from services.store.port import Store, StoreBroken, StoreDamaged, StoreError, StoreFull, Write
 from services.store.reader import OperatorConnection, ReaderError
@@ -90,9 +91,7 @@ def _driver() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise StoreError(
-            f"store.url needs the PostgreSQL driver: pip install 'rollcall[postgresql]' ({error})"
-        ) from error
+        raise StoreError(f"store.url: {missing_extra('postgresql', 'psycopg')} ({error})") from error
 
 
 DATABASE = "rollcall.sqlite"

@@ -69,8 +69,8 @@ class _Queue:
         self.reports: dict[str, _Waiting] = {}
         """Queued message that reports the dropped lines, by member."""
 
-    def __bool__(self) -> bool:
-        return bool(self._members)
+    def __len__(self) -> int:
+        return sum(map(len, self._members.values()))
 
     def append(self, waiting: _Waiting) -> None:
         self._members.setdefault(waiting.member, deque()).append(waiting)
@@ -130,6 +130,11 @@ class Delivery:
         """Called for each message that is given up, with the reason."""
         self.dropped_lines = 0
         """Lines dropped since the start because of full queues."""
+
+    @property
+    def waiting(self) -> int:
+        """Number of messages that wait or are being sent."""
+        return sum(len(queue) for queue in self._queues.values())
 
     def platform(self, chat: ChatRef) -> ChatPlatform | None:
         """The platform of `chat`, or None if it is not configured."""

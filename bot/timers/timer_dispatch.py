@@ -360,6 +360,8 @@ class TimerReview:
 
 
 _TIMERS_PAGE = 2000
+_MOST_COUNTED = 1_000_000
+_FAR_MS = 2**53
 _MOST_KNOWN = 10_000
 _ATTEMPTS = 3
 _FULL_SECONDS = 5.0
@@ -396,6 +398,8 @@ class Timers:
         """Number of occurrences since the start by outcome: in_time, late, missed, undeliverable."""
         self.on_undeliverable: list[Callable[[str, int], None]] = []
         """Called with chat and occurrence id for each occurrence that was rejected."""
+        self.pending = 0
+        """Stored occurrences that have not fired, at the last count; at most a million."""
         self.delivery.on_given_up.append(self._not_delivered)
 
     @property
@@ -429,6 +433,11 @@ class Timers:
             await self._look(now_ms)
         if self._queue.waiting:
             self._begin()
+
+    async def count(self) -> None:
+        """Count the stored occurrences that have not fired. Raises StoreError."""
+        (row,) = await self.store.read(due.overdue(_FAR_MS, _MOST_COUNTED))
+        self.pending = row["count"]
 
     async def idle(self) -> None:
         """Return when nothing is running. Occurrences that wait for the pace of their chat may remain."""

@@ -29,7 +29,7 @@ from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, Effect, MemberRef, ReasonCode
 from services.store import member_data as member_rows
-from services.store.ids import Ids
+from services.store.ids import Ids, generated_ms
 from services.store.port import Conflict, Store, Write
 from services.store.turns import inbox, outbox
 from services.timers.reminders import FUNCTION as REMINDER
@@ -269,7 +269,7 @@ class Closing:
 
     def _ended(self, job: Job, turn: Turn, outcome: TurnOutcome, outbound: Sequence[OutboundMessage]) -> None:
         """Update metrics, hand over the messages and call the callbacks, after the end of the turn is durable."""
-        self.metrics.turn_ended(outcome.reason)
+        self.metrics.turn_ended(outcome.reason, (self.clock.now_ms() - generated_ms(job.turn_id)) * 1000)
         if outcome.reason is ReasonCode.GAVE_UP:
             for call in self.on_given_up:
                 call(job)

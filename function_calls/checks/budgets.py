@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -173,6 +174,11 @@ class RequestBudgets:
         self._store = store
         self._clock = clock
         self._person_of = person_of
+        self.prompt_tokens: Counter[str] = Counter()
+        """Tokens of prompts since the start, by the name of the model in the settings."""
+        self.completion_tokens: Counter[str] = Counter()
+        self.money: Counter[str] = Counter()
+        """Money spent since the start, in millionths of the currency of the prices, by model."""
         self.use(settings)
 
     def use(self, settings: BudgetsSettings) -> None:
@@ -229,6 +235,9 @@ class RequestBudgets:
             usage = Usage(math.ceil(reservation.request_bytes / _BYTES_PER_TOKEN), self._settings.answer_tokens)
         price = self._settings.prices.get(answer.by, _NO_PRICE)
         used: dict[Kind, int] = {"tokens": usage.prompt + usage.completion, "money": _money(price, usage)}
+        self.prompt_tokens[answer.by] += usage.prompt
+        self.completion_tokens[answer.by] += usage.completion
+        self.money[answer.by] += used["money"]
         counts = [
             budgets.count(reservation.chat, reservation.member, kind, reservation.day, amount)
             for kind, amount in {"requests": 1, **used}.items()

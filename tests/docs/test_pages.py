@@ -51,6 +51,7 @@ RUN_BY_TESTS = {
     "docs/reminders.md",
     "docs/schedules.md",
     "docs/several-daemons.md",
+    "docs/start.md",
 }
 NO_FILES = {
     "rules.md",

@@ -406,8 +406,8 @@ SWITCHES: dict[str, Switch] = {
     ),
     "D58": Switch(
         "function_calls/handlers/lookup/weather.py",
-        'FunctionResult.say("\\n".join(lines), data=_data(found, days), attachments=files)',
-        "FunctionResult(data=_data(found, days))",
+        'FunctionResult.say("\\n".join(lines), data=_data(found, told), attachments=files)',
+        "FunctionResult(data=_data(found, told))",
         "function_calls/handlers/test_weather.py::test_the_weather_of_today_and_tomorrow_is_said",
     ),
     "D59": Switch(

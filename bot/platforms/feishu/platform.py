@@ -23,6 +23,7 @@ from bot.platforms.feishu.messages import ADDED, EMOJI, MESSAGE, PRESS, Reader, 
 from bot.platforms.web_api import frames_of, read_body, unless
 from function_calls.context import Attachment
 from services.clock import Clock
+from services.extras import missing_extra
 from services.recent import Recent
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import StoreError
@@ -68,7 +69,7 @@ class FeishuPlatform(ConnectedPlatform):
         if settings.events == "webhook" and not host.public_url.startswith("https://"):
             raise CannotOpen("events: webhook needs platforms.web.public_url with https://")
         if settings.events == "webhook" and find_spec("cryptography") is None:
-            raise CannotOpen("cryptography is not installed: pip install 'rollcall[feishu]'")
+            raise CannotOpen(missing_extra("feishu", "cryptography"))
         super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
         self._settings = settings
         self._api = FeishuApi(settings, host.clock)

@@ -54,11 +54,9 @@ from services.times.requested_times import RequestedTime, requested_time
 from services.times.time_formatting import amount, distance, moment
 
 _changes = partial(tool_function, tags="reminder", touches="stays_here", effect="idempotent")
+_Due = Annotated[str, Field(description="What to remind of", min_length=1, max_length=500)]
+_Snooze = Annotated[str | None, Field(description="How long, or until when; absent: 10 minutes", max_length=300)]
 _Which = Annotated[str | None, Field(description=f"{WHICH}; absent: the last one that was said", max_length=300)]
-
-
-class RemindArguments(BaseModel, frozen=True, extra="forbid"):
-    text: str = Field(description="What to remind of", min_length=1, max_length=500)
 
 
 @tool_function(
@@ -68,15 +66,15 @@ class RemindArguments(BaseModel, frozen=True, extra="forbid"):
     touches="stays_here",
     effect="read",
 )
-async def remind(context: MessageContext, args: RemindArguments, *, reminders: Reminders, call: Call) -> FunctionResult:
+async def remind(context: MessageContext, text: _Due, *, reminders: Reminders, call: Call) -> FunctionResult:
     """Send a due reminder to its recipients, with buttons to snooze or complete it. Empty if it is deleted by now."""
     timer = await reminders.of_id(context.timer.timer_id) if context.timer is not None else None
     if timer is None:
         return FunctionResult()
     may_call_all = context.sender.role in Role.at_least(Role.MODERATOR)
-    text, mentions = reminder_text(timer, args.text, call.profile.texts, may_call_all=may_call_all)
-    data = {"reminder": timer.number, "text": args.text}
-    return FunctionResult.say(text, data=data, mentions=mentions, choices=_choices(timer, reminders, call))
+    said, mentions = reminder_text(timer, text, call.profile.texts, may_call_all=may_call_all)
+    data = {"reminder": timer.number, "text": text}
+    return FunctionResult.say(said, data=data, mentions=mentions, choices=_choices(timer, reminders, call))
 
 
 def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ...]:
@@ -88,11 +86,6 @@ def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ..
         Choice(call.say("reminders.snooze_tomorrow"), f"/snooze {timer.number} tomorrow"),
         Choice(call.say("reminders.done_label"), f"/reminder done {timer.number}"),
     )
-
-
-class SnoozeArguments(BaseModel, frozen=True, extra="forbid"):
-    when: str | None = Field(default=None, description="How long, or until when; absent: 10 minutes", max_length=300)
-    which: str | None = Field(default=None, description=f"{WHICH}; absent: the last one that was said", max_length=300)
 
 
 @_changes(
@@ -113,12 +106,12 @@ class SnoozeArguments(BaseModel, frozen=True, extra="forbid"):
     line="when",
 )
 async def reminder_snooze(
-    context: MessageContext, args: SnoozeArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, when: _Snooze = None, which: _Which = None, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Repeat a reminder later, without changing its schedule."""
     asker, timer = asker_of(context, call), None
     try:
-        timer, until = await reminders.selected_or_last(asker, args.which or "", args.when or "")
+        timer, until = await reminders.selected_or_last(asker, which or "", when or "")
         if timer is None:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("reminders.nothing_said"))
         snoozed = await reminders.snooze(asker, timer, until, call_key=call.key)
@@ -126,7 +119,7 @@ async def reminder_snooze(
         text = call.say("reminders.snooze_once", said=str(problem))
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["when"])
     except SeveralReminders as problem:
-        return await choose(problem, args.which or "", asker, reminders, call)
+        return await choose(problem, which or "", asker, reminders, call)
     except PROBLEMS as problem:
         result = failed(problem, reminders, call)
         choices = time_choices(problem, await reminders.now_of(asker), reminders, call)

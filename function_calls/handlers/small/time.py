@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, tzinfo
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -15,9 +16,7 @@ from services.times.places import BadTime, Place, Places, UnknownPlace, zone_lab
 
 _PLACE = "City, country, IANA zone or abbreviation; absent: here"
 
-
-class PlaceArguments(BaseModel, frozen=True, extra="forbid"):
-    place: str | None = Field(default=None, description=_PLACE, max_length=100)
+_Place = Annotated[str | None, Field(description=_PLACE, max_length=100)]
 
 
 class ConvertArguments(BaseModel, frozen=True, extra="forbid"):
@@ -46,19 +45,18 @@ class ConvertArguments(BaseModel, frozen=True, extra="forbid"):
     tags="time",
     effect="read",
 )
-async def time_in(context: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
+async def time_in(context: MessageContext, place: _Place = None, *, places: Places, call: Call) -> FunctionResult:
     """Return the time in a place, in all its zones if there are several."""
-    found = _find(args.place, places, call)
-    times = [(place, places.now(place.zone)) for place in found]
+    found = _find(place, places, call)
+    times = [(location, places.now(location.zone)) for location in found]
     data = [
-        {"place": place.name, "zone": str(place.zone), "time": moment.isoformat(timespec="minutes")}
-        for place, moment in times
+        {"place": location.name, "zone": str(location.zone), "time": moment.isoformat(timespec="minutes")}
+        for location, moment in times
     ]
     if len(times) == 1:
-        ((place, moment),) = times
-        return FunctionResult.say(_now_line("time.now_in", place, moment, call), data=data[0])
-    lines = [call.say("time.several_zones", place=args.place)]
-    lines += [_now_line("time.now_in_one", place, moment, call) for place, moment in times]
+        return FunctionResult.say(_now_line("time.now_in", *times[0], call), data=data[0])
+    lines = [call.say("time.several_zones", place=place)]
+    lines += [_now_line("time.now_in_one", location, moment, call) for location, moment in times]
     return FunctionResult.say("\n".join(lines), data={"several_zones": data})
 
 
@@ -79,12 +77,12 @@ async def time_in(context: MessageContext, args: PlaceArguments, *, places: Plac
     tags="time",
     effect="read",
 )
-async def date_in(context: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
+async def date_in(context: MessageContext, place: _Place = None, *, places: Places, call: Call) -> FunctionResult:
     """Today's date and day of the week, here or in a place"""
     days: dict[date, Place] = {}
-    for place in _find(args.place, places, call):
-        days.setdefault(places.now(place.zone).date(), place)
-    lines = [call.say("time.date_in", place=place.name, date=_date(day, call)) for day, place in days.items()]
+    for location in _find(place, places, call):
+        days.setdefault(places.now(location.zone).date(), location)
+    lines = [call.say("time.date_in", place=location.name, date=_date(day, call)) for day, location in days.items()]
     return FunctionResult.say("\n".join(lines), data=[day.isoformat() for day in days])
 
 

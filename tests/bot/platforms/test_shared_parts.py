@@ -31,9 +31,9 @@ def test_a_missing_package_is_explained_for_pip_and_for_the_script() -> None:
     with pytest.raises(CannotOpen) as raised, needs_extra("xmpp"):
         import no_such_package  # type: ignore[import-not-found]  # noqa: F401
     words = str(raised.value)
-    assert "no_such_package is missing" in words
-    assert "pip install 'rollcall[xmpp]'" in words
-    assert "ROLLCALL_LOCK=requirements-networks.txt ./run" in words
+    assert "the package 'no_such_package' is missing" in words
+    assert "install 'rollcall[xmpp]' with pip, pipx or uv" in words
+    assert "./run installs it" in words
 
 
 @pytest.mark.parametrize(
