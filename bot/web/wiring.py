@@ -220,7 +220,8 @@ class Web:
 
         bot = self._settings.bots[DEFAULT_BOT]
         texts = Texts().of(bot.language or self._settings.language)
-        self.programs = McpHttp(self._settings.mcp.serve.path, self._clients, daemon.direct_calls, texts, bot.name)
+        path, calls = self._settings.mcp.serve.path, daemon.direct_calls
+        self.programs = McpHttp(path, self._clients, calls, daemon.knowledge, texts, bot.name)
         await self.programs.start()
         daemon.functions.on_change(self.programs.server.functions_changed)
         return self.programs
