@@ -26,7 +26,9 @@ from function_calls.basic.keyword_modules._rows import (
 from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.machine.values_code import changes_of
-from function_calls.basic.run.session import ChatWorld, ScriptModel, ScriptWeb
+from function_calls.basic.run.model import ModelOfScripts
+from function_calls.basic.run.session import ChatWorld
+from function_calls.basic.run.web import WebOfScripts
 from function_calls.basic.values import text_of
 from services.clock import Clock
 from services.refs import JsonObject
@@ -209,7 +211,7 @@ async def delete(
     filter: Value = ALL,  # noqa: A002 - the slot's name, which authors see
     *,
     tables: ScriptTables,
-    web: ScriptWeb,
+    web: WebOfScripts,
     clock: Clock,
 ) -> Value:
     """Delete the matching rows of a table, `DELETE "people", "age < 18"`, or send a DELETE request to a web address. To
@@ -262,7 +264,7 @@ async def save_from_unstructured(
     *,
     tables: ScriptTables,
     sources: RowSources,
-    model: ScriptModel,
+    model: ModelOfScripts,
 ) -> Value:
     """Store the information in a text as a row and return its id. JSON is stored directly; from other text the language
     model extracts values for the columns of the table."""
