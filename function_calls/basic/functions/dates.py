@@ -11,11 +11,11 @@ from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.date_texts import HINT, Form, Moment, days_later, read, within_calendar
 from function_calls.basic.environment import World
 from function_calls.basic.functions.declaration import ANY, DATE, LanguageFunction, function
-from function_calls.basic.functions.formatting import Unit, day_name, month_name, unit_of
+from function_calls.basic.functions.formatting import UNITS, Unit, day_name, month_name
 from function_calls.basic.values import as_number, kind_of, normalized_number, number_of
 from services.refs import JsonValue
 
-UNITS = "year, quarter, month, week, day, hour, minute and second"
+_SHOWN_UNITS = "year, quarter, month, week, day, hour, minute and second"
 """Unit names as shown to authors."""
 MOST_SECONDS = 10_000_000_000_000
 """Upper bound of any interval between two dates, in any unit."""
@@ -87,11 +87,11 @@ def _cut(number: int, by: int) -> int:
 
 
 def _unit_word(value: JsonValue) -> Unit | None:
-    return unit_of(value) if type(value) is str and len(value) <= 20 else None
+    return UNITS.get(value.strip().lower()) if type(value) is str and len(value) <= 20 else None
 
 
 def _no_unit(name: str) -> RunError:
-    return RunError(RunCode.BAD_VALUE, f"{name}: unknown unit; known units: {UNITS}")
+    return RunError(RunCode.BAD_VALUE, f"{name}: unknown unit; known units: {_SHOWN_UNITS}")
 
 
 def _wall(world: World, form: Form) -> Moment:
@@ -179,7 +179,7 @@ def _timevalue(moment: Moment) -> JsonValue:
     "2026-02-28",
     takes=(ANY, ANY, ANY),
     fewest=2,
-    about=f"The date plus a number of units. Units: {UNITS}; the default is day.",
+    about=f"The date plus a number of units. Units: {_SHOWN_UNITS}; the default is day.",
 )
 def date_add(world: World, *values: JsonValue) -> JsonValue:
     """DATEADD(date, number, unit), or DATEADD(unit, number, date) as in classic BASIC; the unit defaults to days.

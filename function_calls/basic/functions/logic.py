@@ -15,12 +15,6 @@ _YES = frozenset({"true", "yes", "y", "on", "1", "ok", "sim", "si", "sí", "oui"
 _NO = frozenset({"false", "no", "n", "off", "0", "", "não", "nao", "non", "nein", "否", "不", "不是", "不对", "假"})
 
 
-def yes_or_no(text: str) -> bool | None:
-    """Parse a yes or no in several languages; None if it is neither."""
-    word = text.strip().lower()
-    return True if word in _YES else (False if word in _NO else None)
-
-
 LOGIC: list[LanguageFunction] = []
 
 
@@ -133,13 +127,13 @@ def _to_boolean(value: JsonValue) -> JsonValue:
     """The value as TRUE or FALSE; texts such as yes, no, on and off are recognized."""
     if type(value) is not str:
         return truth(value)
-    meant = yes_or_no(value)
-    if meant is None:
-        number = as_number(value)
-        if number is None:
-            raise RunError(RunCode.BAD_VALUE, "CBOOL needs one of the texts true, false, yes, no, on, off, 1 and 0")
-        return bool(number)
-    return meant
+    word = value.strip().lower()
+    if word in _YES or word in _NO:
+        return word in _YES
+    number = as_number(value)
+    if number is None:
+        raise RunError(RunCode.BAD_VALUE, "CBOOL needs one of the texts true, false, yes, no, on, off, 1 and 0")
+    return bool(number)
 
 
 @function(LOGIC, "CDATE(value)", 'CDATE("31.12.2026 8:05 PM")', "2026-12-31 20:05:00", also=("todate",))

@@ -297,7 +297,9 @@ def _given_rows(run: ScriptRun, fields: Value) -> tuple[list[JsonObject], bool]:
     if len(values) == _PAIR and not isinstance(values[0], dict | list):
         row = _row_of(values[1], values[0], next(iter(fields)))
         if row is not None:
-            return [_with_id(row, values[0])], False
+            others = {name: value for name, value in row.items() if name.lower() != "id"}
+            row_id = like(row, "id") if values[0] is None else values[0]
+            return [{"id": row_id, **others}], False
     if not values or (len(values) == 1 and values[0] is None):
         raise wrong_type(run, "row")
     return [_columns(fields)], False
@@ -344,11 +346,6 @@ def _first(value: Value) -> Value:
 def _columns(fields: JsonObject) -> JsonObject:
     """Rename fields without a name, `#1`, to columns named by position, `column1`; other fields are unchanged."""
     return {f"column{name[1:]}" if name.startswith("#") else name: value for name, value in fields.items()}
-
-
-def _with_id(row: JsonObject, row_id: Value) -> JsonObject:
-    others = {name: value for name, value in row.items() if name.lower() != "id"}
-    return {"id": like(row, "id") if row_id is None else row_id, **others}
 
 
 def _maps(run: ScriptRun, data: Value) -> list[JsonObject]:

@@ -224,14 +224,12 @@ class OpenBlocks:
         if token.value == "END":
             kind = _ENDS_BEHIND_END.get(following.value) if following.kind is Kind.WORD else None
             return Ending(kind, 2, True, token) if kind else None
-        if following.kind is Kind.SYMBOL and following.text in ("=", ".", "[") and not self._is_case(token):
+        is_case = token.value == "CASE" and bool(self.stack) and self.stack[-1].kind == "SELECT"
+        if following.kind is Kind.SYMBOL and following.text in ("=", ".", "[") and not is_case:
             return None
         if token.value in _ENDS:
             return Ending(_ENDS[token.value], 1, True, token)
         return Ending(_DIVIDES[token.value], 1, False, token)
-
-    def _is_case(self, token: Token) -> bool:
-        return token.value == "CASE" and bool(self.stack) and self.stack[-1].kind == "SELECT"
 
     def is_stray(self, cursor: Cursor, ending: Ending) -> bool:
         """Whether the words at the cursor match no open block, which is reported. An end of another kind than the
@@ -386,23 +384,18 @@ _ENDS_OF: Mapping[str, tuple[str, ...]] = {
 """Ends whose presence confirms a misspelt opener."""
 
 
-def correct_spelling(
-    tokens: Sequence[Token], knows: Callable[[Token], bool]
-) -> tuple[list[Token], list[ScriptProblem]]:
-    """Correct misspelt block words; returns the tokens and a problem for each. `knows` tests for known words."""
-    found = _SpellingCorrection(tokens, knows)
-    found.run()
-    return found.tokens, found.faults
+class SpellingCorrection:
+    """Correction of misspelt block words in `tokens`, with a problem in `faults` for each."""
 
-
-class _SpellingCorrection:
     def __init__(self, tokens: Sequence[Token], knows: Callable[[Token], bool]) -> None:
+        """`knows` tests for known words."""
         self.tokens = list(tokens)
         self.faults: list[ScriptProblem] = []
         self._knows = knows
         self._words = {token.value for token in tokens if token.kind is Kind.WORD}
 
     def run(self) -> None:
+        """Correct the tokens."""
         begins = True
         for index, token in enumerate(self.tokens):
             if len(self.faults) >= _MOST:

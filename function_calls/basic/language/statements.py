@@ -24,8 +24,8 @@ from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import Survey, is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.language.unsupported import (
+    COMPANIONS,
     NO_EFFECT,
-    belongs_to,
     foreign_phrase,
     unsupported_message,
     words_at,
@@ -254,7 +254,7 @@ class StatementErrors:
     def continues_reported(self, cursor: Cursor) -> bool:
         """Whether this continues a foreign statement that was already reported, such as CATCH after TRY."""
         words = words_at(cursor)
-        return any(belongs_to(" ".join(words[:count])) in self._reading.foreign for count in (1, 2))
+        return any(COMPANIONS.get(" ".join(words[:count])) in self._reading.foreign for count in (1, 2))
 
     def check_name(self, cursor: Cursor, token: Token) -> None:
         """Raise ScriptError for an assignment to a reserved word."""

@@ -233,7 +233,8 @@ class ExpressionCode:
     def _of_row(self, node: nodes.RowExpression) -> Iterable[Task]:
         """Tasks that push an expression of UPDATE: its value, or its code if it can contain columns. The bot's settings
         may set names that the script does not, so the run decides: unset names are columns."""
-        names = {one.name: one for one in sorted(_names_in(node.value), key=lambda one: one.at, reverse=True)}
+        found = [one for one in nodes_in((node.value,)) if isinstance(one, nodes.Name)]
+        names = {one.name: one for one in sorted(found, key=lambda one: one.at, reverse=True)}
         columns = sorted(name for name in names if self._may_be_column(name))
         if not columns:
             return (nodes.Literal(node.at, "value"), node.value, Emit(node.at, "list", 2))
@@ -278,7 +279,3 @@ class ExpressionCode:
         nodes.FilterText: _filter_text,
         nodes.RowExpression: _of_row,
     }
-
-
-def _names_in(value: Expression) -> Iterable[nodes.Name]:
-    return [one for one in nodes_in((value,)) if isinstance(one, nodes.Name)]

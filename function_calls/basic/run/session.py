@@ -49,15 +49,6 @@ def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str
     return found
 
 
-def variables_of(
-    session: Mapping[str, Value], parameters: Mapping[str, Value], arguments: Mapping[str, Value]
-) -> dict[str, Value]:
-    """All variables by lower-case name: arguments override parameters of the settings, which override session
-    variables."""
-    given = {**parameters, **arguments}
-    return {**session, **{name.casefold(): value for name, value in given.items()}}
-
-
 class ObservedVariables(dict[str, JsonValue]):
     """Variables that call `notice` when one of `names` is read."""
 
