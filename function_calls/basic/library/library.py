@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -207,7 +207,7 @@ class Outcomes:
             is_active=int(tool is not None),
             compiled_ms=self._services.clock.now_ms(),
         )
-        return self._services.tools.save(stored, text_of(one.content))
+        return basic_tools.keep(script=text_of(one.content), **asdict(stored))
 
     async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
         """State of a script with errors: its previous tools stay active, recompiled from the stored text if only

@@ -137,20 +137,47 @@ class Jumps:
         self._assembly.emit(at, "jump", spot)
 
 
-Body = Callable[[tuple[Statement, ...]], None]
+_DEEPEST = 120
+"""Limit on nested blocks, above the parser's so that the parser reports it first."""
+UNWORDED_ASSERTION = "an ASSERT of the script does not hold"
+"""Message of an ASSERT without a message."""
 
 
-class BlockCode:
-    """Code generation for blocks of one procedure."""
+class StatementCode:
+    """Code generation for one procedure."""
 
-    def __init__(self, assembly: Assembly, scope: Scope, values: ExpressionCode, jumps: Jumps, body: Body) -> None:
-        self._assembly = assembly
+    def __init__(self, scope: Scope, name: str, found: Findings) -> None:
+        self._assembly = Assembly()
         self._scope = scope
-        self._values = values
-        self._jumps = jumps
-        self._body = body
+        self._name = name
+        self._found = found
+        self._depth = 0
+        self._values = ExpressionCode(self._assembly, scope, found)
+        self._jumps = Jumps(self._assembly)
+        self._end = JumpTarget()
 
-    def if_(self, node: nodes.If) -> None:
+    def procedure(self, at: At, parameters: tuple[str, ...], body: tuple[Statement, ...]) -> Procedure:
+        """Emit the body and the return, resolve its jumps, and return the finished procedure."""
+        self._body(body)
+        self._assembly.mark(self._end)
+        self._give_back(at)
+        self._jumps.settle()
+        return self._assembly.procedure(self._name, parameters)
+
+    def _body(self, body: tuple[Statement, ...]) -> None:
+        if self._depth >= _DEEPEST:
+            raise ScriptError(body[0].at if body else At(1, 1), Code.TOO_DEEP, f"more than {_DEEPEST} nested blocks")
+        self._depth += 1
+        for statement in body:
+            if isinstance(statement, nodes.Label):
+                self._jumps.label(statement)
+            else:
+                start = self._assembly.here
+                self._make[type(statement)](self, statement)
+                self._assembly.statement(start, self._jumps.loops)
+        self._depth -= 1
+
+    def _if(self, node: nodes.If) -> None:
         """Emit code that runs the first branch whose condition is true, else the ELSE branch."""
         end = JumpTarget()
         for condition, body in node.branches:
@@ -165,13 +192,13 @@ class BlockCode:
             self._body(node.otherwise)
         self._assembly.mark(end)
 
-    def for_each(self, node: nodes.ForEach) -> None:
+    def _for_each(self, node: nodes.ForEach) -> None:
         """The iterated value is evaluated once."""
         self._values.expression(node.of)
         self._assembly.emit(node.at, "each")
         self._for(node.at, "next_each", node.variable, node.body)
 
-    def for_to(self, node: nodes.ForTo) -> None:
+    def _for_to(self, node: nodes.ForTo) -> None:
         """After the loop, the variable has the first value past the end, as in traditional BASIC."""
         self._values.expression(node.first)
         self._values.expression(node.last)
@@ -182,7 +209,7 @@ class BlockCode:
         self._assembly.emit(node.at, "to")
         self._for(node.at, "next_to", node.variable, node.body)
 
-    def loop(self, node: nodes.Loop) -> None:
+    def _loop(self, node: nodes.Loop) -> None:
         """Emit code for WHILE and DO, with the condition at the beginning or, if `at_end`, at the end."""
         start, again, end = JumpTarget(), JumpTarget(), JumpTarget()
         on, off = ("jump_false", "jump_true") if node.until else ("jump_true", "jump_false")
@@ -204,7 +231,7 @@ class BlockCode:
             self._assembly.emit(node.at, "jump", start)
         self._assembly.mark(end)
 
-    def select(self, node: nodes.Select) -> None:
+    def _select(self, node: nodes.Select) -> None:
         """The first matching case. The subject is on the stack during the tests and dropped before a body."""
         end = JumpTarget()
         around = Around("select", end, self._jumps.loops)
@@ -246,52 +273,6 @@ class BlockCode:
         self._assembly.emit(at, "drop")
         with self._jumps.block(around):
             self._body(body)
-
-
-_DEEPEST = 120
-"""Limit on nested blocks, above the parser's so that the parser reports it first."""
-UNWORDED_ASSERTION = "an ASSERT of the script does not hold"
-"""Message of an ASSERT without a message."""
-
-
-class StatementCode:
-    """Code generation for one procedure."""
-
-    def __init__(self, scope: Scope, name: str, found: Findings) -> None:
-        self._assembly = Assembly()
-        self._scope = scope
-        self._name = name
-        self._found = found
-        self._depth = 0
-        self._values = ExpressionCode(self._assembly, scope, found)
-        self._jumps = Jumps(self._assembly)
-        self._end = JumpTarget()
-
-    @property
-    def blocks(self) -> BlockCode:
-        """Code generator for the blocks."""
-        return BlockCode(self._assembly, self._scope, self._values, self._jumps, self._body)
-
-    def procedure(self, at: At, parameters: tuple[str, ...], body: tuple[Statement, ...]) -> Procedure:
-        """Emit the body and the return, resolve its jumps, and return the finished procedure."""
-        self._body(body)
-        self._assembly.mark(self._end)
-        self._give_back(at)
-        self._jumps.settle()
-        return self._assembly.procedure(self._name, parameters)
-
-    def _body(self, body: tuple[Statement, ...]) -> None:
-        if self._depth >= _DEEPEST:
-            raise ScriptError(body[0].at if body else At(1, 1), Code.TOO_DEEP, f"more than {_DEEPEST} nested blocks")
-        self._depth += 1
-        for statement in body:
-            if isinstance(statement, nodes.Label):
-                self._jumps.label(statement)
-            else:
-                start = self._assembly.here
-                self._make[type(statement)](self, statement)
-                self._assembly.statement(start, self._jumps.loops)
-        self._depth -= 1
 
     def _assign(self, node: nodes.Assign) -> None:
         if clears_error(node) and not self._scope.has(str(root_of(node.target))):
@@ -459,11 +440,11 @@ class StatementCode:
         nodes.Assign: _assign,
         nodes.Dim: _dim,
         nodes.Evaluate: _evaluate,
-        nodes.If: lambda code, node: code.blocks.if_(node),
-        nodes.ForEach: lambda code, node: code.blocks.for_each(node),
-        nodes.ForTo: lambda code, node: code.blocks.for_to(node),
-        nodes.Loop: lambda code, node: code.blocks.loop(node),
-        nodes.Select: lambda code, node: code.blocks.select(node),
+        nodes.If: _if,
+        nodes.ForEach: _for_each,
+        nodes.ForTo: _for_to,
+        nodes.Loop: _loop,
+        nodes.Select: _select,
         nodes.Leave: _leave,
         nodes.Continue: _continue,
         nodes.Return: _return,
