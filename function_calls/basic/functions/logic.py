@@ -71,28 +71,16 @@ def _is_date(world: World, value: JsonValue) -> JsonValue:
     return moment is not None and moment.form != "time"
 
 
-@function(LOGIC, "ISARRAY(value)", "ISARRAY([1])", True, also=("islist",))
-def _isarray(value: JsonValue) -> JsonValue:
-    """Whether the value is a list."""
-    return type(value) is list
+def _is_type(name: str, kind: type, what: str, example: str, gives: bool, also: str) -> None:
+    """Declare a function that tests for values of one Python type."""
+    usage, about = f"{name}(value)", f"Whether the value is {what}."
+    function(LOGIC, usage, example, gives, also=(also,), about=about, takes=(ANY,))(lambda value: type(value) is kind)
 
 
-@function(LOGIC, "ISOBJECT(value)", "ISOBJECT([1])", False, also=("ismap",))
-def _isobject(value: JsonValue) -> JsonValue:
-    """Whether the value is a map."""
-    return type(value) is dict
-
-
-@function(LOGIC, "ISSTRING(value)", 'ISSTRING("a")', True, also=("istext",))
-def _isstring(value: JsonValue) -> JsonValue:
-    """Whether the value is a text."""
-    return type(value) is str
-
-
-@function(LOGIC, "ISBOOLEAN(value)", "ISBOOLEAN(0)", False, also=("isbool",))
-def _isboolean(value: JsonValue) -> JsonValue:
-    """Whether the value is TRUE or FALSE."""
-    return type(value) is bool
+_is_type("ISARRAY", list, "a list", "ISARRAY([1])", True, "islist")
+_is_type("ISOBJECT", dict, "a map", "ISOBJECT([1])", False, "ismap")
+_is_type("ISSTRING", str, "a text", 'ISSTRING("a")', True, "istext")
+_is_type("ISBOOLEAN", bool, "TRUE or FALSE", "ISBOOLEAN(0)", False, "isbool")
 
 
 @function(LOGIC, "TYPEOF(value)", "TYPEOF(3)", "number", also=("typename", "vartype"))

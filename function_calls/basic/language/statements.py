@@ -7,7 +7,7 @@ from typing import NoReturn, cast
 
 from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError
-from function_calls.basic.language.blocks import Blocks, Selects, WithMaps
+from function_calls.basic.language.blocks import Blocks
 from function_calls.basic.language.comments import plain
 from function_calls.basic.language.expressions import (
     Expressions,
@@ -389,16 +389,15 @@ class Statements:
         self._calls = Calls(reading, read, self._words)
         self._errors = StatementErrors(forms, reading)
         flow = Flow(reading, read, self.open, self.labels)
-        selects = Selects(reading, read, self.blocks)
         self._language: dict[str, Reader] = {
             "IF": self.blocks.if_,
             "FOR": self.blocks.for_,
             "FOREACH": self.blocks.for_,
             "WHILE": self.blocks.while_,
             "DO": self.blocks.do,
-            "SELECT": selects.select,
-            "SWITCH": selects.select,
-            "WITH": WithMaps(reading, read, self.blocks).with_,
+            "SELECT": self.blocks.select,
+            "SWITCH": self.blocks.select,
+            "WITH": self.blocks.with_,
             "EXIT": flow.exit,
             "BREAK": flow.break_,
             "CONTINUE": flow.continue_,
