@@ -11,7 +11,7 @@ from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.expressions import Expressions, key, more_specific_problem
 from function_calls.basic.language.open_blocks import ENDING_WORDS, Ending, OpenBlocks, Opened, is_over
 from function_calls.basic.language.parser_state import ParserState
-from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.language.tokens import Cursor, Kind, Token, has_then
 from function_calls.basic.nodes import At, Expression, Statement
 
 DIVIDED = ","
@@ -163,7 +163,7 @@ class Blocks:
         if token.value in _GO or (token.kind is Kind.LINE and cursor.ahead().value == "THEN"):
             return found  # IF a GOTO 10; or THEN on the next line, reported there
         is_over_here = token.kind in (Kind.LINE, Kind.END)
-        if not is_over_here and self._has_then(cursor):
+        if not is_over_here and has_then(cursor.tokens, cursor.index + 1):
             cursor.fail(f"expected an operator in the condition, {cursor.found()}")
         message = f"expected THEN after the condition, {cursor.found()}"
         if not is_over_here and token.kind not in (Kind.WORD, Kind.NUMBER):
@@ -171,14 +171,6 @@ class Blocks:
         # Continue as if THEN were there, to keep the block structure.
         self._reading.fault(token.at, Code.SYNTAX, message)
         return found
-
-    def _has_then(self, cursor: Cursor) -> bool:
-        count = 1
-        while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
-            if token.kind is Kind.WORD and token.value == "THEN":
-                return True
-            count += 1
-        return False
 
     def _leads_to_lines(self, cursor: Cursor) -> bool:
         """Skip the line of an invalid IF; returns whether it opens a block."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import is_assignment
-from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.language.tokens import Cursor, Kind, Token, has_then
 from function_calls.basic.nodes import At
 
 Path = tuple[int, ...]
@@ -477,7 +477,7 @@ class SpellingCorrection:
             case "ELSE":
                 return (is_alone or following.value == "IF") and "IF" in self._words
             case "ELSEIF":
-                return self._has_then(index)
+                return has_then(self.tokens, index)
             case "CASE" | "DEFAULT":
                 return is_alone is (word == "DEFAULT") and bool({"SELECT", "SWITCH"} & self._words)
             case _:
@@ -487,7 +487,7 @@ class SpellingCorrection:
         """Whether the line is valid for a block that begins with `word`."""
         following = self.tokens[index + 1]
         if word == "IF":
-            return self._has_then(index)
+            return has_then(self.tokens, index)
         if word in ("FOR", "FOREACH"):
             behind = self.tokens[index + 2]
             is_counting = following.kind is Kind.WORD and (behind.text == "=" or behind.value == "IN")
@@ -498,13 +498,6 @@ class SpellingCorrection:
 
     def _has_end(self, word: str) -> bool:
         return any(one in self._words for one in _ENDS_OF[word])
-
-    def _has_then(self, index: int) -> bool:
-        while (token := self.tokens[index]).kind not in (Kind.LINE, Kind.END):
-            if token.value == "THEN":
-                return True
-            index += 1
-        return False
 
 
 def _is_near(written: str, word: str) -> bool:

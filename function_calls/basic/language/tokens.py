@@ -49,6 +49,15 @@ class Token(NamedTuple):
         return At(self.at.line, self.at.column + len(self.text))
 
 
+def has_then(tokens: Sequence[Token], index: int) -> bool:
+    """Whether THEN follows in the statement, from the token at `index` on."""
+    while tokens[index].kind not in (Kind.LINE, Kind.END):
+        if tokens[index].kind is Kind.WORD and tokens[index].value == "THEN":
+            return True
+        index += 1
+    return False
+
+
 def behind_bracket(tokens: Sequence[Token], index: int) -> int:
     """Index after the bracket at `index` is closed, or the end of its statement."""
     depth = 0
