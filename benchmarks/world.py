@@ -13,14 +13,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from bot.cli.serving import collect_seldom
-from bot.daemon import Daemon
+from bot.daemon import Daemon, build_daemon
 from bot.database.opening import open_store
 from bot.overrides import Overrides
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
 from bot.telemetry.logs import set_up_logs, set_up_logs_of_a_command
 from bot.telemetry.metrics import Metrics
 from bot.telemetry.records import CallRecords
-from bot.wiring import build_daemon
 from config.settings import LoggingSettings, Settings
 from config.texts import Texts
 from function_calls.checks.permissions import Open, Policies

@@ -3,48 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from functools import cached_property, partial
+from pathlib import Path
 
 import structlog
 
-from bot.chats.chat_notes import ScriptNotes, ScriptSchedules, StartScripts
-from bot.chats.chats import Chats
-from bot.chats.digests import Digests
-from bot.chats.open_questions import OpenQuestions
-from bot.chats.summaries import Summaries
-from bot.delivery.collected import Collected
-from bot.delivery.delivery import Delivery
-from bot.direct_calls import DirectCalls
-from bot.engine.embedded import EmbeddedEngine
-from bot.housekeeping import Backups, Housekeeping
-from bot.intake.intake import Intake
-from bot.live.command_menus import ShownMenus
-from bot.live.operator_notices import DeadLetters, OperatorNotices
-from bot.live.settings import LiveSettings, Reload
-from bot.platforms.base import ChatPlatform
-from bot.registration.function_sources import FunctionSources
-from bot.registration.unknown_names import UnknownNames
-from bot.telemetry.metrics import Metrics
-from bot.timers.schedules import SettingsSchedules
-from bot.timers.timer_dispatch import Timers
-from function_calls.invocation import Invoker
-from function_calls.registry import FunctionRegistry
-from function_calls.router import FunctionCallRouter
-from services.call_log import JsonLines
-from services.chats.grants import Grants
-from services.chats.member_links import MemberLinks
-from services.chats.privacy import MemberData
-from services.fault_points import FaultPoints
+from bot.database.opening import database_of
+from bot.overrides import Overrides
+from bot.platforms.base import ChatPlatform, Linked
+from bot.reconfiguration import register_live_settings
+from bot.wiring import Wiring
+from config.settings import Settings
+from config.texts import Texts
+from function_calls.checks.budgets import MICROS
 from services.knowledge import KnowledgeBases
-from services.llm.failover import ModelState
-from services.llm.model import ChatModel
 from services.store.all_tables import newest_ids
+from services.store.chats.outcomes import DeadKind
 from services.store.ids import Ids, generated_ms
 from services.store.port import Store
 from services.timers.scheduler import Ticker
-from services.timers.timetable import Timetable
+from services.web.http import WebClient
+from services.web.news import News
+from services.web.search import WebSearch
 
 _log = structlog.get_logger("daemon")
 DRAIN_SECONDS = 20.0
@@ -60,62 +41,36 @@ _DIGESTS_SECONDS = 300.0
 _KNOWLEDGE_SECONDS = 30.0
 _STORE_SECONDS = 5.0
 _TIMERS_SECONDS = 1.0
+_PENDING_SECONDS = 60.0
 _COLLECTED_SECONDS = 10.0
 
 
-class Closable(Protocol):
-    """A service that holds resources."""
+def build_daemon(
+    settings: Settings,
+    store: Store,
+    platforms: Sequence[ChatPlatform],
+    ids: Ids,
+    texts: Texts,
+    overrides: Overrides,
+) -> Daemon:
+    """The daemon on `store` with `platforms`. Raises DefinitionError for filters and models that cannot be used."""
+    daemon = Daemon(settings, store, platforms, ids, texts, overrides)
+    daemon.bind()
+    return daemon
 
-    async def close(self) -> None:
-        """Release the resources."""
 
+class Daemon(Wiring):
+    """All parts of the daemon."""
 
-@dataclass(frozen=True, slots=True)
-class Daemon:
-    """All parts of the daemon, built by `wiring`."""
-
-    live: LiveSettings
-    """The current settings."""
-    reload: Reload
-    unknown_names: UnknownNames
-    operator_notices: OperatorNotices
-    backups: Backups
-    store: Store
-    ids: Ids
-    registry: FunctionRegistry
-    functions: FunctionSources
-    invoker: Invoker
-    router: FunctionCallRouter
-    """The router at the start."""
-    direct_calls: DirectCalls
-    model: ChatModel
-    model_states: Callable[[], Sequence[ModelState]]
-    chats: Chats
-    start_scripts: StartScripts
-    questions: OpenQuestions
-    grants: Grants
-    links: MemberLinks
-    member_data: MemberData
-    schedules: SettingsSchedules
-    script_schedules: ScriptSchedules
-    script_notes: ScriptNotes
-    engine: EmbeddedEngine
-    delivery: Delivery
-    summaries: Summaries
-    digests: Digests
-    collected: Collected
-    intake: Intake
-    timetable: Timetable
-    timers: Timers
-    platforms: Sequence[ChatPlatform]
-    menus: ShownMenus
-    metrics: Metrics
-    logs: Sequence[JsonLines]
-    faults: FaultPoints
-    housekeeping: Housekeeping
-    dead_letters: DeadLetters
-    knowledge: KnowledgeBases
-    services: Sequence[Closable]
+    def bind(self) -> None:
+        """Build and connect the parts. Raises DefinitionError for filters and models that cannot be used."""
+        for name, part in vars(Wiring).items():
+            if isinstance(part, cached_property):
+                getattr(self, name)
+        self._bind()
+        self._register_erasure()
+        self._register_metrics()
+        register_live_settings(self)
 
     async def start(self) -> None:
         """Load the stored state and resume what an earlier process left unfinished. Raises StoreError, and
@@ -131,7 +86,7 @@ class Daemon:
         await self.grants.load()
         await self.links.load()
         await self.member_data.load()
-        await self.schedules.sync()
+        await self.settings_schedules.sync()
         self.unknown_names.begin()
         unsent = await self.delivery.recover()
         unfinished = await self.intake.recover()
@@ -173,8 +128,12 @@ class Daemon:
         for platform in self.platforms:
             await platform.close()
         await self.model.close()
-        for service in self.services:
-            await service.close()
+        for service in self.services.values():
+            if isinstance(service, WebClient | News | WebSearch | KnowledgeBases):
+                await service.close()
+        for part in (self.shadow, self.traces):
+            if part is not None:
+                await part.close()
         for log in self.logs:
             log.flush()
         await self.store.close()
@@ -183,15 +142,18 @@ class Daemon:
         """A ticker with the periodic tasks of the daemon, not yet started: deletion, backups, checks, timers, schedules
         and notes."""
         ticker = Ticker()
+        self.metrics.gauge("rollcall_ticker_lag_seconds", "Longest delay of a periodic job", lambda: ticker.lag_seconds)
+        self.metrics.gauge("rollcall_loop_lag_seconds", "Longest delay of the loop", lambda: ticker.loop_lag_seconds)
         ticker.every(_FORGET_SECONDS, "delete old rows", self.housekeeping.forget, first_seconds=_FIRST_FORGET_SECONDS)
         ticker.every(_BACKUPS_SECONDS, "back up", self.backups.keep_up, first_seconds=_FIRST_BACKUP_SECONDS)
         ticker.every(_FORGET_SECONDS, "count dead letters", self.dead_letters.start)
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
         ticker.every(_STORE_SECONDS, "check the store", self.store.check)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
+        ticker.every(_PENDING_SECONDS, "count timers", self.timers.count, first_seconds=_FIRST_FORGET_SECONDS)
         ticker.every(_COLLECTED_SECONDS, "send what was collected", self.collected.send)
         ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
-        ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.schedules.sync)
+        ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.settings_schedules.sync)
         ticker.every(_SCHEDULES_SECONDS, "keep schedules of scripts in step", self.script_schedules.sync)
         ticker.every(_SCHEDULES_SECONDS, "keep notes of scripts in step", self.script_notes.sync)
         ticker.every(_DIGESTS_SECONDS, "make digests", self.digests.make_due)
@@ -205,3 +167,147 @@ class Daemon:
         await self.timers.idle()
         await self.engine.idle()
         await self.delivery.idle()
+
+    def _bind(self) -> None:
+        """Bind parts that depend on each other in a cycle, and register callbacks for changes of functions, for
+        problems, and for everything that is given up."""
+        self.schedule_check.bind(self.registry.of, self.invoker, self.approvals)
+        notices, functions = self.operator_notices, self.functions
+        notices.watch("settings", lambda: self.reload.faults)
+        notices.watch("functions", lambda: functions.faults)
+        notices.watch("names", lambda: self.unknown_names.faults)
+        notices.watch("backups", lambda: self.backups.faults)
+        functions.on_change(lambda: self.invoker.keep(self.registry.specs))
+        functions.on_change(notices.changed)
+        functions.on_change(self.start_scripts.warn_of_changes)
+        functions.on_change(self.unknown_names.look)
+        self.unknown_names.on_change(notices.changed)
+        functions.on_change(self.menus.changed)
+        self.closing.on_given_up.append(self.dead_letters.turn)
+        self.delivery.on_given_up.append(self.dead_letters.message)
+        self.timers.on_undeliverable.append(self.dead_letters.moment)
+
+    def _register_erasure(self) -> None:
+        """Register what drops or reloads data in memory after a member's data was erased."""
+
+        async def reload(_chat: str, _member: str) -> None:
+            await self.grants.load()
+            await self.links.load()
+            await self.chats.load(self.store)
+
+        self.member_data.on_forget += [self.vouching.forget, self.questions.forget, self.intake.forget, reload]
+
+    def _register_metrics(self) -> None:
+        """Register the metrics of all parts; those of the shadow, links and backups only if these exist."""
+        metrics, delivery = self.metrics, self.delivery
+        metrics.gauge("rollcall_turns_waiting", "Turns that wait", lambda: self.engine.waiting)
+        metrics.gauge("rollcall_turns_running", "Turns that run", lambda: self.engine.running)
+        metrics.gauge("rollcall_oldest_waiting_seconds", "Age of the oldest waiting turn", self._oldest_waiting_seconds)
+        metrics.gauge("rollcall_outbox_waiting", "Messages that wait or are being sent", lambda: delivery.waiting)
+        metrics.gauge(
+            "rollcall_reply_lines_dropped",
+            "Lines that were not sent because too many waited",
+            lambda: delivery.dropped_lines,
+        )
+        metrics.gauge("rollcall_messages_given_up", "Messages that could not be delivered", lambda: delivery.failed)
+        metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: self.notices.dropped)
+        metrics.gauges(
+            "rollcall_dead_letters",
+            "Dead letters that can be retried",
+            "kind",
+            lambda: {kind.value: self.dead_letters.counts[kind.value] for kind in DeadKind},
+        )
+        self._register_store_metrics()
+        self._register_link_metrics()
+        timers, shadow = self.timers, self.shadow
+        metrics.gauge("rollcall_timers_pending", "Timers that have not fired", lambda: timers.pending)
+        metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
+        metrics.gauge(
+            "rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding
+        )
+        metrics.counter("rollcall_timers_fired", "Due timer occurrences", "outcome", lambda: timers.outcomes)
+        if shadow is not None:
+            metrics.counter(
+                "rollcall_shadow_dropped",
+                "Requests that the shadow model did not get",
+                "reason",
+                lambda: shadow.dropped,
+            )
+        self._register_model_metrics()
+        metrics.gauge("rollcall_functions_unusable", "Problems in function files", lambda: len(self.functions.faults))
+        metrics.gauge("rollcall_settings_faulty", "Problems in the settings file", lambda: len(self.reload.faults))
+        if self.backups.are_scheduled:
+            metrics.gauge("rollcall_backup_age_seconds", "Time since the newest backup", self.backups.age_seconds)
+
+    def _register_store_metrics(self) -> None:
+        self.metrics.gauge(
+            "rollcall_store_usable", "1: the database can be written", lambda: self.store.health().problem is None
+        )
+        self.metrics.gauge(
+            "rollcall_store_checked_timestamp_seconds",
+            "When the last full check found no damage in the database; 0: not yet",
+            lambda: (self.store.health().checked_ms or 0) / 1000,
+        )
+
+        if not self.settings.store.is_on_a_server:
+            file = database_of(self.settings)
+            files = {"rollcall_store_bytes": file, "rollcall_store_wal_bytes": Path(f"{file}-wal")}
+            for name, path in files.items():
+                self.metrics.gauge(name, f"Size of {path.name}", partial(_size_of, path))
+
+    def _oldest_waiting_seconds(self) -> float:
+        oldest = self.engine.oldest_waiting_id
+        return 0.0 if oldest is None else max(0.0, (self.clock.now_ms() - generated_ms(oldest)) / 1000)
+
+    def _register_link_metrics(self) -> None:
+        linked = {f"{one.name}:{one.account}": one for one in self.platforms if isinstance(one, Linked)}
+        if not linked:
+            return
+        self.metrics.gauges(
+            "rollcall_platform_connected",
+            "Whether there is a connection to a network",
+            "platform",
+            lambda: {name: float(one.link().is_up) for name, one in linked.items()},
+        )
+        self.metrics.counter(
+            "rollcall_platform_losses",
+            "Connections to a network that were lost or could not be made",
+            "platform",
+            lambda: {name: one.link().losses for name, one in linked.items()},
+        )
+
+    def _register_model_metrics(self) -> None:
+        states = self.model.states
+        self.metrics.gauges(
+            "rollcall_model_left_alone_seconds",
+            "Remaining pause of a model after failures, in seconds",
+            "model",
+            lambda: {state.name: state.seconds_left for state in states()},
+        )
+        self.metrics.counter(
+            "rollcall_model_failures",
+            "Requests that a model did not answer",
+            "model",
+            lambda: {state.name: state.failures for state in states()},
+        )
+        budgets = self.request_budgets
+        self.metrics.counter(
+            "rollcall_model_prompt_tokens", "Tokens of prompts", "model", lambda: budgets.prompt_tokens
+        )
+        self.metrics.counter(
+            "rollcall_model_completion_tokens", "Tokens of answers", "model", lambda: budgets.completion_tokens
+        )
+        self.metrics.counter(
+            "rollcall_model_cost",
+            "Price of the requests, in the currency of budgets.prices",
+            "model",
+            lambda: {name: micros / MICROS for name, micros in budgets.money.items()},
+        )
+
+
+def _size_of(path: Path) -> int:
+    """Size of a file in bytes; 0 if it does not exist."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import structlog
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Address, Delivery, Origin, OutboundMessage, OutboxRows
-from bot.delivery.outgoing import addressed_to
+from bot.delivery.delivery import Address, Delivery, Origin, OutboxRows
+from bot.delivery.outgoing import OutboundMessage, addressed_to
 from bot.intake.intake import normalized_text
+from bot.turns.closing import served_platform
 from bot.turns.turn_log import StoreTurnLog
 from config.texts import Phrases
 from function_calls.call import CallRequest, Path
@@ -35,6 +36,7 @@ from function_calls.spec import (
     Question,
 )
 from function_calls.turn import Turn, TurnInput
+from services.background import Background
 from services.clock import Clock, Deadlines
 from services.fault_points import FaultPoints
 from services.llm.model import CallersModel
@@ -82,12 +84,11 @@ class CallerQuestions:
     """How long a question waits for its answer."""
 
     def __post_init__(self) -> None:
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = Background()
 
     async def settled(self) -> None:
         """Wait for the runs whose callers disconnected before they answered."""
-        while self._ending:
-            await asyncio.wait(self._ending)
+        await self._ending.idle()
 
     async def with_answers(
         self, running: RunningCall, result: FunctionResult, person: Person, before_asking: BeforeAsking
@@ -134,9 +135,7 @@ class CallerQuestions:
             pass
         except asyncio.CancelledError:
             running.is_handed_over = True
-            task = asyncio.create_task(self._end(running, question), name="a run whose caller is gone")
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            self._ending.start(self._end(running, question), "a run whose caller is gone")
             raise
         finally:
             turn.deadline += self.clock.monotonic() - began
@@ -314,11 +313,8 @@ class DirectCalls:
         running.here += here
         for number, message in enumerate(elsewhere, running.sent_elsewhere):
             chat, private_to = addressed_to(message, context.chat)
-            platform = self.delivery.platform(chat)
-            if platform is None or (chat != context.chat and self.chats.of(chat).allowed_by is None):
-                _log.error(
-                    "message_to_a_chat_that_is_not_served", turn=turn.input.id, chat=chat.key, setting="chats.allow"
-                )
+            platform = served_platform(chat, context.chat, self.delivery, self.chats, turn.input.id)
+            if platform is None:
                 running.unsent.append(message)
                 continue
             origin = Origin(

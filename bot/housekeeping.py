@@ -13,7 +13,7 @@ import structlog
 from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
 from bot.database.opening import database_of
-from bot.delivery.delivery import OutboundMessage
+from bot.delivery.outgoing import OutboundMessage
 from bot.intake.gate import GateDecision
 from bot.intake.intake import Intake
 from bot.intake.notices import Notices
@@ -25,24 +25,16 @@ from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.refs import ReasonCode
 from services.store import member_data
-from services.store.chats import history, member_links, memory, script_data, summaries
 from services.store.ids import first_id_at
 from services.store.port import Conflict, Store, StoreError, Write
+from services.store.retention import old_rows
 from services.store.schema import BATCH_ROWS
 from services.store.sqlite.store import checkpoint
 from services.store.sqlite.upgrade import back_up, backups_in, taken_at
 from services.store.turns import (
     audit,
-    budgets,
-    http_events,
-    http_files,
     inbox,
-    ledger,
-    occurrences,
-    outbox,
     pending,
-    timers,
-    turn_state,
 )
 from services.threads import Threads
 
@@ -138,28 +130,15 @@ class Housekeeping:
         could look old."""
         if not self._clock_is_trusted():
             return
-        before_id, before_ms = await self._oldest_id(), self.clock.now_ms() - self._days * _DAY_MS
-        for batch in (
-            history.forget_old(before_id),
-            http_events.forget(before_id),
-            http_files.forget(before_id),
-            turn_state.forget_answers(before_id),
-            ledger.forget(before_id),
-            outbox.forget(before_id, before_ms),
-            pending.forget(before_id),
-            turn_state.forget_member_state(self.clock.now_ms()),
-            script_data.forget(self.clock.now_ms()),
-            member_links.forget_codes(self.clock.now_ms() - _DAY_MS),
-            budgets.forget(self._oldest_day()),
-            summaries.forget_old(before_ms),
-            memory.forget_ended(before_ms),
-            member_data.drop_closed_questions(),
-            audit.forget(before_id, before_ms),
-            occurrences.forget(before_id, before_ms),
-            *timers.forget(before_ms),
-            # Last, because it determines which ids are old enough, also for the next run if this one is interrupted.
-            inbox.forget(before_id, before_ms),
-        ):
+        now_ms = self.clock.now_ms()
+        batches = old_rows(
+            before_id=await self._oldest_id(),
+            before_ms=now_ms - self._days * _DAY_MS,
+            before_day=self._oldest_day(),
+            expired_ms=now_ms - _DAY_MS,
+            now_ms=now_ms,
+        )
+        for batch in (member_data.drop_closed_questions(), *batches):
             await self._repeat(batch)
 
     def _clock_is_trusted(self) -> bool:
@@ -224,7 +203,7 @@ class Housekeeping:
 
     async def notice_changes(self) -> None:
         """Reload what another process has changed, by the change counters in the store. Raises StoreError."""
-        counters = {row["name"]: row["count"] for row in await self.store.read(audit.counters())}
+        counters = {row["name"]: row["count"] for row in await self.store.read(audit.COUNTERS)}
         if any(counters.get(name) != self._counters.get(name) for name in _OF_CHATS):
             await self.chats.load(self.store)
         for name, load in self.others.items():

@@ -1,41 +1,81 @@
-"""Registration of the parts of the daemon that apply new settings at run time."""
+"""The parts of the daemon that apply new settings at run time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from bot.chats.chats import Chats
-from bot.chats.open_questions import OpenQuestions
-from bot.chats.summaries import Summaries
-from bot.engine.embedded import EmbeddedEngine
-from bot.intake.intake import Intake
-from bot.live.settings import LiveSettings, Use
+from bot.live.settings import Use, secrets_of
+from bot.registration.basic_scripts import script_services_live
 from bot.registration.filters import files_of
-from bot.registration.function_sources import ConfiguredSource, FunctionSources
 from bot.registration.functions import SECTIONS, made_of
-from bot.registration.models import CurrentModel
-from bot.turns.turns import Turns
+from bot.registration.unknown_names import names_in
+from bot.wiring import Wiring
 from config.settings import Settings
-from function_calls.checks.approvals import Approvals
-from function_calls.checks.budgets import FunctionBudgets, RequestBudgets
-from function_calls.filters import Filters
-from function_calls.invocation import Invoker
-from function_calls.rounds.model_requests import Outages
-from function_calls.router import FunctionCallRouter
-from services.chats.memory import Memory
-from services.llm.model import ChatModel
 from services.sandbox.sandbox import Sandbox
 from services.sandbox.shell import Shell
 from services.sandbox.workspace import Workspaces
-from services.timers.schedules import Schedules
-
-BuildRouter = Callable[[Settings, Filters], FunctionCallRouter]
-"""Builds the router from settings and filters."""
+from services.web.http import WebClient
 
 
-def _in_order(*uses: Use) -> Use:
+def register_live_settings(parts: Wiring) -> None:
+    """Register the parts, which apply new settings in this order."""
+    live, functions = parts.live, parts.functions
+    _register_chats(parts)
+    live.register(
+        "approvals",
+        "questions",
+        prepare=lambda fresh: _in_order(
+            partial(parts.approvals.use, fresh.approvals),
+            partial(parts.questions.use, fresh.questions.expires_seconds, fresh.approvals.expires_seconds),
+        ),
+    )
+    live.register(
+        "budgets",
+        prepare=lambda fresh: _in_order(
+            partial(parts.request_budgets.use, fresh.budgets), partial(parts.function_budgets.use, fresh.budgets)
+        ),
+    )
+    _register_processes(parts)
+    script_services_live(live, parts.services)
+    live.register(
+        "limits",
+        prepare=lambda fresh: _in_order(
+            partial(parts.engine.use, fresh.limits),
+            partial(parts.intake.use, fresh.limits),
+            partial(parts.schedules.use, fresh.limits.schedules_per_chat),
+        ),
+    )
+    _register_turns(parts)
+    if parts.overrides.model is None:
+        live.register(
+            "models",
+            "failover",
+            prepare=lambda fresh: _in_order(
+                partial(parts.model.use, parts.model_of(fresh)),
+                partial(parts.outages.use, fresh.failover.say_again_seconds),
+            ),
+        )
+    live.register(
+        "media",
+        prepare=lambda fresh: _in_order(partial(parts.attached.use, fresh), partial(parts.voice.use, fresh)),
+        depends_on=lambda fresh: (fresh.media, fresh.seeing_models, fresh.bots),
+    )
+    web = cast(WebClient, parts.services[WebClient])
+    live.register("web_access", prepare=lambda fresh: partial(web.allow_private, fresh.web_access.private_hosts))
+    live.register("knowledge", prepare=lambda fresh: partial(parts.knowledge.use, fresh.knowledge))
+    # Only changed sources restart.
+    live.register(
+        *SECTIONS, prepare=lambda fresh: partial(functions.use, parts.configured_sources(fresh)), depends_on=made_of
+    )
+    live.register("operators", prepare=lambda fresh: partial(parts.operator_notices.use, fresh.operators))
+    live.register(prepare=lambda fresh: partial(parts.redact.learn, secrets_of(fresh)), depends_on=secrets_of)
+    # Last, after the sources have the new settings.
+    live.register(prepare=lambda fresh: parts.unknown_names.look, depends_on=names_in)
+
+
+def _in_order(*uses: Callable[[], None]) -> Use:
     def use() -> None:
         for one in uses:
             one()
@@ -43,8 +83,8 @@ def _in_order(*uses: Use) -> Use:
     return use
 
 
-def chats_live(live: LiveSettings, chats: Chats) -> None:
-    """Register the live settings of chats, bots, roles and permissions."""
+def _register_chats(parts: Wiring) -> None:
+    """Chats, bots, roles and permissions."""
     sections = ("language", "timezone", "rollout", "bots", "functions", "chats", "members", "schedules")
 
     def depends_on(settings: Settings) -> object:
@@ -53,82 +93,41 @@ def chats_live(live: LiveSettings, chats: Chats) -> None:
         others = (router.enabled, router.thinking, router.shadow.model, settings.models, settings.mcp.serve.clients)
         return [getattr(settings, name) for name in sections], others
 
-    live.register(*sections, "router.enabled", prepare=lambda fresh: partial(chats.use, fresh), depends_on=depends_on)
+    use = parts.chats.use
+    parts.live.register(*sections, "router.enabled", prepare=lambda fresh: partial(use, fresh), depends_on=depends_on)
 
 
-def consent_live(live: LiveSettings, approvals: Approvals, questions: OpenQuestions) -> None:
-    """Register the live settings of required approvals, and of the expiry of questions."""
-
-    def prepare(fresh: Settings) -> Use:
-        expiry = fresh.questions.expires_seconds, fresh.approvals.expires_seconds
-        return _in_order(partial(approvals.use, fresh.approvals), partial(questions.use, *expiry))
-
-    live.register("approvals", "questions", prepare=prepare)
-
-
-def budgets_live(live: LiveSettings, requests: RequestBudgets, units: FunctionBudgets) -> None:
-    """Register the live settings of daily budgets."""
-
-    def prepare(fresh: Settings) -> Use:
-        return _in_order(partial(requests.use, fresh.budgets), partial(units.use, fresh.budgets))
-
-    live.register("budgets", prepare=prepare)
-
-
-def processes_live(live: LiveSettings, services: Mapping[type, object]) -> None:
-    """Register the live settings of the sandbox, the shell and the workspaces in `services`."""
-    sandbox, shell = cast(Sandbox, services[Sandbox]), cast(Shell, services[Shell])
-    workspaces = cast(Workspaces, services[Workspaces])
-
-    def prepare(fresh: Settings) -> Use:
-        return _in_order(
+def _register_processes(parts: Wiring) -> None:
+    sandbox, shell = cast(Sandbox, parts.services[Sandbox]), cast(Shell, parts.services[Shell])
+    workspaces = cast(Workspaces, parts.services[Workspaces])
+    parts.live.register(
+        "sandbox",
+        "shell",
+        "files",
+        prepare=lambda fresh: _in_order(
             partial(sandbox.use, fresh.sandbox), partial(shell.use, fresh.shell), partial(workspaces.use, fresh.files)
-        )
-
-    live.register("sandbox", "shell", "files", prepare=prepare)
-
-
-def limits_live(live: LiveSettings, engine: EmbeddedEngine, intake: Intake, schedules: Schedules) -> None:
-    """Register the live settings of queue and schedule limits."""
-
-    def prepare(fresh: Settings) -> Use:
-        limits = fresh.limits
-        return _in_order(
-            partial(engine.use, limits),
-            partial(intake.use, limits),
-            partial(schedules.use, limits.schedules_per_chat),
-        )
-
-    live.register("limits", prepare=prepare)
+        ),
+    )
 
 
-def turns_live(
-    live: LiveSettings,
-    filters_of: Callable[[Settings], Filters],
-    router_of: BuildRouter,
-    invoker: Invoker,
-    functions: FunctionSources,
-    turns: Turns,
-    summaries: Summaries,
-    memory: Memory,
-) -> None:
-    """Register the live settings of the router, filters, summaries and notes. Filters around runs apply to running
-    turns too; everything else to new turns."""
+def _register_turns(parts: Wiring) -> None:
+    """The router, filters, summaries and notes. Filters around runs apply to running turns too; everything else to new
+    turns."""
 
     def prepare(fresh: Settings) -> Use:
-        filters = filters_of(fresh)
-        router = router_of(fresh, filters)
+        filters = parts.filters_of(fresh)
+        router = parts.router_of(fresh, filters)
 
         def use() -> None:
-            invoker.use(filters.call, filters.named)
-            functions.recheck()
-            turns.use(router, fresh.router, fresh.limits.attempts_per_turn)
-            summaries.use(fresh.router, fresh.memory)
-            memory.settings = fresh.memory
+            parts.invoker.use(filters.call, filters.named)
+            parts.functions.recheck()
+            parts.turns.use(router, fresh.router, fresh.limits.attempts_per_turn)
+            parts.summaries.use(fresh.router, fresh.memory)
+            parts.memory.settings = fresh.memory
 
         return use
 
-    live.register(
+    parts.live.register(
         "filters",
         "router",
         "memory",
@@ -137,24 +136,4 @@ def turns_live(
         files=lambda settings: files_of(settings.filters),
     )
     # The shadow model runs after turns have ended, with limits that are fixed at the start.
-    live.mark_restart_only("router.shadow")
-
-
-def models_live(
-    live: LiveSettings, current: CurrentModel, model_of: Callable[[Settings], ChatModel], outages: Outages
-) -> None:
-    """Register the live settings of chat models and failover; `model_of` builds the new model."""
-
-    def prepare(fresh: Settings) -> Use:
-        return _in_order(partial(current.use, model_of(fresh)), partial(outages.use, fresh.failover.say_again_seconds))
-
-    live.register("models", "failover", prepare=prepare)
-
-
-def sources_live(
-    live: LiveSettings, functions: FunctionSources, configured_sources: Callable[[Settings], list[ConfiguredSource]]
-) -> None:
-    """Register the live settings of function sources; only changed sources restart."""
-    live.register(
-        *SECTIONS, prepare=lambda fresh: partial(functions.use, configured_sources(fresh)), depends_on=made_of
-    )
+    parts.live.mark_restart_only("router.shadow")

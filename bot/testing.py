@@ -25,13 +25,12 @@ from structlog.typing import ExcInfo
 
 import function_calls
 import services
-from bot.daemon import Daemon
+from bot.daemon import Daemon, build_daemon
 from bot.database.leadership import Lead, SoleLeader
 from bot.database.opening import database_of, open_store
 from bot.overrides import Overrides
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt
 from bot.platforms.mentions import ParseText, mention_parser
-from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender

@@ -6,10 +6,10 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import time
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from bot.chats.chat_changes import StoredActivations, StoredOwnSettings
 from bot.chats.chat_notes import ScriptNotes, ScriptSchedules, StartScripts, StoredChatNotes
@@ -17,7 +17,6 @@ from bot.chats.chats import Chats
 from bot.chats.digests import Digests
 from bot.chats.open_questions import OpenQuestions
 from bot.chats.summaries import ModelWriter, PaidRequests, Summaries
-from bot.daemon import Daemon
 from bot.database.opening import database_of
 from bot.delivery.collected import Collected
 from bot.delivery.delivery import Delivery
@@ -33,24 +32,14 @@ from bot.live.command_menus import ShownMenus, command_hints
 from bot.live.operator_notices import DeadLetters, OperatorNotices
 from bot.live.settings import LiveSettings, Reload, environment_secrets, secrets_of
 from bot.overrides import Overrides
-from bot.platforms.base import ChatPlatform, CommandHint, Linked
-from bot.reconfiguration import (
-    budgets_live,
-    chats_live,
-    consent_live,
-    limits_live,
-    models_live,
-    processes_live,
-    sources_live,
-    turns_live,
-)
-from bot.registration.basic_scripts import script_services_live, script_services_of
+from bot.platforms.base import ChatPlatform, CommandHint
+from bot.registration.basic_scripts import script_services_of
 from bot.registration.filters import FilterFactory
 from bot.registration.function_sources import ConfiguredSource, FunctionSources
 from bot.registration.functions import in_settings_file, made_of, mcp_sources, sources_of
 from bot.registration.models import CurrentModel, model_of, shadow_of
 from bot.registration.services import EngineActions, PlatformMembers, TextModels, services_of
-from bot.registration.unknown_names import UnknownNames, names_in
+from bot.registration.unknown_names import UnknownNames
 from bot.telemetry.metrics import Metrics
 from bot.telemetry.records import FILE as SHADOW_LOG
 from bot.telemetry.records import CallRecords, ModelRecords, ShadowRecords
@@ -90,6 +79,7 @@ from function_calls.rounds.shadow import Shadow
 from function_calls.rounds.shortlist import ChatLists, found_here
 from function_calls.router import FunctionCallRouter
 from function_calls.schedule_check import ScheduleCheck
+from function_calls.schema.definition import DefinitionError
 from services.call_log import JsonLines
 from services.chats.grants import Grants
 from services.chats.member_links import MemberLinks
@@ -99,6 +89,7 @@ from services.chats.message_history import MessageHistory
 from services.chats.privacy import COUNTER as OPT_OUTS
 from services.chats.privacy import MemberData
 from services.clock import Deadlines
+from services.extras import missing_extra
 from services.knowledge import KnowledgeBases
 from services.llm.model import ChatModel
 from services.mcp.opening import SandboxedStart
@@ -113,22 +104,20 @@ from services.sandbox.sandbox import Sandbox
 from services.scripts.basic_tools import COUNTER as SCRIPTS
 from services.scripts.basic_tools import BasicTools
 from services.store.chats.outcomes import COUNTER as DEAD
-from services.store.chats.outcomes import DeadKind
 from services.store.ids import Ids
 from services.store.port import Store
 from services.timers.schedules import Schedules, WhenReader
 from services.timers.timetable import Timetable
 from services.times import Times
-from services.web.http import WebClient
-from services.web.news import News
-from services.web.search import WebSearch
 
-_CLOSABLE = (WebClient, News, WebSearch, KnowledgeBases)
+if TYPE_CHECKING:
+    from bot.telemetry.traces import Traces
 
 
 @dataclass(eq=False, repr=False)
 class Wiring:
-    """The parts of a daemon, each built once, when it is first used."""
+    """The parts of a daemon, each built once, when it is first used. Those that need a definition of the settings raise
+    DefinitionError."""
 
     settings: Settings
     store: Store
@@ -154,6 +143,7 @@ class Wiring:
         self.call_log = self._lines("function_calls.jsonl")
         self.model_log = self._lines("model_requests.jsonl")
         self.shadow_log = self._lines(SHADOW_LOG)
+        self.logs = (self.call_log, self.model_log, self.shadow_log)
         self.questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
         self.decisions = ApprovalOutcomes(store, self.questions, self.chats)
         self.grants = Grants(store, clock, self.ids)
@@ -161,10 +151,12 @@ class Wiring:
         self.lists: ChatLists = OrderedDict()
         self.timetable = Timetable(store, clock, self.ids)
         self.reader = WhenReader(Times(), time.fromisoformat(settings.reminders.default_time))
-        # Bound to others in `_bind`: schedule_check, actions, members.
+        # Bound later, as it depends on parts that depend on it.
         self.schedule_check = ScheduleCheck()
-        self.actions = EngineActions(store, self.questions)
-        self.members = PlatformMembers(store, self.chats, self.deadlines, clock)
+        self.actions = EngineActions(store, self.questions, lambda: self.engine)
+        self.members = PlatformMembers(
+            store, self.chats, self.deadlines, clock, lambda chat: self.delivery.platform(chat)
+        )
         self.notes = StoredChatNotes(self.chats, store, clock)
         self.start_scripts = StartScripts(store, clock, self.registry.of)
         self.scripts = BasicTools(store)
@@ -257,11 +249,6 @@ class Wiring:
     def knowledge(self) -> KnowledgeBases:
         return cast(KnowledgeBases, self.services[KnowledgeBases])
 
-    @property
-    def closable(self) -> Sequence[WebClient | News | WebSearch | KnowledgeBases]:
-        """The services that are closed at shutdown."""
-        return [service for service in self.services.values() if isinstance(service, _CLOSABLE)]
-
     # The invoker and its filters and budgets.
 
     @cached_property
@@ -280,7 +267,25 @@ class Wiring:
         """The filters of `settings` and of the overrides. Raises DefinitionError."""
         filters = self.filter_factory.build(settings.filters)
         named = {**filters.named, **self.overrides.named_filters}
-        return replace(filters, call=[*self.overrides.filters, *filters.call], named=named)
+        filters = replace(filters, call=[*self.overrides.filters, *filters.call], named=named)
+        traces = self.traces
+        if traces is None:
+            return filters
+        turn, round_ = [traces.turn, *filters.turn], [traces.round, *filters.round]
+        return replace(filters, turn=turn, round=round_, call=[traces.call, *filters.call])
+
+    @cached_property
+    def traces(self) -> Traces | None:
+        """Traces of the settings at the start; None if they are off. Raises DefinitionError without their extra."""
+        telemetry = self.settings.telemetry
+        if telemetry.traces_url is None:
+            return None
+        try:
+            from bot.telemetry.traces import Traces
+        except ImportError as error:
+            problem = missing_extra("otel", str(error.name))
+            raise DefinitionError("telemetry.traces_url", [problem]) from error
+        return Traces(telemetry.traces_url, self.redact, with_content=telemetry.traces_content)
 
     @cached_property
     def filters(self) -> Filters:
@@ -322,7 +327,7 @@ class Wiring:
         ]
 
     @cached_property
-    def sources(self) -> FunctionSources:
+    def functions(self) -> FunctionSources:
         """The invoker checks whether functions can run."""
         return FunctionSources(
             self.configured_sources(self.settings),
@@ -400,6 +405,10 @@ class Wiring:
     # The engine and what it runs.
 
     @cached_property
+    def collected(self) -> Collected:
+        return Collected(self.store, self.delivery, self.chats, self.clock)
+
+    @cached_property
     def summaries(self) -> Summaries:
         return Summaries(self.store, self.paid, self.settings.router, self.settings.memory, self.clock)
 
@@ -416,7 +425,7 @@ class Wiring:
             ids=self.ids,
             epoch=self.epoch,
             faults=self.faults,
-            collected=Collected(self.store, self.delivery, self.chats, self.clock),
+            collected=self.collected,
             member_data=self.member_data,
             after=self.shadow.turn_ended if self.shadow else None,
         )
@@ -542,7 +551,7 @@ class Wiring:
     @cached_property
     def unknown_names(self) -> UnknownNames:
         return UnknownNames(
-            lambda: self.live.now, self.sources, lambda: self.registry.specs, self.overrides.settings_file
+            lambda: self.live.now, self.functions, lambda: self.registry.specs, self.overrides.settings_file
         )
 
     @cached_property
@@ -555,6 +564,14 @@ class Wiring:
     def settings_schedules(self) -> SettingsSchedules:
         plans = SchedulePlans(self.chats, self.schedule_check, self.reader, self.clock, self.texts.of("en"))
         return SettingsSchedules(self.chats, plans, self.schedules)
+
+    @cached_property
+    def script_schedules(self) -> ScriptSchedules:
+        return ScriptSchedules(self.schedules, self.registry.of, self.scripts, self.clock)
+
+    @cached_property
+    def script_notes(self) -> ScriptNotes:
+        return ScriptNotes(self.notes, self.chats, self.registry.of, self.scripts)
 
     @cached_property
     def dead_letters(self) -> DeadLetters:
@@ -594,217 +611,3 @@ class Wiring:
         functions = self.registry.of(DEFAULT_BOT)
         languages = [FALLBACK, *(one for one in self.texts.languages if one != FALLBACK)]
         return {one: command_hints(functions, profile, Role.MEMBER, self.texts.of(one)) for one in languages}
-
-    @cached_property
-    def daemon(self) -> Daemon:
-        """The daemon with all parts. Raises DefinitionError for filters and models that cannot be used."""
-        self._bind()
-        self._register_erasure()
-        self._register_metrics()
-        self._register_live_settings()
-        functions, scripts = self.registry.of, self.scripts
-        return Daemon(
-            live=self.live,
-            reload=self.reload,
-            unknown_names=self.unknown_names,
-            operator_notices=self.operator_notices,
-            backups=self.backups,
-            store=self.store,
-            ids=self.ids,
-            registry=self.registry,
-            functions=self.sources,
-            invoker=self.invoker,
-            router=self.router,
-            direct_calls=self.direct_calls,
-            model=self.model,
-            model_states=self.model.states,
-            chats=self.chats,
-            start_scripts=self.start_scripts,
-            questions=self.questions,
-            grants=self.grants,
-            links=self.links,
-            member_data=self.member_data,
-            schedules=self.settings_schedules,
-            script_schedules=ScriptSchedules(self.schedules, functions, scripts, self.clock),
-            script_notes=ScriptNotes(self.notes, self.chats, functions, scripts),
-            engine=self.engine,
-            delivery=self.delivery,
-            summaries=self.summaries,
-            digests=self.digests,
-            collected=self.closing.collected,
-            intake=self.intake,
-            timetable=self.timetable,
-            timers=self.timers,
-            platforms=self.platforms,
-            menus=self.menus,
-            metrics=self.metrics,
-            logs=(self.call_log, self.model_log, self.shadow_log),
-            faults=self.faults,
-            housekeeping=self.housekeeping,
-            dead_letters=self.dead_letters,
-            knowledge=self.knowledge,
-            services=[*self.closable, *([self.shadow] if self.shadow else [])],
-        )
-
-    def _bind(self) -> None:
-        """Bind parts that depend on each other in a cycle, and register callbacks for changes of functions, for
-        problems, and for everything that is given up."""
-        self.schedule_check.bind(self.registry.of, self.invoker, self.approvals)
-        self.actions.bind(self.engine)
-        self.members.bind(self.delivery)
-        notices, functions = self.operator_notices, self.sources
-        notices.watch("settings", lambda: self.reload.faults)
-        notices.watch("functions", lambda: functions.faults)
-        notices.watch("names", lambda: self.unknown_names.faults)
-        notices.watch("backups", lambda: self.backups.faults)
-        functions.on_change(lambda: self.invoker.keep(self.registry.specs))
-        functions.on_change(notices.changed)
-        functions.on_change(self.start_scripts.warn_of_changes)
-        functions.on_change(self.unknown_names.look)
-        self.unknown_names.on_change(notices.changed)
-        functions.on_change(self.menus.changed)
-        self.closing.on_given_up.append(self.dead_letters.turn)
-        self.delivery.on_given_up.append(self.dead_letters.message)
-        self.timers.on_undeliverable.append(self.dead_letters.moment)
-
-    def _register_erasure(self) -> None:
-        """Register what drops or reloads data in memory after a member's data was erased."""
-
-        async def reload(_chat: str, _member: str) -> None:
-            await self.grants.load()
-            await self.links.load()
-            await self.chats.load(self.store)
-
-        self.member_data.on_forget += [self.vouching.forget, self.questions.forget, self.intake.forget, reload]
-
-    def _register_metrics(self) -> None:
-        """Register the metrics of all parts; those of the shadow, links and backups only if these exist."""
-        metrics, delivery = self.metrics, self.delivery
-        metrics.gauge("rollcall_turns_waiting", "Turns that wait", lambda: self.engine.waiting)
-        metrics.gauge("rollcall_turns_running", "Turns that run", lambda: self.engine.running)
-        metrics.gauge(
-            "rollcall_reply_lines_dropped",
-            "Lines that were not sent because too many waited",
-            lambda: delivery.dropped_lines,
-        )
-        metrics.gauge("rollcall_messages_given_up", "Messages that could not be delivered", lambda: delivery.failed)
-        metrics.counter("rollcall_messages_dropped", "Messages without a turn", "reason", lambda: self.notices.dropped)
-        metrics.gauges(
-            "rollcall_dead_letters",
-            "Dead letters that can be retried",
-            "kind",
-            lambda: {kind.value: self.dead_letters.counts[kind.value] for kind in DeadKind},
-        )
-        self._register_store_metrics()
-        self._register_link_metrics()
-        timers, shadow = self.timers, self.shadow
-        metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
-        metrics.gauge(
-            "rollcall_timers_held", "1: timers are held back, the clock is in doubt", lambda: timers.is_holding
-        )
-        metrics.counter("rollcall_timers_fired", "Due timer occurrences", "outcome", lambda: timers.outcomes)
-        if shadow is not None:
-            metrics.counter(
-                "rollcall_shadow_dropped",
-                "Requests that the shadow model did not get",
-                "reason",
-                lambda: shadow.dropped,
-            )
-        self._register_model_metrics()
-        metrics.gauge("rollcall_functions_unusable", "Problems in function files", lambda: len(self.sources.faults))
-        metrics.gauge("rollcall_settings_faulty", "Problems in the settings file", lambda: len(self.reload.faults))
-        if self.backups.are_scheduled:
-            metrics.gauge("rollcall_backup_age_seconds", "Time since the newest backup", self.backups.age_seconds)
-
-    def _register_store_metrics(self) -> None:
-        self.metrics.gauge(
-            "rollcall_store_usable", "1: the database can be written", lambda: self.store.health().problem is None
-        )
-        self.metrics.gauge(
-            "rollcall_store_checked_timestamp_seconds",
-            "When the last full check found no damage in the database; 0: not yet",
-            lambda: (self.store.health().checked_ms or 0) / 1000,
-        )
-
-    def _register_link_metrics(self) -> None:
-        linked = {f"{one.name}:{one.account}": one for one in self.platforms if isinstance(one, Linked)}
-        if not linked:
-            return
-        self.metrics.gauges(
-            "rollcall_platform_connected",
-            "Whether there is a connection to a network",
-            "platform",
-            lambda: {name: float(one.link().is_up) for name, one in linked.items()},
-        )
-        self.metrics.counter(
-            "rollcall_platform_losses",
-            "Connections to a network that were lost or could not be made",
-            "platform",
-            lambda: {name: one.link().losses for name, one in linked.items()},
-        )
-
-    def _register_model_metrics(self) -> None:
-        states = self.model.states
-        self.metrics.gauges(
-            "rollcall_model_left_alone_seconds",
-            "Remaining pause of a model after failures, in seconds",
-            "model",
-            lambda: {state.name: state.seconds_left for state in states()},
-        )
-        self.metrics.counter(
-            "rollcall_model_failures",
-            "Requests that a model did not answer",
-            "model",
-            lambda: {state.name: state.failures for state in states()},
-        )
-
-    def _register_live_settings(self) -> None:
-        """Register the parts that apply new settings at run time, in this order."""
-        live, functions = self.live, self.sources
-        chats_live(live, self.chats)
-        consent_live(live, self.approvals, self.questions)
-        budgets_live(live, self.request_budgets, self.function_budgets)
-        processes_live(live, self.services)
-        script_services_live(live, self.services)
-        limits_live(live, self.engine, self.intake, self.schedules)
-        turns_live(
-            live,
-            self.filters_of,
-            self.router_of,
-            self.invoker,
-            functions,
-            self.turns,
-            self.summaries,
-            self.memory,
-        )
-        if self.overrides.model is None:
-            models_live(live, self.model, self.model_of, self.outages)
-        live.register(
-            "media",
-            prepare=lambda fresh: partial(self._use_media, fresh),
-            depends_on=lambda fresh: (fresh.media, fresh.seeing_models, fresh.bots),
-        )
-        web = cast(WebClient, self.services[WebClient])
-        live.register("web_access", prepare=lambda fresh: partial(web.allow_private, fresh.web_access.private_hosts))
-        live.register("knowledge", prepare=lambda fresh: partial(self.knowledge.use, fresh.knowledge))
-        sources_live(live, functions, self.configured_sources)
-        live.register("operators", prepare=lambda fresh: partial(self.operator_notices.use, fresh.operators))
-        live.register(prepare=lambda fresh: partial(self.redact.learn, secrets_of(fresh)), depends_on=secrets_of)
-        # Last, after the sources have the new settings.
-        live.register(prepare=lambda fresh: self.unknown_names.look, depends_on=names_in)
-
-    def _use_media(self, fresh: Settings) -> None:
-        self.attached.use(fresh)
-        self.voice.use(fresh)
-
-
-def build_daemon(
-    settings: Settings,
-    store: Store,
-    platforms: Sequence[ChatPlatform],
-    ids: Ids,
-    texts: Texts,
-    overrides: Overrides,
-) -> Daemon:
-    """The daemon on `store` with `platforms`. Raises DefinitionError for filters and models that cannot be used."""
-    return Wiring(settings, store, platforms, ids, texts, overrides).daemon

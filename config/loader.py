@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import ValidationError
 
 from config.chat_settings import is_allowed, matches
-from config.diagnostics import Code, Diagnostic, Diagnostics, Position, did_you_mean
+from config.diagnostics import Code, Diagnostic, Diagnostics, Position, Severity, did_you_mean
 from config.sections.networks import NetworkSettings, NetworkUnavailable, network_sections
 from config.settings import DEFAULT_BOT, PlatformsSettings, Settings, settings_with
 from config.terms import is_loopback
@@ -49,9 +49,8 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
     """Add warnings to `document` for settings that are valid but perhaps not intended."""
     for index, pattern in enumerate(settings.chats.allow):
         if not pattern.strip("*:"):
-            at = document.value_at(("chats", "allow", index))
-            message = f"chats.allow[{index}] {pattern!r} serves every chat that the bot is added to"
-            document.add_diagnostic(at, Code.SERVES_EVERY_CHAT, message, "warning")
+            words = f"{pattern!r} serves every chat that the bot is added to"
+            _warn(document, ("chats", "allow", index), Code.SERVES_EVERY_CHAT, words)
     _page_without_other_machines(settings, document)
     _ineffective_limits(settings, document)
     _suspicious_irc(settings, document)
@@ -66,16 +65,24 @@ def warn_of_surprises(settings: Settings, document: YamlDocument) -> None:
             document.add_diagnostic(document.value_at(location), Code.NO_TEXTS, message, "warning")
 
 
+def _report(document: YamlDocument, location: Location, code: Code, words: str, severity: Severity = "error") -> None:
+    """Add a diagnostic at the value at `location`; its message is the location and `words`."""
+    document.add_diagnostic(document.value_at(location), code, f"{dotted(location)} {words}", severity)
+
+
+def _warn(document: YamlDocument, location: Location, code: Code, words: str) -> None:
+    _report(document, location, code, words, "warning")
+
+
 def _page_without_other_machines(settings: Settings, document: YamlDocument) -> None:
     """A server that listens on all addresses but accepts only loopback host names."""
     web = settings.platforms.web
     if web.host in ("0.0.0.0", "::") and not web.public_url:  # noqa: S104 - compared, not bound
-        location: Location = ("platforms", "web", "host")
-        message = (
-            f"{dotted(location)} {web.host} listens on all addresses, but other machines are refused until "
-            f"platforms.web.public_url names what they open, such as http://192.168.1.5:{web.port or 8080}"
+        words = (
+            f"{web.host} listens on all addresses, but other machines are refused until platforms.web.public_url names "
+            f"what they open, such as http://192.168.1.5:{web.port or 8080}"
         )
-        document.add_diagnostic(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+        _warn(document, ("platforms", "web", "host"), Code.HAS_NO_EFFECT, words)
 
 
 def _ineffective_limits(settings: Settings, document: YamlDocument) -> None:
@@ -83,20 +90,17 @@ def _ineffective_limits(settings: Settings, document: YamlDocument) -> None:
     budgets, failover = settings.budgets, settings.failover
     for whose in ("member", "chat"):
         allowance = getattr(budgets, whose)
-        for what, costs in (("money", budgets.prices), ("units", budgets.functions)):
-            if getattr(allowance, what) is not None and not costs:
-                key = "prices" if what == "money" else "functions"
-                message = f"budgets.{whose}.{what} has no effect, because budgets.{key} is empty"
-                at = document.value_at(("budgets", whose, what))
-                document.add_diagnostic(at, Code.HAS_NO_EFFECT, message, "warning")
+        for what, key in (("money", "prices"), ("units", "functions")):
+            if getattr(allowance, what) is not None and not getattr(budgets, key):
+                words = f"has no effect, because budgets.{key} is empty"
+                _warn(document, ("budgets", whose, what), Code.HAS_NO_EFFECT, words)
     for shorter, longer in (
         ("first_answer_seconds", "total_seconds"),
         ("cooldown_seconds", "longest_cooldown_seconds"),
     ):
         if getattr(failover, shorter) > getattr(failover, longer):
-            message = f"failover.{shorter} is longer than failover.{longer}, which applies first"
-            at = document.value_at(("failover", shorter))
-            document.add_diagnostic(at, Code.HAS_NO_EFFECT, message, "warning")
+            words = f"is longer than failover.{longer}, which applies first"
+            _warn(document, ("failover", shorter), Code.HAS_NO_EFFECT, words)
 
 
 def _secrets_in_clear(settings: Settings, document: YamlDocument) -> None:
@@ -109,33 +113,30 @@ def _secrets_in_clear(settings: Settings, document: YamlDocument) -> None:
     for location, url in places:
         address = urlsplit(url)
         if address.scheme == "http" and not is_loopback(address.hostname or ""):
-            message = f"{dotted(location)} is http, so others on the network can read keys and messages; use https"
-            document.add_diagnostic(document.value_at(location), Code.SECRET_IN_CLEAR, message, "warning")
+            words = "is http, so others on the network can read keys and messages; use https"
+            _warn(document, location, Code.SECRET_IN_CLEAR, words)
     store = urlsplit(settings.store.url.get_secret_value())
     query = parse_qs(store.query)
     modes = {*query.get("sslmode", ()), *query.get("ssl", ())}
     host = store.hostname or query.get("host", [""])[0]
     is_remote = bool(host) and not host.startswith("/") and not is_loopback(host)
     if store.scheme.startswith("postgres") and is_remote and modes.isdisjoint(_ENCRYPTED):
-        location = ("store", "url")
-        message = "store.url does not require TLS for the password and data; add ?sslmode=verify-full"
-        document.add_diagnostic(document.value_at(location), Code.SECRET_IN_CLEAR, message, "warning")
+        words = "does not require TLS for the password and data; add ?sslmode=verify-full"
+        _warn(document, ("store", "url"), Code.SECRET_IN_CLEAR, words)
 
 
 def _suspicious_irc(settings: Settings, document: YamlDocument) -> None:
     """Secrets sent in clear text, and channels that are joined but not served."""
     for index, network in enumerate(settings.platforms.irc):
+        at: Location = ("platforms", "irc", index)
         if network.is_in_clear:
-            what = "tls_verify" if network.tls else "tls"
-            location: Location = ("platforms", "irc", index, what)
-            message = f"{dotted(location)} is off, so others can read the passwords and keys for {network.host}"
-            document.add_diagnostic(document.value_at(location), Code.SECRET_IN_CLEAR, message, "warning")
+            words = f"is off, so others can read the passwords and keys for {network.host}"
+            _warn(document, (*at, "tls_verify" if network.tls else "tls"), Code.SECRET_IN_CLEAR, words)
         for place, channel in enumerate(network.channels):
             key = f"irc:{network.account}:{channel.name.lower()}"
             if is_allowed(settings, key) is None:
-                location = ("platforms", "irc", index, "channels", place, "name")
-                message = f"{dotted(location)} is joined but not served, because chats.allow does not name {key!r}"
-                document.add_diagnostic(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+                words = f"is joined but not served, because chats.allow does not name {key!r}"
+                _warn(document, (*at, "channels", place, "name"), Code.HAS_NO_EFFECT, words)
 
 
 def _schedules_for_unserved_chats(settings: Settings, document: YamlDocument) -> None:
@@ -148,21 +149,17 @@ def _schedules_for_unserved_chats(settings: Settings, document: YamlDocument) ->
     for name, entry in settings.schedules.items():
         network = ":".join(entry.chat.split(":")[:2])
         if entry.enabled and network not in known:
-            location = ("schedules", name, "chat")
-            message = (
-                f"{dotted(location)} is on {network}, which is not configured under platforms, so it never runs"
-                f"{did_you_mean(network, known)}"
-            )
-            document.add_diagnostic(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+            words = f"is on {network}, which is not configured under platforms, so it never runs"
+            words += did_you_mean(network, known)
+            _warn(document, ("schedules", name, "chat"), Code.HAS_NO_EFFECT, words)
 
 
 def _programs_for_unserved_chats(settings: Settings, document: YamlDocument) -> None:
     """MCP clients whose chat is not served, so that every call would be rejected."""
     for index, client in enumerate(settings.mcp.serve.clients):
         if client.chat is not None and is_allowed(settings, client.chat) is None:
-            location: Location = ("mcp", "serve", "clients", index, "chat")
-            message = f"{dotted(location)} is not served, because chats.allow does not name {client.chat!r}"
-            document.add_diagnostic(document.value_at(location), Code.HAS_NO_EFFECT, message, "warning")
+            words = f"is not served, because chats.allow does not name {client.chat!r}"
+            _warn(document, ("mcp", "serve", "clients", index, "chat"), Code.HAS_NO_EFFECT, words)
 
 
 def _duplicate_plugins(settings: Settings, document: YamlDocument) -> None:
@@ -177,8 +174,7 @@ def _duplicate_plugins(settings: Settings, document: YamlDocument) -> None:
                 text = "has no effect: it is already listed" + ("" if name in plugins[:index] else " for all bots")
             else:
                 continue
-            message = f"{dotted((*location, index))} {name!r} {text}"
-            document.add_diagnostic(document.value_at((*location, index)), Code.HAS_NO_EFFECT, message, "warning")
+            _warn(document, (*location, index), Code.HAS_NO_EFFECT, f"{name!r} {text}")
 
 
 def _ambiguous_keys(document: YamlDocument) -> None:
@@ -204,49 +200,45 @@ def _duplicate_names(document: YamlDocument) -> None:
             if not isinstance(name, str):
                 continue
             if name in seen:
-                at = document.value_at((*location, index, field))
-                message = f"{dotted((*location, index, field))} {name!r} is already the name of an entry above"
-                document.add_diagnostic(at, Code.DUPLICATE_NAME, message)
+                words = f"{name!r} is already the name of an entry above"
+                _report(document, (*location, index, field), Code.DUPLICATE_NAME, words)
             seen.add(name)
 
 
 def _unknown_bots(document: YamlDocument) -> None:
     bots = {DEFAULT_BOT, *_mapping_at(document.value, ("bots",))}
-    for pattern, entry in _mapping_at(document.value, ("chats", "settings")).items():
-        bot = entry.get("bot") if isinstance(entry, dict) else None
-        location = ("chats", "settings", pattern, "bot")
-        if isinstance(bot, str) and bot not in bots and not document.is_unknown(location):
-            suggestion = did_you_mean(bot, bots)
-            message = f"{dotted(location)} names {bot!r}, which is not in bots{suggestion}"
-            document.add_diagnostic(document.value_at(location), Code.UNKNOWN_BOT, message)
-    for index, client in enumerate(_list_at(document.value, ("mcp", "serve", "clients"))):
-        bot = client.get("bot") if isinstance(client, dict) else None
-        if isinstance(bot, str) and bot not in bots:
-            place: Location = ("mcp", "serve", "clients", index, "bot")
-            message = f"{dotted(place)} names {bot!r}, which is not in bots{did_you_mean(bot, bots)}"
-            document.add_diagnostic(document.value_at(place), Code.UNKNOWN_BOT, message)
+    chats, clients = _mapping_at(document.value, ("chats", "settings")), ("mcp", "serve", "clients")
+    named: list[tuple[Location, Plain]] = [(("chats", "settings", key), entry) for key, entry in chats.items()]
+    named += [((*clients, index), entry) for index, entry in enumerate(_list_at(document.value, clients))]
+    for location, entry in named:
+        bot = _at(entry, ("bot",))
+        if isinstance(bot, str) and bot not in bots and not document.is_unknown((*location, "bot")):
+            words = f"names {bot!r}, which is not in bots{did_you_mean(bot, bots)}"
+            _report(document, (*location, "bot"), Code.UNKNOWN_BOT, words)
+
+
+def _model_names(document: YamlDocument) -> list[str]:
+    names = (item.get("name") for item in _list_at(document.value, ("models",)) if isinstance(item, dict))
+    return [name for name in names if isinstance(name, str)]
 
 
 def _unknown_shadow(document: YamlDocument) -> None:
     location = ("router", "shadow", "model")
-    name = _mapping_at(document.value, location[:2]).get("model")
-    models = [item.get("name") for item in _list_at(document.value, ("models",)) if isinstance(item, dict)]
+    name, models = _at(document.value, location), _model_names(document)
     if not isinstance(name, str) or not name or document.is_unknown(location):
         return
     if name not in models:
-        suggestion = did_you_mean(name, [str(known) for known in models])
-        message = f"{dotted(location)} names {name!r}, which is not in models{suggestion}"
-        document.add_diagnostic(document.value_at(location), Code.UNKNOWN_MODEL, message)
+        words = f"names {name!r}, which is not in models{did_you_mean(name, models)}"
+        _report(document, location, Code.UNKNOWN_MODEL, words)
     elif all(known == name for known in models):
-        message = f"{dotted(location)} names the only model; a shadow model does not answer chats, so add another model"
-        document.add_diagnostic(document.value_at(location), Code.UNKNOWN_MODEL, message)
+        words = "names the only model; a shadow model does not answer chats, so add another model"
+        _report(document, location, Code.UNKNOWN_MODEL, words)
 
 
 def _unknown_models(document: YamlDocument) -> None:
     """Names of models for bots, chats and thinking that are no answering entry of `models`."""
     value = document.value
-    models = [one.get("name") for one in _list_at(value, ("models",)) if isinstance(one, dict)]
-    names = [one for one in models if isinstance(one, str) and one != _at(value, ("router", "shadow", "model"))]
+    names = [one for one in _model_names(document) if one != _at(value, ("router", "shadow", "model"))]
     lists: list[Location] = [("chats", "selectable_models")]
     lists += [("bots", key, "models") for key in _mapping_at(value, ("bots",))]
     lists += [("chats", "settings", key, "models") for key in _mapping_at(value, ("chats", "settings"))]
@@ -254,36 +246,31 @@ def _unknown_models(document: YamlDocument) -> None:
     named = [((*at, index), name) for at in lists for index, name in enumerate(_list_at(value, at))]
     for location, name in (*named, (thinking, _at(value, thinking))):
         if isinstance(name, str) and name and name not in names and not document.is_unknown(location):
-            message = f"{dotted(location)} names {name!r}, which is no model that answers chats"
-            at = document.value_at(location)
-            document.add_diagnostic(at, Code.UNKNOWN_MODEL, f"{message}{did_you_mean(name, names)}")
+            words = f"names {name!r}, which is no model that answers chats{did_you_mean(name, names)}"
+            _report(document, location, Code.UNKNOWN_MODEL, words)
 
 
 def _prices_of_unknown_models(document: YamlDocument) -> None:
-    models = [item.get("name") for item in _list_at(document.value, ("models",)) if isinstance(item, dict)]
-    names = [name for name in models if isinstance(name, str)]
+    names = _model_names(document)
     for name in _mapping_at(document.value, ("budgets", "prices")):
         if name not in names:
-            location = ("budgets", "prices", name)
-            message = f"{dotted(location)} names no model in models{did_you_mean(name, names)}"
-            document.add_diagnostic(document.value_at(location), Code.UNKNOWN_MODEL, message)
+            words = f"names no model in models{did_you_mean(name, names)}"
+            _report(document, ("budgets", "prices", name), Code.UNKNOWN_MODEL, words)
 
 
 def _unserved_operators_chat(document: YamlDocument) -> None:
-    chat, allowed = _at(document.value, ("operators", "chat")), _at(document.value, ("chats", "allow"))
-    patterns = [one for one in allowed if isinstance(one, str)] if isinstance(allowed, list) else []
+    chat, allowed = _at(document.value, ("operators", "chat")), _list_at(document.value, ("chats", "allow"))
+    patterns = [one for one in allowed if isinstance(one, str)]
     if isinstance(chat, str) and not any(matches(pattern, chat) for pattern in patterns):
-        location = ("operators", "chat")
-        message = f"{dotted(location)} is {chat!r}, which chats.allow does not name: add it there"
-        document.add_diagnostic(document.value_at(location), Code.UNKNOWN_CHAT, message)
+        words = f"is {chat!r}, which chats.allow does not name: add it there"
+        _report(document, ("operators", "chat"), Code.UNKNOWN_CHAT, words)
 
 
 def _models_without_their_function(document: YamlDocument) -> None:
     for index, item in enumerate(_list_at(document.value, ("models",))):
         if isinstance(item, dict) and item.get("protocol") == "function" and not item.get("function"):
-            location = ("models", index, "protocol")
-            message = f"{dotted(location)} is function, so `function` has to name one, as package.module:function"
-            document.add_diagnostic(document.value_at(location), Code.MISSING, message)
+            words = "is function, so `function` has to name one, as package.module:function"
+            _report(document, ("models", index, "protocol"), Code.MISSING, words)
 
 
 def _at(value: Plain, location: Location) -> Plain:
@@ -314,6 +301,7 @@ def _languages(settings: Settings) -> Iterator[tuple[Location, str]]:
 
 ENVIRONMENT_DEFAULTS: Mapping[str, Plain] = {
     "home": "${ROLLCALL_HOME:-./var}",
+    "logging": {"folder": "${ROLLCALL_LOGS:-logs}"},
     "models": [
         {
             "name": "main",
@@ -357,7 +345,7 @@ def check_settings(
             document.add_diagnostic(Position(1, 1), Code.NOT_A_MAPPING, "is empty")
         return None, document.faults.in_order()
     own = frozenset(document.value)
-    document.value = {**ENVIRONMENT_DEFAULTS, **document.value}
+    document.value = _with_defaults(document.value)
     fill_references(document, environment)
     check_consistency(document)
     settings = _validated(document, _folder_of(path), own)
@@ -365,6 +353,14 @@ def check_settings(
         warn_of_surprises(settings, document)
     diagnostics = _without_misreadings(document.faults).in_order()
     return (None if diagnostics.errors else settings), diagnostics
+
+
+def _with_defaults(own: Mapping[str, Plain]) -> dict[str, Plain]:
+    value = {**ENVIRONMENT_DEFAULTS, **own}
+    logging = own.get("logging")
+    if isinstance(logging, dict):
+        value["logging"] = {**_mapping_at(dict(ENVIRONMENT_DEFAULTS), ("logging",)), **logging}
+    return value
 
 
 def _folder_of(path: Path) -> Path:
@@ -434,7 +430,7 @@ def usable_part(path: Path, environment: Mapping[str, str]) -> Settings | None:
     document = read_yaml_file(path)
     if not isinstance(document.value, dict) or document.faults.errors:
         return None
-    document.value = {**ENVIRONMENT_DEFAULTS, **document.value}
+    document.value = _with_defaults(document.value)
     fill_references(document, environment)
     rest: Any = document.value
     kind = _settings_type(document)

@@ -56,6 +56,7 @@ from config.terms import (
     Seconds,
     Section,
     Timezone,
+    WebUrl,
     Word,
     not_below_first_delay,
     settings_error,
@@ -91,6 +92,16 @@ class LoggingSettings(Section):
     """A log file of this size is rotated."""
     keep_files: Count = Field(default=5, ge=1, le=1000)
     """Number of rotated files that are kept."""
+
+
+class TelemetrySettings(Section):
+    """Traces of turns, model requests and runs of functions."""
+
+    traces_url: WebUrl | None = None
+    """Receiver of OpenTelemetry traces (OTLP over HTTP), such as http://127.0.0.1:4318/v1/traces. None: no traces.
+    Needs the extra `otel`."""
+    traces_content: bool = False
+    """Whether traces include messages and arguments, without known secrets and sensitive arguments."""
 
 
 class StoreSettings(Section):
@@ -351,6 +362,7 @@ class Settings(Section):
     timezone: Timezone = "UTC"
     """Default IANA time zone of chats. If it is not set, members are asked for theirs with their first reminder."""
     logging: LoggingSettings = LoggingSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     store: StoreSettings = StoreSettings()
     models: tuple[ModelSettings, ...] = Field(default=(), max_length=20)
     """Language models in the order of use. Without a usable one the bot works with commands and the functions' examples
@@ -436,5 +448,7 @@ def _settings_with(networks: tuple[tuple[str, type[NetworkSettings]], ...]) -> t
         name: (tuple[section, ...], Field(default=(), max_length=_MOST_ACCOUNTS))  # type: ignore[valid-type]
         for name, section in networks
     }
-    platforms = create_model("PlatformsSettings", __base__=PlatformsSettings, **lists)
+    platforms = create_model(
+        "PlatformsSettings", __base__=PlatformsSettings, __doc__=PlatformsSettings.__doc__, **lists
+    )
     return create_model("Settings", __base__=Settings, platforms=(platforms, platforms()))

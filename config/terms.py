@@ -7,7 +7,7 @@ import inspect
 import ipaddress
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -36,9 +36,10 @@ def attribute_docs(cls: type) -> dict[str, str]:
     """Docstrings of the annotated attributes of `cls` and its bases, by attribute name. Parses the source files, so it
     is slow. Attributes without a docstring are missing."""
     found: dict[str, str] = {}
+    # Base classes from other top-level packages are not parsed, except sections of the settings.
+    parsed = {cls.__module__.partition(".")[0], __name__.partition(".")[0]}
     for one in reversed(cls.__mro__):
-        # Base classes from other top-level packages are not parsed.
-        if one.__module__.partition(".")[0] == cls.__module__.partition(".")[0]:
+        if one.__module__.partition(".")[0] in parsed:
             found.update(_own_docs(one))
     return found
 
@@ -105,6 +106,18 @@ class Section(BaseModel):
             if key in properties:
                 properties[key].setdefault("description", text)
         return schema
+
+
+def secrets_in(value: object) -> Iterator[str]:
+    """All secret values in a section or a part of it, to be redacted in logs. A section may list its own: `secrets`."""
+    if isinstance(value, SecretStr):
+        yield from filter(None, [value.get_secret_value()])
+    elif isinstance(value, BaseModel):
+        has_own = isinstance(getattr(type(value), "secrets", None), property)
+        yield from value.secrets if has_own else secrets_in(dict(value))  # type: ignore[attr-defined]
+    elif isinstance(value, Mapping | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from secrets_in(each)
 
 
 def settings_error(message: str) -> PydanticCustomError:

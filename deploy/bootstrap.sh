@@ -50,25 +50,40 @@ uv_install() { # UV LOCK: install the packages of LOCK with the program UV
   "$1" pip install --quiet --python "$venv_python" --require-hashes -r "$2"
 }
 
-pip_install() {
-  "$venv_python" -m pip install -qq --disable-pip-version-check --no-input --require-hashes "$@"
-}
-
 install_with_uv() {
   has_uv || return 1
   [[ -x $venv_python ]] || UV_VENV_CLEAR=1 uv venv --quiet --python "$python" "$venv" || return 1
   uv_install uv "$1"
 }
 
-# Without uv, pip installs it into .venv: uv takes two seconds for packages that take pip half a minute. Errors of this
-# attempt are hidden, because pip then installs everything and reports errors of the lock.
+# Without uv, a temporary environment provides it, so that neither uv nor pip takes 60 MB of .venv: uv takes two seconds
+# for packages that take pip half a minute. Errors of this attempt are hidden, because pip then installs everything and
+# reports errors of the lock.
 install_with_pip() {
+  local installer result=0 options=(-qq --disable-pip-version-check --no-input --require-hashes)
   require_venv
-  "$venv_python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$venv" || return 1
-  if pip_install --only-binary :all: -r "$root/deploy/requirements-uv.txt" && uv_install "$venv/bin/uv" "$1"; then
-    return
-  fi 2>/dev/null
-  pip_install -r "$1"
+  "$venv_python" -c '' 2>/dev/null || "$python" -m venv --clear --without-pip "$venv" || return 1
+  installer=$(mktemp -d) && "$python" -m venv "$installer" || return 1
+  {
+    "$installer/bin/python" -m pip install "${options[@]}" --only-binary :all: -r "$root/deploy/requirements-uv.txt" &&
+      uv_install "$installer/bin/uv" "$1"
+  } 2>/dev/null || "$installer/bin/python" -m pip --python "$venv_python" install "${options[@]}" -r "$1" || result=1
+  rm -rf "$installer"
+  return "$result"
+}
+
+# Remove 50 MB that no part uses: names of languages, a dependency of a dependency of trafilatura, and the debugging
+# information of extension modules. Files are replaced, since uv links them to its cache. Libraries in *.libs stay as they
+# are: their layout was edited for the wheel, and strip may damage it.
+slim_down() {
+  local folder module
+  for folder in "$venv"/lib/python3*/site-packages; do
+    rm -rf "$folder/babel/locale-data"
+    [[ $OSTYPE == linux* ]] && command -v strip >/dev/null || continue
+    for module in "$folder"/{,*/,*/*/}*.so; do
+      if strip --strip-debug -o "$module.new" "$module" 2>/dev/null; then mv -f "$module.new" "$module"; fi
+    done
+  done
 }
 
 link_project() { # like an editable install, without a build backend; still valid after the folder has been moved
@@ -103,6 +118,7 @@ bootstrap() {
   echo "rollcall: installing $1 into .venv" >&2
   rm -f "$venv"/installed-*
   install_with_uv "$root/$1" || install_with_pip "$root/$1" || die 1 "could not install $1; the lines above say why"
+  slim_down
   link_project
   for lock in "$@"; do stamp "$lock" >"$venv/installed-$lock"; done
 }

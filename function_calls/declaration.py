@@ -116,27 +116,20 @@ def shortened(file: str) -> str:
 
 def innermost_place(error: BaseException, files: Collection[str]) -> str:
     """`file:line` of the innermost frame of `error` that belongs to `files`; empty if there is no such frame."""
-    if isinstance(error, SyntaxError) and error.filename and error.filename in files:
-        return f"{shortened(error.filename)}:{error.lineno or 1}"
-    places = [
-        f"{shortened(frame.f_code.co_filename)}:{line}"
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename in files
-    ]
-    return places[-1] if places else ""
+    return _place(error, files.__contains__)
 
 
 def last_place(error: BaseException, *but: str) -> str:
     """`file:line` of the innermost frame of `error` outside `but` and Python's import system; empty if there is no such
     frame."""
-    if isinstance(error, SyntaxError) and error.filename:
+    return _place(error, lambda file: file not in but and not file.startswith("<frozen importlib"))
+
+
+def _place(error: BaseException, is_wanted: Callable[[str], bool]) -> str:
+    if isinstance(error, SyntaxError) and error.filename and is_wanted(error.filename):
         return f"{shortened(error.filename)}:{error.lineno or 1}"
-    places = [
-        f"{shortened(frame.f_code.co_filename)}:{line}"
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename not in but and not frame.f_code.co_filename.startswith("<frozen importlib")
-    ]
-    return places[-1] if places else ""
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return next((f"{shortened(file)}:{line}" for file, line in reversed(frames) if is_wanted(file)), "")
 
 
 def error_text(error: BaseException) -> str:

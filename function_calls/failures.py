@@ -16,6 +16,7 @@ from function_calls.schema.commands import plain_name, role_name, spoken_name
 from function_calls.spec import FunctionResult, FunctionSpec, ToolError
 from services.llm.model import MOST_CHARS, NoTextReason
 from services.refs import Effect, ErrorCode, Role
+from services.web.http import WebError
 
 
 class Refusal(NamedTuple):
@@ -51,6 +52,11 @@ _UNWRITTEN = {
     NoTextReason.DECLINED: ErrorCode.CANCELLED,
     NoTextReason.TOO_LONG: ErrorCode.BAD_ARGUMENTS,
 }
+
+
+def refused_by(setting: str, text: str) -> FunctionResult:
+    """Refusal with `text`, and the setting or rule that decided."""
+    return replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata={REFUSED_BY: setting})
 
 
 def tool_error_text(error: ToolError, texts: Phrases) -> str:
@@ -98,6 +104,13 @@ def unknown(function: FunctionSpec | str, texts: Phrases, *, still_running: bool
         return FunctionResult.fail(ErrorCode.CANCELLED, texts.say("failures.interrupted", name=name))
     key = "failures.still_running" if still_running else "failures.unknown_outcome"
     return FunctionResult.fail(ErrorCode.UNKNOWN_OUTCOME, texts.say(key, name=name))
+
+
+def not_reached(error: WebError, subject: str, texts: Phrases) -> FunctionResult:
+    """Result for a function whose web service failed, with a text of `subject`: try again later, or out of order."""
+    if error.code is ErrorCode.TRANSIENT:
+        return FunctionResult.fail(ErrorCode.TRANSIENT, texts.say(f"{subject}.try_again"))
+    return FunctionResult.fail(ErrorCode.ENVIRONMENT, texts.say(f"{subject}.out_of_order"))
 
 
 def not_written(why: NoTextReason, texts: Phrases) -> FunctionResult:

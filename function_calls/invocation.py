@@ -31,7 +31,14 @@ from function_calls.profile import ChatProfile
 from function_calls.questions.argument_questions import faulty
 from function_calls.questions.confirm_questions import confirm_question
 from function_calls.questions.input_questions import has_asked, input_question, nobody_answers
-from function_calls.questions.waiting_runs import end, end_key, mark_ending, with_interrupted_run, with_unknown
+from function_calls.questions.waiting_runs import (
+    end,
+    end_key,
+    end_unanswered,
+    mark_ending,
+    with_interrupted_run,
+    with_unknown,
+)
 from function_calls.result import plain, storable
 from function_calls.rounds.shortlist import found_here
 from function_calls.schema.arguments import as_said, require_json
@@ -137,15 +144,12 @@ class Invoker:
         return question if isinstance(question, ApprovalQuestion) else None
 
     def now(self) -> datetime:
-        """The current time, in UTC."""
         return self._clock.now()
 
     def callable_by(self, request: CallRequest) -> Sequence[FunctionSpec]:
-        """Functions that the run of `request` may call, in registration order."""
         return callable_here(request.context, request.turn, Path.NESTED)
 
     def find(self, request: CallRequest, text: str, most: int) -> Sequence[OfferedFunction]:
-        """At most `most` functions that a model may call for this member and that match `text`, best first."""
         return found_here(request.context, request.turn, text, most)
 
     def problems_of(self, spec: FunctionSpec) -> list[str]:
@@ -268,8 +272,7 @@ class Invoker:
             # The turn records the running thread, so an outer run needs no notification.
             raise asyncio.CancelledError from None
         for asked in call.unanswerable(result) if call.asked else ():
-            ended = CallRequest(context, asked.function, asked.arguments, turn, Path.NESTED, key=end_key(asked.key))
-            result = with_unknown(result, await end(self, ended, replace(asked.saved_run, kind="expired")))
+            result = with_unknown(result, await end_unanswered(self, context, turn, asked, Path.NESTED))
         # A nested effect that was not awaited makes the outcome of the whole run unknown.
         abandoned = turn.memory.abandoned_by(key)
         if abandoned:

@@ -21,7 +21,7 @@ from function_calls.invocation import Invoker
 from function_calls.outcome import OutcomeKind, TurnOutcome, is_repeated, sent
 from function_calls.questions.approval_questions import for_all
 from function_calls.questions.argument_questions import INSUFFICIENT, models_question
-from function_calls.questions.waiting_runs import end, end_key
+from function_calls.questions.waiting_runs import end_unanswered
 from function_calls.registry import BotFunctions
 from function_calls.result import plain
 from function_calls.rounds.claims import Claim, earlier_reports, false_claims, true_words
@@ -99,11 +99,10 @@ class FunctionCallLLM:
         self._settings = settings
         self._clock = clock
 
-    async def select_function(
-        self, context: MessageContext, turn: Turn, progress: Progress, *, last: bool = False, offered: bool = True
-    ) -> ModelAnswer:
+    async def select_function(self, progress: Progress, *, last: bool = False, offered: bool = True) -> ModelAnswer:
         """The model's answer to the conversation so far, with the callable functions on offer; the stored answer after
         a restart. Raises ModelError and OverBudget."""
+        context, turn = progress.context, progress.turn
         stored = turn.input.log.stored_answer(progress.round_number)
         if stored is not None:
             return stored
@@ -140,8 +139,8 @@ class FunctionCallLLM:
         """Answer a new message."""
         messages = await opened(context, turn, self._settings)
         turn.memory.taint |= taint_of(context, turn.input.profile().notes)
-        progress = Progress(messages, turn.output.said, earlier_reports=earlier_reports(context.text, messages))
-        return await self._rounds(context, turn, progress)
+        past = earlier_reports(context.text, messages)
+        return await self._rounds(Progress(context, turn, self._settings, messages, earlier_reports=past))
 
     async def would_join_in(self, context: MessageContext, turn: Turn) -> bool:
         """Whether the model would answer a message that is not addressed to the bot. False if it does not say so, or
@@ -162,19 +161,20 @@ class FunctionCallLLM:
         """Answer in text only; no functions are offered."""
         messages = await opened(context, turn, self._settings)
         past = earlier_reports(context.text, messages)
-        progress = Progress(messages, turn.output.said, self._settings.max_rounds + 1, earlier_reports=past)
+        last = self._settings.max_rounds + 1
+        progress = Progress(context, turn, self._settings, messages, last, earlier_reports=past)
         try:
-            answer = await self.select_function(context, turn, progress, last=True, offered=False)
+            answer = await self.select_function(progress, last=True, offered=False)
         except ModelError as error:
             if context.unasked:
                 # The message was not a request, so the chat gets no notice of the outage.
                 return sent(ReasonCode.MODEL_FAILED, [])
-            return self._failed(context, turn, progress, error)
+            return self._failed(progress, error)
         except OverBudget as over:
-            return progress.over_budget(turn, over.text, over.setting)
+            return progress.over_budget(over.text, over.setting)
         if not answer.text:
-            return progress.model_failed(turn, ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
-        return sent(ReasonCode.CHAT, [Message(_true(answer.text, turn, progress), markdown=True)])
+            return progress.model_failed(ModelError(ErrorCode.EMPTY_RESPONSE, "calls, though none were offered"))
+        return sent(ReasonCode.CHAT, [Message(_true(answer.text, progress), markdown=True)])
 
     async def resume(
         self,
@@ -188,55 +188,52 @@ class FunctionCallLLM:
     ) -> TurnOutcome:
         """Continue the rounds that a question interrupted, with the `result` of the interrupted call. `arguments`:
         those of the call, if it was run. `said`: texts that it has already sent to the chat."""
-        progress = Progress(
-            [message_from_json(one) for one in on.transcript], turn.output.said, on.rounds, asked=tuple(on.asked)
-        )
-        progress.remember(on, turn.input.functions)
+        messages = [message_from_json(one) for one in on.transcript]
+        progress = Progress(context, turn, self._settings, messages, on.rounds, asked=tuple(on.asked))
+        progress.remember(on)
         spec = turn.input.functions.find(function)
         call = ToolCall(on.call_id, function, plain(arguments), uncertain=on.uncertain)
         rest = tuple(call_from_json(one) for one in on.calls)
         if result.question is not None and spec is not None:
-            return progress.suspended(turn, spec, call, rest, result, result.question, final=on.final)
-        progress.answered(call, result, turn.input.functions)
-        progress.note(call, spec, result, self._settings, said)
-        outcome = await self._run_calls(context, turn, progress, rest, final=on.final, request_id="")
+            return progress.suspended(spec, call, rest, result, result.question, final=on.final)
+        progress.answered(call, result)
+        progress.note(call, spec, result, said)
+        outcome = await self._run_calls(progress, rest, final=on.final, request_id="")
         if outcome is not None:
             return outcome
-        if on.final or progress.all_direct(turn):
-            return progress.done(turn, "", direct=True)
+        if on.final or progress.all_direct():
+            return progress.done("", direct=True)
         await turn.input.log.settle()
         progress.round_number += 1
-        return await self._rounds(context, turn, progress)
+        return await self._rounds(progress)
 
-    async def _rounds(self, context: MessageContext, turn: Turn, progress: Progress) -> TurnOutcome:
+    async def _rounds(self, progress: Progress) -> TurnOutcome:
         while True:
             last = self._is_last(progress)
             try:
-                answer = await self.select_function(context, turn, progress, last=last)
+                answer = await self.select_function(progress, last=last)
             except (ModelError, OverBudget) as problem:
-                return await self._unanswered(context, turn, progress, problem)
+                return await self._unanswered(progress, problem)
             if not answer.calls:
-                claims = [] if answer.has_provider_effects else _claims(answer.text, turn, progress)
-                if claims and not last and _may_be_doubted(turn, progress):
+                claims = [] if answer.has_provider_effects else _claims(answer.text, progress)
+                if claims and not last and _may_be_doubted(progress):
                     progress.doubt(answer.text)
                     continue
-                text = _true(answer.text, turn, progress, claims)
-                return progress.done(turn, text, was_false=bool(claims))
+                text = _true(answer.text, progress, claims)
+                return progress.done(text, was_false=bool(claims))
             if last:
-                return progress.gave_up(turn, _true(answer.text, turn, progress))
+                return progress.gave_up(_true(answer.text, progress))
             progress.messages.append(_assistant_message(answer))
             progress.found.clear()
             progress.went_wrong = False
-            outcome = await self._run_calls(
-                context, turn, progress, answer.calls, final=answer.final, request_id=answer.request_id
-            )
+            outcome = await self._run_calls(progress, answer.calls, final=answer.final, request_id=answer.request_id)
             if outcome is not None:
                 return outcome
-            if answer.final or progress.all_direct(turn):
-                return progress.done(turn, "", direct=True)
+            if answer.final or progress.all_direct():
+                return progress.done("", direct=True)
             if progress.repairs > _REPAIRS:
-                return progress.gave_up(turn, "")
-            await turn.input.log.settle()
+                return progress.gave_up("")
+            await progress.turn.input.log.settle()
             progress.round_number += 1
 
     def _is_last(self, progress: Progress) -> bool:
@@ -244,17 +241,16 @@ class FunctionCallLLM:
         used_up = progress.round_number >= self._settings.max_rounds - 1
         return used_up or progress.loops.stalled >= max(1, self._settings.identical_calls - 1)
 
-    async def _unanswered(
-        self, context: MessageContext, turn: Turn, progress: Progress, problem: ModelError | OverBudget
-    ) -> TurnOutcome:
+    async def _unanswered(self, progress: Progress, problem: ModelError | OverBudget) -> TurnOutcome:
         """Outcome of a turn whose last model request failed."""
+        turn = progress.turn
         if progress.doubted and not turn.memory.effects and not progress.found:
-            return progress.done(turn, _true(progress.doubted, turn, progress))
+            return progress.done(_true(progress.doubted, progress))
         if isinstance(problem, OverBudget):
-            return progress.over_budget(turn, problem.text, problem.setting)
+            return progress.over_budget(problem.text, problem.setting)
         if problem.problem is ModelProblem.REQUEST and progress.round_number == 0 and turn.input.functions.specs:
-            return await self._without_what_is_refused(context, turn, problem)
-        return self._failed(context, turn, progress, problem)
+            return await self._without_what_is_refused(progress.context, turn, problem)
+        return self._failed(progress, problem)
 
     async def _without_what_is_refused(self, context: MessageContext, turn: Turn, error: ModelError) -> TurnOutcome:
         """Answer without functions after the provider rejected the request, most likely for a function's schema."""
@@ -263,61 +259,48 @@ class FunctionCallLLM:
         _log.error("provider_refuses_functions", turn=turn.input.id, functions=named, error=str(error))
         return await self.chat(context, turn)
 
-    def _failed(self, context: MessageContext, turn: Turn, progress: Progress, error: ModelError) -> TurnOutcome:
-        was_notified = self._outages.was_notified(context, error)
-        outcome = progress.model_failed(turn, error, was_notified=was_notified)
+    def _failed(self, progress: Progress, error: ModelError) -> TurnOutcome:
+        was_notified = self._outages.was_notified(progress.context, error)
+        outcome = progress.model_failed(error, was_notified=was_notified)
         if outcome.reason is ReasonCode.MODEL_FAILED:
-            self._outages.mark_notified(context, error)
+            self._outages.mark_notified(progress.context, error)
         return outcome
 
     async def _run_calls(
-        self,
-        context: MessageContext,
-        turn: Turn,
-        progress: Progress,
-        calls: Sequence[ToolCall],
-        *,
-        final: bool,
-        request_id: str,
+        self, progress: Progress, calls: Sequence[ToolCall], *, final: bool, request_id: str
     ) -> TurnOutcome | None:
         """Run the calls of an answer, in order unless `_run_reads` runs them. Returns an outcome if the turn ends
         here."""
+        turn = progress.turn
         faults, turn.memory.place = 0, (1, 1)
         if len(calls) > self._settings.max_calls:
-            progress.refuse_all(calls, turn, self._settings)
+            progress.refuse_all(calls)
             calls = ()
             faults = 1
-        ran = await self._run_reads(context, turn, progress, calls, request_id)
+        ran = await self._run_reads(progress, calls, request_id)
         calls = [call for call, _, _ in ran] or calls
         for index, call in enumerate(calls):
             turn.memory.place = (index + 1, len(calls))
             if turn.input.functions.find(call.name) is None and call.name in (NO_FUNCTION, INSUFFICIENT.name):
-                return self._without_function(turn, progress, call, tuple(calls[index + 1 :]), final=final)
-            _, spec, result = (
-                ran[index] if ran else (call, *await self._run_call(context, turn, progress, call, request_id))
-            )
+                return self._without_function(progress, call, tuple(calls[index + 1 :]), final=final)
+            _, spec, result = ran[index] if ran else (call, *await self._run_call(progress, call, request_id))
             question = result.question
             if question is not None and spec is not None:
                 rest = tuple(calls[index + 1 :])
                 if isinstance(question, ApprovalQuestion):
-                    question = await self._for_all(context, turn, progress, [(spec, question)], rest)
+                    question = await self._for_all(progress, [(spec, question)], rest)
                     result = replace(result, question=question)
                 if not is_repeated(question, progress.asked):
-                    return progress.suspended(turn, spec, call, rest, result, question, final=final)
+                    return progress.suspended(spec, call, rest, result, question, final=final)
                 if not rest:
                     return sent(ReasonCode.USAGE, [*progress.said, *result.for_chat()], spec.name)
-            faults += progress.note(call, spec, result, self._settings)
+            faults += progress.note(call, spec, result)
         progress.repairs += bool(faults)
         progress.loops.end_round()
         return None
 
     async def _for_all(
-        self,
-        context: MessageContext,
-        turn: Turn,
-        progress: Progress,
-        asked: list[tuple[FunctionSpec, ApprovalQuestion]],
-        rest: Sequence[ToolCall],
+        self, progress: Progress, asked: list[tuple[FunctionSpec, ApprovalQuestion]], rest: Sequence[ToolCall]
     ) -> ApprovalQuestion:
         """The question of the first call that needs an approval, extended by those calls of `rest` that need the same
         one."""
@@ -325,27 +308,28 @@ class FunctionCallLLM:
         if first.interrupted is not None:
             return first
         for call in rest:
-            spec = turn.input.functions.find(call.name)
+            spec = progress.turn.input.functions.find(call.name)
             if spec is None or call.arguments is None:
                 continue
-            question = await self._invoker.approval_needed(_request(context, turn, progress, spec, call))
+            question = await self._invoker.approval_needed(_request(progress, spec, call))
             if question is None or any(question.terms.digest == one.terms.digest for _, one in asked):
                 continue
             if (question.terms.role, question.terms.by_other) == (first.terms.role, first.terms.by_other):
                 asked.append((spec, question))
-        return for_all(asked, turn.input.profile().texts) if len(asked) > 1 else first
+        return for_all(asked, progress.texts) if len(asked) > 1 else first
 
     async def _run_reads(
-        self, context: MessageContext, turn: Turn, progress: Progress, calls: Sequence[ToolCall], request_id: str
+        self, progress: Progress, calls: Sequence[ToolCall], request_id: str
     ) -> list[tuple[ToolCall, FunctionSpec | None, FunctionResult]]:
         """Run the calls of an answer at the same time. Returns them with their results in order, those that ask a
         question last; empty if they must run in order."""
+        turn = progress.turn
         if not _may_overlap(calls, turn):
             return []
         try:
             async with asyncio.TaskGroup() as group:
                 # Tasks start in this order, and nothing awaits before the run key is assigned: keys are in call order.
-                runs = [group.create_task(self._run_call(context, turn, progress, call, request_id)) for call in calls]
+                runs = [group.create_task(self._run_call(progress, call, request_id)) for call in calls]
         except BaseExceptionGroup as failed:
             # The turn handles single errors, such as a full disk.
             raise failed.exceptions[0] from None
@@ -357,21 +341,16 @@ class FunctionCallLLM:
             # One question is asked at a time. The call runs again after the first answer.
             question = result.question
             if isinstance(question, InputQuestion):
-                again = CallRequest(
-                    context, question.function, question.arguments, turn, Path.MODEL, key=end_key(question.key)
-                )
-                await end(self._invoker, again, replace(question.saved_run, kind="expired"))
+                await end_unanswered(self._invoker, progress.context, turn, question, Path.MODEL)
         return [one for one in ran if one[2].question is None] + asked
 
     async def _run_call(
-        self, context: MessageContext, turn: Turn, progress: Progress, call: ToolCall, request_id: str
+        self, progress: Progress, call: ToolCall, request_id: str
     ) -> tuple[FunctionSpec | None, FunctionResult]:
-        spec = turn.input.functions.find(call.name)
-        texts = turn.input.profile().texts
+        spec = progress.turn.input.functions.find(call.name)
         if spec is None and call.name:
-            return None, FunctionResult.fail(
-                ErrorCode.UNKNOWN_FUNCTION, texts.say("refusals.unknown_function", name=_printable(call.name))
-            )
+            text = progress.texts.say("refusals.unknown_function", name=_printable(call.name))
+            return None, FunctionResult.fail(ErrorCode.UNKNOWN_FUNCTION, text)
         if spec is None or call.arguments is None:
             fault = call.fault or ErrorCode.INVALID_JSON
             return spec, FunctionResult.fail(fault, _FAULT_WORDS.get(fault, "the call could not be read"))
@@ -381,40 +360,37 @@ class FunctionCallLLM:
             return spec, before
         progress.calls.count += 1
         if progress.calls.count > self._settings.max_calls:
-            return spec, FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, texts.say("failures.too_many_calls"))
-        request = _request(context, turn, progress, spec, call, request_id)
-        result = await self._invoker.invoke(request)
-        self.note_run(context, turn, spec)
+            return spec, FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, progress.texts.say("failures.too_many_calls"))
+        result = await self._invoker.invoke(_request(progress, spec, call, request_id))
+        self.note_run(progress.context, progress.turn, spec)
         progress.calls.ended(spec, signature, result)
         return spec, result
 
     def _without_function(
-        self, turn: Turn, progress: Progress, call: ToolCall, rest: Sequence[ToolCall], *, final: bool
+        self, progress: Progress, call: ToolCall, rest: Sequence[ToolCall], *, final: bool
     ) -> TurnOutcome:
         """The model reports that no function fits, or which value is missing: the member is asked for it."""
         asked = ""
         if call.name == INSUFFICIENT.name:
-            asked = models_question(call.arguments or {}, turn.input.functions, turn.input.profile().texts)
+            asked = models_question(call.arguments or {}, progress.turn.input.functions, progress.texts)
         if asked:
-            text = _true(asked, turn, progress)
+            text = _true(asked, progress)
             question = ArgumentQuestion(text, INSUFFICIENT.name, call.arguments or {}, field=INSUFFICIENT.name)
             result = FunctionResult(question=question)
-            outcome = progress.suspended(turn, INSUFFICIENT, call, rest, result, question, final=final)
+            outcome = progress.suspended(INSUFFICIENT, call, rest, result, question, final=final)
             asks = replace(outcome.messages[-1], markdown=True)
             return replace(outcome, messages=(*outcome.messages[:-1], asks), error=None)
-        if turn.memory.effects or any(one.replaced_by != "" for one in progress.undone.values()):
-            return progress.done(turn, "")
+        if progress.turn.memory.effects or any(one.replaced_by != "" for one in progress.undone.values()):
+            return progress.done("")
         return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT)
 
 
-def _request(
-    context: MessageContext, turn: Turn, progress: Progress, spec: FunctionSpec, call: ToolCall, request_id: str = ""
-) -> CallRequest:
+def _request(progress: Progress, spec: FunctionSpec, call: ToolCall, request_id: str = "") -> CallRequest:
     return CallRequest(
-        context,
+        progress.context,
         spec.name,
         call.arguments or {},
-        turn,
+        progress.turn,
         Path.MODEL,
         uncertain=call.uncertain and spec.execution.effect is not Effect.READ,
         round_number=progress.round_number,
@@ -442,25 +418,26 @@ def _may_overlap(calls: Sequence[ToolCall], turn: Turn) -> bool:
     return True
 
 
-def _may_be_doubted(turn: Turn, progress: Progress) -> bool:
+def _may_be_doubted(progress: Progress) -> bool:
     """Whether to question the model's claims once; only if nothing has been done yet."""
-    return not (progress.doubted or progress.acts or progress.undone or turn.memory.effects)
+    return not (progress.doubted or progress.acts or progress.undone or progress.turn.memory.effects)
 
 
-def _true(text: str, turn: Turn, progress: Progress, claims: Sequence[Claim] | None = None) -> str:
+def _true(text: str, progress: Progress, claims: Sequence[Claim] | None = None) -> str:
     """The model's text without false `claims`, by default those found in it, and with the documents that it should
     name."""
-    claims = _claims(text, turn, progress) if claims is None else claims
-    true = true_words(text, turn, claims, progress.acts, is_reported=bool(progress.undone))
-    sources, folded = turn.memory.sources, true.casefold()
+    claims = _claims(text, progress) if claims is None else claims
+    true = true_words(text, progress.turn, claims, progress.acts, is_reported=bool(progress.undone))
+    sources, folded = progress.turn.memory.sources, true.casefold()
     if not true or not sources or any(file.casefold() in folded for file in sources):
         return true
     named = "; ".join(list(sources.values())[:_MOST_SOURCES])
-    return f"{true}\n{turn.input.profile().texts.say('knowledge.looked_up', sources=named)}"
+    return f"{true}\n{progress.texts.say('knowledge.looked_up', sources=named)}"
 
 
-def _claims(text: str, turn: Turn, progress: Progress) -> list[Claim]:
-    return false_claims(text, turn, progress.acts, has_read=progress.has_read, earlier_reports=progress.earlier_reports)
+def _claims(text: str, progress: Progress) -> list[Claim]:
+    reports = progress.earlier_reports
+    return false_claims(text, progress.turn, progress.acts, has_read=progress.has_read, earlier_reports=reports)
 
 
 def _with_own_names(answer: ModelAnswer, turn: Turn) -> ModelAnswer:

@@ -140,8 +140,6 @@ _DESCRIPTION = (
 
 
 class FindArguments(BaseModel, frozen=True):
-    """Arguments of `find_functions`."""
-
     query: str = Field(max_length=300, description="What is to be done, in a few words")
 
 
@@ -246,12 +244,11 @@ class BotFunctions:
         if is_bare and not bare:
             return None
         line = text if is_bare else text[1:]
-        pieces = line.split(None, 1)  # `_first_word` inlined for speed: this runs twice per message
-        if not pieces or line[0].isspace():
+        word, rest = _first_word(line)
+        if not word:
             return None
-        rest = pieces[1] if len(pieces) == 2 else ""
         # Only case is folded: a word with invisible characters matches no command.
-        folded = pieces[0].casefold()
+        folded = word.casefold()
         if folded in self._first_words:
             second, after = _first_word(rest)
             pair = f"{folded} {second.casefold()}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
+from pydantic import Field
 from pydantic.config import JsonDict
 
 from config.texts import Phrases
@@ -30,7 +31,7 @@ from services.timers.timer import Timer
 from services.timers.timetable import NoSuchTimer, TooMany
 from services.times import TimeProblem
 from services.times.recurrence import BadRule, Once, Rule
-from services.times.requested_times import RequestedTime, TimeNotUnderstood, to_rule
+from services.times.requested_times import Repeat, RequestedTime, TimeNotUnderstood, to_rule
 from services.times.time_formatting import distance, in_words, moment
 
 _JUST_NOW = timedelta(minutes=1)
@@ -62,6 +63,12 @@ WHEN = "in English, Chinese or ISO 8601: 'in 20 minutes', '2026-01-31 17:00', 'e
 """Forms of a time, for the descriptions of arguments."""
 OTHER_FORM: JsonDict = {"deprecated": True}
 """Marks arguments that state a time in another way than in words. They are accepted, but not offered to models."""
+Start = Annotated[str | None, Field(description="That time, or the first", max_length=40, json_schema_extra=OTHER_FORM)]
+Repeated = Annotated[Repeat | None, Field(description="How often; absent: once", json_schema_extra=OTHER_FORM)]
+Cron = Annotated[
+    str | None, Field(description="Cron rule of five fields", max_length=200, json_schema_extra=OTHER_FORM)
+]
+End = Annotated[str | None, Field(description="ISO date of the last", max_length=40, json_schema_extra=OTHER_FORM)]
 _NEEDS_DETAIL = {TimeProblem.VAGUE: "vague", TimeProblem.AMBIGUOUS: "ambiguous"}
 
 

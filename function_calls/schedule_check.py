@@ -17,7 +17,7 @@ from function_calls.profile import ChatProfile
 from function_calls.registry import BotFunctions
 from function_calls.schema.arguments import as_said
 from function_calls.schema.commands import arguments_of, fault_text, spoken_name
-from function_calls.spec import ArgumentError, FunctionSpec, OfferedTo
+from function_calls.spec import ArgumentError, FunctionSpec, OfferedTo, ToolError
 from function_calls.turn import Turn, TurnInput
 from services.refs import Effect, ErrorCode, JsonObject
 
@@ -26,13 +26,11 @@ _OF_TIMERS = frozenset({"reminder", "schedules"})
 """Tags of functions that manage scheduled calls; scheduling them would accumulate calls."""
 
 
-class NotSchedulable(Exception):
+class NotSchedulable(ToolError):
     """The call could not run. `text`: reason and remedy. `setting`: the settings key that decided, or empty."""
 
     def __init__(self, code: ErrorCode, text: str, setting: str = "") -> None:
-        super().__init__(text)
-        self.code = code
-        self.text = text
+        super().__init__(text, code)
         self.setting = setting
 
 
@@ -50,30 +48,25 @@ class ScheduledCall:
 class ScheduleCheck:
     """Checks future calls against the rules that apply when they run."""
 
-    def __init__(self) -> None:
-        self._functions: Callable[[str], BotFunctions] | None = None
-        self._invoker: Invoker | None = None
-        self._approvals: Policy | None = None
-
     def bind(self, functions: Callable[[str], BotFunctions], invoker: Invoker, approvals: Policy) -> None:
-        """Set the dependencies, which need the functions first: snapshots by bot, invoker and approval policy."""
+        """Set the dependencies, which need the functions first: snapshots by bot, invoker and approval policy. Called
+        once, before any check."""
         self._functions, self._invoker, self._approvals = functions, invoker, approvals
 
     def is_command(self, context: MessageContext, line: str) -> bool:
         """Whether `line`, with or without a slash, starts with a known command of the bot."""
-        functions, _, _ = self._bound()
-        return functions(context.bot).command_line(f"/{line.strip().lstrip('/')}", bare=False) is not None
+        return self._functions(context.bot).command_line(f"/{line.strip().lstrip('/')}", bare=False) is not None
 
     def line(self, context: MessageContext, line: str, profile: ChatProfile) -> ScheduledCall:
         """The call of a command line. `context` is a message of the responsible member in the target chat. Raises
         NotSchedulable for an empty line, an unknown command, and arguments or functions that cannot be scheduled."""
-        functions, _, _ = self._bound()
+        functions = self._functions(context.bot)
         text, texts = line.strip().lstrip("/"), profile.texts
         if not text:
             raise NotSchedulable(ErrorCode.MISSING_ARGUMENTS, texts.say("schedules.nothing_to_run"))
-        command = functions(context.bot).command_line(f"/{text}", bare=False)
+        command = functions.command_line(f"/{text}", bare=False)
         if command is None:
-            raise NotSchedulable(ErrorCode.NOT_FOUND, self._no_such_command(text, functions(context.bot), texts))
+            raise NotSchedulable(ErrorCode.NOT_FOUND, _no_such_command(text, functions, texts))
         self._may_run(context, command.spec, profile)
         try:
             raw = arguments_of(command.plan, command.rest)
@@ -86,8 +79,7 @@ class ScheduleCheck:
     def call(self, context: MessageContext, name: str, raw: Mapping[str, Any], profile: ChatProfile) -> ScheduledCall:
         """The call of a function by name. Raises NotSchedulable if it is unknown, not permitted, has invalid arguments,
         or needs a confirmation or approval."""
-        functions, _, _ = self._bound()
-        known = functions(context.bot)
+        known = self._functions(context.bot)
         spec = known.find(name)
         if spec is None or spec not in known.specs:
             near = difflib.get_close_matches(name, [one.name for one in known.specs], n=1)
@@ -100,20 +92,18 @@ class ScheduleCheck:
 
     def _may_run(self, context: MessageContext, spec: FunctionSpec, profile: ChatProfile) -> None:
         """Raise NotSchedulable unless the function can be scheduled here with this member's rights."""
-        _, invoker, _ = self._bound()
         texts = profile.texts
         name = spoken_name(spec, texts.language)
         is_open = OfferedTo.TIMER in spec.access.offered_to and not spec.access.offered_to.isdisjoint(_FOR_PEOPLE)
         if not is_open or (spec.execution.effect is not Effect.READ and not spec.origin.tags.isdisjoint(_OF_TIMERS)):
             raise NotSchedulable(ErrorCode.REFUSED, texts.say("schedules.not_by_the_clock", name=name))
-        refused = invoker.refused(context, spec, self._turn(context, profile), Path.TIMER)
+        refused = self._invoker.refused(context, spec, self._turn(context, profile), Path.TIMER)
         if refused is not None and refused.error is not None:
             raise NotSchedulable(refused.error.code, refused.error.text, str(refused.metadata.get("refused_by", "")))
 
     def _fits(self, context: MessageContext, spec: FunctionSpec, raw: Mapping[str, Any], profile: ChatProfile) -> None:
         """Raise NotSchedulable unless the arguments are valid and the run needs no confirmation or approval. Raises
         TypeError if the approval policy would have to wait."""
-        _, _, approvals = self._bound()
         texts = profile.texts
         name = spoken_name(spec, texts.language)
         try:
@@ -124,7 +114,7 @@ class ScheduleCheck:
         if spec.access.confirm:
             raise NotSchedulable(ErrorCode.REFUSED, texts.say("schedules.asks_each_time", name=name))
         request = CallRequest(context, spec.name, raw, self._turn(context, profile), Path.TIMER)
-        judged = approvals.judge(request, spec, arguments)
+        judged = self._approvals.judge(request, spec, arguments)
         if not isinstance(judged, PolicyDecision):
             raise TypeError("the policy of approvals has to judge without waiting")
         if judged.refusal is not None:
@@ -134,19 +124,14 @@ class ScheduleCheck:
 
     def _turn(self, context: MessageContext, profile: ChatProfile) -> Turn:
         """A turn without anybody to ask."""
-        functions, _, _ = self._bound()
-        return Turn(TurnInput("schedule_check", functions(context.bot), lambda: profile), math.inf)
+        return Turn(TurnInput("schedule_check", self._functions(context.bot), lambda: profile), math.inf)
 
-    def _no_such_command(self, text: str, functions: BotFunctions, texts: Phrases) -> str:
-        word = text.split()[0]
-        near = functions.near_commands(word)
-        known = texts.say("commands.did_you_mean", commands=", ".join(f"/{one}" for one in near)) if near else ""
-        return f"{texts.say('commands.unknown', word=word[:60])} {known}".strip()
 
-    def _bound(self) -> tuple[Callable[[str], BotFunctions], Invoker, Policy]:
-        if self._functions is None or self._invoker is None or self._approvals is None:
-            raise RuntimeError("schedule checks are bound when the daemon is built")
-        return self._functions, self._invoker, self._approvals
+def _no_such_command(text: str, functions: BotFunctions, texts: Phrases) -> str:
+    word = text.split()[0]
+    near = functions.near_commands(word)
+    known = texts.say("commands.did_you_mean", commands=", ".join(f"/{one}" for one in near)) if near else ""
+    return f"{texts.say('commands.unknown', word=word[:60])} {known}".strip()
 
 
 def _as_line(spec: FunctionSpec, raw: Mapping[str, Any], language: str) -> str:

@@ -236,18 +236,6 @@ class NoApproval:
         return False
 
 
-async def _no_status(text: str) -> None:
-    return None
-
-
-async def _no_zone() -> str | None:
-    return None
-
-
-async def _no_notes(members: Sequence[str], text: str) -> Sequence[Note]:
-    return ()
-
-
 class Attached(NamedTuple):
     """Files of a message and of the message that it quotes, as a model is given them."""
 
@@ -262,11 +250,17 @@ class Attached(NamedTuple):
     """Whether anything comes from others than the asker, or from a document."""
 
 
-async def _nothing_attached() -> Attached:
-    return Attached()
+def _always(value: Any) -> Callable[..., Awaitable[Any]]:
+    """Null object for a port with one operation, which returns `value`."""
+
+    async def answer(*_: object) -> Any:
+        return value
+
+    return answer
 
 
 _NO_LOG, _NO_PAST, _NO_APPROVAL = NoTurnLog(), FixedHistory(), NoApproval()
+_NOTHING, _NO_NOTES, _NO_FILES = _always(None), _always(()), _always(Attached())
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +274,7 @@ class TurnInput:
     """Returns the chat's current settings, which may change during the turn."""
     log: TurnLog = _NO_LOG
     history: ChatHistory = _NO_PAST
-    status: Callable[[str], Awaitable[None]] = _no_status
+    status: Callable[[str], Awaitable[None]] = _NOTHING
     """Shows a progress text in the chat."""
     addressed: bool = True
     """Whether the message is addressed to the bot."""
@@ -294,12 +288,12 @@ class TurnInput:
     """The caller can be asked although the path (API, MCP, CLI, timer) usually has nobody to ask."""
     callers_model: CallersModel | None = None
     """The caller's language model, if functions may use it."""
-    own_zone: Callable[[], Awaitable[str | None]] = _no_zone
+    own_zone: Callable[[], Awaitable[str | None]] = _NOTHING
     """Returns the IANA name of the time zone that the asker has set; None if they have set none."""
-    recall: Callable[[Sequence[str], str], Awaitable[Sequence[Note]]] = _no_notes
+    recall: Callable[[Sequence[str], str], Awaitable[Sequence[Note]]] = _NO_NOTES
     """Returns the notes on the members with these keys (the asker's first) and on the chat that may be shown here,
     those that fit the text best first."""
-    attached: Callable[[], Awaitable[Attached]] = _nothing_attached
+    attached: Callable[[], Awaitable[Attached]] = _NO_FILES
     """Reads the files of the message for a model."""
     network: str = ""
     """Sentence for models about the texts that the network can show, or empty."""

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from config.sections.basic import S3Settings
+from services.extras import missing_extra
 from services.storage import StorageError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class S3Storage:
         except StorageError:
             raise
         except ImportError:
-            raise StorageError(f"{place}: install the extra `s3`") from None
+            raise StorageError(f"{place}: {missing_extra('s3', 'obstore')}") from None
         except Exception as error:  # noqa: BLE001 - errors of the library quote the server's answer
             raise StorageError(f"{place}: {_reason(error)}") from None
 

@@ -1,11 +1,10 @@
-"""Blocking work outside the event loop: one thread per call, or a small pool for many short jobs."""
+"""Blocking work outside the event loop, in one thread per call."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -30,11 +29,18 @@ def still_running(error: BaseException) -> StillRunning | None:
     return cause
 
 
+_MOST_LOST = 60
+"""Maximum number of hanging threads that `Threads.relieve` replaces."""
+
+
 class Threads:
     """Runs at most `most_at_once` functions at a time; others wait. Bound to one event loop."""
 
     def __init__(self, most_at_once: int = 64) -> None:
         self._places = asyncio.Semaphore(most_at_once)
+        self._running: set[asyncio.Future[Any]] = set()
+        self._lost: set[asyncio.Future[Any]] = set()
+        """Threads whose slots were given to others."""
 
     async def run(
         self, function: Callable[Arguments, Result], *args: Arguments.args, **named: Arguments.kwargs
@@ -60,14 +66,27 @@ class Threads:
         except RuntimeError:
             self._places.release()
             raise
+        self._running.add(ended)
         try:
             outcome = await asyncio.shield(ended)
         except asyncio.CancelledError:
             raise asyncio.CancelledError from StillRunning(ended)
         return outcome()
 
+    def relieve(self) -> None:
+        """Let waiting functions start as if all running threads had ended, because these may hang. Does nothing if more
+        than 60 threads would be lost."""
+        if len(self._lost) + len(self._running) <= _MOST_LOST:
+            for _ in self._running:
+                self._places.release()
+            self._lost |= self._running
+            self._running.clear()
+
     def _end(self, ended: asyncio.Future[Callable[[], Result]], outcome: Callable[[], Result]) -> None:
-        self._places.release()
+        if ended in self._running:
+            self._places.release()
+        self._running.discard(ended)
+        self._lost.discard(ended)
         ended.set_result(outcome)
 
 
@@ -91,71 +110,3 @@ def _outcome_of(work: Callable[[], Result]) -> Callable[[], Result]:
 
 def _name(function: Callable[..., object]) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
-
-
-class ThreadPool:
-    """At most `most_at_once` threads, which end when the queue is empty. Bound to one event loop."""
-
-    def __init__(self, most_at_once: int, most_lost: int = 60) -> None:
-        """`most_lost`: maximum number of hanging threads that are replaced."""
-        self._most = most_at_once
-        self._most_lost = most_lost
-        self._lock = threading.Lock()
-        self._waiting: deque[tuple[Callable[[], Any], asyncio.Future[Any]]] = deque()
-        self._workers: set[object] = set()
-        """Workers that take further jobs."""
-        self._lost: set[object] = set()
-
-    def begin(self, function: Callable[[], Result]) -> asyncio.Future[Result]:
-        """Queue `function` and return a future for its outcome. A cancelled future is skipped if no thread has started
-        it."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result] = loop.create_future()
-        with self._lock:
-            self._waiting.append((function, future))
-        self._call_workers(loop)
-        return future
-
-    def relieve(self) -> None:
-        """Stop waiting for the current workers, which end after their job, and start new ones for the queue. Does
-        nothing if more than `most_lost` workers would be replaced."""
-        with self._lock:
-            if len(self._lost) + len(self._workers) > self._most_lost:
-                return
-            self._lost |= self._workers
-            self._workers = set()
-            count = len(self._waiting)
-        for _ in range(min(count, self._most)):
-            self._call_workers(asyncio.get_running_loop())
-
-    def _call_workers(self, loop: asyncio.AbstractEventLoop) -> None:
-        with self._lock:
-            if not self._waiting or len(self._workers) >= self._most:
-                return
-            worker = object()
-            self._workers.add(worker)
-        threading.Thread(target=self._work, args=(worker, loop), name="rollcall-crew", daemon=True).start()
-
-    def _work(self, worker: object, loop: asyncio.AbstractEventLoop) -> None:
-        while True:
-            with self._lock:
-                if worker in self._lost or not self._waiting:
-                    self._workers.discard(worker)
-                    self._lost.discard(worker)
-                    return
-                function, future = self._waiting.popleft()
-            if future.cancelled():
-                continue
-            try:
-                loop.call_soon_threadsafe(_end, future, _outcome_of(function))
-            except RuntimeError:
-                return  # the loop is closed, so nobody waits
-
-
-def _end(future: asyncio.Future[Result], outcome: Callable[[], Result]) -> None:
-    if future.done():
-        return
-    try:
-        future.set_result(outcome())
-    except Exception as error:  # noqa: BLE001 - passed to the awaiting task
-        future.set_exception(error)

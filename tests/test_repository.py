@@ -14,7 +14,7 @@ from bot import VERSION
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ("run", "test", ".ci/run")
-LOCKS = ("requirements.txt", "requirements-networks.txt", "requirements-dev.txt", "deploy/requirements-uv.txt")
+LOCKS = ("requirements.txt", "requirements-all.txt", "requirements-dev.txt", "deploy/requirements-uv.txt")
 MADE_HERE = {".venv", "var", "logs", "build", "node_modules", "__pycache__"}
 
 # The package index is part of the machine's configuration.
@@ -140,8 +140,8 @@ def test_a_lock_pins_every_package_with_hashes_and_sets_no_option(lock: str) -> 
 
 
 def test_each_lock_holds_the_smaller_one() -> None:
-    daemon, networks, developers = (pins(f"requirements{name}.txt").items() for name in ("", "-networks", "-dev"))
-    assert daemon <= networks <= developers
+    daemon, everything, developers = (pins(f"requirements{name}.txt").items() for name in ("", "-all", "-dev"))
+    assert daemon <= everything <= developers
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 HAS_ENSUREPIP = importlib.util.find_spec("ensurepip") is not None
 pip_alone = pytest.mark.skipif(not HAS_ENSUREPIP, reason="this Python has no module ensurepip")
-NEEDED = ("bash", "sh", "env", "dirname", "readlink", "cat", "rm", "chmod")
+NEEDED = ("bash", "sh", "env", "dirname", "readlink", "cat", "rm", "chmod", "grep", "mktemp", "mv")
 DAEMON = """\
 import os, sys, time
 
@@ -108,6 +108,15 @@ def lived_in(furnished: House, tmp_path: Path) -> House:
     return house
 
 
+@pytest.fixture
+def with_uv(tmp_path: Path) -> str:
+    """A PATH with a uv that installs nothing."""
+    path = without_uv(tmp_path / "with uv")
+    (tmp_path / "with uv" / "uv").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "with uv" / "uv").chmod(0o755)
+    return path
+
+
 def without_uv(folder: Path) -> str:
     """A PATH without uv, with a Python that can create environments."""
     real = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
@@ -164,27 +173,61 @@ def test_the_first_start_installs_and_the_second_does_nothing(first_start: Furni
     assert (first_start.first, house.start()) == ((*started, told), (*started, ""))
 
 
-def test_a_changed_lock_is_installed(lived_in: House) -> None:
-    assert lived_in.start()[2] == ""
+def test_a_changed_lock_is_installed(lived_in: House, with_uv: str) -> None:
+    assert lived_in.start(path=with_uv)[2] == ""
     (lived_in.root / "requirements.txt").write_text("# other\n", encoding="utf-8")
-    assert "installing requirements.txt" in lived_in.start()[2]
-    assert lived_in.start()[2] == ""
+    assert "installing requirements.txt" in lived_in.start(path=with_uv)[2]
+    assert lived_in.start(path=with_uv)[2] == ""
 
 
-def test_packages_of_networks_stay_once_installed(lived_in: House) -> None:
-    (lived_in.root / "requirements-networks.txt").write_text("# more\n", encoding="utf-8")
-    with_networks = ("env", "ROLLCALL_LOCK=requirements-networks.txt", "./run")
-    assert "installing requirements-networks.txt" in lived_in.start(*with_networks)[2]
-    assert lived_in.start()[2] == ""
-    assert lived_in.start(*with_networks)[2] == ""
+@pytest.mark.parametrize(
+    ("settings", "is_small"),
+    [
+        ("platforms:\n  irc: []\n# discord: no\nmcp:\n  servers: []\n  clients: [] # none\n", True),
+        ("platforms:\n  discord:\n", False),
+        ("platforms: {matrix: {main: {}}}\n", False),
+        ("store: {url: 'postgresql://bot@db/bot'}\n", False),
+        ("mcp:\n  servers:\n  - name: time\n", False),
+        ("sources: {basic: [{url: 's3://bucket/scripts'}]}\n", False),
+        ("mcp: {serve: {clients: [{name: editor}]}}\n", False),
+        ("telemetry:\n  traces_url: http://127.0.0.1:4318/v1/traces\n", False),
+    ],
+)
+def test_packages_that_few_bots_need_are_installed_for_settings_that_name_them(
+    lived_in: House, with_uv: str, settings: str, is_small: bool
+) -> None:
+    (lived_in.root / "requirements-all.txt").write_text("# more\n", encoding="utf-8")
+    (lived_in.root / "own.yaml").write_text(settings, encoding="utf-8")
+    said = "" if is_small else "rollcall: installing requirements-all.txt into .venv\n"
+    assert lived_in.start("./run", "--config", "own.yaml", path=with_uv)[2] == said
+    assert lived_in.start("env", "ROLLCALL_CONFIG=own.yaml", "./run", path=with_uv)[2] == ""
+    # They stay when other settings do not need them.
+    assert lived_in.start("./run", path=with_uv)[2] == ""
 
 
-def test_what_the_tests_need_covers_the_daemon_but_not_the_other_way_round(lived_in: House) -> None:
-    assert "installing requirements-dev.txt" in lived_in.bootstrap("requirements-dev.txt", "requirements.txt")[2]
-    assert lived_in.start()[2] == ""
+def test_the_shipped_settings_need_only_the_small_lock(lived_in: House, with_uv: str) -> None:
+    (lived_in.root / "requirements-all.txt").write_text("# more\n", encoding="utf-8")
+    assert lived_in.start("./run", f"--config={ROOT / 'config' / 'bot.yaml'}", path=with_uv)[2] == ""
+
+
+def test_an_address_of_postgresql_in_the_environment_needs_its_driver(lived_in: House, with_uv: str) -> None:
+    (lived_in.root / "requirements-all.txt").write_text("# more\n", encoding="utf-8")
+    said = lived_in.start("env", "ROLLCALL_STORE_URL=postgres://bot@db/bot", "./run", path=with_uv)[2]
+    assert said == "rollcall: installing requirements-all.txt into .venv\n"
+
+
+def test_what_the_tests_need_covers_the_daemon_but_not_the_other_way_round(lived_in: House, with_uv: str) -> None:
+    assert (
+        "installing requirements-dev.txt"
+        in lived_in.bootstrap("requirements-dev.txt", "requirements.txt", path=with_uv)[2]
+    )
+    assert lived_in.start(path=with_uv)[2] == ""
     (lived_in.root / "requirements.txt").write_text("# other\n", encoding="utf-8")
-    lived_in.start()
-    assert "installing requirements-dev.txt" in lived_in.bootstrap("requirements-dev.txt", "requirements.txt")[2]
+    lived_in.start(path=with_uv)
+    assert (
+        "installing requirements-dev.txt"
+        in lived_in.bootstrap("requirements-dev.txt", "requirements.txt", path=with_uv)[2]
+    )
 
 
 def test_an_environment_without_its_python_is_created_again(lived_in: House) -> None:
@@ -265,8 +308,10 @@ def test_a_python_that_cannot_make_environments_is_passed_over_unless_uv_makes_t
 
 
 @pip_alone
-def test_without_uv_pip_does_it(first_start: Furnished) -> None:
-    assert list((first_start.house.root / ".venv").glob("lib/python3*/site-packages/pip")) != []
+def test_without_uv_pip_does_it_and_neither_stays(first_start: Furnished) -> None:
+    environment = first_start.house.root / ".venv"
+    assert first_start.first[0] == 3
+    assert [*environment.glob("lib/python3*/site-packages/pip"), *environment.glob("bin/uv")] == []
 
 
 @pip_alone
@@ -275,10 +320,11 @@ def test_without_uv_pip_brings_one_that_installs_and_where_it_does_not_pip_does(
     lived_in: House, tmp_path: Path, status: int, of_pip: str
 ) -> None:
     wheel = tmp_path / "uv-1.0-py3-none-any.whl"
+    asked_of_uv = tmp_path / "asked of uv"
     with zipfile.ZipFile(wheel, "w") as archive:
         script = zipfile.ZipInfo("uv-1.0.data/scripts/uv")
         script.external_attr = 0o100755 << 16
-        archive.writestr(script, f'#!/bin/sh\necho "$@" >"$0.asked"\nexit {status}\n')
+        archive.writestr(script, f'#!/bin/sh\necho "$@" >"{asked_of_uv}"\nexit {status}\n')
         archive.writestr("uv-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: uv\nVersion: 1.0\n")
         archive.writestr("uv-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr("uv-1.0.dist-info/RECORD", "")
@@ -291,5 +337,6 @@ def test_without_uv_pip_brings_one_that_installs_and_where_it_does_not_pip_does(
     code, _, said = lived_in.start(path=without_uv(tmp_path / "bin"))
     assert (code, of_pip in said, "uv" in said) == (1 if status else 3, True, False)
     python = lived_in.root / ".venv" / "bin" / "python"
-    asked = (lived_in.root / ".venv" / "bin" / "uv.asked").read_text(encoding="utf-8")
-    assert asked == f"pip install --quiet --python {python} --require-hashes -r {lock}\n"
+    assert (
+        asked_of_uv.read_text(encoding="utf-8") == f"pip install --quiet --python {python} --require-hashes -r {lock}\n"
+    )

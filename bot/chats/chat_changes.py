@@ -9,7 +9,7 @@ from typing import get_args
 import orjson
 
 from bot.chats.chats import FORWARD, MUTED_UNTIL, TRIGGER, Chats
-from config.chat_settings import IgnoredReason
+from config.chat_settings import IgnoredReason, ResolvedChat
 from config.sections.bots import ChatSettingName
 from function_calls.ports import ForwardRule, OwnSetting
 from services.clock import Clock
@@ -21,8 +21,8 @@ from services.store.port import Store, Write
 from services.store.turns import audit
 
 
-class StoredOwnSettings:
-    """Stores the settings that a chat sets for itself."""
+class _Audited:
+    """Changes of chats with audit entries."""
 
     def __init__(self, chats: Chats, store: Store, ids: Ids, clock: Clock) -> None:
         self._chats = chats
@@ -30,26 +30,25 @@ class StoredOwnSettings:
         self._ids = ids
         self._clock = clock
 
+    async def _commit(
+        self, writes: Sequence[Write], counter: str, chat: ChatRef, by: MemberRef, action: str, detail: str
+    ) -> None:
+        """Commit `writes` with an audit entry, and touch `counter`. Raises StoreError."""
+        at_ms, id_ = self._clock.now_ms(), self._ids.next()
+        note = audit.note(id=id_, at_ms=at_ms, actor=by.key, chat=chat.key, action=action, detail=detail)
+        await self._store.commit([*writes, audit.touch(counter), note])
+
+
+class StoredOwnSettings(_Audited):
+    """Stores the settings that a chat sets for itself."""
+
     def of(self, chat: ChatRef) -> Sequence[OwnSetting]:
         """All settings that a chat may have for itself, with their values in `chat`."""
         resolved = self._chats.of(chat).settings
-        values = {
-            "language": resolved.language,
-            "timezone": resolved.timezone,
-            "persona": resolved.persona,
-            "functions_on": "on" if resolved.functions_on else "off",
-            "memory_digest": "on" if resolved.memory_digest else "off",
-            "chime_in": resolved.chime_in,
-            "quiet_hours": resolved.quiet_hours,
-            "voice_answers": "on" if resolved.voice_answers else "off",
-            "model": ", ".join(resolved.models),
-            "welcome": resolved.welcome,
-            "goodbye": resolved.goodbye,
-        }
         choices = {"model": resolved.selectable_models}
         changeable = {name for name in self._chats.changeable if choices.get(name, True)}
         return [
-            OwnSetting(name, values[name], resolved.layers[name], name in changeable, choices.get(name, ()))
+            OwnSetting(name, _shown(resolved, name), resolved.layers[name], name in changeable, choices.get(name, ()))
             for name in get_args(ChatSettingName)
         ]
 
@@ -58,27 +57,24 @@ class StoredOwnSettings:
         why_not = self._chats.why_ignored(chat, name, value)
         if why_not is not None:
             return why_not
-        now_ms = self._clock.now_ms()
-        await self._change(chat, name, value, by, chat_settings.put(chat.key, name, value, by.key, now_ms))
+        await self._change(chat, name, value, by)
         return None
 
     async def clear(self, chat: ChatRef, name: str, by: MemberRef) -> IgnoredReason | None:
         """Reset `name` to the value of the settings file. Returns None, or the reason if the chat may not change it."""
         if name not in self._chats.changeable:
             return "not_changeable"
-        await self._change(chat, name, None, by, chat_settings.clear(chat.key, name))
+        await self._change(chat, name, None, by)
         return None
 
     async def mute(self, chat: ChatRef, until: datetime, by: MemberRef) -> None:
         """Mute the bot in `chat` until that time, instead of a mute before. Raises StoreError."""
-        value = until.isoformat()
-        write = chat_settings.put(chat.key, MUTED_UNTIL, value, by.key, self._clock.now_ms())
-        await self._change(chat, MUTED_UNTIL, value, by, write)
+        await self._change(chat, MUTED_UNTIL, until.isoformat(), by)
 
     async def unmute(self, chat: ChatRef, by: MemberRef) -> bool:
         """End the mute of `chat`; returns False if the bot was not muted. Raises StoreError."""
         was_muted = self._chats.muted_until(chat, self._clock.now()) is not None
-        await self._change(chat, MUTED_UNTIL, None, by, chat_settings.clear(chat.key, MUTED_UNTIL))
+        await self._change(chat, MUTED_UNTIL, None, by)
         return was_muted
 
     def triggers(self, chat: ChatRef) -> Mapping[str, str]:
@@ -87,7 +83,7 @@ class StoredOwnSettings:
 
     async def set_trigger(self, chat: ChatRef, word: str, text: str | None, by: MemberRef) -> None:
         """Set the chat's own text for `word`; None removes it. Raises StoreError."""
-        await self._set_rule(chat, f"{TRIGGER}{word}", text, by)
+        await self._change(chat, f"{TRIGGER}{word}", text, by)
 
     def forwards(self, chat: ChatRef) -> Sequence[ForwardRule]:
         """Accepted and open rules from `chat` and to it."""
@@ -100,42 +96,35 @@ class StoredOwnSettings:
             if one.source == rule.source and not one.accepted and one.expires_ms <= self._clock.now_ms():
                 await self.remove_forward(one, by)
         value = {"to": rule.target.key, "words": rule.words, "accepted": rule.accepted, "expires_ms": rule.expires_ms}
-        await self._set_rule(rule.source, f"{FORWARD}{rule.code}", orjson.dumps(value).decode(), by)
+        await self._change(rule.source, f"{FORWARD}{rule.code}", orjson.dumps(value).decode(), by)
 
     async def remove_forward(self, rule: ForwardRule, by: MemberRef) -> None:
         """Remove a rule. Raises StoreError."""
-        await self._set_rule(rule.source, f"{FORWARD}{rule.code}", None, by)
+        await self._change(rule.source, f"{FORWARD}{rule.code}", None, by)
 
-    async def _set_rule(self, chat: ChatRef, name: str, value: str | None, by: MemberRef) -> None:
-        put = chat_settings.put(chat.key, name, value or "", by.key, self._clock.now_ms())
-        await self._change(chat, name, value, by, put if value is not None else chat_settings.clear(chat.key, name))
-
-    async def _change(self, chat: ChatRef, name: str, value: str | None, by: MemberRef, write: Write) -> None:
-        """Commit the change with an audit entry. An unchanged value adds none, so that a run can be repeated. Raises
-        StoreError."""
+    async def _change(self, chat: ChatRef, name: str, value: str | None, by: MemberRef) -> None:
+        """Set `name` in `chat`, or with None remove it. An unchanged value adds no audit entry, so that a run can be
+        repeated. Raises StoreError."""
         before = self._chats.own(chat).get(name)
         if before == value:
             return
-        note = audit.note(
-            id=self._ids.next(),
-            at_ms=self._clock.now_ms(),
-            actor=by.key,
-            chat=chat.key,
-            action=f"chat_settings.{name}",
-            detail=f"{before!r} -> {value!r}",
-        )
-        await self._store.commit([write, audit.touch("chat_settings"), note])
+        write = chat_settings.clear(chat.key, name)
+        if value is not None:
+            write = chat_settings.put(chat.key, name, value, by.key, self._clock.now_ms())
+        await self._commit([write], "chat_settings", chat, by, f"chat_settings.{name}", f"{before!r} -> {value!r}")
         self._chats.set_own(chat, name, value)
 
 
-class StoredActivations:
-    """Stores which functions on request are active in chats."""
+def _shown(resolved: ResolvedChat, name: str) -> str:
+    """The value of a setting as chats set it."""
+    if name == "model":
+        return ", ".join(resolved.models)
+    value: bool | str = getattr(resolved, name)
+    return value if isinstance(value, str) else "on" if value else "off"
 
-    def __init__(self, chats: Chats, store: Store, ids: Ids, clock: Clock) -> None:
-        self._chats = chats
-        self._store = store
-        self._ids = ids
-        self._clock = clock
+
+class StoredActivations(_Audited):
+    """Stores which functions on request are active in chats."""
 
     def of(self, chat: ChatRef) -> Sequence[str]:
         """The names of functions and groups active in `chat`, oldest first."""
@@ -160,15 +149,6 @@ class StoredActivations:
     async def _change(
         self, chat: ChatRef, writes: Sequence[Write], names: Sequence[str], by: MemberRef, detail: str
     ) -> None:
-        if not writes:
-            return
-        note = audit.note(
-            id=self._ids.next(),
-            at_ms=self._clock.now_ms(),
-            actor=by.key,
-            chat=chat.key,
-            action="at_hand",
-            detail=detail,
-        )
-        await self._store.commit([*writes, audit.touch("activations"), note])
-        self._chats.set_active_functions(chat, names)
+        if writes:
+            await self._commit(writes, "activations", chat, by, "at_hand", detail)
+            self._chats.set_active_functions(chat, names)

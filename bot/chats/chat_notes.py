@@ -206,7 +206,7 @@ class StartScripts:
 
     async def load(self) -> None:
         """Load the chats where the start script has run. Raises StoreError."""
-        self._started = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.started())}
+        self._started = {(row["chat"], row["bot"]) for row in await self._store.read(chat_notes.STARTED)}
         self.warn_of_changes()
 
     def is_configured(self, bot: str) -> bool:

@@ -18,6 +18,7 @@ from function_calls.context import MessageContext
 from function_calls.ports import ForwardRule
 from function_calls.profile import ChatNote, ChatProfile
 from services.patterns import word_finder
+from services.recent import Recent
 from services.refs import ChatRef, Role
 from services.store.chats import chat_notes
 from services.store.chats import chat_settings as activations
@@ -56,10 +57,10 @@ class Chats:
         self._stored: dict[str, dict[str, str]] = {}
         self._active: dict[str, tuple[str, ...]] = {}
         self._notes: dict[str, tuple[ChatNote, ...]] = {}
-        self._resolved: dict[ChatRef, ServedChat] = {}
-        self._latest: dict[ChatRef, int] = {}
+        self._resolved = Recent[ChatRef, ServedChat](_MOST_CHATS)
+        self._latest = Recent[ChatRef, int](_MOST_CHATS)
         self._supported = frozenset(texts.languages)
-        self._languages: dict[ChatRef, str] = {}
+        self._languages = Recent[ChatRef, str](_MOST_CHATS)
         """Languages of the members' clients, by private chat."""
 
     @property
@@ -72,12 +73,12 @@ class Chats:
         StoreError."""
         stored: dict[str, dict[str, str]] = {}
         active: dict[str, list[str]] = {}
-        for row in await store.read(rows.everything()):
+        for row in await store.read(rows.EVERYTHING):
             stored.setdefault(row["chat"], {})[row["name"]] = row["value"]
-        for row in await store.read(activations.all_activations()):
+        for row in await store.read(activations.ALL_ACTIVATIONS):
             active.setdefault(row["chat"], []).append(row["name"])
         notes: dict[str, list[ChatNote]] = {}
-        for row in await store.read(chat_notes.everything()):
+        for row in await store.read(chat_notes.EVERYTHING):
             note = ChatNote(
                 row["name"],
                 row["words"],
@@ -107,8 +108,6 @@ class Chats:
         """The current settings of `chat`, resolved from the settings file and its own settings; cached."""
         known = self._resolved.get(chat)
         if known is None:
-            if len(self._resolved) >= _MOST_CHATS:
-                self._resolved.clear()
             known = self._resolved[chat] = self._resolve(chat)
         return known
 
@@ -179,8 +178,6 @@ class Chats:
 
     def note_latest(self, chat: ChatRef, inbox_id: int) -> None:
         """Record the latest accepted message of `chat`."""
-        if len(self._latest) >= _MOST_CHATS:
-            self._latest.clear()
         self._latest[chat] = inbox_id
 
     def note_language(self, context: MessageContext) -> None:
@@ -191,8 +188,6 @@ class Chats:
         chat, language = context.chat, re.split("[-_]", context.sender.language.lower(), maxsplit=1)[0]
         if language not in self._supported or self._languages.get(chat) == language:
             return
-        if len(self._languages) >= _MOST_CHATS:
-            self._languages.clear()
         self._languages[chat] = language
         self._resolved.pop(chat, None)
 

@@ -57,7 +57,7 @@ class OpenQuestions:
 
     async def load(self, store: Store) -> None:
         """Load the questions that were open when the daemon stopped, with their remaining time. Raises StoreError."""
-        for row in await store.read(pending.open_questions()):
+        for row in await store.read(pending.OPEN_QUESTIONS):
             question = open_from_json(row["id"], orjson.loads(row["body"]))
             # A row has no member if a newer question must not close it.
             member = row["member"] if question.asker is None else question.asker.sender.ref.key

@@ -19,6 +19,7 @@ from function_calls.turn import HistoryLine
 from services.clock import Clock, Deadlines
 from services.llm.encoding import estimated_tokens
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelMessage, ModelRequest, NoTextReason
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef
 from services.store.chats import history, summaries
 from services.store.port import Row, Store, StoreError, Write
@@ -95,7 +96,7 @@ class Summaries:
     def __post_init__(self, router: RouterSettings, settings: MemorySettings) -> None:
         self.use(router, settings)
         self._running: dict[Part, asyncio.Task[None]] = {}
-        self._waits: dict[Part, int] = {}
+        self._waits = Recent[Part, int](_MOST_PARTS)
         """Turns until the next check of each part."""
         self._places = asyncio.Semaphore(_AT_ONCE)
 
@@ -153,8 +154,6 @@ class Summaries:
         selected = _within_tokens(dropped)
         enough = self._settings.summarise_after_tokens
         missing = enough - sum(estimated_tokens(row["text"]) for row in selected)
-        if len(self._waits) >= _MOST_PARTS:
-            self._waits.clear()
         self._waits[part] = max(0, missing) // _TOKENS_OF_A_TURN
         if missing > 0:
             return

@@ -255,7 +255,7 @@ async def check_functions(settings: Settings, document: YamlDocument | None = No
         async with scratch_daemon(settings) as daemon:
             specs, groups, unusable = daemon.registry.specs, daemon.registry.groups, daemon.functions.faults
             functions_of = {bot: daemon.registry.of(bot) for bot in settings.bots}
-            schedules = daemon.schedules.plans.of(settings.schedules)
+            schedules = daemon.settings_schedules.plans.of(settings.schedules)
     except DefinitionError as error:
         return problems_of(error)
     bad_schemas = {spec: problem for spec in specs if (problem := _schema_problem(spec))}

@@ -213,12 +213,12 @@ async def _simulated(
 def _load(daemon: Daemon, database: OperatorConnection) -> None:
     """Load what chats have set for themselves, except notes. Raises ReaderError."""
     chats = daemon.chats
-    for row in database.rows(chat_settings.everything()):
+    for row in database.rows(chat_settings.EVERYTHING):
         chats.set_own(ChatRef.parse(row["chat"]), row["name"], row["value"])
-    for row in database.rows(chat_settings.all_activations()):
+    for row in database.rows(chat_settings.ALL_ACTIVATIONS):
         chat = ChatRef.parse(row["chat"])
         chats.set_active_functions(chat, [*chats.active_functions(chat), row["name"]])
-    for row in database.rows(chat_settings.holding()):
+    for row in database.rows(chat_settings.HOLDING):
         given = {"function": row["function"], "arguments": row["arguments"], "by_name": row["given_by_name"]}
         # The writes are dropped: the grant holds in memory.
         daemon.grants.give(ChatRef.parse(row["chat"]), row["digest"], by=MemberRef.parse(row["given_by"]), **given)

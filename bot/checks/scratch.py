@@ -10,11 +10,10 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from bot.daemon import Daemon
+from bot.daemon import Daemon, build_daemon
 from bot.database.leadership import lead_or_refuse
 from bot.database.opening import lead_of, open_store, operator_connection_of
 from bot.overrides import Overrides
-from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
 from services.clock import SystemClock
@@ -52,7 +51,7 @@ def _accepted(settings: Settings) -> list[Write]:
         return []
     try:
         with operator_connection_of(settings) as database:
-            return [mcp_pins.copied(row) for row in database.rows(mcp_pins.everything())]
+            return [mcp_pins.copied(row) for row in database.rows(mcp_pins.EVERYTHING)]
     except ReaderError:
         return []
 

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from bot.cli.options import add_config, positive_count, settings_or_faults
+from bot.cli.options import add_config, on_settings, positive_count
 from bot.database.opening import database_of
 from bot.housekeeping import backups_of
 from config.settings import Settings
@@ -34,11 +34,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
     """Make a backup and print its path. Returns 1, with the reason on stderr, if it failed or the database is on a
     server."""
-    settings = settings_or_faults(options)
-    if settings is None or is_on_server(settings, "backup"):
+    if is_on_server(settings, "backup"):
         return 1
     path, folder = database_of(settings), options.to or backups_of(settings)
     if not path.exists():

@@ -9,12 +9,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 
 from bot.checks.scripts_check import Checked, check_scripts, functions_without_scripts, name_conflict
 from bot.cli.basic_run import add_run
 from bot.cli.options import add_config, has_settings, on_database, on_settings
-from config.diagnostics import Diagnostic
 from config.sections.basic import BasicSource
 from config.settings import Settings
 from function_calls.schema.definition import DefinitionError
@@ -72,7 +72,7 @@ def run_check(options: argparse.Namespace, settings: Settings) -> int:
         print(error, file=sys.stderr)
         return 1
     if options.json:
-        print(json.dumps([_facts(one) for one in checked.findings], indent=2, ensure_ascii=False))
+        print(json.dumps([asdict(one) for one in checked.findings], indent=2, ensure_ascii=False))
     else:
         _show(checked)
     return 1 if checked.broken or checked.unread else 0
@@ -88,17 +88,6 @@ def _show(checked: Checked) -> None:
     scripts = "1 script" if checked.scripts == 1 else f"{checked.scripts} scripts"
     warnings = "1 warning" if warned == 1 else f"{warned or 'no'} warnings"
     print(f"{scripts}: {checked.broken or 'none'} broken, {warnings}")
-
-
-def _facts(one: Diagnostic) -> dict[str, object]:
-    return {
-        "file": one.file,
-        "line": one.line,
-        "column": one.column,
-        "code": one.code,
-        "message": one.message,
-        "severity": one.severity,
-    }
 
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -204,7 +193,7 @@ def add_recompile(subcommands: argparse._SubParsersAction[argparse.ArgumentParse
 
 
 def _recompile(options: argparse.Namespace, _settings: Settings, database: OperatorConnection) -> int:
-    kept = [(row["bot"], row["tool_name"]) for row in database.rows(basic_tools.everything())]
+    kept = [(row["bot"], row["tool_name"]) for row in database.rows(basic_tools.EVERYTHING)]
     if not kept:
         print("No script has been compiled yet: add their folder to sources.basic and start the daemon.")
         return 1

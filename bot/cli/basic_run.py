@@ -319,9 +319,9 @@ def _show_message(message: Message, *, is_question: bool) -> None:
 
 
 async def _show_kept(daemon: Daemon) -> None:
-    for row in await daemon.store.read(script_data.rows()):
+    for row in await daemon.store.read(script_data.ALL_ROWS):
         print(f"SAVED {row['table_name']}: {_short(row['fields'])}")
-    for row in await daemon.store.read(script_data.memories()):
+    for row in await daemon.store.read(script_data.ALL_VALUES):
         print(f"REMEMBERED {row['name']}: {_short(row['value'])}")
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from bot.cli.options import add_config, config_path, reread, settings_or_faults
+from bot.cli.options import add_config, config_path, on_settings, reread
 from bot.cli.serving import SettingsFile, serve
+from config.settings import Settings
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -13,8 +14,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
     """Chat until the end of input or Ctrl-C. 1: settings, functions or the store cannot be used."""
-    settings = settings_or_faults(options)
     file = SettingsFile(config_path(options), lambda: reread(options))
-    return 1 if settings is None else serve(settings, file, console=True, page=False)
+    return serve(settings, file, console=True, page=False)

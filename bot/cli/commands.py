@@ -66,8 +66,10 @@ def run(options: argparse.Namespace) -> int:
     """Run the parsed command; returns the exit status: the command's, 130 if interrupted, 0 if the reader has closed
     the pipe."""
     # Imported here, since help needs no log. `run` and `chat` configure more.
+    from bot.cli.options import use_platform_folders
     from bot.telemetry.logs import set_up_logs_of_a_command
 
+    use_platform_folders(os.environ)
     # `run` and `chat` set up more.
     set_up_logs_of_a_command(sys.stderr)
     try:

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -42,12 +41,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         one.add_argument("ids", type=int, nargs="+", metavar="ID")
     for one, act in ((listing, _list), (show, _show), (retry, _retry), (drop, _drop)):
         # A value before the subcommand is already parsed.
-        one.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="settings file")
+        add_config(one, default=argparse.SUPPRESS)
         one.set_defaults(run=on_database(act))
 
 
 def _list(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
-    rows = database.rows(outcomes.everything())
+    rows = database.rows(outcomes.EVERYTHING)
     if options.json:
         print(json.dumps([_as_json(row) for row in rows], ensure_ascii=False))
         return 0

@@ -28,6 +28,7 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.schema.definition import DefinitionError
 from services.clock import SystemClock
+from services.extras import missing_extra
 from services.knowledge import KnowledgeBases, Summary
 from services.llm.model import ChatModel, ModelError
 from services.llm.offline.offline import OfflineModel
@@ -177,14 +178,16 @@ def run(options: argparse.Namespace) -> int:
     if settings is None:
         print("\n".join(str(one) for one in found))
         return 1
-    checks: list[tuple[str, Callable[[], Diagnostic | str]]] = [
+    checks: list[Check] = [
         ("settings", lambda: f"{path}: no errors"),
         ("functions", lambda: _functions(settings)),
         ("database", lambda: check_database(settings)),
         ("disk", lambda: _disk(settings)),
-        *_sandbox_checks(settings),
-        *_knowledge_checks(settings),
     ]
+    if uses := processes_of(settings):
+        checks.append(("sandbox", lambda: _sandbox(settings, uses)))
+    if settings.knowledge.bases:
+        checks.append(("knowledge", lambda: _knowledge(settings)))
     if not options.no_model:
         checks += _model_checks(settings)
         checks += _media_checks(settings)
@@ -239,12 +242,6 @@ def _disk(settings: Settings) -> Diagnostic | str:
     return text if free >= _LEAST_FREE_BYTES else Diagnostic(str(there), 1, 1, "disk.full", text)
 
 
-def _sandbox_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
-    """Whether processes can be sandboxed, if any function starts one."""
-    uses = processes_of(settings)
-    return [("sandbox", lambda: _sandbox(settings, uses))] if uses else []
-
-
 def _sandbox(settings: Settings, uses: Sequence[ProcessUse]) -> Diagnostic | str:
     problem, unbounded = asyncio.run(_isolation(settings))
     names = ", ".join(use.name for use in uses)
@@ -263,11 +260,6 @@ async def _isolation(settings: Settings) -> tuple[str, Sequence[str]]:
     return await sandbox.problem(), await sandbox.unbounded()
 
 
-def _knowledge_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
-    """Size of the knowledge bases, and the files that are left out, if there are any bases."""
-    return [("knowledge", lambda: _knowledge(settings))] if settings.knowledge.bases else []
-
-
 def _knowledge(settings: Settings) -> Diagnostic | str:
     async def read() -> Sequence[Summary]:
         bases = KnowledgeBases(settings.knowledge, SystemClock())
@@ -283,7 +275,7 @@ def _knowledge(settings: Settings) -> Diagnostic | str:
     return Diagnostic("knowledge", 1, 1, "knowledge.left_out", text, "warning")
 
 
-def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+def _model_checks(settings: Settings) -> list[Check]:
     """One check per model, and one for an unusable definition."""
     try:
         models = online_models(settings, SystemClock()) or [OfflineModel(Texts())]
@@ -293,18 +285,18 @@ def _model_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic
     return [("model", functools.partial(_model, model)) for model in models]
 
 
-def _media_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+def _media_checks(settings: Settings) -> list[Check]:
     """One check per model that hears, speaks or draws, which models see, and whether documents can be read."""
     media = settings.media
     lists = {"hears": media.hearing, "speaks": media.speaking, "draws": media.drawing}
-    checks: list[tuple[str, Callable[[], Diagnostic | str]]] = [
+    checks: list[Check] = [
         (name, functools.partial(_media_model, settings, one)) for name, models in lists.items() for one in models
     ]
     if settings.seeing_models:
         checks.insert(0, ("sees", lambda: ", ".join(sorted(settings.seeing_models))))
     if media.documents:
         missing = [name for name in ("pypdf", "openpyxl") if find_spec(name) is None]
-        text = f"PDF or Excel files cannot be read without {', '.join(missing)}: install the extra `documents`"
+        text = f"PDF or Excel files cannot be read: {missing_extra('documents', ', '.join(missing))}"
         found = Diagnostic("media.documents", 1, 1, "media.no_reader", text, "warning") if missing else "readable"
         checks.append(("documents", lambda: found))
     return checks
@@ -321,7 +313,7 @@ def _media_model(settings: Settings, model: MediaModelSettings) -> Diagnostic | 
         return Diagnostic("media", 1, 1, "media.unreachable", text, "warning")
 
 
-def _daemon_checks(settings: Settings) -> list[tuple[str, Callable[[], Diagnostic | str]]]:
+def _daemon_checks(settings: Settings) -> list[Check]:
     """Model status from a daemon with these settings on this machine; empty if none is running."""
     web = settings.platforms.web
     connection = http.client.HTTPConnection(web.host, web.port, timeout=_DAEMON_SECONDS)

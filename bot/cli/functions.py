@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from bot.checks.scratch import scratch_daemon
-from bot.cli.options import add_config, on_settings
+from bot.cli.options import add_config, on_settings, table
 from config.diagnostics import Diagnostic
 from config.settings import DEFAULT_BOT, Settings
 from config.texts import FALLBACK, Texts
@@ -61,13 +61,9 @@ def _rendered(specs: Sequence[FunctionSpec], style: str) -> str:
 
 
 def _table(specs: Sequence[FunctionSpec]) -> str:
-    rows = [("NAME", "USAGE", "EFFECT", "WHERE", "WHO", "DESCRIPTION")]
     texts = Texts().of(FALLBACK)
-    rows += [
+    rows = [
         (spec.name, usage_line(spec), spec.execution.effect.value, spec.access.scope, who_may(spec), about(spec, texts))
         for spec in specs
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]) for row in rows
-    )
+    return table(("NAME", "USAGE", "EFFECT", "WHERE", "WHO", "DESCRIPTION"), rows)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from bot.checks.scratch import a_daemon_for_calls
-from bot.cli.options import add_config, agreed, chat_ref, member_ref, on_database, on_settings
+from bot.cli.options import add_config, agreed, chat_ref, member_ref, on_database, on_settings, table
 from bot.direct_calls import Caller
 from bot.mcp import callers
 from bot.mcp.callers import McpCaller
@@ -77,7 +77,7 @@ def _finish(
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
     # A value before the subcommand is already parsed.
-    parser.add_argument("--config", type=Path, metavar="FILE", default=argparse.SUPPRESS, help="settings file")
+    add_config(parser, default=argparse.SUPPRESS)
 
 
 def _list(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
@@ -100,21 +100,15 @@ def _list(options: argparse.Namespace, settings: Settings, database: OperatorCon
 
 
 def _table(pins: Sequence[Pin]) -> None:
-    rows = [("SERVER", "TOOL", "STATE", "DIGEST")]
-    rows += [(one.server, _visible(one.tool), one.state.value, one.digest[:_DIGEST_CHARS]) for one in pins]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows if pins else ():
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        print("  ".join([*cells, row[3]]).rstrip())
+    rows = [(one.server, _visible(one.tool), one.state.value, one.digest[:_DIGEST_CHARS]) for one in pins]
+    if rows:
+        print(table(("SERVER", "TOOL", "STATE", "DIGEST"), rows))
 
 
 def _accept(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     pins = [one for one in _pins(database) if one.server == options.server]
-    if not pins:
-        return _unknown(options.server, settings)
-    missing = _missing(options.server, options.tools, pins)
-    if missing:
-        return missing
+    if not pins or _missing(options.server, options.tools, pins):
+        return 1 if pins else _unknown(options.server, settings)
     chosen = [one for one in pins if one.state in _NEEDS_A_WORD and (not options.tools or one.tool in options.tools)]
     if not chosen:
         print(
@@ -140,11 +134,8 @@ def _accept(options: argparse.Namespace, settings: Settings, database: OperatorC
 
 def _forget(options: argparse.Namespace, settings: Settings, database: OperatorConnection) -> int:
     pins = [one for one in _pins(database) if one.server == options.server]
-    if not pins:
-        return _unknown(options.server, settings)
-    missing = _missing(options.server, options.tools, pins)
-    if missing:
-        return missing
+    if not pins or _missing(options.server, options.tools, pins):
+        return 1 if pins else _unknown(options.server, settings)
     names = list(dict.fromkeys(options.tools)) or [one.tool for one in pins]
     _write(database, [mcp_pins.forget(options.server, name) for name in names])
     print(f"Forgotten: {len(names)}.")
@@ -228,7 +219,7 @@ def _after_forgetting(server: McpServerSettings, *, knows_others: bool) -> str:
 
 
 def _pins(database: OperatorConnection) -> list[Pin]:
-    return [pin_of(row) for row in database.rows(mcp_pins.everything())]
+    return [pin_of(row) for row in database.rows(mcp_pins.EVERYTHING)]
 
 
 def _write(database: OperatorConnection, writes: Sequence[Write]) -> list[int]:
@@ -247,13 +238,14 @@ def _unknown(server: str, settings: Settings) -> int:
     return 1
 
 
-def _missing(server: str, names: Iterable[str], pins: Sequence[Pin]) -> int:
+def _missing(server: str, names: Iterable[str], pins: Sequence[Pin]) -> bool:
+    """Whether the server lacks tools of that name, which are reported."""
     known = [one.tool for one in pins]
     missing = [name for name in names if name not in known]
     for name in missing:
         near = difflib.get_close_matches(name, known, n=1)
         print(f"{server} has no tool {name}{f'; did you mean {near[0]}?' if near else ''}", file=sys.stderr)
-    return 1 if missing else 0
+    return bool(missing)
 
 
 def _show(pin: Pin, digest: str = "", *, context: int) -> None:

@@ -6,7 +6,7 @@ import argparse
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,26 @@ from config.settings import Settings
 from services.refs import ChatRef, MemberRef
 from services.store.reader import OperatorConnection, ReaderError
 
-SHIPPED = Path(__file__).parents[2] / "config" / "bot.yaml"
+_ROOT = Path(__file__).parents[2]
+SHIPPED = _ROOT / "config" / "bot.yaml"
 _MOST_HOURS = 1_000_000.0
 _HIGHEST_PORT = 65_535
+
+
+def use_platform_folders(environment: MutableMapping[str, str], root: Path = _ROOT) -> None:
+    """Set the variables of data, settings and logs that are not set to the folders of the user, as the platform names
+    them. The source tree, which has the script `run`, keeps its own."""
+    if (root / "run").is_file():
+        return
+    # Imported here: not needed in the source tree.
+    from platformdirs import PlatformDirs
+
+    folders = PlatformDirs("rollcall", appauthor=False)
+    environment.setdefault("ROLLCALL_HOME", folders.user_data_dir)
+    environment.setdefault("ROLLCALL_LOGS", folders.user_log_dir)
+    settings = folders.user_config_path / "bot.yaml"
+    if settings.is_file():
+        environment.setdefault("ROLLCALL_CONFIG", str(settings))
 
 
 def add_config(parser: argparse.ArgumentParser, **default: Any) -> None:
@@ -27,13 +44,14 @@ def add_config(parser: argparse.ArgumentParser, **default: Any) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help="settings file (default: $ROLLCALL_CONFIG, else the shipped config/bot.yaml)",
+        help="settings file (default: $ROLLCALL_CONFIG, else the user's bot.yaml, else the shipped one)",
         **default,
     )
 
 
 def config_path(options: argparse.Namespace) -> Path:
-    """Path of the settings file to use: that of the options, else of ROLLCALL_CONFIG, else the shipped one."""
+    """Path of the settings file to use: that of the options, else of ROLLCALL_CONFIG, which `use_platform_folders` may
+    have set, else the shipped one."""
     if options.config is not None:
         return Path(options.config)
     named = os.environ.get("ROLLCALL_CONFIG")
@@ -75,23 +93,17 @@ def reread(options: argparse.Namespace) -> Settings:
     return load_settings(config_path(options), os.environ)
 
 
-def settings_or_faults(options: argparse.Namespace) -> Settings | None:
-    """The settings; None if they are invalid, with all problems on standard error."""
-    try:
-        return load_settings(config_path(options), os.environ)
-    except SettingsInvalid as error:
-        print(error, file=sys.stderr)
-        return None
-
-
 def on_settings(act: Callable[[argparse.Namespace, Settings], int]) -> Callable[[argparse.Namespace], int]:
     """A command that calls `act` with the settings. Exit status 1, with all problems on standard error, if they are
-    invalid."""
+    invalid or the database cannot be read."""
 
     @functools.wraps(act)
     def run(options: argparse.Namespace) -> int:
-        settings = settings_or_faults(options)
-        return 1 if settings is None else act(options, settings)
+        try:
+            return act(options, reread(options))
+        except (SettingsInvalid, ReaderError) as error:
+            print(error, file=sys.stderr)
+            return 1
 
     return run
 
@@ -103,12 +115,8 @@ def on_database(
     status 1, with the reason on standard error, if either cannot be used."""
 
     def run(options: argparse.Namespace, settings: Settings) -> int:
-        try:
-            with operator_connection_of(settings) as database:
-                return act(options, settings, database)
-        except ReaderError as error:
-            print(error, file=sys.stderr)
-            return 1
+        with operator_connection_of(settings) as database:
+            return act(options, settings, database)
 
     return on_settings(run)
 
@@ -139,3 +147,11 @@ def agreed(question: str, *, unasked: str) -> bool:
     except EOFError:
         print()
         return False
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in columns, with `head` as its first line."""
+    lines = [head, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines)
+    return "\n".join("  ".join(line).rstrip() for line in padded)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from bot.cli.backup import Progress, is_on_server
-from bot.cli.options import add_config, agreed, settings_or_faults
+from bot.cli.options import add_config, agreed, on_settings
 from bot.database.opening import database_of
 from bot.housekeeping import backups_of
 from config.settings import Settings
@@ -27,11 +27,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
     """Restore the backup, and print the result. Returns 0 on success; 1 if nothing was changed, with the reason on
     stderr."""
-    settings = settings_or_faults(options)
-    if settings is None or is_on_server(settings, "restore"):
+    if is_on_server(settings, "restore"):
         return 1
     try:
         return _restore(settings, options.file, is_agreed=options.yes)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot.cli.options import add_config, config_path, on_settings, port_number, reread, settings_or_faults
+from bot.cli.options import add_config, config_path, on_settings, port_number, reread
 from bot.cli.serving import SettingsFile, serve
 from bot.database.opening import open_store
 from config.settings import Settings
@@ -26,15 +26,20 @@ _SETUP_PORT = 8080
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument("--port", type=port_number, help="port of the chat page; 0 for any free one")
+    parser.add_argument(
+        "--set-up",
+        action="store_true",
+        help="set up in a browser if there is no settings file (default: only in a terminal)",
+    )
     parser.add_argument("--no-console", action="store_true", help="no chat in this terminal")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, owner=None)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run until SIGTERM or SIGINT; first set up in a browser if there is no settings file. 0: stopped by signal; 1:
-    settings, functions, port or store cannot be used."""
+    """Run until SIGTERM or SIGINT; first set up in a browser if there is no settings file and a terminal, or
+    `--set-up`. 0: stopped by signal; 1: settings, functions, port or store cannot be used."""
     path = config_path(options)
-    if path.exists():
+    if path.exists() or not (options.set_up or sys.stdout.isatty()):
         return _run(options)
     # Imported here: needed once.
     from bot.web.setup import set_up
@@ -45,10 +50,7 @@ def run(options: argparse.Namespace) -> int:
     except (OSError, KeyboardInterrupt) as problem:
         print(f"{path} was not written: {problem or 'interrupted'}", file=sys.stderr)
         return 1
-    settings = settings_or_faults(options)
-    if settings is None:
-        return 1
-    asyncio.run(_add_owner(settings, owner))
+    options.owner = owner
     return _run(options)
 
 
@@ -71,6 +73,8 @@ async def _add_owner(settings: Settings, owner: FirstOwner) -> None:
 
 @on_settings
 def _run(options: argparse.Namespace, settings: Settings) -> int:
+    if options.owner is not None:
+        asyncio.run(_add_owner(settings, options.owner))
     settings = _as_told(settings, options)
     file = SettingsFile(config_path(options), lambda: _reread(options))
     return serve(settings, file, console=_console_wanted(settings) and not options.no_console, page=True)

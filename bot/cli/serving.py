@@ -6,8 +6,9 @@ import asyncio
 import gc
 import os
 import signal
+import socket
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, MutableMapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from bot import VERSION
-from bot.daemon import Daemon
+from bot.daemon import Daemon, build_daemon
 from bot.database.leadership import Leadership, lead_or_refuse
 from bot.database.opening import lead_of, open_store, remedy
 from bot.live.settings import secrets_of
@@ -27,7 +28,6 @@ from bot.platforms.adapter import CannotOpen, open_platforms
 from bot.platforms.base import ChatPlatform
 from bot.platforms.console import TERMINAL, Console
 from bot.telemetry.logs import set_up_logs
-from bot.wiring import build_daemon
 from config.chat_settings import is_allowed
 from config.settings import Settings
 from config.texts import Texts
@@ -63,10 +63,39 @@ class CannotStart(Exception):
     """A requirement of the daemon is missing; the message says which, and the remedy."""
 
 
+class ServiceManager:
+    """The service manager that started this process, such as systemd, notified over `$NOTIFY_SOCKET`. Without that
+    variable nothing is sent."""
+
+    def __init__(self, environment: MutableMapping[str, str]) -> None:
+        """Removes the variables, so that child processes cannot send in the name of the daemon."""
+        address, of_process = environment.pop("NOTIFY_SOCKET", ""), environment.pop("WATCHDOG_PID", "")
+        limit = environment.pop("WATCHDOG_USEC", "")
+        self._feed_seconds = int(limit) / 2e6 if limit.isdecimal() and of_process in ("", str(os.getpid())) else 0.0
+        self._address = f"\0{address[1:]}" if address.startswith("@") else address
+        self._socket: socket.socket | None = None
+        if address:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._socket.setblocking(False)
+
+    def notify(self, state: str) -> None:
+        """Send `state`, as in sd_notify(3). Errors are ignored: the manager decides by what it receives."""
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.sendto(state.encode(), self._address)
+
+    def feed_watchdog(self) -> None:
+        """Report twice in each interval of the watchdog that the running event loop is not blocked."""
+        if self._feed_seconds:
+            self.notify("WATCHDOG=1")
+            asyncio.get_running_loop().call_later(self._feed_seconds, self.feed_watchdog)
+
+
 class Stop:
     """Set when the daemon has to stop: by a signal, or because it cannot continue."""
 
-    def __init__(self) -> None:
+    def __init__(self, manager: ServiceManager) -> None:
+        self.manager = manager
         self._told = asyncio.Event()
         self.broken: Exception | None = None
 
@@ -93,6 +122,11 @@ class Stop:
         beginning.cancel()
         await asyncio.wait([beginning])
         return False
+
+    def stands_by(self, held: Held) -> None:
+        """Report the current leader, to the service manager too: waiting is not a failed start."""
+        self.manager.notify(f"READY=1\nSTATUS=Stands by, {held.holder} leads")
+        _stands_by(held)
 
     async def or_end_of(self, serving: asyncio.Task[None]) -> None:
         """Return when a stop is requested or `serving` has ended."""
@@ -146,14 +180,15 @@ async def _served(
 ) -> int:
     switch_threads_often()
     collect_seldom()
-    clock, stop = SystemClock(), Stop()
+    clock, stop = SystemClock(), Stop(ServiceManager(os.environ))
     stop.on_signals()
+    stop.manager.feed_watchdog()
     lead = lead_of(settings, clock, stop.on_broken)
     try:
         if not page:
             # An interactive user should not have to wait.
             await lead_or_refuse(lead)
-        elif not await stop.or_begun(lead, _stands_by):
+        elif not await stop.or_begun(lead, stop.stands_by):
             _log.info("stopped_standing_by")
             return 0
         await _lead(settings, file, redact, lead, stop, console=console, page=page)
@@ -227,7 +262,8 @@ async def _lead(
         if not console:
             # With a console, SIGHUP means that the terminal is gone, and ends the process by default.
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGHUP, lambda: _begin(_look_again(daemon, watcher), following))
+            reload = partial(_look_again, daemon, watcher, stop.manager)
+            loop.add_signal_handler(signal.SIGHUP, lambda: _begin(reload(), following))
         await _until_stopped(settings, daemon, web, stop, watcher)
         _log.info("stopping", turns_running=daemon.engine.running, turns_waiting=daemon.engine.waiting)
     finally:
@@ -253,11 +289,15 @@ def _begin(work: Coroutine[None, None, None], among: set[asyncio.Task[None]]) ->
     task.add_done_callback(ended)
 
 
-async def _look_again(daemon: Daemon, watcher: Watcher) -> None:
+async def _look_again(daemon: Daemon, watcher: Watcher, manager: ServiceManager) -> None:
     """Reload everything, whatever the watcher knows."""
-    await daemon.reload.now()
-    daemon.functions.revive()
-    watcher.wake_all()
+    manager.notify("RELOADING=1")
+    try:
+        await daemon.reload.now()
+        daemon.functions.revive()
+        watcher.wake_all()
+    finally:
+        manager.notify("READY=1")
 
 
 async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, stop: Stop, watcher: Watcher) -> None:
@@ -274,9 +314,11 @@ async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, st
         elif is_allowed(settings, TERMINAL.key) is None:
             print(f"This chat is not served: {TERMINAL.key} is not in chats.allow of the settings.", flush=True)
         _log.info("started", version=VERSION, home=str(Path(settings.home).resolve()))
+        stop.manager.notify("READY=1\nSTATUS=Answers messages")
         serving = asyncio.create_task(daemon.run())
         await stop.or_end_of(serving)
     finally:
+        stop.manager.notify("STOPPING=1")
         ticker.stop()
         if web is not None:
             await web.stop()

@@ -21,7 +21,7 @@ from config.settings import Settings
 from function_calls.checks.budgets import MICROS
 from services.clock import SystemClock
 from services.refs import JsonObject
-from services.store.reader import CallStatistics, ReaderError, UsedShare
+from services.store.reader import CallStatistics, UsedShare
 
 WORDS = "(words)"
 """Name for decisions without function calls."""
@@ -149,16 +149,12 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
     since_ms = SystemClock().now_ms() - int(options.hours * _HOUR_MS)
     if options.shadow:
         return _shadow(settings, datetime.fromtimestamp(max(since_ms, 0) / 1000, UTC), options)
-    try:
-        with reader_of(settings) as reader:
-            found = reader.call_statistics(since_ms)
-            # Days begin at different times in different chats, so the latest day of some is yesterday here.
-            yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
-            first_day = datetime.fromtimestamp(max(since_ms, 0) / 1000, UTC).date().isoformat()
-            shares = reader.used_shares(min(yesterday, first_day))
-    except ReaderError as error:
-        print(error, file=sys.stderr)
-        return 1
+    with reader_of(settings) as reader:
+        found = reader.call_statistics(since_ms)
+        # Days begin at different times in different chats, so the latest day of some is yesterday here.
+        yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+        first_day = datetime.fromtimestamp(max(since_ms, 0) / 1000, UTC).date().isoformat()
+        shares = reader.used_shares(min(yesterday, first_day))
     if options.json:
         print(json.dumps({one.function: one.as_json() for one in found}, ensure_ascii=False))
         return 0

@@ -16,7 +16,6 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.profile import reason_text
 from services.refs import ReasonCode
-from services.store.reader import ReaderError
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -40,16 +39,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, settings: Settings) -> int:
     """Print the outcome of each message, newest last, or a case. 1: there is no database or no such turn."""
     texts, zone = Texts().of(settings.language), ZoneInfo(settings.timezone)
-    try:
-        with reader_of(settings) as reader:
-            if options.case is not None:
+    with reader_of(settings) as reader:
+        if options.case is not None:
+            try:
                 print(orjson.dumps(case_of_turn(reader, settings, options.case)).decode())
-                return 0
-            count, skip = (1, options.back - 1) if options.back else (options.count, 0)
-            rows = reader.last_outcomes(options.chat, count, skip=skip, native_id=options.id)
-    except (NotRecorded, ReaderError) as error:
-        print(error, file=sys.stderr)
-        return 1
+            except NotRecorded as error:
+                print(error, file=sys.stderr)
+                return 1
+            return 0
+        count, skip = (1, options.back - 1) if options.back else (options.count, 0)
+        rows = reader.last_outcomes(options.chat, count, skip=skip, native_id=options.id)
     if not rows:
         print(_nothing(options))
     for row in reversed(rows):

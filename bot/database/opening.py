@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from bot.database.leadership import Leadership, Leading, SoleLeader
 from config.settings import Settings, StoreSettings
 from services.clock import Clock
+from services.extras import missing_extra
 from services.store.all_tables import all_tables
 from services.store.port import Store, StoreBroken, StoreDamaged, StoreError, StoreFull, Write
-from services.store.reader import OperatorConnection, ReaderError, SideConnection
-from services.store.sqlite.store import SqliteSide, SqliteStore
+from services.store.reader import OperatorConnection, ReaderError
+from services.store.sqlite.store import SqliteStore, operator_connection
 from services.store.sqlite.upgrade import newest_good, upgrade
 
 if TYPE_CHECKING:
@@ -57,14 +58,14 @@ async def open_on_server(
     )
 
 
-def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> SideConnection:
+def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> OperatorConnection:
     """A connection next to a running daemon. Raises ReaderError without a driver, or if it cannot be opened."""
     try:
         with _driver():
-            from services.store.postgres.reader import PostgresSide
+            from services.store.postgres.reader import operator_connection as connection_on_server
     except StoreError as error:
         raise ReaderError(str(error)) from None
-    return PostgresSide.open(settings.url.get_secret_value(), writes=writes)
+    return connection_on_server(settings.url.get_secret_value(), writes=writes)
 
 
 def state_on_server(settings: StoreSettings) -> DatabaseState:
@@ -90,9 +91,7 @@ def _driver() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise StoreError(
-            f"store.url needs the PostgreSQL driver: pip install 'rollcall[postgresql]' ({error})"
-        ) from error
+        raise StoreError(f"store.url: {missing_extra('postgresql', 'psycopg')} ({error})") from error
 
 
 DATABASE = "rollcall.sqlite"
@@ -160,15 +159,15 @@ def database_of(settings: Settings) -> Path:
 
 def reader_of(settings: Settings) -> OperatorConnection:
     """Read access for reports. Raises ReaderError if the database cannot be opened."""
-    return OperatorConnection(_connection(settings, writes=False))
+    return _connection(settings, writes=False)
 
 
 def operator_connection_of(settings: Settings) -> OperatorConnection:
     """Access for a few writes next to a running daemon. Raises ReaderError."""
-    return OperatorConnection(_connection(settings, writes=True))
+    return _connection(settings, writes=True)
 
 
-def _connection(settings: Settings, *, writes: bool) -> SideConnection:
+def _connection(settings: Settings, *, writes: bool) -> OperatorConnection:
     if settings.store.is_on_a_server:
         return operator_connection_on_server(settings.store, writes=writes)
-    return SqliteSide.open(database_of(settings), writes=writes)
+    return operator_connection(database_of(settings), writes=writes)

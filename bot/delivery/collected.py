@@ -8,8 +8,8 @@ from dataclasses import replace
 import orjson
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Delivery, OutboundMessage, message_of_row
-from bot.delivery.outgoing import outgoing_to_json
+from bot.delivery.delivery import Delivery
+from bot.delivery.outgoing import OutboundMessage, message_of_row, outgoing_to_json
 from bot.platforms.base import Outgoing
 from services.clock import Clock
 from services.refs import ChatRef
@@ -38,7 +38,7 @@ class Collected:
         if not self._may_hold:
             return
         self._may_hold = False
-        rows = sorted(await self._store.read(outbox.held()), key=_chat_of)
+        rows = sorted(await self._store.read(outbox.HELD), key=_chat_of)
         for key, of_chat in itertools.groupby(rows, key=_chat_of):
             chat, platform = ChatRef.parse(key), self._delivery.platform(ChatRef.parse(key))
             if platform is None or self._chats.quiet_until(chat, self._clock.now()) is not None:

@@ -7,21 +7,19 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
-from typing import NamedTuple
 
-import orjson
 import structlog
 
 from bot.database.leadership import Lead
 from bot.delivery.outgoing import (
     ROOM_FOR_LATENESS,
     Due,
+    OutboundMessage,
     StatusPart,
-    due_from_json,
     first_lines,
     line_count,
-    outgoing_from_json,
-    outgoing_to_json,
+    message_of_row,
+    outbox_row,
     pieces,
 )
 from bot.delivery.status_messages import StatusMessages
@@ -29,13 +27,15 @@ from bot.platforms.base import ChatPlatform, Editing, Limits, Linked, Membership
 from config.settings import DeliverySettings
 from config.texts import Phrases
 from function_calls.spec import Message
+from services.background import Background
 from services.clock import Clock
 from services.fault_points import FaultPoints
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, ReasonCode
 from services.retry import RetryPolicy
 from services.store.chats import history
 from services.store.ids import Ids
-from services.store.port import Row, Store, StoreError, StoreFull, Write
+from services.store.port import Store, StoreError, StoreFull, Write
 from services.store.turns import inbox, outbox
 
 _log = structlog.get_logger("delivery")
@@ -46,36 +46,6 @@ _STATUS_SHARE = 4
 Lane = ChatRef | tuple[ChatRef, MemberRef]
 """A sequence of messages in order: those of a chat, or, on linked networks, where a member may be offline, those that
 are private to one member."""
-
-
-class OutboundMessage(NamedTuple):
-    """One row of the outbox."""
-
-    row_id: int
-    outgoing: Outgoing
-    history_id: int | None
-    """The history row that receives the native id."""
-    claimed: bool
-    """The outbox row is in state "sending", claimed by this process."""
-    created_ms: int
-    """When the row was written, in milliseconds since 1970."""
-    due: Due | None = None
-    """Set for messages of timers, which are marked if they are late."""
-    turn_id: int = 0
-    """The turn that sends the message; 0 for notices."""
-    asked_by: str = ""
-    """On a paced network, the key of the answered member. Empty: none, and the message is never dropped."""
-    status: StatusPart | None = None
-    """Part in the status message of its turn; None: none."""
-    may_be_sent: bool = False
-    """An earlier process may have sent it."""
-    is_unrecorded: bool = False
-    """Its content is deleted once it is sent or given up."""
-
-    @property
-    def only_ends_status(self) -> bool:
-        """Whether it only deletes the status of its turn."""
-        return self.status is StatusPart.END and not self.outgoing.text
 
 
 @dataclass(slots=True, eq=False)
@@ -99,8 +69,8 @@ class _Queue:
         self.reports: dict[str, _Waiting] = {}
         """Queued message that reports the dropped lines, by member."""
 
-    def __bool__(self) -> bool:
-        return bool(self._members)
+    def __len__(self) -> int:
+        return sum(map(len, self._members.values()))
 
     def append(self, waiting: _Waiting) -> None:
         self._members.setdefault(waiting.member, deque()).append(waiting)
@@ -149,17 +119,22 @@ class Delivery:
         self._lines: Counter[ChatRef | str] = Counter()
         """Queued lines on paced networks, by chat and by member."""
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
-        self._sent_at: dict[ChatRef, deque[float]] = {}
+        self._sent_at = Recent[ChatRef, deque[float]](_CHATS_PACED)
         self._paused_until: dict[tuple[str, str], float] = {}
-        """End of the rate limit of an account, on the monotonic self.clock, by network and account."""
-        self._leaving: set[asyncio.Task[None]] = set()
+        """End of the rate limit of an account, on the monotonic clock, by network and account."""
+        self._leaving = Background()
         self._is_closing = False
         self.failed = 0
         """Messages given up since the start."""
         self.on_given_up: list[Callable[[OutboundMessage, str], None]] = []
         """Called for each message that is given up, with the reason."""
         self.dropped_lines = 0
-        """Lines self.dropped since the start because of full queues."""
+        """Lines dropped since the start because of full queues."""
+
+    @property
+    def waiting(self) -> int:
+        """Number of messages that wait or are being sent."""
+        return sum(len(queue) for queue in self._queues.values())
 
     def platform(self, chat: ChatRef) -> ChatPlatform | None:
         """The platform of `chat`, or None if it is not configured."""
@@ -179,9 +154,7 @@ class Delivery:
         """Leave `chat` as soon as the messages queued for it now are sent, where the network lets the bot leave."""
         platform: object = self.platform(chat)
         if isinstance(platform, Membership):
-            task = asyncio.get_running_loop().create_task(self._leave(platform, chat))
-            self._leaving.add(task)
-            task.add_done_callback(self._leaving.discard)
+            self._leaving.start(self._leave(platform, chat))
 
     async def _leave(self, platform: Membership, chat: ChatRef) -> None:
         await self.delivered(chat)
@@ -272,7 +245,7 @@ class Delivery:
     async def recover(self) -> int:
         """Queue the outbox rows that an earlier process left; returns their number. Raises StoreError."""
         messages: list[OutboundMessage] = []
-        for row in await self.store.read(outbox.unsent()):
+        for row in await self.store.read(outbox.UNSENT):
             message = message_of_row(row)
             # The end of its turn replaces or deletes a status.
             if message.status is not StatusPart.SHOW:
@@ -282,7 +255,7 @@ class Delivery:
 
     async def take_up_retried(self) -> None:
         """Send the given-up messages that an operator has released for a retry. Raises StoreError."""
-        for row in await self.store.read(outbox.retried()):
+        for row in await self.store.read(outbox.RETRIED):
             if (await self.store.commit([outbox.claim(row["id"], self.epoch)]))[0]:
                 self.hand_over([message_of_row(row)._replace(claimed=True)])
 
@@ -349,13 +322,13 @@ class Delivery:
 
     async def idle(self) -> None:
         """Return when everything is sent or given up."""
-        while self._tasks or self._leaving:
-            await asyncio.wait([*self._tasks.values(), *self._leaving])
+        while self._tasks or self._leaving.tasks:
+            await asyncio.wait([*self._tasks.values(), *self._leaving.tasks])
 
     async def close(self, seconds: float) -> None:
         """Wait up to `seconds` for the queues, and as long again for sends in progress. The rest is sent after the next
         start."""
-        for leaving in self._leaving:
+        for leaving in self._leaving.tasks:
             leaving.cancel()
         tasks = list(self._tasks.values())
         if not tasks:
@@ -514,8 +487,6 @@ class Delivery:
         may lead."""
         now, times = self.clock.monotonic(), self._sent_at.get(chat)
         if times is None:
-            if len(self._sent_at) >= _CHATS_PACED:
-                self._sent_at.pop(next(iter(self._sent_at)))
             times = self._sent_at[chat] = deque()
         while times and times[0] <= now - _WINDOW_SECONDS:
             times.popleft()
@@ -550,26 +521,6 @@ class Delivery:
         self.store.post([outbox.failed(message.row_id, problem, self.clock.now_ms())])
         for call in self.on_given_up:
             call(message, problem)
-
-
-def message_of_row(row: Row) -> OutboundMessage:
-    """The message of an outbox row that an earlier process left, or that is retried."""
-    body = orjson.loads(row["body"])
-    outgoing, due = outgoing_from_json(row["key"], body), due_from_json(body)
-    if due is not None:
-        due = due._replace(was_away=True)
-    return OutboundMessage(
-        row["id"],
-        outgoing,
-        row["history_id"],
-        claimed=False,
-        created_ms=row["at_ms"],
-        due=due,
-        turn_id=row["turn_id"],
-        asked_by=body.get("asked_by", ""),
-        is_unrecorded=body.get("unrecorded", False),
-        status=StatusPart(body["status"]) if "status" in body else None,
-    )
 
 
 def _sent(message: OutboundMessage, receipt: Receipt | None) -> list[Write]:
@@ -676,7 +627,9 @@ class OutboxRows:
             sent = OutboundMessage(
                 self._ids.next(), piece, history_id, claimed, now_ms, due, origin.turn_id, asked_by, status
             )._replace(is_unrecorded=origin.is_unrecorded)
-            writes.append(self._row(sent, "held" if origin.is_held else "sending" if claimed else "pending"))
+            writes.append(
+                outbox_row(sent, self._epoch, "held" if origin.is_held else "sending" if claimed else "pending")
+            )
             if not origin.is_held:
                 outbound.append(sent)
             history_id = due = None
@@ -688,20 +641,4 @@ class OutboxRows:
         message = OutboundMessage(
             self._ids.next(), outgoing, None, claimed=True, created_ms=now_ms, turn_id=turn_id, status=StatusPart.END
         )
-        return self._row(message, "sending"), message
-
-    def _row(self, message: OutboundMessage, state: str) -> Write:
-        body = outgoing_to_json(message.outgoing, message.due, message.asked_by, message.status)
-        if message.is_unrecorded:
-            body["unrecorded"] = True
-        return outbox.put(
-            id=message.row_id,
-            key=message.outgoing.key,
-            turn_id=message.turn_id,
-            history_id=message.history_id,
-            chat=message.outgoing.chat.key,
-            body=orjson.dumps(body).decode(),
-            state=state,
-            epoch=self._epoch,
-            at_ms=message.created_ms,
-        )
+        return outbox_row(message, self._epoch), message

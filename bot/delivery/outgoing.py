@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+import orjson
+
 from bot.platforms.base import Limits, Outgoing
 from config.texts import Phrases
 from function_calls.context import Attachment
 from function_calls.spec import Choice, Message
 from services.patterns import visible, visible_line
 from services.refs import ChatRef, JsonObject, MemberRef
+from services.store.port import Row, Write
+from services.store.turns import outbox
 from services.web.content import data_in
 
 _SHOWN_CHARS = 3000
@@ -268,4 +272,72 @@ def outgoing_from_json(key: str, data: JsonObject) -> Outgoing:
         closes=tuple(data.get("closes", ())),
         markdown=data.get("markdown", False),
         replaces=data.get("replaces"),
+    )
+
+
+class OutboundMessage(NamedTuple):
+    """One row of the outbox."""
+
+    row_id: int
+    outgoing: Outgoing
+    history_id: int | None
+    """The history row that receives the native id."""
+    claimed: bool
+    """The outbox row is in state "sending", claimed by this process."""
+    created_ms: int
+    """When the row was written, in milliseconds since 1970."""
+    due: Due | None = None
+    """Set for messages of timers, which are marked if they are late."""
+    turn_id: int = 0
+    """The turn that sends the message; 0 for notices."""
+    asked_by: str = ""
+    """On a paced network, the key of the answered member. Empty: none, and the message is never dropped."""
+    status: StatusPart | None = None
+    """Part in the status message of its turn; None: none."""
+    may_be_sent: bool = False
+    """An earlier process may have sent it."""
+    is_unrecorded: bool = False
+    """Its content is deleted once it is sent or given up."""
+
+    @property
+    def only_ends_status(self) -> bool:
+        """Whether it only deletes the status of its turn."""
+        return self.status is StatusPart.END and not self.outgoing.text
+
+
+def outbox_row(message: OutboundMessage, epoch: int, state: str = "sending") -> Write:
+    """The write that adds the outbox row of `message`, in the process `epoch`."""
+    body = outgoing_to_json(message.outgoing, message.due, message.asked_by, message.status)
+    if message.is_unrecorded:
+        body["unrecorded"] = True
+    return outbox.put(
+        id=message.row_id,
+        key=message.outgoing.key,
+        turn_id=message.turn_id,
+        history_id=message.history_id,
+        chat=message.outgoing.chat.key,
+        body=orjson.dumps(body).decode(),
+        state=state,
+        epoch=epoch,
+        at_ms=message.created_ms,
+    )
+
+
+def message_of_row(row: Row) -> OutboundMessage:
+    """The message of an outbox row that an earlier process left, or that is retried."""
+    body = orjson.loads(row["body"])
+    outgoing, due = outgoing_from_json(row["key"], body), due_from_json(body)
+    if due is not None:
+        due = due._replace(was_away=True)
+    return OutboundMessage(
+        row["id"],
+        outgoing,
+        row["history_id"],
+        claimed=False,
+        created_ms=row["at_ms"],
+        due=due,
+        turn_id=row["turn_id"],
+        asked_by=body.get("asked_by", ""),
+        is_unrecorded=body.get("unrecorded", False),
+        status=StatusPart(body["status"]) if "status" in body else None,
     )

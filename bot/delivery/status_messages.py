@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import orjson
 import structlog
 
-from bot.delivery.outgoing import StatusPart, outgoing_from_json, outgoing_to_json
+from bot.delivery.outgoing import OutboundMessage, StatusPart, outbox_row, outgoing_from_json
 from bot.platforms.base import ChatPlatform, Editing, Outgoing, Receipt, SendFailed
 from services.clock import Clock
 from services.fault_points import FaultPoints
@@ -91,20 +91,17 @@ class StatusMessages:
 
     async def _post(self, platform: ChatPlatform, status: _Status, turn_id: int, outgoing: Outgoing) -> None:
         """Post the status and store its native id. Raises SendFailed and StoreError."""
-        row_id, status.posted_ms = self._ids.next(), self._clock.now_ms()
-        outgoing = replace(outgoing, key=outbox.status_key(turn_id))
-        put = outbox.put(
-            id=row_id,
-            key=outgoing.key,
+        status.posted_ms, outgoing = self._clock.now_ms(), replace(outgoing, key=outbox.status_key(turn_id))
+        message = OutboundMessage(
+            self._ids.next(),
+            outgoing,
+            None,
+            claimed=True,
+            created_ms=status.posted_ms,
             turn_id=turn_id,
-            history_id=None,
-            chat=outgoing.chat.key,
-            body=orjson.dumps(outgoing_to_json(outgoing, status=StatusPart.SHOW)).decode(),
-            state="sending",
-            epoch=self._epoch,
-            at_ms=status.posted_ms,
+            status=StatusPart.SHOW,
         )
-        await self._store.commit([put])
+        await self._store.commit([outbox_row(message, self._epoch)])
         if status.is_final:
             # The turn ended during the commit.
             self._store.post([outbox.end_status(turn_id)])
@@ -116,7 +113,7 @@ class StatusMessages:
                 self._store.post([outbox.end_status(turn_id)])
             raise
         self._reach("status.after_send_before_mark")
-        await self._store.commit([outbox.sent(row_id, receipt.native_id)])
+        await self._store.commit([outbox.sent(message.row_id, receipt.native_id)])
         status.native_id = receipt.native_id
         self._reach("status.after_mark")
 

@@ -112,6 +112,11 @@ class EmbeddedEngine:
         """Number of running turns."""
         return len(self._running) + len(self._immediate) + len(self._background)
 
+    @property
+    def oldest_waiting_id(self) -> int | None:
+        """Id of the oldest waiting turn; None if none waits."""
+        return min((queue[0].turn_id for queue in self._queues.values() if queue), default=None)
+
     def reserve_slot(self, chat: ChatRef, immediate: bool) -> str:
         """Reserve a queue slot for a message of `chat` during its acceptance, until `release_slot`. Returns an empty
         string, or the settings key of the limit that is reached; then no slot is reserved."""

@@ -12,6 +12,7 @@ from bot.chats.chats import Chats
 from bot.intake.gate import GateDecision
 from function_calls.context import Kind, MessageContext
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, ReasonCode
 from services.store.chats import outcomes
 from services.store.port import Row, Store
@@ -65,8 +66,8 @@ class ChimeIn:
         self._clock = clock
         self._has_model = has_model
         self._turns = 0
-        self._latest_turns: dict[ChatRef, int] = {}
-        self._judged_ms: dict[ChatRef, int] = {}
+        self._latest_turns = Recent[ChatRef, int](_MOST_CHATS)
+        self._judged_ms = Recent[ChatRef, int](_MOST_CHATS)
 
     async def conversation(self, context: MessageContext) -> Conversation | None:
         """The conversation before the message; None if the bot cannot chime in. To be called if no turn of the chat
@@ -80,9 +81,6 @@ class ChimeIn:
     def note_turn(self, chat: ChatRef) -> None:
         """Record that a turn starts: conversations that were read before are outdated."""
         if self._chats.of(chat).settings.chime_in != "off":
-            if len(self._latest_turns) >= _MOST_CHATS:
-                self._latest_turns.clear()
-                self._judged_ms.clear()
             self._turns += 1
             self._latest_turns[chat] = self._turns
 

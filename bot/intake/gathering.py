@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ from bot.engine.embedded import EmbeddedEngine, Job
 from bot.intake.gate import GateDecision
 from config.settings import LimitsSettings
 from function_calls.context import Kind, MessageContext, with_part
+from services.background import Background
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef, ReasonCode
 
@@ -41,7 +41,7 @@ class Gathering:
 
     def __post_init__(self) -> None:
         self._held: dict[_Place, _Held] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         """Current self.limits; may be replaced."""
 
     def begin(self, job: Job, decision: GateDecision) -> None:
@@ -65,9 +65,7 @@ class Gathering:
         if held.is_over:
             self._release(held)
             return
-        task = asyncio.get_running_loop().create_task(self._wait(held))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._background.start(self._wait(held))
 
     def drop(self, job: Job) -> None:
         """Forget a waiting job that was not stored."""
@@ -83,10 +81,7 @@ class Gathering:
     async def close(self) -> None:
         """Forget the waiting turns, which resume at the next start."""
         self._held.clear()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.close()
 
     def waiting_job(self, chat: ChatRef, native_id: str = "") -> Job | None:
         """The waiting turn of `chat` to which the message with that id belongs, or any without an id; else None."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import InitVar, dataclass, replace
@@ -37,6 +36,7 @@ from function_calls.turn import OpenQuestion
 from services.chats.privacy import MemberData
 from services.clock import Clock
 from services.fault_points import FaultPoints
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, ReasonCode
 from services.store.chats import history, members, summaries
 from services.store.ids import Ids
@@ -171,7 +171,7 @@ class PendingChanges:
     def __init__(self) -> None:
         self.accepting: dict[MessageId, Job] = {}
         """Messages that are being committed and will be queued next."""
-        self._early: OrderedDict[MessageId, str | None] = OrderedDict()
+        self._early = Recent[MessageId, str | None](_MOST_EARLY_CHANGES)
         self._changing: dict[MessageId, asyncio.Event] = {}
 
     @property
@@ -199,8 +199,6 @@ class PendingChanges:
     def remember_early(self, message: MessageId, text: str | None) -> None:
         """Keep a change that came before its message: the new text, or None for a deletion."""
         self._early[message] = text
-        while len(self._early) > _MOST_EARLY_CHANGES:
-            self._early.popitem(last=False)
 
     def is_deleted(self, message: MessageId) -> bool:
         """Whether its deletion came before the message."""
@@ -304,8 +302,8 @@ class Intake:
         self._reach = faults.reach
         self._function_mentions = FunctionMentions()
         self._pending_changes = PendingChanges()
-        self._counts: dict[str, int] = {}
-        self._zones: dict[MemberRef, str] = {}
+        self._counts = Recent[str, int](_CHATS_COUNTED)
+        self._zones = Recent[MemberRef, str](_MOST_ZONES)
         """Time zones that networks know and that are stored already, by member."""
 
     def use(self, limits: LimitsSettings) -> None:
@@ -317,7 +315,7 @@ class Intake:
 
     async def forget(self, chat: str, member: str) -> None:
         """Drop what is in memory about the member with that key."""
-        self._zones = {ref: zone for ref, zone in self._zones.items() if ref.key != member}
+        self._zones.pop(MemberRef.parse(member), None)
 
     async def accept(self, context: MessageContext, also: Sequence[Write] = ()) -> Accepted:
         """Accept one event durably, together with `also`. Raises StoreError or QueueFull if nothing was stored."""
@@ -365,7 +363,7 @@ class Intake:
         """Queue the turns that an earlier process did not finish; returns their number. Raises StoreError."""
         jobs: list[Job] = []
         chats: set[ChatRef] = set()
-        for row in await self.store.read(inbox.waiting()):
+        for row in await self.store.read(inbox.WAITING_TURNS):
             job = await self._job_of_row(row)
             job.attempts = row["attempts"]
             job.suspect = job.attempts > 0
@@ -383,7 +381,7 @@ class Intake:
 
     async def take_up_retried(self) -> None:
         """Run the given-up turns that an operator has released for a retry. Raises StoreError."""
-        for row in await self.store.read(inbox.retried()):
+        for row in await self.store.read(inbox.RETRIED):
             job = await self._job_of_row(row)
             if (await self.store.commit([inbox.take_up(job.turn_id, self.epoch, 0)]))[0]:
                 self.engine.submit(job)
@@ -587,8 +585,6 @@ class Intake:
         writes = [accept_write]
         zone = context.sender.zone
         if zone and self._zones.get(context.sender.ref) != zone and is_timezone(zone):
-            if len(self._zones) >= _MOST_ZONES:
-                self._zones.clear()
             self._zones[context.sender.ref] = zone
             writes.append(members.suggest_zone(context.sender.ref.key, zone))
         if _is_history(context, decision) and not is_unrecorded:
@@ -672,8 +668,6 @@ class Intake:
         if count >= _PRUNE_EVERY:
             count = 0
             self.store.post([history.prune(chat, self.history_per_chat)])
-            if len(self._counts) >= _CHATS_COUNTED:
-                self._counts.clear()
         self._counts[chat] = count + 1
 
 

@@ -6,20 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import orjson
 import structlog
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Delivery, OutboundMessage
-from bot.delivery.outgoing import outgoing_to_json
+from bot.delivery.delivery import Delivery
+from bot.delivery.outgoing import OutboundMessage, outbox_row
 from bot.intake.gate import GateDecision
 from bot.platforms.base import Outgoing
 from function_calls.context import Kind, MessageContext
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, ReasonCode
 from services.store.ids import Ids
 from services.store.port import Store, Write
-from services.store.turns import outbox
 
 _log = structlog.get_logger("gate")
 _QUIET_SECONDS = 60.0
@@ -48,7 +47,7 @@ class Notices:
         self._ids = ids
         self._epoch = epoch
         self._seen: set[tuple[str, ReasonCode]] = set()
-        self._notified_at: dict[tuple[str, str], float] = {}
+        self._notified_at = Recent[tuple[str, str], float](_MOST_CHATS)
         self.dropped: Counter[str] = Counter()
         """Number of messages that ended without a turn, by reason code."""
 
@@ -109,8 +108,6 @@ class Notices:
         now, one = self._clock.monotonic(), (chat.key, key)
         if not self.reaches(chat) or now - self._notified_at.get(one, -_QUIET_SECONDS) < _QUIET_SECONDS:
             return
-        if len(self._notified_at) >= _MOST_CHATS:
-            self._notified_at = {one: at for one, at in self._notified_at.items() if now - at < _QUIET_SECONDS}
         self._notified_at[one] = now
         self.send_text(chat, self._chats.profile(chat).texts.say(key))
 
@@ -138,18 +135,8 @@ class Notices:
         outgoing = Outgoing(
             chat=chat, key=f"notice:{row_id}", text=text, reply_to=reply_to, private_to=private_to, closes=closes
         )
-        write = outbox.put(
-            id=row_id,
-            key=outgoing.key,
-            turn_id=0,
-            history_id=None,
-            chat=chat.key,
-            body=orjson.dumps(outgoing_to_json(outgoing, asked_by=asked_by)).decode(),
-            state="sending",
-            epoch=self._epoch,
-            at_ms=now_ms,
-        )
-        return write, OutboundMessage(row_id, outgoing, None, claimed=True, created_ms=now_ms, asked_by=asked_by)
+        message = OutboundMessage(row_id, outgoing, None, claimed=True, created_ms=now_ms, asked_by=asked_by)
+        return outbox_row(message, self._epoch), message
 
     def reaches(self, chat: ChatRef) -> bool:
         """Whether the bot has a platform for that chat."""
@@ -185,8 +172,8 @@ class BotLoopLimit:
         consecutive quick replies that mark a bot; 0 disables the check."""
         self._last_sent = last_sent
         self._clock = clock
-        self._streaks: dict[ChatRef, _Streak] = {}
-        self._paused: dict[tuple[ChatRef, MemberRef], float] = {}
+        self._streaks = Recent[ChatRef, _Streak](_MOST_STREAKS)
+        self._paused = Recent[tuple[ChatRef, MemberRef], float](_MOST_STREAKS)
         self.use(most)
 
     def use(self, most: int) -> None:
@@ -208,16 +195,13 @@ class BotLoopLimit:
         if self._is_paused(context.chat, member, now):
             return GateDecision(ReasonCode.LIKE_A_BOT, SETTING)
         if not self._continues(context.chat, member, now):
-            self._streaks.pop(context.chat, None)
-            self._keep(context.chat, _Streak(member, 0, now))
+            self._streaks[context.chat] = _Streak(member, 0, now)
             return None
         streak = self._streaks[context.chat]
         streak.count, streak.last_at = streak.count + 1, now
         if streak.count < self._most:
             return None
         del self._streaks[context.chat]
-        if len(self._paused) >= _MOST_STREAKS:
-            self._paused = {key: until for key, until in self._paused.items() if until > now}
         self._paused[context.chat, member] = now + PAUSE_SECONDS
         return GateDecision(ReasonCode.LIKE_A_BOT, SETTING, notice_key="alternations.pause")
 
@@ -233,8 +217,3 @@ class BotLoopLimit:
         if streak is None or streak.member != member or sent_at is None:
             return False
         return streak.last_at <= sent_at and now - sent_at <= QUICK_SECONDS
-
-    def _keep(self, chat: ChatRef, streak: _Streak) -> None:
-        if len(self._streaks) >= _MOST_STREAKS:
-            self._streaks.pop(next(iter(self._streaks)))
-        self._streaks[chat] = streak

@@ -3,7 +3,6 @@ triggers, and messages forwarded to other chats."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import deque
 from datetime import timedelta
@@ -15,7 +14,9 @@ from bot.intake.gate import GateDecision
 from bot.intake.notices import Notices
 from function_calls.checks.askers_words import without_quotes
 from function_calls.context import Kind, MessageContext
+from services.background import Background
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, ReasonCode
 
 _log = structlog.get_logger("unasked")
@@ -47,14 +48,12 @@ class Unasked:
         self._clock = clock
         self._came: dict[tuple[ChatRef, Kind], dict[MemberRef, tuple[str, str]]] = {}
         """Names of members and of those who invited them, until the chat is greeted."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._sent: dict[tuple[ChatRef, str], deque[float]] = {}
+        self._background = Background()
+        self._sent = Recent[tuple[ChatRef, str], deque[float]](_MOST_COUNTED)
 
     async def close(self) -> None:
         """Send the greetings that wait."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._background.close()
         for chat, kind in list(self._came):
             self._greet(chat, kind, "")
 
@@ -90,9 +89,7 @@ class Unasked:
             return
         if (chat, kind) not in self._came:
             self._came[chat, kind] = {}
-            task = asyncio.get_running_loop().create_task(self._greet_later(chat, kind, context.chat_title))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._background.start(self._greet_later(chat, kind, context.chat_title))
         inviter = " ".join(context.inviter.split())[:_NAME_CHARS]
         self._came[chat, kind][member] = context.sender.name, inviter
 
@@ -146,8 +143,6 @@ class Unasked:
     def _may_send(self, chat: ChatRef, what: str, most: int) -> bool:
         """Whether fewer than `most` such messages were sent in the last minute; then this one is counted."""
         now = self._clock.monotonic()
-        if len(self._sent) >= _MOST_COUNTED:
-            self._sent.clear()
         sent = self._sent.setdefault((chat, what), deque())
         while sent and sent[0] <= now - _WINDOW_SECONDS:
             sent.popleft()

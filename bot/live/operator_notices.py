@@ -13,7 +13,8 @@ from typing import NamedTuple
 import structlog
 
 from bot.chats.chats import Chats
-from bot.delivery.delivery import Delivery, OutboundMessage
+from bot.delivery.delivery import Delivery
+from bot.delivery.outgoing import OutboundMessage
 from bot.engine.embedded import Job
 from bot.intake.intake import Intake
 from bot.intake.notices import Notices
@@ -247,7 +248,7 @@ class DeadLetters:
         """Start the retries that operators requested, and count the rest. Raises StoreError."""
         await self.intake.take_up_retried()
         await self.delivery.take_up_retried()
-        counted = await self.store.read(outcomes.counts())
+        counted = await self.store.read(outcomes.COUNTS)
         self.counts = Counter({row["kind"]: row["count"] for row in counted})
 
     async def look(self) -> None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from config.diagnostics import Diagnostic
 from config.loader import SettingsInvalid
 from config.settings import Settings
+from config.terms import secrets_in
 from function_calls.loading.source import Changes
 from function_calls.schema.definition import DefinitionError, problems_of
 from services.fault_points import FaultPoints
@@ -279,19 +280,10 @@ _SECRET_CHARS = 12
 
 def secrets_of(settings: Settings) -> list[str]:
     """All secret values of the settings, for redaction in logs."""
-    keys = [secret for model in settings.models for secret in model.secrets]
-    keys.append(settings.search.api_key.get_secret_value())
-    networks = [secret for _, network in settings.platforms.networks for secret in network.secrets]
-    programs = [client.token.get_secret_value() for client in settings.mcp.serve.clients]
-    servers = [secret for server in settings.mcp.servers for secret in server.secrets]
-    mail = settings.mail.secrets
     scripts = [
         str(value)
         for one in settings.bots.values()
         for name, value in one.parameters.items()
         if isinstance(value, str | int) and names_a_secret(name)
     ]
-    keys += settings.store.secrets
-    keys += [secret for source in settings.sources.basic if source.s3 for secret in source.s3.secrets]
-    web = [settings.platforms.http.token.get_secret_value(), settings.platforms.web.metrics_token.get_secret_value()]
-    return [*keys, *settings.media.secrets, *web, *networks, *programs, *servers, *mail, *scripts]
+    return [*secrets_in(settings), *scripts]

@@ -15,6 +15,7 @@ from bot.direct_calls import Caller
 from config.sections.mcp import ACCOUNT, PLATFORM, McpClientSettings
 from function_calls.call import Path
 from function_calls.spec import FunctionSpec
+from services.extras import missing_extra
 from services.refs import ChatRef, MemberRef, Role
 
 
@@ -100,7 +101,7 @@ def into_our_log() -> None:
         logger.propagate = False
 
 
-MISSING = "this installation lacks the package `mcp`: install Rollcall with its extra, as in `rollcall[mcp]`"
+MISSING = missing_extra("mcp", "mcp")
 
 
 def is_installed() -> bool:

@@ -15,6 +15,7 @@ from config.chat_settings import is_allowed
 from config.sections.networks import NetworkSettings, import_adapter
 from config.settings import Settings
 from services.clock import Clock
+from services.extras import missing_extra
 from services.refs import ChatRef
 from services.store.ids import Ids
 from services.store.port import Store
@@ -62,10 +63,7 @@ def needs_extra(name: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise CannotOpen(
-            f"{error.name} is missing: pip install 'rollcall[{name}]', or with ./run start the bot once as "
-            "ROLLCALL_LOCK=requirements-networks.txt ./run"
-        ) from error
+        raise CannotOpen(missing_extra(name, str(error.name))) from error
 
 
 def adapter_in(path: str, settings: type[NetworkSettings], asks: Sequence[str] = (), *, extra: str = "") -> Adapter:

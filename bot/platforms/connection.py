@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from bot.platforms.base import Deliver, Limits, LinkState, Outgoing, SendFailed
 from bot.platforms.mentions import mention_parser
 from config.sections.networks import NetworkSettings
 from function_calls.context import MessageContext
+from services.background import Background
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef
 from services.retry import RetryPolicy
@@ -33,21 +33,6 @@ _EVENT_CHARS = 10_000
 _ATTEMPTS = 32
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
-
-
-class Recent(OrderedDict[_Key, _Value]):
-    """A mapping that drops its oldest entries."""
-
-    def __init__(self, most: int = 5000) -> None:
-        """`most`: maximum number of entries."""
-        super().__init__()
-        self._most = most
-
-    def __setitem__(self, key: _Key, value: _Value) -> None:
-        super().__setitem__(key, value)
-        self.move_to_end(key)
-        if len(self) > self._most:
-            self.popitem(last=False)
 
 
 class CannotConnect(Exception):
@@ -290,7 +275,7 @@ class ConnectedPlatform:
         self._cursor = self._stored()
         self._acceptance = Acceptance(network, host.store, host.ids, host.clock, self._connection)
         self._hear = mention_parser(host.names)
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Background()
 
     def _stored(self, name: str = "") -> Cursor:
         """A position or other value of the account that survives restarts. `name`: empty for the main cursor."""
@@ -317,16 +302,6 @@ class ConnectedPlatform:
         recipient, choices = sent.get("private_to", sent.get("chat")), sent.get("choices", ())
         is_here = recipient == (event.sender.ref if "private_to" in sent else event.chat).key
         return str(choices[int(number)][1]) if is_here and int(number) < len(choices) else ""
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` in the background, at most until `_end_background`."""
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    async def _end_background(self) -> None:
-        async with alongside(*self._background):
-            pass
 
     async def _repeat(self, action: Callable[[], Awaitable[object]], seconds: float) -> None:
         """Call `action` every `seconds` until cancelled, whether it fails or not."""

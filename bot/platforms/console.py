@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
-from bot.platforms.markdown import plain_lines
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef, Role
@@ -64,8 +63,7 @@ class Console:
                     self._prompt()
 
     async def send(self, outgoing: Outgoing) -> Receipt:
-        text = "\n".join(plain_lines(outgoing.text)) if outgoing.markdown else outgoing.text
-        self._write(f"\r{text}\n{_PROMPT}")
+        self._write(f"\r{outgoing.plain}\n{_PROMPT}")
         return Receipt(outgoing.key)
 
     async def typing(self, chat: ChatRef, status: str) -> None:

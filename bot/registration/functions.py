@@ -81,17 +81,14 @@ def at_their_places(
     paths = _paths_of(settings) if settings else {}
     for one in faults:
         found = _SETTING.match(one.message) or _SETTING.fullmatch(one.file)
-        server = _server_of(one, document)
+        server, at = _server_of(one, document), None
         if server is not None:
             at = document.key_at(("mcp", "servers", server))
-            one = replace(one, file=document.file, line=at.line, column=at.column)
         elif found is not None and one.file in ("functions", found[0]):
             at = document.value_at(_location(found))
-            one = replace(one, file=document.file, line=at.line, column=at.column)
         elif one.file in paths and not os.path.exists(one.file):
             at = document.value_at(paths[one.file])
-            one = replace(one, file=document.file, line=at.line, column=at.column)
-        placed.append(one)
+        placed.append(one if at is None else replace(one, file=document.file, line=at.line, column=at.column))
     return placed
 
 
@@ -200,7 +197,7 @@ def _python_sources(settings: Settings, services: Services, changes: Changes) ->
     announced = announced_functions if settings.sources.entry_points else tuple
     return [
         ConfiguredSource(PythonModules("plugins", plugins, reader, clock), plugins),
-        ConfiguredSource(PythonFiles("sources.python", paths, reader.modules, changes, clock), paths),
+        ConfiguredSource(PythonFiles("sources.python", paths, reader, changes, clock), paths),
         ConfiguredSource(PythonModules("sources.modules", modules, reader, clock, announced), (modules, announced)),
     ]
 

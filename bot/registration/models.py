@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from config.sections.models import ModelSettings
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.schema.definition import DefinitionError
+from services.background import Background
 from services.clock import Clock, Deadlines
 from services.llm.failover import Failover, ModelState
 from services.llm.model import ChatModel, ModelAnswer, ModelRequest
@@ -120,7 +120,7 @@ class CurrentModel:
         self._hide = hide
         self._model = model
         self._asked: Counter[ChatModel] = Counter()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing = Background()
 
     @property
     def can_write(self) -> bool:
@@ -159,8 +159,7 @@ class CurrentModel:
     async def close(self) -> None:
         """Close the current model, and wait for replaced ones to be closed."""
         await self._model.close()
-        if self._closing:
-            await asyncio.wait(self._closing)
+        await self._closing.idle()
 
     def states(self) -> Sequence[ModelState]:
         """State of each model behind the current one."""
@@ -170,6 +169,4 @@ class CurrentModel:
         if self._asked[model] > 0:
             return
         del self._asked[model]
-        task = asyncio.get_running_loop().create_task(model.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._closing.start(model.close())

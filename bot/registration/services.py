@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -11,9 +11,8 @@ import structlog
 
 from bot.chats.chats import Chats
 from bot.chats.open_questions import OpenQuestions
-from bot.delivery.delivery import Delivery
 from bot.engine.embedded import EmbeddedEngine
-from bot.platforms.base import Moderating, SendFailed
+from bot.platforms.base import ChatPlatform, Moderating, SendFailed
 from config.sections.news_and_search import NewsSettings, SearchSettings, SummarySettings
 from config.settings import Settings
 from function_calls.call import Call
@@ -136,18 +135,14 @@ _SPEAKERS = 20
 class EngineActions:
     """ChatActions on the engine, which is constructed after the functions."""
 
-    def __init__(self, store: Store, questions: OpenQuestions) -> None:
+    def __init__(self, store: Store, questions: OpenQuestions, engine: Callable[[], EmbeddedEngine]) -> None:
         self._store = store
         self._questions = questions
-        self._engine: EmbeddedEngine | None = None
-
-    def bind(self, engine: EmbeddedEngine) -> None:
-        """Set the engine, which is built after its users."""
         self._engine = engine
 
     async def stop(self, chat: ChatRef, by: MemberRef, role: Role) -> bool:
         """Stop the running turn of `chat`; whether there was one that `by` may stop."""
-        return self._engine is not None and self._engine.stop(chat, by, role)
+        return self._engine().stop(chat, by, role)
 
     async def withdraw_question(self, chat: ChatRef, member: MemberRef) -> bool:
         """Close the member's open question; returns False without one. The question stays open if the store fails.
@@ -167,16 +162,20 @@ class EngineActions:
 class PlatformMembers:
     """Members of chats, from the platform and the history."""
 
-    def __init__(self, store: Store, chats: Chats, deadlines: Deadlines, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        chats: Chats,
+        deadlines: Deadlines,
+        clock: Clock,
+        platform: Callable[[ChatRef], ChatPlatform | None],
+    ) -> None:
+        """`platform`: that of a chat, if it is configured."""
         self._store = store
         self._chats = chats
         self._deadlines = deadlines
         self._clock = clock
-        self._delivery: Delivery | None = None
-
-    def bind(self, delivery: Delivery) -> None:
-        """Set the delivery, which has the platforms."""
-        self._delivery = delivery
+        self._platform = platform
 
     async def role(self, chat: ChatRef, member: MemberRef) -> Role | None:
         """The member's current role; None if the platform does not return one within three seconds. The owner of a
@@ -187,7 +186,7 @@ class PlatformMembers:
         if member.platform == OPERATORS_PLATFORM:
             entry = self._chats.schedules.get(member.native)
             return Role(entry.as_role) if entry is not None and entry.chat == chat.key else None
-        platform = self._delivery.platform(chat) if self._delivery else None
+        platform = self._platform(chat)
         if platform is None:
             return None
         deadline = self._clock.monotonic() + _ANSWER_SECONDS
@@ -199,12 +198,12 @@ class PlatformMembers:
 
     def file_bytes(self, chat: ChatRef) -> int:
         """Maximum size of a file that the bot can send in `chat`; 0: none."""
-        platform = self._delivery.platform(chat) if self._delivery else None
+        platform = self._platform(chat)
         return platform.limits.file_bytes if platform is not None and platform.limits.attachments else 0
 
     async def moderate(self, request: ModerationRequest) -> Moderated:
         """Take a measure on the network; the outcome is DONE only if the network has confirmed it."""
-        platform: object = self._delivery.platform(request.chat) if self._delivery else None
+        platform: object = self._platform(request.chat)
         if not isinstance(platform, Moderating) or request.measure not in platform.measures:
             return Moderated(ModerationOutcome.UNSUPPORTED)
         try:

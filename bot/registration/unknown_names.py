@@ -14,6 +14,7 @@ import structlog
 from bot.registration.function_sources import FunctionSources
 from config.diagnostics import Diagnostic, Severity, did_you_mean
 from config.settings import Settings
+from config.wording import dotted
 from config.yaml_document import Location, YamlDocument, read_yaml_file
 from function_calls.schema.definition import DefinitionError, problem_at
 from function_calls.sources.mcp_servers import prefix_of
@@ -48,7 +49,7 @@ class UnknownNames:
         self._found: list[UnknownName] = []
         self._on_change: list[Callable[[], None]] = []
         self.faults: tuple[Diagnostic, ...] = ()
-        """One warning for each name, with its place in the self.file if there is a self.file."""
+        """One warning for each name, with its place in the file if there is a file."""
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Register a callback for changes of `faults`."""
@@ -155,7 +156,7 @@ def in_settings(
     """A diagnostic, at its place in the file if there is a file."""
     # A name in a list is reported at its list.
     keys = location[:-1] if isinstance(location[-1], int) else location
-    where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).lstrip(".")
+    where = dotted(keys)
     if document is None:
         return problem_at("settings", f"{where}: {message}", code, severity)
     at = document.key_at(location)

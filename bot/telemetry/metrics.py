@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -17,8 +16,13 @@ if TYPE_CHECKING:
 _BUCKETS_US = (1_000, 5_000, 20_000, 100_000, 500_000, 2_000_000, 10_000_000, 60_000_000)
 
 
+_MOST_NAMES = 1_000
+_OTHERS = "(others)"
+"""Label of all functions after the first thousand, so that reloads and sources cannot make series without limit."""
+
+
 class _Runs:
-    """Runs of one function."""
+    """Runs of one function, or turns with one outcome."""
 
     __slots__ = ("buckets", "microseconds", "outcomes")
 
@@ -27,29 +31,32 @@ class _Runs:
         self.buckets = [0] * (len(_BUCKETS_US) + 1)
         self.microseconds = 0
 
+    def add(self, duration_us: int) -> None:
+        self.microseconds += duration_us
+        self.buckets[bisect_left(_BUCKETS_US, duration_us)] += 1
+
 
 class Metrics:
     """Counters; gauges are read on each scrape."""
 
     def __init__(self) -> None:
         self._runs: dict[str, _Runs] = {}
-        self._turns: Counter[str] = Counter()
+        self._turns: dict[str, _Runs] = {}
         self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
         self._labelled_gauges: dict[str, tuple[str, str, Callable[[], Mapping[str, float]]]] = {}
-        self._counters: dict[str, tuple[str, str, Callable[[], Mapping[str, int]]]] = {}
+        self._counters: dict[str, tuple[str, str, Callable[[], Mapping[str, float]]]] = {}
 
     def called(self, function: str, outcome: str, duration_us: int) -> None:
         """Count a run of a function."""
         runs = self._runs.get(function)
         if runs is None:
-            runs = self._runs[function] = _Runs()
-        runs.microseconds += duration_us
-        runs.buckets[bisect_left(_BUCKETS_US, duration_us)] += 1
+            runs = self._runs.setdefault(function if len(self._runs) < _MOST_NAMES else _OTHERS, _Runs())
+        runs.add(duration_us)
         runs.outcomes[outcome] = runs.outcomes.get(outcome, 0) + 1
 
-    def turn_ended(self, reason: ReasonCode) -> None:
-        """Count an ended turn."""
-        self._turns[str(reason)] += 1
+    def turn_ended(self, reason: ReasonCode, duration_us: int) -> None:
+        """Count an ended turn; `duration_us`: since its message was accepted."""
+        self._turns.setdefault(str(reason), _Runs()).add(duration_us)
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
         """Register a gauge whose value is read by `read`; `text` is its help."""
@@ -59,7 +66,7 @@ class Metrics:
         """Register a gauge with a label; `read` returns values by label value."""
         self._labelled_gauges[name] = (text, label, read)
 
-    def counter(self, name: str, text: str, label: str, read: Callable[[], Mapping[str, int]]) -> None:
+    def counter(self, name: str, text: str, label: str, read: Callable[[], Mapping[str, float]]) -> None:
         """Register a counter with a label; `read` returns counts by label value."""
         self._counters[name] = (text, label, read)
 
@@ -81,30 +88,32 @@ class Metrics:
             for outcome, count in runs.outcomes.items():
                 calls.add_metric([function, outcome], count)
         yield calls
-        yield self._durations()
+        yield _durations("rollcall_call_seconds", "How long runs took", "function", self._runs)
         turns = CounterMetricFamily("rollcall_turns", "Turns that ended", labels=["reason"])
         for reason, ended in self._turns.items():
-            turns.add_metric([reason], ended)
+            turns.add_metric([reason], sum(ended.buckets))
         yield turns
+        yield _durations("rollcall_turn_seconds", "Time from a message to the end of its turn", "reason", self._turns)
         for name, (text, label, read) in self._counters.items():
             family = CounterMetricFamily(name, text, labels=[label])
-            for value, count in read().items():
-                family.add_metric([value], count)
+            for value, counted in read().items():
+                family.add_metric([value], counted)
             yield family
         for name, (text, label, read_values) in self._labelled_gauges.items():
             values = GaugeMetricFamily(name, text, labels=[label])
-            for one, measured in read_values().items():
-                values.add_metric([one], measured)
+            for value, measured in read_values().items():
+                values.add_metric([value], measured)
             yield values
         for name, (text, read_gauge) in self._gauges.items():
             yield GaugeMetricFamily(name, text, value=read_gauge())
 
-    def _durations(self) -> Metric:
-        from prometheus_client.core import HistogramMetricFamily
 
-        durations = HistogramMetricFamily("rollcall_call_seconds", "How long runs took", labels=["function"])
-        bounds = [*(str(one / 1e6) for one in _BUCKETS_US), "+Inf"]
-        for function, runs in self._runs.items():
-            buckets = [(bound, float(count)) for bound, count in zip(bounds, accumulate(runs.buckets), strict=True)]
-            durations.add_metric([function], buckets, runs.microseconds / 1e6)
-        return durations
+def _durations(name: str, text: str, label: str, measured: Mapping[str, _Runs]) -> Metric:
+    from prometheus_client.core import HistogramMetricFamily
+
+    durations = HistogramMetricFamily(name, text, labels=[label])
+    bounds = [*(str(bound / 1e6) for bound in _BUCKETS_US), "+Inf"]
+    for value, runs in measured.items():
+        buckets = [(bound, float(count)) for bound, count in zip(bounds, accumulate(runs.buckets), strict=True)]
+        durations.add_metric([value], buckets, runs.microseconds / 1e6)
+    return durations

@@ -6,21 +6,23 @@ import asyncio
 import heapq
 import itertools
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
 import structlog
 
-from bot.delivery.delivery import Delivery, OutboundMessage
+from bot.delivery.delivery import Delivery
+from bot.delivery.outgoing import OutboundMessage
 from bot.intake.gate import GateDecision
 from bot.intake.intake import Intake
 from config.sections.timers import TimersSettings
 from config.texts import Phrases
 from function_calls.context import Kind, MessageContext, MessageKey, Sender, TimerCall
+from services.background import Background
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, MemberRef, ReasonCode
@@ -358,6 +360,8 @@ class TimerReview:
 
 
 _TIMERS_PAGE = 2000
+_MOST_COUNTED = 1_000_000
+_FAR_MS = 2**53
 _MOST_KNOWN = 10_000
 _ATTEMPTS = 3
 _FULL_SECONDS = 5.0
@@ -386,7 +390,7 @@ class Timers:
         self._review = TimerReview(self.store, self.clock)
         self._queue = DueQueue(self.clock, TimerKind)
         self._running: Counter[str] = Counter()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self._sent_at: dict[str, deque[float]] = {}
         self._speaking: dict[str, int] = {}
         self._is_closed = False
@@ -394,6 +398,8 @@ class Timers:
         """Number of occurrences since the start by outcome: in_time, late, missed, undeliverable."""
         self.on_undeliverable: list[Callable[[str, int], None]] = []
         """Called with chat and occurrence id for each occurrence that was rejected."""
+        self.pending = 0
+        """Stored occurrences that have not fired, at the last count; at most a million."""
         self.delivery.on_given_up.append(self._not_delivered)
 
     @property
@@ -428,18 +434,19 @@ class Timers:
         if self._queue.waiting:
             self._begin()
 
+    async def count(self) -> None:
+        """Count the stored occurrences that have not fired. Raises StoreError."""
+        (row,) = await self.store.read(due.overdue(_FAR_MS, _MOST_COUNTED))
+        self.pending = row["count"]
+
     async def idle(self) -> None:
         """Return when nothing is running. Occurrences that wait for the pace of their chat may remain."""
-        while self._tasks:
-            await asyncio.wait(list(self._tasks))
+        await self._background.idle()
 
     async def close(self) -> None:
         """Start no more. Claimed occurrences are sent now or after the next start."""
         self._is_closed = True
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._background.close()
 
     async def _look(self, now_ms: int) -> None:
         """Queue the due occurrences, unless the clock is in doubt or too many are queued. Raises StoreError."""
@@ -470,12 +477,7 @@ class Timers:
                 if next_due is None:
                     break
                 self._running[kind] += 1
-                self._spawn(self._run(*next_due))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+                self._background.start(self._run(*next_due))
 
     async def _run(self, line: Line, occurrence_id: int) -> None:
         """Fire one occurrence and start a task that releases its chat when its messages are sent. An occurrence that
@@ -502,7 +504,7 @@ class Timers:
             self._queue.release(chat, pause)
         else:
             self._queue.forget(occurrence_id)
-            self._spawn(self._release(chat))
+            self._background.start(self._release(chat))
         self._begin()
 
     async def _release(self, chat: str) -> None:

@@ -11,8 +11,8 @@ from bot.chats.chat_notes import StartScripts
 from bot.chats.chats import Chats
 from bot.chats.open_questions import Asked, OpenQuestions
 from bot.delivery.collected import Collected
-from bot.delivery.delivery import Address, Delivery, Origin, OutboundMessage, OutboxRows
-from bot.delivery.outgoing import Due, addressed_to
+from bot.delivery.delivery import Address, Delivery, Origin, OutboxRows
+from bot.delivery.outgoing import Due, OutboundMessage, addressed_to
 from bot.engine.embedded import Job
 from bot.platforms.base import ChatPlatform
 from bot.telemetry.metrics import Metrics
@@ -29,7 +29,7 @@ from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, Effect, MemberRef, ReasonCode
 from services.store import member_data as member_rows
-from services.store.ids import Ids
+from services.store.ids import Ids, generated_ms
 from services.store.port import Conflict, Store, Write
 from services.store.turns import inbox, outbox
 from services.timers.reminders import FUNCTION as REMINDER
@@ -269,7 +269,7 @@ class Closing:
 
     def _ended(self, job: Job, turn: Turn, outcome: TurnOutcome, outbound: Sequence[OutboundMessage]) -> None:
         """Update metrics, hand over the messages and call the callbacks, after the end of the turn is durable."""
-        self.metrics.turn_ended(outcome.reason)
+        self.metrics.turn_ended(outcome.reason, (self.clock.now_ms() - generated_ms(job.turn_id)) * 1000)
         if outcome.reason is ReasonCode.GAVE_UP:
             for call in self.on_given_up:
                 call(job)
@@ -337,7 +337,7 @@ class Closing:
             if not message.text.strip() and not message.attachments:
                 continue
             chat, private_to = addressed_to(message, context.chat)
-            platform = self._served_platform(chat, context.chat, job)
+            platform = served_platform(chat, context.chat, self.delivery, self.chats, str(job.turn_id))
             if platform is None:
                 continue
             if number == first and message.to is None and message.reply_to is None and self._needs_quote(job):
@@ -368,17 +368,6 @@ class Closing:
             outbound.append(message_)
         return writes, outbound
 
-    def _served_platform(self, chat: ChatRef, asked_in: ChatRef, job: Job) -> ChatPlatform | None:
-        """The platform of `chat`; None, with an error in the log, if the chat is not served. The chat `asked_in` was
-        checked when its turn began."""
-        platform = self.delivery.platform(chat)
-        if platform is None or (chat != asked_in and self.chats.of(chat).allowed_by is None):
-            _log.error(
-                "message_to_a_chat_that_is_not_served", turn=str(job.turn_id), chat=chat.key, setting="chats.allow"
-            )
-            return None
-        return platform
-
     def _is_collected(self, job: Job, message: Message, chat: ChatRef) -> bool:
         """Whether a public message of a schedule waits for the end of the quiet hours. Reminders do not: members have
         asked for their time."""
@@ -392,6 +381,18 @@ class Closing:
         if job.context.timer is not None or job.context.kind is Kind.EXPIRY:
             return False
         return job.context.is_group and not self.chats.is_latest(job.context.chat, job.turn_id)
+
+
+def served_platform(
+    chat: ChatRef, asked_in: ChatRef, delivery: Delivery, chats: Chats, turn: str
+) -> ChatPlatform | None:
+    """The platform of `chat`; None, with an error in the log, if the chat is not served. The chat `asked_in` was
+    checked when its turn began."""
+    platform = delivery.platform(chat)
+    if platform is None or (chat != asked_in and chats.of(chat).allowed_by is None):
+        _log.error("message_to_a_chat_that_is_not_served", turn=turn, chat=chat.key, setting="chats.allow")
+        return None
+    return platform
 
 
 def _end(job: Job, outcome: TurnOutcome, now_ms: int, unrecorded: MemberRef | None) -> list[Write]:

@@ -34,6 +34,7 @@ from function_calls.router import FunctionCallRouter
 from function_calls.schema.commands import spoken_name
 from function_calls.spec import ApprovalOutcome
 from function_calls.turn import HistoryLine, Turn, TurnInput
+from services.background import Background
 from services.chats.members import MemberZones
 from services.chats.memory import Memory, Place
 from services.clock import Clock, Deadlines
@@ -60,7 +61,7 @@ class TypingIndicators:
         self._due: dict[TypingIndicator, float] = {}
         """Due time of each indicator on the loop's clock. The delay is constant, so the order is that of insertion."""
         self._timer: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
 
     def begin(self, chat: ChatRef) -> TypingIndicator:
         """A new indicator for a turn of `chat`, shown after `SHOWN_AFTER_SECONDS`."""
@@ -79,9 +80,7 @@ class TypingIndicators:
 
     def show(self, chat: ChatRef, text: str) -> None:
         """Show `text` in the background, best effort; an empty text clears the status."""
-        task = asyncio.create_task(self._show(chat, text))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._background.start(self._show(chat, text))
 
     def _show_due(self) -> None:
         self._timer = None

@@ -103,7 +103,7 @@ class Owners:
 
     async def load(self) -> None:
         """Load the owners from the store, once at the start. Raises StoreError."""
-        self._members = {members.owner_of(row) for row in await self._store.read(members.owners())}
+        self._members = {row["member"] for row in await self._store.read(members.ALL_OWNERS)}
 
     def role(self, member: str) -> Role:
         """OWNER if the member has opened an owner link, else MEMBER."""

@@ -249,7 +249,7 @@ def _model(fields: Mapping[str, str]) -> FirstModel | None:
 
 
 async def _model_words(model: FirstModel | None, texts: Phrases) -> tuple[str, bool]:
-    """What is known of the model after a request, and whether it can be used."""
+    """Result of a request to the model in words, and whether the model can be used."""
     if model is None:
         return texts.say("setup.no_model"), False
     try:

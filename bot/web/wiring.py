@@ -293,7 +293,7 @@ def probes_of(daemon: Daemon) -> Probes:
             "functions": _faulty(daemon.functions.faults),
             **({"backup": daemon.backups.state} if daemon.backups.are_scheduled else {}),
             "timers": _HELD if daemon.timers.is_holding else "ok",
-            **{f"model.{state.name}": _in_words(state) for state in daemon.model_states()},
+            **{f"model.{state.name}": _in_words(state) for state in daemon.model.states()},
             # A lost network does not make the daemon unready: the others are served.
             **{f"{one.name}.{one.account}": one.link().words for one in daemon.platforms if isinstance(one, Linked)},
         }

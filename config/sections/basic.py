@@ -84,11 +84,6 @@ class S3Settings(Section):
             raise settings_error("needs both access_key and secret_key, or neither")
         return self
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """All secret values, to be redacted in logs."""
-        return self.access_key.get_secret_value(), self.secret_key.get_secret_value()
-
 
 class BasicSource(Section):
     """A folder of scripts, one file, or a bucket."""

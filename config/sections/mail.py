@@ -101,11 +101,6 @@ class MailSettings(Section):
             raise settings_error("has to be an address such as bot@club.example while mail.host is set")
         return sender
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """All secret values, to be redacted in logs."""
-        return (self.password.get_secret_value(),)
-
 
 def recipient_fits(patterns: tuple[str, ...], address: str) -> bool:
     """Whether one of `patterns` matches `address`, ignoring case."""

@@ -300,21 +300,6 @@ class McpServerSettings(Section):
             raise settings_error("goes with url; a program gets its secrets in env")
         return headers
 
-    @field_validator("login")
-    @classmethod
-    def _instead_of_a_header(cls, login: McpLoginSettings | None, info: Info) -> McpLoginSettings | None:
-        if login is not None and "url" in info.data and not info.data["url"]:
-            raise settings_error("goes with url")
-        if login is not None and any(name.lower() == "authorization" for name in info.data.get("headers", ())):
-            raise settings_error("or the header Authorization says who the bot is: one of both")
-        return login
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """All secret values, to be redacted in logs."""
-        own = [] if self.login is None else [self.login.client_secret]
-        return tuple(one.get_secret_value() for one in (*self.env.values(), *self.headers.values(), *own))
-
 
 class McpSettings(Section):
     """The Model Context Protocol: functions across programs."""

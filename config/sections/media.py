@@ -29,11 +29,6 @@ class MediaModelSettings(Section):
     """Additional fields of each request, such as `size`, `quality`, `language` or `instructions`."""
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        """All secret values, to be redacted in logs."""
-        return self.api_key.get_secret_value(), *(one.get_secret_value() for one in self.headers.values())
-
-    @property
     def usable(self) -> bool:
         """Whether it has a key or a URL, so that it can be asked."""
         return bool(self.api_key.get_secret_value() or self.base_url)
@@ -92,8 +87,3 @@ class MediaSettings(Section):
         if len({*names}) < len(names):
             raise settings_error("has models of the same name in hearing, speaking and drawing")
         return self
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """All secret values, to be redacted in logs."""
-        return tuple(secret for one in (*self.hearing, *self.speaking, *self.drawing) for secret in one.secrets)

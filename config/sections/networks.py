@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
-from pydantic import BaseModel, SecretStr
-
-from config.terms import Section, described_matching
+from config.terms import Section, described_matching, secrets_in
 
 ENTRY_POINTS = "rollcall.platforms"
 """Group of entry points of installed packages that add networks. Each names an `Adapter`."""
@@ -42,13 +40,7 @@ class NetworkSettings(Section):
     @property
     def secrets(self) -> tuple[str, ...]:
         """All secret values, to be redacted in logs."""
-        return tuple(_secrets(self))
-
-
-class HasSettings(Protocol):
-    """The part of an adapter that reads settings."""
-
-    settings: type[NetworkSettings]
+        return tuple(secrets_in(tuple(dict(self).values())))
 
 
 class NetworkUnavailable(Exception):
@@ -77,12 +69,3 @@ def network_sections(configured: Collection[str]) -> Mapping[str, type[NetworkSe
     NetworkUnavailable."""
     known = adapter_paths()
     return {name: import_adapter(name).settings for name in configured if name in known and name != "irc"}
-
-
-def _secrets(section: BaseModel) -> Iterator[str]:
-    for value in dict(section).values():
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, SecretStr) and each.get_secret_value():
-                yield each.get_secret_value()
-            elif isinstance(each, BaseModel):
-                yield from _secrets(each)

@@ -15,14 +15,14 @@ from config.texts import Phrases
 from function_calls.call import CallRequest
 from function_calls.checks.permissions import ALLOWED, PolicyDecision
 from function_calls.context import MessageContext
-from function_calls.failures import LASTS
+from function_calls.failures import LASTS, refused_by
 from function_calls.profile import ChatProfile
 from function_calls.questions.approval_questions import approval_question, shown_arguments, shown_name
 from function_calls.schema.commands import role_name
 from function_calls.spec import ApprovalTerms, Approved, FunctionResult, FunctionSpec
 from function_calls.turn import OpenQuestion, Turn
 from services.chats.grants import CODE_CHARS, Grants
-from services.refs import ChatRef, ErrorCode, JsonObject, Role
+from services.refs import ChatRef, JsonObject, Role
 from services.store.port import Write
 
 _CODE_CHARS = 5
@@ -116,7 +116,7 @@ class Approvals:
         if is_granted:
             return ALLOWED
         if terms.digest in turn.memory.rejected:
-            return PolicyDecision(_refused(texts.say("approvals.rejected_too", function=spec.name), "approvals"))
+            return PolicyDecision(refused_by("approvals", texts.say("approvals.rejected_too", function=spec.name)))
         refused = self._no_room(spec, terms, texts)
         return PolicyDecision(refused or FunctionResult(question=approval_question(spec, values, terms, texts)))
 
@@ -126,19 +126,19 @@ class Approvals:
         if (asker.private or not asker.is_group) and not terms.may_allow(asker.sender.ref, asker.sender.role):
             # Only the asker sees the question, so no other member can answer it.
             text = texts.say("approvals.not_in_private", function=spec.name, role=role_name(terms.role, texts))
-            refused = _refused(text, "approvals.required")
+            refused = refused_by("approvals.required", text)
             return replace(refused, metadata={**refused.metadata, LASTS: True})
         waiting = [one.terms for one in self._waiting(asker.chat) if one.terms is not None]
         # The group is not notified of private requests.
         same = [one for one in waiting if one.digest == terms.digest and one.asker.private == asker.private]
         if same:
-            return _refused(texts.say("approvals.waits_already", function=spec.name, code=same[0].code), "approvals")
+            return refused_by("approvals", texts.say("approvals.waits_already", function=spec.name, code=same[0].code))
         own = [one for one in waiting if one.asker.sender.ref == asker.sender.ref]
         if len(own) >= self._settings.open_per_member:
             text = texts.say("approvals.too_many_own", asker=shown_name(asker.sender), count=len(own))
-            return _refused(text, "approvals.open_per_member")
+            return refused_by("approvals.open_per_member", text)
         if len(waiting) >= self._settings.open_per_chat:
-            return _refused(texts.say("approvals.too_many", count=len(waiting)), "approvals.open_per_chat")
+            return refused_by("approvals.open_per_chat", texts.say("approvals.too_many", count=len(waiting)))
         return None
 
     def _allowed(
@@ -162,11 +162,6 @@ class Approvals:
             chat, terms.grant, function=spec.name, arguments=shown, by=by.ref, by_name=shown_name(by)
         )
         return [note, *grant_write]
-
-
-def _refused(text: str, setting: str) -> FunctionResult:
-    """Refusal with the settings key that decided."""
-    return replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata={"refused_by": setting})
 
 
 def _fits(rule: ApprovalRule, chat: ChatRef, spec: FunctionSpec) -> bool:

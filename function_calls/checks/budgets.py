@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -173,6 +174,11 @@ class RequestBudgets:
         self._store = store
         self._clock = clock
         self._person_of = person_of
+        self.prompt_tokens: Counter[str] = Counter()
+        """Tokens of prompts since the start, by the name of the model in the settings."""
+        self.completion_tokens: Counter[str] = Counter()
+        self.money: Counter[str] = Counter()
+        """Money spent since the start, in millionths of the currency of the prices, by model."""
         self.use(settings)
 
     def use(self, settings: BudgetsSettings) -> None:
@@ -183,8 +189,7 @@ class RequestBudgets:
     async def reserve(self, context: MessageContext, turn: Turn, request: ModelRequest) -> Reservation:
         """Reserve the estimated usage of `request` from all shares or none. Raises OverBudget."""
         member, profile = context.sender.ref.key, turn.input.profile()
-        reservation = self._reservation(context.chat.key, member, profile, request)
-        over = await self._charge(reservation.shares)
+        reservation, over = await self._reserved(context.chat.key, member, profile, request)
         if over is not None:
             raise OverBudget(over.limit.setting, await self._words(context, turn, over))
         return reservation
@@ -194,16 +199,23 @@ class RequestBudgets:
     ) -> Reservation:
         """`reserve` for a request outside a turn, from the shares of the chat with key `chat` and of the member with
         key `member`, if any."""
-        reservation = self._reservation(chat, member, profile, request)
-        over = await self._charge(reservation.shares)
+        reservation, over = await self._reserved(chat, member, profile, request)
         if over is not None:
             raise OverBudget(over.limit.setting, "")
         return reservation
 
-    def _reservation(self, chat: str, member: str, profile: ChatProfile, request: ModelRequest) -> Reservation:
-        size = _bytes_of(request)
+    async def _reserved(
+        self, chat: str, member: str, profile: ChatProfile, request: ModelRequest
+    ) -> tuple[Reservation, Share | None]:
+        """The reservation, and an exceeded share if nothing was taken."""
+        size, over = _bytes_of(request), None
         shares = self._shares.of(chat, member, profile, self._estimate(size))
-        return Reservation(shares, size, chat, member, self._shares.day(profile))
+        try:
+            if shares:
+                await self._store.commit([share.take() for share in shares])
+        except Conflict:
+            over = await self._shares.exceeded(shares) or shares[0]
+        return Reservation(shares, size, chat, member, self._shares.day(profile)), over
 
     def _estimate(self, size: int) -> dict[Kind, int]:
         """Estimated usage of a request of `size` bytes."""
@@ -212,16 +224,6 @@ class RequestBudgets:
         prices = self._settings.prices.values()
         money = max((_money(price, Usage(prompt, completion)) for price in prices), default=0)
         return {"requests": 1, "tokens": prompt + completion, "money": money}
-
-    async def _charge(self, shares: Sequence[Share]) -> Share | None:
-        """None if all `shares` were taken. Otherwise nothing was taken, and an exceeded share is returned."""
-        if not shares:
-            return None
-        try:
-            await self._store.commit([share.take() for share in shares])
-        except Conflict:
-            return await self._shares.exceeded(shares) or shares[0]
-        return None
 
     def settled(self, reservation: Reservation, answer: ModelAnswer) -> list[Write]:
         """Writes that replace the reserved amounts by the actual usage, and count it for the member in the chat.
@@ -233,6 +235,9 @@ class RequestBudgets:
             usage = Usage(math.ceil(reservation.request_bytes / _BYTES_PER_TOKEN), self._settings.answer_tokens)
         price = self._settings.prices.get(answer.by, _NO_PRICE)
         used: dict[Kind, int] = {"tokens": usage.prompt + usage.completion, "money": _money(price, usage)}
+        self.prompt_tokens[answer.by] += usage.prompt
+        self.completion_tokens[answer.by] += usage.completion
+        self.money[answer.by] += used["money"]
         counts = [
             budgets.count(reservation.chat, reservation.member, kind, reservation.day, amount)
             for kind, amount in {"requests": 1, **used}.items()

@@ -39,7 +39,7 @@ from function_calls.command_tools.word_templates import (
 from function_calls.declaration import error_text, parameters_of
 from function_calls.schema.arguments import ModelArguments
 from function_calls.schema.definition import DefinitionError, build_spec, schema_arguments
-from function_calls.schema.schema import UnusableSchema
+from function_calls.schema.schema import EMPTY, UnusableSchema
 from function_calls.spec import ArgumentParser, FunctionSpec
 from services.llm.model import OfferedFunction
 from services.llm.protocols.text_protocol import sample_arguments
@@ -243,7 +243,7 @@ class _Builder:
             self._check_isolation(machine.sandbox.settings)
         self._check_offered_to()
         prompt = self._system_prompt(parameters)
-        if self._entry.faults or definition is None:
+        if self._entry.faults or definition is None or arguments is None:
             return None
         handler = CommandToolHandler(definition, machine)
         try:
@@ -287,9 +287,9 @@ class _Builder:
             )
             self._entry.add_diagnostic(["offered_to", offered_to.index("timer")], Code.BAD_VALUE, message)
 
-    def _parameters(self) -> tuple[JsonObject, ArgumentParser]:
+    def _parameters(self) -> tuple[JsonObject, ArgumentParser | None]:
+        """Schema and parser of the arguments; an empty schema and None, with diagnostics, if they cannot be used."""
         key = "schema" if self._tool.sample is not None else "parameters"
-        empty: JsonObject = {"type": "object", "properties": {}, "required": []}
         try:
             parameters, arguments = parameters_for(self._tool, self._names)
         except BadReference as error:
@@ -304,7 +304,7 @@ class _Builder:
             self._required = frozenset(parameters["required"])
             return parameters, arguments
         self._may_be_more = True  # variables cannot be checked then
-        return empty, RequestArguments(_Nothing())
+        return EMPTY, None
 
     def _definition(self, parameters: JsonObject) -> Definition | None:
         tool = self._tool
@@ -513,13 +513,3 @@ class _Builder:
             key = problem.partition(":")[0]
             at: Sequence[str] = [key] if key in CommandTool.model_fields else ["examples"] if "example" in key else []
             self._entry.add_diagnostic(at, Code.UNUSABLE, problem)
-
-
-class _Nothing:
-    """Null object for arguments that could not be parsed."""
-
-    def parse(self, raw: Mapping[str, Any]) -> Any:
-        return dict(raw)
-
-    def dump(self, arguments: Any) -> JsonObject:
-        return dict(arguments)

@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import orjson
@@ -15,9 +14,8 @@ import structlog
 from config.texts import Phrases
 from function_calls.call import Call
 from function_calls.command_tools.callables import BadReference, PythonNames, called, file_of, name_of
-from function_calls.command_tools.machine import Machine, RanOutOfTime
+from function_calls.command_tools.machine import Machine, RanOutOfTime, Report
 from function_calls.command_tools.outcomes import (
-    CallHook,
     StepFailure,
     StepTexts,
     as_code,
@@ -54,67 +52,6 @@ from services.sandbox.sandbox import CannotStart, NotIsolated
 from services.sandbox.workspace import WorkspaceError
 
 _LOGGED_CHARS = 2000
-
-
-class StepRunner:
-    """Runs single steps."""
-
-    def __init__(self, tool: Definition, machine: Machine, call: Call, hook: CallHook, name: str, owner: str) -> None:
-        """`name`: display name of the tool. `owner`: key of the member for whom it runs."""
-        self._tool = tool
-        self._machine = machine
-        self._call = call
-        self._hook = hook
-        self._name = name
-        self._owner = owner
-
-    async def run(self, step: Step, facts: StepFacts, run: ToolRun, stdin: str) -> Any:
-        """Output of the step, or its StepFailure, also for a ToolError of its function. Raises the exceptions of
-        `hook`."""
-        if step.function is None:
-            return await self._command(step, facts.argv, stdin, run.folder)
-        try:
-            return _read(await self._hook(step.function, run, as_input(run.outputs)))
-        except ToolError as error:
-            return StepFailure(FunctionResult.fail(error.code, tool_error_text(error, self._call.profile.texts)))
-
-    async def quietly(self, argv: tuple[str, ...], stdin: str, folder: Path | None) -> str:
-        """Run a command without output. Returns an error text for operators, empty on success."""
-        try:
-            output = await self._machine.run(self._tool, argv, stdin, folder, self._owner, None)
-        except RanOutOfTime:
-            return "it ran out of time"
-        except (CannotStart, NotIsolated) as error:
-            return str(error)
-        return "" if output.exit_code == 0 else f"it ended with {output.exit_code}"
-
-    async def _command(
-        self, step: Step, argv: tuple[str, ...], stdin: str, folder: Path | None
-    ) -> Output | StepFailure:
-        texts, name = self._call.profile.texts, self._name
-        report = self._call.status if self._tool.streams else None
-        try:
-            output = await self._machine.run(self._tool, argv, stdin, folder, self._owner, report)
-        except RanOutOfTime as late:
-            failure = fail(ErrorCode.TIMEOUT, texts, "out_of_time", name=name)
-            why = f"it ran out of its {self._tool.opts.timeout_seconds:g} seconds"
-            return self._logged(replace(failure, output=late.output), problem=why)
-        except (CannotStart, NotIsolated) as error:
-            return self._logged(fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=name), problem=str(error))
-        # Only the exit code counts: programs write to stderr on success, and fail silently.
-        if output.exit_code in step.succeeds_with:
-            return output
-        failure = fail(ErrorCode.FAILED, texts, "failed", name=name, exit_code=output.exit_code)
-        return self._logged(replace(failure, output=output), exit_code=output.exit_code)
-
-    def _logged(self, failure: StepFailure, **facts: object) -> StepFailure:
-        """The failure of a command, logged with the end of its output."""
-        ran = failure.output
-        if ran is not None:
-            stream = "stderr" if ran.stderr.strip() else "stdout"
-            facts[stream] = getattr(ran, stream).strip()[-_LOGGED_CHARS:]
-        turn = self._call.key.rpartition(":")[0]
-        return replace(failure, result=noted(failure.result, self._tool.name, turn, **facts))
 
 
 def as_input(outputs: Sequence[JsonValue | Output]) -> Any:
@@ -192,22 +129,15 @@ def question(step: StepFacts, stdin: str, texts: Phrases, name: str, state: Json
     return FunctionResult.ask(text, resume=state, choices=choices, only_choices=True)
 
 
-class Permission:
-    """Checks a member's answer."""
-
-    def __init__(self, texts: Phrases) -> None:
-        self._texts = texts
-
-    def check(self, resumed: Resumed, digest: str) -> None:
-        """Return if the answer approves the step with `digest`, the step that was asked about. Raises Rejected if it
-        was declined, has expired, or the step has changed."""
-        if resumed.kind != "answered":
-            raise Rejected("expired" if resumed.kind == "expired" else "by_person")
-        if resumed.state["asked"] != digest:
-            raise Rejected("changed")
-        answer = read_decision("", resumed.answer, self._texts)
-        if answer.kind in (Answered.YES, Answered.ALWAYS):
-            return
+def require_yes(resumed: Resumed, digest: str, texts: Phrases) -> None:
+    """Return if the answer approves the step with `digest`, the step that was asked about. Raises Rejected if it was
+    declined, has expired, or the step has changed."""
+    if resumed.kind != "answered":
+        raise Rejected("expired" if resumed.kind == "expired" else "by_person")
+    if resumed.state["asked"] != digest:
+        raise Rejected("changed")
+    answer = read_decision("", resumed.answer, texts)
+    if answer.kind not in (Answered.YES, Answered.ALWAYS):
         # A no may include a reason or an alternative.
         raise Rejected("by_person", answer.value)
 
@@ -227,15 +157,6 @@ def storable_outputs(value: Any) -> Any:
         raise StateNotStorable(f"{type(value).__name__} cannot wait for an answer: {error}") from None
 
 
-def within_bounds(state: JsonObject) -> JsonObject:
-    """`state` within the size limit for saved questions. Raises StateNotStorable above it."""
-    if len(orjson.dumps(state)) > _MOST_BYTES:
-        raise StateNotStorable(
-            "the output of the steps so far is too long to wait for an answer: lower opts.output_chars"
-        )
-    return state
-
-
 def outputs_to_json(outputs: list[JsonValue | Output]) -> list[JsonObject]:
     """`outputs` as plain data. Raises StateNotStorable."""
     return [
@@ -248,11 +169,6 @@ def outputs_from_json(data: list[JsonObject]) -> list[JsonValue | Output]:
     return [Output(**one["command"]) if "command" in one else one["value"] for one in data]
 
 
-def texts_from_json(data: list[list[str | None]]) -> list[StepTexts]:
-    """Restore custom texts from JSON lists."""
-    return [StepTexts(model, chat) for model, chat in data]
-
-
 def steps_to_json(steps: list[Step], tool: Definition) -> list[JsonValue]:
     """Indexes of the tool's own steps, and definitions of added ones. Raises StateNotStorable."""
     return [tool.steps.index(step) if step in tool.steps else _added(step) for step in steps]
@@ -260,7 +176,10 @@ def steps_to_json(steps: list[Step], tool: Definition) -> list[JsonValue]:
 
 def steps_from_json(data: list[Any], tool: Definition) -> list[Step]:
     """Restore the steps that `steps_to_json` wrote. Raises BadReference."""
-    return [tool.steps[one] if isinstance(one, int) else _restored_step(one, tool.names) for one in data]
+    return [
+        tool.steps[one] if isinstance(one, int) else added_step(one.get("argv") or one["python"], tool.names)
+        for one in data
+    ]
 
 
 def added_step(definition: object, names: PythonNames) -> Step:
@@ -282,10 +201,6 @@ def _added(step: Step) -> JsonObject:
             f"the step {step.name} is a function without a name of its own, so it cannot wait for a yes"
         )
     return step.added
-
-
-def _restored_step(data: Mapping[str, Any], names: PythonNames) -> Step:
-    return added_step(data.get("argv") or data["python"], names)
 
 
 def _reference_to(reference: object, function: Callable[..., Any]) -> str:
@@ -336,14 +251,8 @@ class Run:
         self._machine = machine
         self._context = context
         self._call = call
-        request = Request(
-            self._tool.name,
-            values.arguments,
-            values.raw,
-            context.chat.key,
-            context.sender.ref.key,
-            call.key,
-        )
+        member = context.sender.ref.key
+        request = Request(tool.name, values.arguments, values.raw, context.chat.key, member, call.key)
         self._run = ToolRun(request, {}, list(self._tool.steps))
         self._steps: list[Step] = list(self._tool.steps)
         self._argv: dict[int, tuple[str, ...]] = {}
@@ -352,7 +261,6 @@ class Run:
         self._at = 0
         self._allowed_at = -1
         self._began = False
-        self._runner = StepRunner(self._tool, self._machine, call, self._hook, self._name, context.sender.ref.key)
 
     @property
     def _values(self) -> Mapping[str, Any]:
@@ -397,7 +305,14 @@ class Run:
             return
         argv = argv_of(step.words, self._values, options_end=step.options_end)
         stdin = display_text(step.stdin, self._values) if step.stdin is not None else ""
-        problem = await self._runner.quietly(argv, stdin, self._run.folder)
+        try:
+            output = await self._on_machine(argv, stdin)
+        except RanOutOfTime:
+            problem = "it ran out of time"
+        except (CannotStart, NotIsolated) as error:
+            problem = str(error)
+        else:
+            problem = "" if output.exit_code == 0 else f"it ended with {output.exit_code}"
         if problem:
             _log.error("on_exit_failed", tool=self._tool.name, problem=problem)
 
@@ -418,7 +333,7 @@ class Run:
         }
         if resumed is not None:
             try:
-                Permission(self._call.profile.texts).check(resumed, self._digest(self._at))
+                require_yes(resumed, self._digest(self._at), self._call.profile.texts)
             except Rejected as refused:
                 return await self._rejected(refused)
             self._allowed_at = self._at
@@ -449,7 +364,7 @@ class Run:
         """Restore the state from before the question. If the tool has changed since, its current steps are used."""
         self._run.env = state["env"]
         self._run.outputs = outputs_from_json(state["outputs"])
-        self._texts = texts_from_json(state["said"])
+        self._texts = [StepTexts(model, chat) for model, chat in state["said"]]
         self._ran = list(state.get("ran", ()))
         self._at = state["at"]
         self._began = bool(self._run.outputs) or self._tool.setup is not None
@@ -491,13 +406,48 @@ class Run:
         that must run only once, the outcome is unknown."""
         self._began = True
         try:
-            output = await self._runner.run(step, facts, self._run, self._stdin(step))
+            if step.function is None:
+                output: Any = await self._command(step, facts.argv)
+            else:
+                output = _read(await self._hook(step.function, self._run, as_input(self._run.outputs)))
+        except ToolError as error:
+            return StepFailure(FunctionResult.fail(error.code, tool_error_text(error, self._call.profile.texts)))
         except HookBroken as broke:
             return StepFailure(broke.result)
         is_late = isinstance(output, StepFailure) and output.problem.code == ErrorCode.TIMEOUT
         if is_late and self._spec.execution.effect is Effect.ONCE:
             return replace(output, result=unknown(self._spec, self._call.profile.texts))
         return output
+
+    async def _command(self, step: Step, argv: tuple[str, ...]) -> Output | StepFailure:
+        texts = self._call.profile.texts
+        try:
+            output = await self._on_machine(argv, self._stdin(step), self._call.status if self._tool.streams else None)
+        except RanOutOfTime as late:
+            failure = fail(ErrorCode.TIMEOUT, texts, "out_of_time", name=self._name)
+            why = f"it ran out of its {self._tool.opts.timeout_seconds:g} seconds"
+            return self._logged(replace(failure, output=late.output), problem=why)
+        except (CannotStart, NotIsolated) as error:
+            return self._logged(fail(ErrorCode.ENVIRONMENT, texts, "not_set_up", name=self._name), problem=str(error))
+        # Only the exit code counts: programs write to stderr on success, and fail silently.
+        if output.exit_code in step.succeeds_with:
+            return output
+        failure = fail(ErrorCode.FAILED, texts, "failed", name=self._name, exit_code=output.exit_code)
+        return self._logged(replace(failure, output=output), exit_code=output.exit_code)
+
+    async def _on_machine(self, argv: tuple[str, ...], stdin: str, report: Report | None = None) -> Output:
+        """Output of a command. Raises RanOutOfTime, NotIsolated and CannotStart."""
+        owner = self._context.sender.ref.key
+        return await self._machine.run(self._tool, argv, stdin, self._run.folder, owner, report)
+
+    def _logged(self, failure: StepFailure, **facts: object) -> StepFailure:
+        """The failure of a command, logged with the end of its output."""
+        ran = failure.output
+        if ran is not None:
+            stream = "stderr" if ran.stderr.strip() else "stdout"
+            facts[stream] = getattr(ran, stream).strip()[-_LOGGED_CHARS:]
+        turn = self._call.key.rpartition(":")[0]
+        return replace(failure, result=noted(failure.result, self._tool.name, turn, **facts))
 
     async def _permission(self, index: int, facts: StepFacts) -> FunctionResult | None:
         """None if the step may run, otherwise the approval question. Raises Rejected if `approved` returns False, and
@@ -531,7 +481,11 @@ class Run:
             "at": index,
             "asked": self._digest(index),
         }
-        return within_bounds(state)
+        if len(orjson.dumps(state)) > _MOST_BYTES:
+            raise StateNotStorable(
+                "the output of the steps so far is too long to wait for an answer: lower opts.output_chars"
+            )
+        return state
 
     def _digest(self, index: int) -> str:
         """Digest of the exact step; empty if there is no such step any more."""

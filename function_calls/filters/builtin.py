@@ -14,6 +14,7 @@ import structlog
 
 from config.sections.filters import HarmFilter, RedactionFilter
 from function_calls.context import MessageContext
+from function_calls.failures import refused_by
 from function_calls.filters.call import CallFilter, Invocation, Proceed
 from function_calls.filters.round import Ask, Round, RoundFilter
 from function_calls.filters.turn import TurnFilter
@@ -97,7 +98,7 @@ def harm(writer: ChatWriter, options: HarmFilter, setting: str) -> CallFilter:
             return await proceed(invocation)
         is_clear = not isinstance(verdict, NoTextReason) and verdict.strip().casefold() == "harmful"
         text = call.say("filters.harmful" if is_clear else "filters.harm_unclear", name=spec.name)
-        return replace(FunctionResult.fail(ErrorCode.REFUSED, text), metadata={"refused_by": setting})
+        return refused_by(setting, text)
 
     return around
 
@@ -132,8 +133,7 @@ class Limits:
         if not any(known == key for _, known in runs):
             if len(runs) >= self._most:
                 text = invocation.call.say("filters.too_often", name=invocation.spec.name)
-                refused = FunctionResult.fail(ErrorCode.REFUSED, text)
-                return replace(refused, metadata={"refused_by": f"{self._setting}.calls_per_minute"})
+                return refused_by(f"{self._setting}.calls_per_minute", text)
             runs.append((now, key))
         return await proceed(invocation)
 

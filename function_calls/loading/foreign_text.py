@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import unicodedata
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import structlog
 
 from config.texts import Phrases
 from function_calls.context import Attachment
+from function_calls.schema.arguments import validator_of
+from function_calls.schema.schema import DRAFT_2020_12, UnusableSchema
 from function_calls.spec import FunctionError, FunctionResult, Message
 from services.mcp.tools import ToolAnswer
 from services.media.pictures import picture_of
@@ -152,33 +155,19 @@ class ResultSchema:
     """Validator for the declared schema of a tool's structured results."""
 
     def __init__(self, schema: Mapping[str, Any] | None) -> None:
-        self._validator = None if schema is None else _validator(schema)
+        self._is_valid: Callable[[Any], bool] | None = None
+        if schema is not None:
+            with suppress(UnusableSchema):
+                self._is_valid, _ = validator_of(dict(schema), draft=DRAFT_2020_12, has_formats=False)
 
     def fits(self, answer: ToolAnswer) -> bool:
         """Whether `answer` matches the schema; always true without a usable schema."""
-        if self._validator is None or answer.is_error:
+        if self._is_valid is None or answer.is_error:
             return True
         try:
-            return answer.structured is not None and bool(self._validator.is_valid(answer.structured))
+            return answer.structured is not None and self._is_valid(answer.structured)
         except ValueError:
             return False
-
-
-def _validator(schema: Mapping[str, Any]) -> Any:
-    # Imported here because only daemons with imported functions need it.
-    import jsonschema_rs
-
-    try:
-        # This regex engine has no look-around and runs in linear time.
-        return jsonschema_rs.validator_for(
-            dict(schema), pattern_options=jsonschema_rs.RegexOptions(), retriever=_refuse_to_fetch
-        )
-    except (ValueError, jsonschema_rs.ReferencingError):
-        return None
-
-
-def _refuse_to_fetch(uri: str) -> Any:
-    raise ValueError(f"{uri} is outside the schema; nothing is fetched")
 
 
 def result_of(answer: ToolAnswer, *, name: str, is_read: bool, fits: bool, texts: Phrases) -> FunctionResult:

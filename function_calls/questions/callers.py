@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from config.texts import Phrases
-from function_calls.call import Path
+from function_calls.call import Path, Runs
 from function_calls.context import MessageContext
 from function_calls.outcome import asking_messages
 from function_calls.questions.approval_questions import rejection
 from function_calls.questions.argument_questions import with_value
 from function_calls.questions.open_questions import Answer, Answered
 from function_calls.questions.resume import read_answer
-from function_calls.questions.waiting_runs import Invokes, WaitingRun, unknown_end
+from function_calls.questions.waiting_runs import WaitingRun, unknown_end
 from function_calls.spec import (
     ApprovalQuestion,
     Approved,
@@ -92,7 +92,7 @@ def read_reply(question: Question, text: str, texts: Phrases) -> Answer:
 class Answering:
     """Continues from a question in the turn that asked it."""
 
-    def __init__(self, invoker: Invokes) -> None:
+    def __init__(self, invoker: Runs) -> None:
         self._invoker = invoker
 
     async def resume(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from config.texts import Phrases
+from function_calls.call import Runs
 from function_calls.context import Kind, MessageContext
 from function_calls.outcome import TurnOutcome, sent
 from function_calls.questions import approval_questions, argument_questions, confirm_questions, input_questions
 from function_calls.questions.open_questions import Answer, read_yes_or_no
-from function_calls.questions.waiting_runs import Invokes, ResumesRounds, WaitingTurn
+from function_calls.questions.waiting_runs import ResumesRounds, WaitingTurn
 from function_calls.spec import ApprovalQuestion, ArgumentQuestion, ConfirmQuestion, InputQuestion, Message, Question
 from function_calls.turn import OpenQuestion, Turn
 from services.refs import ReasonCode
@@ -38,7 +39,7 @@ def is_decision(question: Question) -> bool:
 class Questions:
     """Resumes turns from their stored questions."""
 
-    def __init__(self, invoker: Invokes, rounds: ResumesRounds) -> None:
+    def __init__(self, invoker: Runs, rounds: ResumesRounds) -> None:
         self._invoker = invoker
         self._rounds = rounds
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import structlog
 
 from config.texts import Phrases
-from function_calls.call import CallRequest, Path
+from function_calls.call import CallRequest, Path, Runs
 from function_calls.context import MessageContext
 from function_calls.failures import refused_result, switched_on
 from function_calls.outcome import TurnOutcome, outcome_of, sent
@@ -32,13 +32,6 @@ from services.refs import ErrorCode, JsonObject, ReasonCode
 _log = structlog.get_logger("questions")
 
 
-class Invokes(Protocol):
-    """Runs functions; implemented by the Invoker."""
-
-    async def invoke(self, request: CallRequest) -> FunctionResult:
-        """Result of the requested run."""
-
-
 class ResumesRounds(Protocol):
     """Continues the rounds of a model; implemented by FunctionCallLLM."""
 
@@ -55,13 +48,21 @@ class ResumesRounds(Protocol):
         """Continue with the result of the interrupted call."""
 
 
-async def end(invoker: Invokes, request: CallRequest, resumed: Resumed) -> list[Message]:
+async def end(invoker: Runs, request: CallRequest, resumed: Resumed) -> list[Message]:
     """Run the function of `request` once more so that the run saved in `resumed` can clean up. Returns the messages
     that the chat must get: only that the outcome of an effect is unknown."""
     turn, key = request.turn, request.key or request.turn.next_key()
     turn.memory.resume(key, resumed)
     turn.memory.ending |= {key}
     return unknown_end(await invoker.invoke(request._replace(key=key)))
+
+
+async def end_unanswered(
+    invoker: Runs, context: MessageContext, turn: Turn, asked: InputQuestion, path: Path
+) -> list[Message]:
+    """End the run that asked a question which nobody will answer; messages as in `end`."""
+    request = CallRequest(context, asked.function, asked.arguments, turn, path, key=end_key(asked.key))
+    return await end(invoker, request, replace(asked.saved_run, kind="expired"))
 
 
 def end_key(key: str) -> str:
@@ -101,7 +102,7 @@ def with_unknown(result: FunctionResult, notes: list[Message]) -> FunctionResult
 class WaitingRun:
     """A call that a question interrupted, in the turn that continues it."""
 
-    invoker: Invokes
+    invoker: Runs
     context: MessageContext
     """A message of the member who requested the run."""
     turn: Turn

@@ -170,14 +170,23 @@ def join_in_question(
 
 
 async def opened(context: MessageContext, turn: Turn, settings: RouterSettings) -> list[ModelMessage]:
-    """Initial conversation of a turn. The summary is loaded only if history is left out."""
+    """Initial conversation of a turn. Parts that change per turn come last, for provider caches. The summary is loaded
+    only if history is left out."""
     history = await turn.input.history.lines()
     lines = shown(history, settings) if history else history
     profile = turn.input.profile()
-    asker = Asker(await turn.input.own_zone(), turn.input.network)
     prompts = turn.input.functions.activation.prompts(profile.active) if profile.active and profile.functions_on else ""
-    before = _before(await turn.input.history.recall()) if _is_cut(history, lines, settings) else ""
-    messages = _opening(context, profile, history, lines, before, prompts, asker)
+    messages = [system_message(profile, prompts)]
+    noted = _noted(profile.notes) if profile.notes else ""
+    if noted:
+        messages.append(ModelMessage("user", noted))
+    if _is_cut(history, lines, settings):
+        summary = await turn.input.history.recall()
+        messages.append(ModelMessage("user", f"{_SUMMARY}\n{summary}" if summary else _LEFT_OUT))
+    if lines:
+        messages += _transcript(lines, profile)
+    zone = await turn.input.own_zone()
+    messages.append(ModelMessage("user", _question(context, profile, history, zone, turn.input.network)))
     if context.attachments or (context.reply_to is not None and context.reply_to.attachments):
         messages[-1] = _with_files(messages[-1], await turn.input.attached(), turn)
     recalled = await _recalled(context, turn, lines, settings)
@@ -226,62 +235,12 @@ def note_line(note: Note, profile: ChatProfile) -> str:
     return f"#{note.number} {name} on {about}, {day}: {_one_line(note.text)}"
 
 
-class Asker(NamedTuple):
-    """Facts about the asker and their network for models."""
-
-    zone: str | None = None
-    """IANA name of the time zone that they have set; None: that of the chat."""
-    network: str = ""
-    """Sentence about the texts that the network can show, or empty."""
-
-
-def opening(
-    context: MessageContext,
-    profile: ChatProfile,
-    history: Sequence[HistoryLine],
-    settings: RouterSettings,
-    summary: str = "",
-) -> list[ModelMessage]:
-    """Initial conversation from a given history and summary."""
-    lines = shown(history, settings)
-    return _opening(context, profile, history, lines, _before(summary) if _is_cut(history, lines, settings) else "")
-
-
-def _opening(
-    context: MessageContext,
-    profile: ChatProfile,
-    history: Sequence[HistoryLine],
-    lines: Sequence[HistoryLine],
-    before: str = "",
-    prompts: str = "",
-    asker: Asker = Asker(),  # noqa: B008 - immutable
-) -> list[ModelMessage]:
-    """Assemble the conversation. Parts that change per turn come last, for provider caches; `prompts` are at the end of
-    the instructions."""
-    now = _moment(int(context.sent_at.timestamp()) // _MINUTE_SECONDS, profile.timezone)
-    messages = [system_message(profile, prompts)]
-    noted = _noted(profile.notes) if profile.notes else ""
-    if noted:
-        messages.append(ModelMessage("user", noted))
-    if before:
-        messages.append(ModelMessage("user", before))
-    if lines:
-        messages += _transcript(lines, profile)
-    messages.append(ModelMessage("user", _question(context, profile, history, now, asker)))
-    return messages
-
-
 def _noted(notes: Sequence[ChatNote]) -> str:
     """Informational notes of scripts with their names, or empty."""
     lines = [
         f"{_one_line(one.name)}: {_LINE_STARTS.sub(_INDENTED, one.words)}" for one in notes if not one.is_instruction
     ]
     return "\n".join((_NOTES, *lines)) if lines else ""
-
-
-def _before(summary: str) -> str:
-    """Replacement for history that is left out."""
-    return f"{_SUMMARY}\n{summary}" if summary else _LEFT_OUT
 
 
 def last_round_message() -> ModelMessage:
@@ -372,16 +331,19 @@ def attributed(line: HistoryLine, profile: ChatProfile, known_day: date | None) 
 
 
 def _question(
-    context: MessageContext, profile: ChatProfile, history: Sequence[HistoryLine], now: _Moment, asker: Asker
+    context: MessageContext, profile: ChatProfile, history: Sequence[HistoryLine], zone: str | None, network: str
 ) -> str:
-    sender = _name(context.sender.name)
+    """The message with facts about it. `zone`: IANA name of the time zone that the asker has set; None: that of the
+    chat. `network`: sentence about the texts that the network can show, or empty."""
+    minute, sender = int(context.sent_at.timestamp()) // _MINUTE_SECONDS, _name(context.sender.name)
+    now = _moment(minute, profile.timezone)
     facts = [f"Now: {now.weekday} {now.day} {now.time} ({profile.timezone.key})."]
-    if asker.zone is not None and asker.zone != profile.timezone.key:
-        local = _moment(int(context.sent_at.timestamp()) // _MINUTE_SECONDS, ZoneInfo(asker.zone))
-        facts.append(f"For {sender} it is {local.weekday} {local.day} {local.time} ({asker.zone}).")
+    if zone is not None and zone != profile.timezone.key:
+        local = _moment(minute, ZoneInfo(zone))
+        facts.append(f"For {sender} it is {local.weekday} {local.day} {local.time} ({zone}).")
     facts.append(f"{sender}'s role: {context.sender.role.value}.")
-    if asker.network:
-        facts.append(asker.network)
+    if network:
+        facts.append(network)
     if context.is_group:
         title = f" {_name(context.chat_title)!r}" if context.chat_title else ""
         members = _others(history, sender) if history else ()

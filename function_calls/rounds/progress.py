@@ -12,10 +12,12 @@ import orjson
 import structlog
 
 from config.settings import RouterSettings
+from config.texts import Phrases
 from function_calls.call import Path
+from function_calls.context import MessageContext
 from function_calls.failures import FAILURE_ID
 from function_calls.outcome import OutcomeKind, TurnOutcome, cause, sent, shown, suspended
-from function_calls.registry import FIND_FUNCTIONS, BotFunctions
+from function_calls.registry import FIND_FUNCTIONS
 from function_calls.result import result_from_json, result_to_json
 from function_calls.rounds.claims import Act, acts_from_json, acts_to_json, admits, is_cheerful, nested_acts
 from function_calls.rounds.conversation import doubt_message, fenced, result_text
@@ -168,9 +170,10 @@ class Undone(NamedTuple):
 class Progress:
     """State of a turn between model rounds."""
 
+    context: MessageContext
+    turn: Turn
+    settings: RouterSettings
     messages: list[ModelMessage]
-    said: list[Message]
-    """Messages of effects, shared with the turn: sent whatever the model answers."""
     round_number: int = 0
     found: list[Message] = field(default_factory=list)
     """Messages of reads since the last round: sent if the model adds no text."""
@@ -203,20 +206,25 @@ class Progress:
     doubted: str = ""
     """The model's answer that it was asked to verify."""
 
+    @property
+    def said(self) -> list[Message]:
+        """Messages of effects: sent whatever the model answers."""
+        return self.turn.output.said
+
+    @property
+    def texts(self) -> Phrases:
+        """Texts in the chat's language."""
+        return self.turn.input.profile().texts
+
     def note(
-        self,
-        call: ToolCall,
-        spec: FunctionSpec | None,
-        result: FunctionResult,
-        settings: RouterSettings,
-        before: Sequence[str] = (),
+        self, call: ToolCall, spec: FunctionSpec | None, result: FunctionResult, before: Sequence[str] = ()
     ) -> bool:
         """Add the result of `call` to the conversation and collect its messages. `before`: texts sent with its
         question. Returns True if the call itself was invalid."""
         is_read = spec is not None and spec.execution.effect is Effect.READ
         said = spec is not None and not is_read
         self.loops.note(call.name, call.arguments or {}, result)
-        text = result_text(result, settings, said=said, before=before)
+        text = result_text(result, self.settings, said=said, before=before)
         if spec is not None and (result.outside or not spec.execution.touches.isdisjoint(TAINTING)):
             text = fenced(text, spec.name)
         self.messages.append(ModelMessage("tool", text, call_id=call.id))
@@ -256,7 +264,7 @@ class Progress:
         self.error = self.error or code
         self.failure = error.text if spec is not None and call.fault is None else ""
         if _may_have_happened(result):
-            self.said += result.for_chat()
+            self.said.extend(result.for_chat())
         if spec is None or spec.execution.effect is not Effect.READ:
             self._add_undone(call, spec, error.text, code)
         return code in _FAULTS_OF_THE_MODEL
@@ -286,18 +294,18 @@ class Progress:
                 del self.undone[key]
                 return
 
-    def report(self, turn: Turn, messages: Sequence[Message], text: str = "") -> list[Message]:
+    def report(self, messages: Sequence[Message], text: str = "") -> list[Message]:
         """The bot's own line of what was done and what was not. Empty if no effect failed, if the model's `text` says
         it, or if the bot's `messages` say it and `text` has no word of success."""
-        texts = turn.input.profile().texts
+        texts = self.texts
         undone = list((self.undone if is_cheerful(text) else self._unsaid(messages)).values())
         if not undone or (len({one.function for one in undone}) == 1 and admits(text)):
             return []
-        done = {act.spec.name: act.spec for act in (*self.acts, *nested_acts(turn))}
+        done = {act.spec.name: act.spec for act in (*self.acts, *nested_acts(self.turn))}
         listed: dict[str, dict[str, None]] = {"not_done": {}, "partly_done": {}, "unknown": {}}
         for one in undone:
             key = "unknown" if one.is_unknown else "partly_done" if one.function in done else "not_done"
-            listed[key][_described(one, turn)] = None
+            listed[key][_described(one, self.turn)] = None
         lines = []
         for key, described in listed.items():
             names = "; ".join([*described][:_MOST_LISTED]) + ("; …" if len(described) > _MOST_LISTED else "")
@@ -311,33 +319,33 @@ class Progress:
         said = {message.text for message in messages}
         return {key: one for key, one in self.undone.items() if not one.reason or one.reason not in said}
 
-    def remember(self, on: Continuation, functions: BotFunctions) -> None:
+    def remember(self, on: Continuation) -> None:
         """Restore the state from before the question. Records of older releases have none."""
         known = on.remembered
         if known:
             self.calls, self.loops = calls_from_json(known["calls"]), loops_from_json(known["loops"])
-            self.acts = acts_from_json(known["acts"], functions)
+            self.acts = acts_from_json(known["acts"], self.turn.input.functions)
             self.has_read, self.earlier_reports = known["has_read"], known["told_before"]
             self.undone = {(name, arguments): Undone(*one) for name, arguments, *one in known.get("undone", ())}
 
-    def _remembered(self, turn: Turn) -> JsonObject:
+    def _remembered(self) -> JsonObject:
         """State for `remember`."""
         return {
             "calls": self.calls.to_json(),
             "loops": self.loops.to_json(),
-            "acts": acts_to_json([*self.acts, *nested_acts(turn)]),
+            "acts": acts_to_json([*self.acts, *nested_acts(self.turn)]),
             "undone": [[*key, *one] for key, one in self._unsaid(self.said).items()],
             "has_read": self.has_read,
             "told_before": self.earlier_reports,
         }
 
-    def answered(self, call: ToolCall, result: FunctionResult, functions: BotFunctions) -> None:
+    def answered(self, call: ToolCall, result: FunctionResult) -> None:
         """Cache the result of the call that a question interrupted, under the arguments of the model and under those of
         the run, because the model may repeat either."""
         calls = (one for message in reversed(self.messages) for one in message.calls)
         made = next((one for one in calls if one.id == call.id), call)
         for one in (made, call):
-            spec = functions.find(one.name)
+            spec = self.turn.input.functions.find(one.name)
             if spec is not None and one.arguments is not None:
                 self.calls.ended(spec, signature_of(spec, one.arguments), result)
 
@@ -347,20 +355,19 @@ class Progress:
         self.messages += [ModelMessage("assistant", text), doubt_message()]
         self.round_number += 1
 
-    def refuse_all(self, calls: Sequence[ToolCall], turn: Turn, settings: RouterSettings) -> None:
+    def refuse_all(self, calls: Sequence[ToolCall]) -> None:
         """Refuse all calls of an answer that contains more than a whole turn may have."""
-        text = turn.input.profile().texts.say("failures.too_many_calls")
+        text = self.texts.say("failures.too_many_calls")
         refused = FunctionResult.fail(ErrorCode.TOO_MANY_CALLS, text)
         for call in calls:
-            self.messages.append(ModelMessage("tool", result_text(refused, settings, said=False), call_id=call.id))
-            spec = turn.input.functions.find(call.name)
+            self.messages.append(ModelMessage("tool", result_text(refused, self.settings, said=False), call_id=call.id))
+            spec = self.turn.input.functions.find(call.name)
             if spec is None or spec.execution.effect is not Effect.READ:
                 self._add_undone(call, spec, text, ErrorCode.TOO_MANY_CALLS)
         self.error, self.failure, self.went_wrong = ErrorCode.TOO_MANY_CALLS, text, True
 
     def suspended(
         self,
-        turn: Turn,
         spec: FunctionSpec,
         call: ToolCall,
         rest: Sequence[ToolCall],
@@ -371,7 +378,7 @@ class Progress:
     ) -> TurnOutcome:
         """End the turn with the question of `result`, and save the rounds for its answer."""
         outcome = suspended(
-            turn,
+            self.turn,
             spec,
             result,
             question,
@@ -383,12 +390,12 @@ class Progress:
             rounds=self.round_number,
             final=final,
             uncertain=call.uncertain,
-            remembered=self._remembered(turn),
+            remembered=self._remembered(),
         )
         error = ErrorCode.SCHEMA_MISMATCH if isinstance(question, ArgumentQuestion) else None
         return replace(outcome, messages=(*self.said, *self.found, *outcome.messages), error=error)
 
-    def all_direct(self, turn: Turn) -> bool:
+    def all_direct(self) -> bool:
         """Whether all calls of the latest answer have `return_direct`."""
         if self.went_wrong:
             return False
@@ -396,37 +403,37 @@ class Progress:
             if message.role != "assistant":
                 continue
             for call in message.calls:
-                spec = turn.input.functions.find(call.name)
+                spec = self.turn.input.functions.find(call.name)
                 if spec is None or not spec.execution.return_direct:
                     return False
             return True
         return False
 
-    def chat_messages(self, turn: Turn) -> list[Message]:
+    def chat_messages(self) -> list[Message]:
         """Messages for the chat without a text of the model: those of effects, a sentence for effects without messages,
         and those of reads."""
         quiet = self.quiet
         if not (quiet or self.said or self.found):
-            quiet = [act.spec for act in nested_acts(turn)]
-        named = done_text(quiet, turn.input.profile().texts)
+            quiet = [act.spec for act in nested_acts(self.turn)]
+        named = done_text(quiet, self.texts)
         return [*self.said, *([Message(named)] if named else []), *self.found]
 
-    def done(self, turn: Turn, text: str, *, direct: bool = False, was_false: bool = False) -> TurnOutcome:
+    def done(self, text: str, *, direct: bool = False, was_false: bool = False) -> TurnOutcome:
         """Outcome after the last answer: the model's text or the functions' messages, and a failure. `direct`: the
         functions' messages are the answer; without any, nothing is sent unless the message answers a question.
         `was_false`: the text is what remains after false claims were removed; the report follows in any case."""
         is_reported = was_false and bool(self.undone)
         if is_reported:
-            messages = [*self.said, *([Message(text, markdown=True)] if text else []), *self.report(turn, self.said)]
+            messages = [*self.said, *([Message(text, markdown=True)] if text else []), *self.report(self.said)]
         elif text:
             messages = [*self.said, Message(text, markdown=True)]
-        elif direct and turn.input.answering is None:
+        elif direct and self.turn.input.answering is None:
             messages = [*self.said, *self.found]
         else:
-            messages = self.chat_messages(turn)
+            messages = self.chat_messages()
         reason = ReasonCode.FUNCTION if self.called else ReasonCode.CHAT
         if not messages and (self.failure or self.went_wrong):
-            messages = [Message(self.failure or turn.input.profile().texts.say("failures.model_confused"))]
+            messages = [Message(self.failure or self.texts.say("failures.model_confused"))]
             reason = ReasonCode.REFUSED if self.error is ErrorCode.REFUSED else ReasonCode.FUNCTION_FAILED
             return sent(reason, messages, self.cause, self.error)
         if (
@@ -438,8 +445,8 @@ class Progress:
         ):
             messages.append(Message(self.failure))
         if not is_reported:
-            messages += self.report(turn, messages, text)
-        if not messages and self.called and not self.handled and not turn.memory.effects:
+            messages += self.report(messages, text)
+        if not messages and self.called and not self.handled and not self.turn.memory.effects:
             return TurnOutcome(OutcomeKind.FALLBACK, ReasonCode.CHAT, detail=self.called[-1])
         if self.error is ErrorCode.REFUSED and not self.called:
             return sent(ReasonCode.REFUSED, messages, self.cause, self.error)
@@ -447,7 +454,7 @@ class Progress:
             # The model has reported the failure in its text; the ids lead to the log.
             return sent(ReasonCode.FUNCTION_FAILED, messages, ", ".join(self.failed.values()), self.error)
         named = self._named()
-        detail = f"@vouching.words {named}" if named in turn.memory.vouched else named
+        detail = f"@vouching.words {named}" if named in self.turn.memory.vouched else named
         return sent(reason, messages, detail, self.error)
 
     def _named(self) -> str:
@@ -457,40 +464,43 @@ class Progress:
         failed = [f"{name} (✗ {short_id})" for name, short_id in self.failed.items()]
         return ", ".join([*dict.fromkeys(self.called), *failed])
 
-    def gave_up(self, turn: Turn, text: str) -> TurnOutcome:
+    def gave_up(self, text: str) -> TurnOutcome:
         """Outcome if the rounds are used up, the model repeats itself, or it keeps making invalid calls."""
-        words = text or self.failure or turn.input.profile().texts.say("failures.model_confused")
+        words = text or self.failure or self.texts.say("failures.model_confused")
         reason = ReasonCode.FUNCTION if self.said or self.quiet else ReasonCode.MODEL_FAILED
         last = Message(words, markdown=bool(text))
-        messages = self.chat_messages(turn) if self.said or self.quiet else _as_one([*self.found, last])
+        messages = self.chat_messages() if self.said or self.quiet else _as_one([*self.found, last])
         if text or self.said or self.quiet:
-            messages += self.report(turn, messages, text)
+            messages += self.report(messages, text)
         return sent(reason, messages, ", ".join(self.called), self.error)
 
-    def model_failed(self, turn: Turn, error: ModelError, *, was_notified: bool = False) -> TurnOutcome:
+    def model_failed(self, error: ModelError, *, was_notified: bool = False) -> TurnOutcome:
         """Outcome without a usable answer: the messages of effects and reads, or else an error text. Silent if nothing
         was tried and the chat `was_notified` of the outage already."""
-        texts = turn.input.profile().texts
         code = self.error or error.code
         _log.warning(
-            "model_failed", turn=turn.input.id, code=error.code.value, error=str(error), request_id=error.request_id
+            "model_failed",
+            turn=self.turn.input.id,
+            code=error.code.value,
+            error=str(error),
+            request_id=error.request_id,
         )
-        messages = self.chat_messages(turn)
+        messages = self.chat_messages()
         if messages:
-            messages += self.report(turn, messages)
+            messages += self.report(messages)
             return sent(ReasonCode.FUNCTION, messages, ", ".join(self.called), code)
-        if was_notified and not self.failure and not turn.memory.effects:
+        if was_notified and not self.failure and not self.turn.memory.effects:
             return sent(ReasonCode.MODEL_DOWN, [], error.problem.value, code)
         key = f"model.{error.code.value}"
-        words = self.failure or texts.say(key if texts.has(key) else "model.provider_error")
+        words = self.failure or self.texts.say(key if self.texts.has(key) else "model.provider_error")
         return sent(ReasonCode.MODEL_FAILED, [Message(words)], error.code.value, code)
 
-    def over_budget(self, turn: Turn, text: str, setting: str) -> TurnOutcome:
+    def over_budget(self, text: str, setting: str) -> TurnOutcome:
         """Outcome if a daily budget is used up: the messages of effects and reads, then `text`."""
-        messages = [*self.chat_messages(turn), *([Message(text)] if text else [])]
+        messages = [*self.chat_messages(), *([Message(text)] if text else [])]
         if not messages and self.failure:
             messages = [Message(self.failure)]
-        messages += self.report(turn, messages)
+        messages += self.report(messages)
         return sent(ReasonCode.OVER_BUDGET, messages, setting, ErrorCode.REFUSED)
 
 

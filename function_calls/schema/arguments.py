@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import orjson
-from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from function_calls.profile import ChatProfile
-from function_calls.schema.schema import MANY, UnusableSchema, WithoutEnforcedEnums, closed, nodes, schema_of
+from function_calls.schema.schema import DRAFT_7, MANY, UnusableSchema, WithoutEnforcedEnums, closed, nodes, schema_of
 from function_calls.spec import ArgumentError, ArgumentParser
 from services.llm.reading.tool_arguments import loads_unique
 from services.refs import JsonObject
@@ -328,7 +328,6 @@ class ModelArguments:
         self._extra: Literal["forbid"] | None = None if is_open else "forbid"
         self._validate = adapter.validator.validate_python
         self._dump = adapter.serializer.to_python
-        self._is_plain = isinstance(model, type) and issubclass(model, BaseModel) and _is_plain(model)
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
         """Instance of the model. Raises ArgumentError."""
@@ -342,14 +341,7 @@ class ModelArguments:
     def dump(self, arguments: Any) -> JsonObject:
         """The instance as plain JSON that `parse` accepts, without nulls. Arguments that were never parsed are returned
         unchanged."""
-        if type(arguments) is self._model:
-            if self._is_plain:
-                # Same result as the serializer, in a third of the time.
-                values: JsonObject = arguments.__dict__.copy()
-                if None in values.values():
-                    values = {name: value for name, value in values.items() if value is not None}
-                return values
-        elif isinstance(arguments, Mapping):
+        if type(arguments) is not self._model and isinstance(arguments, Mapping):
             return dict(arguments)
         dumped: JsonObject = self._dump(arguments, mode="json", by_alias=True, exclude_none=True)
         return dumped
@@ -470,27 +462,6 @@ def _steps(schema: Any, step: str | int) -> Iterator[Any]:
             yield from _steps(one, step)
 
 
-def _is_plain(model: type[BaseModel]) -> bool:
-    """Whether instances of `model` need no serialization: all fields are texts, integers or booleans, under their own
-    names and without custom serializers."""
-    schema: Any = model.__pydantic_core_schema__
-    fields = schema.get("schema", {})
-    if schema["type"] != "model" or "serialization" in schema or fields.get("type") != "model-fields":
-        return False
-    if fields.get("computed_fields") or schema.get("config", {}).get("extra_fields_behavior") == "allow":
-        return False
-    return all(_is_plain_field(field) for field in fields["fields"].values())
-
-
-def _is_plain_field(field: Any) -> bool:
-    if "serialization_alias" in field or "serialization_exclude" in field or "serialization_exclude_if" in field:
-        return False
-    schema = field["schema"]
-    while schema["type"] in ("default", "nullable") and "serialization" not in schema:
-        schema = schema["schema"]
-    return schema["type"] in ("str", "int", "bool") and "serialization" not in schema
-
-
 def _is_moment(text: str) -> bool:
     """Whether `text` is a date with a time. The zone may be missing, because people and models omit it."""
     try:
@@ -522,7 +493,7 @@ class SchemaArguments:
         """`fills_defaults`: absent arguments get the schema's default if it is valid. Raises UnusableSchema."""
         self.schema = schema
         self._read = ObjectReader(schema)
-        self._is_valid, self._errors = _validator(schema)
+        self._is_valid, self._errors = validator_of(schema)
         self._defaults = _Defaults(schema, self._read) if fills_defaults else None
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
@@ -567,7 +538,7 @@ class _Defaults:
         }
         if not declared:
             return
-        is_valid, _ = _validator({key: schema[key] for key in ("$schema", "properties", "$defs") if key in schema})
+        is_valid, _ = validator_of({key: schema[key] for key in ("$schema", "properties", "$defs") if key in schema})
         for name, value in declared.items():
             try:
                 value = read({name: value}).get(name)
@@ -587,16 +558,19 @@ class _Defaults:
         return {**values, **absent} if absent else values
 
 
-def _validator(schema: JsonObject) -> tuple[Callable[[Any], bool], Callable[[Any], Iterable[Any]]]:
-    """Validator of `schema`: a check for validity, and an iterator over errors. Raises UnusableSchema."""
+def validator_of(
+    schema: JsonObject, *, draft: str = DRAFT_7, has_formats: bool = True
+) -> tuple[Callable[[Any], bool], Callable[[Any], Iterable[Any]]]:
+    """Validator of `schema`: a check for validity, and an iterator over errors. `draft`: meta-schema for a schema that
+    names none. `has_formats`: formats such as that of a date count. Raises UnusableSchema."""
     # Imported here because only daemons with imported functions need it.
     import jsonschema_rs
 
     try:
         # This regex engine has no look-around and runs in linear time.
         validator = jsonschema_rs.validator_for(
-            {"$schema": "http://json-schema.org/draft-07/schema#", **schema},
-            validate_formats=True,
+            {"$schema": draft, **schema},
+            validate_formats=has_formats,
             formats={"date-time": _is_moment},
             pattern_options=jsonschema_rs.RegexOptions(),
             retriever=_refuse_to_fetch,

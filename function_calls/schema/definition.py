@@ -74,16 +74,9 @@ def build_spec(
             problems.append(f"{key}: {error}")
     problems += _slot_problems(fields.get("examples", ()), parameters)
     problems += [
-        f"ask: there is no parameter {one!r}" for one in fields.get("ask", {}) if one not in parameters["properties"]
-    ]
-    problems += [
-        f"positional: there is no parameter {one!r}"
-        for one in fields.get("positional", ())
-        if one not in parameters["properties"]
-    ]
-    problems += [
-        f"sinks: there is no parameter {one!r}"
-        for one in fields.get("sinks", ())
+        f"{option}: there is no parameter {one!r}"
+        for option in ("ask", "positional", "sinks")
+        for one in fields.get(option, ())
         if one not in parameters["properties"]
     ]
     line = fields.get("line", "")

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
 
 from config.diagnostics import Diagnostic
 from function_calls.declaration import error_text, last_place, shortened
+from function_calls.loading.module_functions import ModuleReader
 from function_calls.loading.module_loading import Edition, Unit, is_private, units_at, version_of
 from function_calls.loading.source import Changes, Publish, Reading, Readings, Snapshot
 from function_calls.schema.definition import problem_at
@@ -24,17 +24,6 @@ from services.storage import StorageError
 GROUP = "rollcall.functions"
 """Entry point group for installed packages that provide functions."""
 _OWN = __name__.partition(".")[0]
-
-
-class ReadsModules(Protocol):
-    """Reads modules."""
-
-    def modules(self, modules: Sequence[ModuleType], place: str, *, unread: Sequence[Diagnostic]) -> Reading:
-        """Definitions of `modules`, which form one unit; the first is its main module. `place`: location of the unit.
-        `unread`: diagnostics of modules of the unit that could not be imported."""
-
-    def one(self, given: object, place: str) -> Reading:
-        """Definitions of a module, or of an object in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +48,7 @@ class PythonModules:
         self,
         name: str,
         named: Sequence[Named],
-        reader: ReadsModules,
+        reader: ModuleReader,
         clock: Clock,
         announced: Callable[[], Iterable[EntryPoint]] = tuple,
     ) -> None:
@@ -90,7 +79,7 @@ def announced_functions() -> Iterable[EntryPoint]:
 class _Named:
     """A module, or a package with all its modules except private ones."""
 
-    def __init__(self, named: Named, reader: ReadsModules) -> None:
+    def __init__(self, named: Named, reader: ModuleReader) -> None:
         self._named = named
         self._reader = reader
         self.place = named.setting
@@ -131,7 +120,7 @@ class _Named:
 class _Announced:
     """An entry point."""
 
-    def __init__(self, point: EntryPoint, reader: ReadsModules) -> None:
+    def __init__(self, point: EntryPoint, reader: ModuleReader) -> None:
         self._point = point
         self._reader = reader
         package = point.dist.name if point.dist is not None else "an installed package"
@@ -165,27 +154,13 @@ def _not_imported(name: str, error: BaseException) -> str:
     return f"{name!r} cannot be imported: {error_text(error)}" + (f" ({at})" if at else "")
 
 
-class ReadModules(Protocol):
-    """Reads modules."""
-
-    def __call__(
-        self,
-        modules: Sequence[ModuleType],
-        place: str,
-        find: Callable[[str], ModuleType],
-        unread: Sequence[Diagnostic],
-        /,
-    ) -> Reading:
-        """Like `ReadsModules.modules`; `find` imports the modules of handlers given by path."""
-
-
 class PythonFiles:
     """Source for Python files; each path is a file, a package, or a folder of both."""
 
-    def __init__(self, name: str, paths: Sequence[Path], read: ReadModules, changes: Changes, clock: Clock) -> None:
+    def __init__(self, name: str, paths: Sequence[Path], reader: ModuleReader, changes: Changes, clock: Clock) -> None:
         self.name = name
         self._paths = tuple(dict.fromkeys(paths))
-        self._read = read
+        self._reader = reader
         self._changes = changes
         self._clock = clock
         self._units: dict[Path, list[Unit]] = {}
@@ -232,7 +207,7 @@ class PythonFiles:
     def _changed(self, units: Mapping[Path, Unit]) -> Mapping[Hashable, _File]:
         """Units that are new or changed, or import a changed file next to them."""
         return {
-            file: _File(Edition(unit), self._read)
+            file: _File(Edition(unit), self._reader)
             for file, unit in units.items()
             if file not in self._files or not self._files[file].is_of(unit)
         }
@@ -265,9 +240,9 @@ class PythonFiles:
 class _File:
     """A file or package in its current state."""
 
-    def __init__(self, edition: Edition, read: ReadModules) -> None:
+    def __init__(self, edition: Edition, reader: ModuleReader) -> None:
         self._edition = edition
-        self._read = read
+        self._reader = reader
         self.place = shortened(str(edition.unit.file))
 
     @property
@@ -283,7 +258,7 @@ class _File:
         modules, failed = self._edition.load()
         if not modules:
             return Reading(faults=tuple(failed), is_whole=False)
-        reading = self._read(modules, self.place, self._edition.find, failed)
+        reading = self._reader.modules(modules, self.place, self._edition.find, failed)
         # A file changed during the read triggers another one soon.
         return reading.of_version(self._edition.version())
 

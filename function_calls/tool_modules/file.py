@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -15,6 +17,12 @@ from services.refs import ErrorCode, JsonObject
 from services.sandbox.workspace import Entry, Listing, Problem, WorkspaceError, Workspaces
 
 MOST_CHARS = 4000
+_file_function = partial(tool_function, tags="files", scope="private")
+_reads = partial(_file_function, touches="reads_outside", effect="read")
+_Path = Annotated[str, Field(description="The folder; empty for all of it", max_length=1000)]
+_Pattern = Annotated[
+    str, Field(description="Such as **/*.txt: * and ? within a name, ** for any folders", min_length=1, max_length=1000)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,46 +84,19 @@ _NOT_THERE = frozenset({Problem.NOT_FOUND, Problem.NO_FOLDER})
 _NO_ROOM = frozenset({Problem.FULL, Problem.TOO_MANY, Problem.TOO_BIG})
 
 
-class ReadArguments(BaseModel):
-    """Arguments of `file_read`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ReadArguments(BaseModel, frozen=True, extra="forbid"):
     path: str = Field(description="The file, such as notes/today.txt", min_length=1, max_length=1000)
     first_line: int = Field(default=1, ge=1, le=10_000_000, description="The first line to read")
     last_line: int | None = Field(default=None, ge=1, le=10_000_000, description="The last line to read")
 
 
-class WriteArguments(BaseModel):
-    """Arguments of `file_write`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class WriteArguments(BaseModel, frozen=True, extra="forbid"):
     path: str = Field(description="The file, such as notes/today.txt", min_length=1, max_length=1000)
     text: str = Field(description="What the file is to hold", max_length=1_000_000)
     append: bool = Field(default=False, description="Add to the end instead of replacing what is there")
 
 
-class ListArguments(BaseModel):
-    """Arguments of `file_list`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    path: str = Field(default="", description="The folder; empty for all of it", max_length=1000)
-
-
-class GlobArguments(BaseModel):
-    """Arguments of `file_glob`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    pattern: str = Field(
-        description="Such as **/*.txt: * and ? within a name, ** for any folders", min_length=1, max_length=1000
-    )
-
-
-@tool_function(
-    name="file_read",
+@_reads(
     description="Read a text file in this chat's folder",
     examples=(
         "read the file {path}",
@@ -127,10 +108,6 @@ class GlobArguments(BaseModel):
         "文件{path}里写了什么",
     ),
     commands=("file read", "文件 读"),
-    tags="files",
-    scope="private",
-    touches="reads_outside",
-    effect="read",
     ask={"path": "@files.ask_path"},
 )
 async def file_read(
@@ -147,8 +124,7 @@ async def file_read(
     return FunctionResult.say(_read_out(args.path, shown, call), data={"path": args.path, **shown.as_json()})
 
 
-@tool_function(
-    name="file_write",
+@_file_function(
     description="Write a text file in this chat's folder",
     examples=(
         "write {text} to the file {path}",
@@ -160,8 +136,6 @@ async def file_read(
         "把{text}保存为{path}",
     ),
     commands=("file write", "文件 写"),
-    tags="files",
-    scope="private",
     roles="admin",
     touches="reaches_out",
     timeout_seconds=30,
@@ -186,9 +160,7 @@ async def file_write(
     )
 
 
-@tool_function(
-    name="file_list",
-    description="List the files in this chat's folder",
+@_reads(
     examples=(
         "list the files",
         "which files are there",
@@ -199,25 +171,17 @@ async def file_write(
         "文件夹{path}里有哪些文件",
     ),
     commands=("file list", "文件 列表"),
-    tags="files",
-    scope="private",
-    touches="reads_outside",
-    effect="read",
 )
-async def file_list(
-    context: MessageContext, args: ListArguments, *, workspaces: Workspaces, call: Call
-) -> FunctionResult:
-    """List the entries of a folder."""
+async def file_list(context: MessageContext, path: _Path = "", *, workspaces: Workspaces, call: Call) -> FunctionResult:
+    """List the files in this chat's folder"""
     try:
-        listing = await call.threads.run(workspaces.of(context.chat).list, args.path)
+        listing = await call.threads.run(workspaces.of(context.chat).list, path)
     except WorkspaceError as fault:
-        return _failed(fault, args.path, "path", call)
+        return _failed(fault, path, "path", call)
     return _listed(listing, call.say("files.empty"), call)
 
 
-@tool_function(
-    name="file_glob",
-    description="Find files in this chat's folder by a pattern of their paths",
+@_reads(
     examples=(
         "find files like {pattern}",
         "which files match {pattern}",
@@ -228,21 +192,17 @@ async def file_list(
         "哪些文件符合{pattern}",
     ),
     commands=("file find", "文件 查找"),
-    tags="files",
-    scope="private",
-    touches="reads_outside",
-    effect="read",
     ask={"pattern": "@files.ask_pattern"},
 )
 async def file_glob(
-    context: MessageContext, args: GlobArguments, *, workspaces: Workspaces, call: Call
+    context: MessageContext, pattern: _Pattern, *, workspaces: Workspaces, call: Call
 ) -> FunctionResult:
-    """Files in all folders whose paths fit."""
+    """Find files in this chat's folder by a pattern of their paths"""
     try:
-        listing = await call.threads.run(workspaces.of(context.chat).glob, args.pattern)
+        listing = await call.threads.run(workspaces.of(context.chat).glob, pattern)
     except WorkspaceError as fault:
-        return _failed(fault, args.pattern, "pattern", call)
-    return _listed(listing, call.say("files.none_fits", pattern=visible(args.pattern)), call)
+        return _failed(fault, pattern, "pattern", call)
+    return _listed(listing, call.say("files.none_fits", pattern=visible(pattern)), call)
 
 
 def _read_out(path: str, shown: LinesShown, call: Call) -> str:

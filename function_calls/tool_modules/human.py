@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -18,11 +18,7 @@ _CHOICE_CHARS = 60
 Option = Annotated[str, Field(min_length=1, max_length=_CHOICE_CHARS, pattern=r"\S")]
 
 
-class HumanArguments(BaseModel):
-    """Arguments of `human_input`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class HumanArguments(BaseModel, frozen=True, extra="forbid"):
     question: str = Field(
         description="The question, as the member is to read it", min_length=1, max_length=1000, pattern=r"\S"
     )
@@ -34,7 +30,6 @@ class HumanArguments(BaseModel):
 
 
 @tool_function(
-    name="human_input",
     description=(
         "Ask the member who wrote something that you need to go on, and wait for the answer. Only for what nobody but "
         "a person can know or decide; never ask for passwords or keys"

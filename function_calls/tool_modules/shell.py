@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -19,23 +20,18 @@ from services.sandbox.shell import MOST_CHARS, NoCommand, NotAllowed, Ran, Shell
 _log = structlog.get_logger("shell")
 _SHOWN_CHARS = 3000
 _SHOWN_OF_A_FAILURE = 1200
-
-
-class ExecArguments(BaseModel):
-    """Arguments of `shell_exec`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    command: str = Field(
+_Command = Annotated[
+    str,
+    Field(
         description="One program with its arguments, such as grep -n milk list.txt. No shell reads it: no pipes, "
         "wildcards or variables; quotes hold words together",
         min_length=1,
         max_length=MOST_CHARS,
-    )
+    ),
+]
 
 
 @tool_function(
-    name="shell_exec",
     description="Run one program, of those that are allowed, on the files in this chat's folder",
     examples=(
         "run {command}",
@@ -57,10 +53,10 @@ class ExecArguments(BaseModel):
     line="command",
     ask={"command": "@shell.ask_command"},
 )
-async def shell_exec(context: MessageContext, args: ExecArguments, *, shell: Shell, call: Call) -> FunctionResult:
+async def shell_exec(context: MessageContext, command: _Command, *, shell: Shell, call: Call) -> FunctionResult:
     """Run a program. It fails where the program does, though it may have said nothing about it."""
     try:
-        ran = await shell.run(context.chat, context.sender.ref, args.command, call.threads)
+        ran = await shell.run(context.chat, context.sender.ref, command, call.threads)
     except (NoCommand, NotAllowed) as fault:
         shown = {name: visible(str(value))[:200] for name, value in fault.values.items()}
         code = ErrorCode.BAD_ARGUMENTS if isinstance(fault, NoCommand) else ErrorCode.REFUSED

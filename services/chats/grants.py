@@ -45,7 +45,7 @@ class Grants:
 
     async def load(self) -> None:
         """Load the active grants; before that none is active."""
-        self._holding = {(row["chat"], row["digest"]) for row in await self._store.read(chat_settings.holding())}
+        self._holding = {(row["chat"], row["digest"]) for row in await self._store.read(chat_settings.HOLDING)}
 
     def holds(self, chat: ChatRef, digest: str) -> bool:
         """Whether the chat permits the run with that digest without asking; from memory."""

@@ -64,7 +64,7 @@ class MemberLinks:
 
     async def load(self) -> None:
         """Load all links for `person_of`. Raises StoreError."""
-        self._persons = {row["member"]: row["person"] for row in await self._store.read(member_links.everything())}
+        self._persons = {row["member"]: row["person"] for row in await self._store.read(member_links.EVERYTHING)}
 
     def person_of(self, member: str) -> str:
         """The same key for all linked accounts: the key of one of them, or `member` without links; from memory."""

@@ -40,7 +40,7 @@ class MemberData:
     async def load(self) -> None:
         """Load the marks of all members. Raises StoreError."""
         marks: dict[str, frozenset[str]] = {}
-        for row in await self._store.read(opt_outs.everything()):
+        for row in await self._store.read(opt_outs.EVERYTHING):
             marks[row["member"]] = marks.get(row["member"], frozenset()) | {row["chat"]}
         self._opted_out = marks
 

@@ -184,9 +184,7 @@ class ModelAnswer:
 
     def attributed_to(self, name: str) -> ModelAnswer:
         """Copy with `by` set to `name`."""
-        return ModelAnswer(
-            self.text, self.calls, self.finish, self.model, self.request_id, self.usage, self.opaque, self.final, name
-        )
+        return replace(self, by=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,84 +252,48 @@ class ChatModel(Protocol):
         """Close the connections; the model cannot be used afterwards."""
 
 
+_CALL_FIELDS = ("id", "name", "arguments", "raw", "fault", "uncertain")
+_MESSAGE_FIELDS = ("role", "content", "calls", "call_id", "opaque", "by")
+_ANSWER_FIELDS = ("text", "calls", "finish", "model", "request_id", "usage", "opaque", "final", "by")
+
+
 def answer_to_json(answer: ModelAnswer) -> JsonObject:
     """Serialize all of `answer` as JSON data, for reuse after a restart."""
-    return {
-        "text": answer.text,
-        "calls": [call_to_json(call) for call in answer.calls],
-        "finish": answer.finish,
-        "model": answer.model,
-        "request_id": answer.request_id,
-        "usage": [answer.usage.prompt, answer.usage.completion, answer.usage.cached],
-        "opaque": answer.opaque,
-        "final": answer.final,
-        "by": answer.by,
-    }
+    usage = [answer.usage.prompt, answer.usage.completion, answer.usage.cached]
+    calls = [call_to_json(call) for call in answer.calls]
+    return {**_fields_of(answer, _ANSWER_FIELDS), "calls": calls, "usage": usage}
 
 
 def answer_from_json(data: JsonObject) -> ModelAnswer:
-    """Deserialize an answer from `answer_to_json`. Raises KeyError for a missing field except `by`."""
-    return ModelAnswer(
-        text=data["text"],
-        calls=tuple(call_from_json(call) for call in data["calls"]),
-        finish=data["finish"],
-        model=data["model"],
-        request_id=data["request_id"],
-        usage=Usage(*data["usage"]),
-        opaque=data["opaque"],
-        final=data["final"],
-        by=data.get("by", ""),
-    )
+    """Deserialize an answer from `answer_to_json`. Raises KeyError for missing calls or usage."""
+    calls = tuple(call_from_json(call) for call in data["calls"])
+    return ModelAnswer(**{**data, "calls": calls, "usage": Usage(*data["usage"])})
 
 
 def call_to_json(call: ToolCall) -> JsonObject:
     """Serialize all fields of `call` as JSON data."""
-    return {
-        "id": call.id,
-        "name": call.name,
-        "arguments": call.arguments,
-        "raw": call.raw,
-        "fault": call.fault,
-        "uncertain": call.uncertain,
-    }
+    return _fields_of(call, _CALL_FIELDS)
 
 
 def call_from_json(data: JsonObject) -> ToolCall:
-    """Deserialize a call from `call_to_json`. Raises KeyError for a missing field, and ValueError for an unknown
-    fault."""
+    """Deserialize a call from `call_to_json`. Raises KeyError for a missing fault, and ValueError for an unknown
+    one."""
     fault = data["fault"]
-    return ToolCall(
-        id=data["id"],
-        name=data["name"],
-        arguments=data["arguments"],
-        raw=data["raw"],
-        fault=ErrorCode(fault) if fault else None,
-        uncertain=data["uncertain"],
-    )
+    return ToolCall(**{**data, "fault": ErrorCode(fault) if fault else None})
 
 
 def message_to_json(message: ModelMessage) -> JsonObject:
     """Serialize all fields of `message` except its pictures as JSON data."""
-    return {
-        "role": message.role,
-        "content": message.content,
-        "calls": [call_to_json(call) for call in message.calls],
-        "call_id": message.call_id,
-        "opaque": message.opaque,
-        "by": message.by,
-    }
+    return {**_fields_of(message, _MESSAGE_FIELDS), "calls": [call_to_json(call) for call in message.calls]}
 
 
 def message_from_json(data: JsonObject) -> ModelMessage:
-    """Deserialize a message from `message_to_json`. Raises KeyError for a missing field except `by`."""
-    return ModelMessage(
-        role=data["role"],
-        content=data["content"],
-        calls=tuple(call_from_json(call) for call in data["calls"]),
-        call_id=data["call_id"],
-        opaque=data["opaque"],
-        by=data.get("by", ""),
-    )
+    """Deserialize a message from `message_to_json`. Raises KeyError for missing calls."""
+    return ModelMessage(**{**data, "calls": tuple(call_from_json(call) for call in data["calls"])})
+
+
+def _fields_of(value: ModelAnswer | ToolCall | ModelMessage, names: Sequence[str]) -> JsonObject:
+    return {name: getattr(value, name) for name in names}
 
 
 MOST_TOKENS = 1000

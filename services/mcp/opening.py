@@ -13,6 +13,7 @@ import structlog
 
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock
+from services.extras import missing_extra
 from services.mcp.link import RateLimiter
 from services.mcp.problems import LoginRequired, Unreachable
 from services.mcp.stored_logins import StoredLogin
@@ -90,8 +91,7 @@ class Opening:
         except ModuleNotFoundError as error:
             if error.name is not None and error.name.startswith("services"):
                 raise
-            text = f"the package {error.name!r} is missing: install rollcall with its extra, as rollcall[mcp]"
-            raise Unreachable(member_text=text) from None
+            raise Unreachable(member_text=missing_extra("mcp", str(error.name))) from None
         return found[0], found[1]
 
     def _note_stderr(self, piece: bytes) -> None:

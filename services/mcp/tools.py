@@ -190,7 +190,7 @@ class Pins:
     async def load(self) -> None:
         """Reload the pins and notify the watchers of servers whose pins have changed. Raises StoreError."""
         async with self._loading:
-            rows = await self._store.read(mcp_pins.everything())
+            rows = await self._store.read(mcp_pins.EVERYTHING)
             self._take(rows)
 
     async def loaded(self) -> None:

@@ -47,7 +47,7 @@ class BasicTools:
 
     async def everything(self) -> list[StoredTool]:
         """All tools, ordered by file, in one query. Raises StoreError."""
-        return [StoredTool(**row) for row in await self._store.read(basic_tools.everything())]
+        return [StoredTool(**row) for row in await self._store.read(basic_tools.EVERYTHING)]
 
     async def script_of(self, bot: str, tool: str, content_hash: str) -> str | None:
         """The source text of the tool; None if there is no such tool or a different version is stored. Raises
@@ -62,7 +62,7 @@ class BasicTools:
 
     async def outdated(self) -> set[tuple[str, str]]:
         """Source and path of the files to be recompiled. Raises StoreError."""
-        return {(row["source"], row["path"]) for row in await self._store.read(basic_tools.outdated())}
+        return {(row["source"], row["path"]) for row in await self._store.read(basic_tools.OUTDATED)}
 
     async def reload_if_changed(self) -> None:
         """Set the events of all watchers, because another process has changed rows."""

@@ -14,7 +14,7 @@ from sqlalchemy.sql import Executable
 
 from services.store.all_tables import all_tables
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT
+from services.store.schema import INTEGER, TEXT, bound, write_bound
 from services.store.turns.inbox import INBOX, MAY_RUN, WAITING
 from services.store.turns.outbox import OUTBOX, status_key
 
@@ -239,19 +239,13 @@ def erasures(values: Mapping[str, Any], *, only_said: bool) -> Sequence[tuple[st
     """The writes that erase a member's rows, each with the name under which its rows are counted. `only_said`: only
     recorded words."""
     chosen = [one for entry in MEMBER_TABLES for one in (*(() if only_said else entry.erase), *entry.said)]
-    return [(name, statement.write(**_bound(statement, values))) for name, statement in chosen]
+    return [(name, write_bound(statement, values)) for name, statement in chosen]
 
 
 def exports(values: Mapping[str, Any]) -> Mapping[str, Query]:
     """The queries of a member's own rows, by table."""
     queries = ((entry.table, entry.export) for entry in MEMBER_TABLES if entry.export is not None)
-    return {table: statement.query(**_bound(statement, values)) for table, statement in queries}
-
-
-def _bound(statement: Statement, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The values that the statement binds."""
-    names = statement.clause.compile().params  # type: ignore[attr-defined]  # every clause here is an expression
-    return {name: value for name, value in values.items() if name in names}
+    return {table: statement.query(**bound(statement, values)) for table, statement in queries}
 
 
 _OPTED_OUT = select(_TABLES["opt_outs"].c.member)
@@ -271,7 +265,7 @@ _OF_TURN = (
 def drop_turn(turn_id: int, answered: int, chat: str, member: str) -> list[Write]:
     """Delete what an ended turn of a member who opted out has stored, and the question with the id `answered`."""
     values = {"this_turn": turn_id, "answered": answered, "in_chat": chat, "of_member": member}
-    return [one.write(**_bound(one, values | {"status": status_key(turn_id)})) for one in _OF_TURN]
+    return [write_bound(one, values | {"status": status_key(turn_id)}) for one in _OF_TURN]
 
 
 def drop_closed_questions() -> Write:

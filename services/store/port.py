@@ -52,6 +52,12 @@ class Write(NamedTuple):
     values: Values
     expect: int | None = None
 
+    @property
+    def named(self) -> dict[str, Any]:
+        """The values by the names of their binds."""
+        values = self.values
+        return dict(zip(self.statement.takes, values, strict=True)) if isinstance(values, tuple) else dict(values)
+
 
 class Query(NamedTuple):
     """A read: a statement with its values by name."""

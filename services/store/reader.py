@@ -7,39 +7,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
-from sqlalchemy import Select, bindparam, literal_column, select
+from sqlalchemy import Engine, Select, bindparam, literal_column, select
+from sqlalchemy.exc import DBAPIError
 
 from services.refs import JsonObject
 from services.store.chats.history import HISTORY
 from services.store.port import Query, Statement, Write
-from services.store.statements import DialectName, StatementCompiler
 from services.store.turns.budgets import BUDGETS, NOTICE_PREFIX
 from services.store.turns.inbox import INBOX
 from services.store.turns.ledger import LEDGER
 from services.store.turns.outbox import OUTBOX
 
+_NO_SUCH_TABLE = "42P01"
+"""Error code of PostgreSQL."""
+
 
 class ReaderError(Exception):
     """There is no database, or it cannot be used now."""
-
-
-class SideConnection(Protocol):
-    """One database connection. All its methods raise ReaderError."""
-
-    @property
-    def dialect(self) -> DialectName:
-        """The dialect that statements are compiled for."""
-
-    def rows(self, sql: str, values: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """The rows of a query, each as a mapping by column name."""
-
-    def transaction(self, steps: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
-        """Execute all steps or none, durable when it returns. Returns the number of rows that each step touched."""
-
-    def close(self) -> None:
-        """Close the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +100,9 @@ class OperatorConnection:
     """Reports and store statements of operator commands, on an own connection next to the daemon's; a context manager
     that closes it."""
 
-    def __init__(self, connection: SideConnection) -> None:
-        self._connection = connection
-        self._compiler = StatementCompiler(connection.dialect)
+    def __init__(self, engine: Engine) -> None:
+        """Connect. Raises ReaderError, as the creator of `engine` does."""
+        self._connection = engine.connect()
 
     def __enter__(self) -> Self:
         return self
@@ -128,14 +114,23 @@ class OperatorConnection:
 
     def rows(self, query: Query) -> list[Mapping[str, Any]]:
         """The committed rows of `query`, as mappings by column name. Raises ReaderError."""
-        compiled = self._compiler.compiled(query.statement)
-        return self._connection.rows(compiled.sql, compiled.bind(query.values))
+        try:
+            with self._connection.begin():
+                found = self._connection.execute(query.statement.clause, dict(query.values)).mappings()
+                return [dict(row) for row in found]
+        except DBAPIError as error:
+            is_new = getattr(error.orig, "sqlstate", None) == _NO_SUCH_TABLE
+            problem = "has no tables of this program" if is_new else f"cannot be read: {error.orig}"
+            raise ReaderError(f"the database {problem}; start the daemon once") from None
 
     def commit(self, writes: Sequence[Write]) -> list[int]:
         """Execute all of `writes` or none, durable when it returns. Returns the number of rows that each touched.
         Raises ReaderError."""
-        steps = [(self._compiler.compiled(one.statement), one.values) for one in writes]
-        return self._connection.transaction([(one.sql, one.bind(values)) for one, values in steps])
+        try:
+            with self._connection.begin():
+                return [self._connection.execute(one.statement.clause, one.named).rowcount for one in writes]
+        except DBAPIError as error:
+            raise ReaderError(f"the database cannot be written: {error.orig}") from None
 
     def last_outcomes(
         self, chat: str | None, count: int, *, skip: int = 0, only_messages: bool = False, **wanted: str | int | None

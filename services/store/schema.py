@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -25,6 +25,8 @@ from sqlalchemy import (
     tuple_,
 )
 from sqlalchemy.dialects.postgresql import Insert, insert
+
+from services.store.port import Statement, Write
 
 metadata = MetaData()
 """All tables, once the aggregates are imported (`migrations/` and tests import them all)."""
@@ -79,6 +81,11 @@ def insert_numbered(
     return insert(table).from_select(["number", *names], row).on_conflict_do_nothing()
 
 
+def delete_row(table: Table) -> Delete:
+    """Statement that deletes the row with the bound primary key."""
+    return delete(table).where(*(column == bindparam(column.name) for column in table.primary_key.columns))
+
+
 NewRow = ColumnCollection[str, Any]
 """The columns of the row to be inserted."""
 
@@ -116,6 +123,17 @@ def beyond_newest(table: Table) -> tuple[ColumnElement[bool], ColumnElement[bool
     in_chat = table.c.chat == bindparam("chat")
     newest = select(table.c.id).where(in_chat).order_by(table.c.id.desc())
     return in_chat, table.c.id <= newest.limit(literal_column("1")).offset(bindparam("keep")).scalar_subquery()
+
+
+def write_bound(statement: Statement, values: Mapping[str, Any]) -> Write:
+    """The statement with those of `values` that it binds."""
+    return statement.write(**bound(statement, values))
+
+
+def bound(statement: Statement, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those of `values` that the statement binds."""
+    names = statement.clause.compile().params  # type: ignore[attr-defined]  # every clause here is an expression
+    return {name: value for name, value in values.items() if name in names}
 
 
 def delete_batch(table: Table, *conditions: ColumnElement[bool]) -> Delete:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
@@ -14,6 +15,27 @@ _log = structlog.get_logger("scheduler")
 _WATCH_SECONDS = 0.5
 _STEP_SECONDS = 0.25
 """Smaller differences between the two clocks are drift."""
+_LAG_SECONDS = 60.0
+
+
+class LongestDelay:
+    """The longest of the delays of the last minute."""
+
+    def __init__(self) -> None:
+        self._recent: deque[tuple[float, float]] = deque()
+        """Times and delays; each delay is longer than those after it."""
+
+    def add(self, now: float, seconds: float) -> None:
+        """Note a delay of `seconds` that ended at the monotonic time `now`."""
+        while self._recent and self._recent[-1][1] <= seconds:
+            self._recent.pop()
+        self._recent.append((now, seconds))
+
+    def seconds(self, now: float) -> float:
+        """The longest delay of the minute before `now`; 0 if there was none."""
+        while self._recent and self._recent[0][0] < now - _LAG_SECONDS:
+            self._recent.popleft()
+        return self._recent[0][1] if self._recent else 0.0
 
 
 class Ticker:
@@ -33,6 +55,18 @@ class Ticker:
         self._due: dict[str, float] = {}
         self._ahead = 0.0
         self._watching: asyncio.TimerHandle | None = None
+        self._jobs_late = LongestDelay()
+        self._loop_late = LongestDelay()
+
+    @property
+    def lag_seconds(self) -> float:
+        """How late the latest job of the last minute began."""
+        return self._jobs_late.seconds(self._clock.monotonic())
+
+    @property
+    def loop_lag_seconds(self) -> float:
+        """The longest time of the last minute for which the event loop did not run what was due."""
+        return self._loop_late.seconds(self._clock.monotonic())
 
     def every(
         self, seconds: float, name: str, errand: Callable[[], Awaitable[None]], *, first_seconds: float | None = None
@@ -41,7 +75,9 @@ class Ticker:
         (default: `seconds`). Calls do not overlap."""
 
         async def run() -> None:
-            if self._clock.monotonic() >= self._due[name]:
+            late = self._clock.monotonic() - self._due[name]
+            if late >= 0:
+                self._jobs_late.add(self._clock.monotonic(), late)
                 try:
                     await errand()
                 except asyncio.CancelledError:
@@ -63,7 +99,7 @@ class Ticker:
         """Start the jobs, in the running loop."""
         self._scheduler.start()
         self._ahead = self._seconds_ahead()
-        self._watch()
+        self._watch(self._clock.monotonic())
 
     def stop(self) -> None:
         """Stop all jobs without waiting for a running one."""
@@ -72,15 +108,17 @@ class Ticker:
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
 
-    def _watch(self) -> None:
-        """Reschedule all jobs if the wall clock was set since the last check."""
+    def _watch(self, due: float) -> None:
+        """Reschedule all jobs if the wall clock was set since the last check. `due`: monotonic time of this call."""
+        now = self._clock.monotonic()
+        self._loop_late.add(now, max(0.0, now - due))
         ahead = self._seconds_ahead()
         step, self._ahead = ahead - self._ahead, ahead
         if abs(step) > _STEP_SECONDS:
             _log.warning("wall_clock_was_set", seconds=round(step, 1))
             for job in self._scheduler.get_jobs():
                 job.modify(next_run_time=self._instant_of(job.name))
-        self._watching = asyncio.get_running_loop().call_later(_WATCH_SECONDS, self._watch)
+        self._watching = asyncio.get_running_loop().call_later(_WATCH_SECONDS, self._watch, now + _WATCH_SECONDS)
 
     def _instant_of(self, name: str) -> datetime:
         return self._clock.now() + timedelta(seconds=self._due[name] - self._clock.monotonic())

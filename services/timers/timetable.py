@@ -140,7 +140,7 @@ class Timetable:
 
     async def declared(self) -> list[Timer]:
         """Timers declared in the settings, ordered by `source`, including ended ones."""
-        return await self._timers(timers.declared())
+        return await self._timers(timers.DECLARED)
 
     async def change(
         self,

@@ -37,7 +37,7 @@ def faults(group: Group) -> list[str]:
 
 async def compilations(group: Group) -> dict[str, int]:
     """Compilation time of each tool, in milliseconds."""
-    rows = await group.daemon.store.read(basic_tools.everything())
+    rows = await group.daemon.store.read(basic_tools.EVERYTHING)
     return {row["tool_name"]: row["compiled_ms"] for row in rows}
 
 

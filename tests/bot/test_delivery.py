@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.delivery.delivery import OutboundMessage
+from bot.delivery.outgoing import OutboundMessage
 from bot.platforms.base import Limits, LinkState, Outgoing, Receipt, SendFailed
 from bot.testing import FAMILY, Group, TestPlatform, a_group
 from config.texts import Texts

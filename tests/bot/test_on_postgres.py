@@ -159,7 +159,7 @@ async def test_what_was_given_up_is_retried_beside_the_daemon(home: Opens) -> No
         assert await group.say("Bob", "/hold that") == []
         await group.daemon.store.commit([])
         with operator_connection_of(group.daemon.live.now) as database:
-            rows = database.rows(outcomes.everything())
+            rows = database.rows(outcomes.EVERYTHING)
             assert [row["kind"] for row in rows] == ["turn", "message"]
             for row in rows:
                 assert database.commit([*outcomes.retry(row, ""), audit.touch(outcomes.COUNTER)])[0] == 1

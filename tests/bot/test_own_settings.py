@@ -44,7 +44,7 @@ async def test_a_change_is_kept_over_a_restart_with_who_did_it_and_told_to_other
     async with a_group(home=tmp_path) as group:
         for _ in range(2):
             await group.say("Ann", "/settings persona  Be kind,  and short.", **ADMIN)
-        counters = {row["name"]: row["count"] for row in await group.daemon.store.read(changes.counters())}
+        counters = {row["name"]: row["count"] for row in await group.daemon.store.read(changes.COUNTERS)}
         assert counters["chat_settings"] == 1
     async with a_group(home=tmp_path) as group:
         assert group.daemon.chats.profile(FAMILY).persona == "Be kind,  and short."

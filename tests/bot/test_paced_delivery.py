@@ -101,7 +101,7 @@ async def test_what_is_over_the_limit_of_a_member_is_dropped_and_reported_once()
         assert said[2].split("\n")[4:] == ["two 4", TEXTS.say("delivery.dropped", count="25")]
         why = ("reply_dropped", "delivery.lines_per_member")
         assert (await reasons(group))[2:] == [("command", "lines"), why, why, why, ("command", "lines")]
-        assert await group.daemon.store.read(outcomes.everything()) == []
+        assert await group.daemon.store.read(outcomes.EVERYTHING) == []
         dropped = ("dropped", "delivery.lines_per_member")
         assert (await kept(group, OUTBOX.c.state, OUTBOX.c.problem))[4:6] == [dropped, dropped]
         assert b"rollcall_reply_lines_dropped 25.0" in group.daemon.metrics.render()

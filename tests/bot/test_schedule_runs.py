@@ -341,7 +341,7 @@ async def test_an_entry_of_the_settings_runs_with_the_role_that_they_give_it() -
         fresh = Settings.model_validate(less)
         await Reload(group.daemon.live, lambda: fresh).now()
         # The stored schedule continues with its current rights in the file.
-        await group.daemon.schedules.sync()
+        await group.daemon.settings_schedules.sync()
         [said] = await come_to(group, DAY)
         assert "Only admins and above" in said
 
@@ -372,8 +372,7 @@ async def test_the_role_of_an_entry_is_that_of_its_own_chat_and_no_networks_word
     entry = {"chat": "test:bot:family", "when": "0 7 * * *", "run": "calc 1"}
     async with a_group(settings={"schedules": {"clean": entry}}) as group:
         daemon, owner = group.daemon, MemberRef("schedules", "settings", "clean")
-        members = PlatformMembers(daemon.store, daemon.chats, group.deadlines, group.clock)
-        members.bind(daemon.delivery)
+        members = PlatformMembers(daemon.store, daemon.chats, group.deadlines, group.clock, daemon.delivery.platform)
         group.platform.roles[owner] = Role.OWNER
         assert await members.role(group.chat, owner) is ADMIN
         assert await members.role(group.chat._replace(native="work"), owner) is None

@@ -53,7 +53,7 @@ async def reload(group: Group, before: Settings, schedules: Entries) -> Settings
     """Reload the settings of a running daemon with other schedules."""
     after = Settings.model_validate({**before.model_dump(), "schedules": schedules})
     assert await Reload(group.daemon.live, lambda: after).now()
-    await group.daemon.schedules.sync()
+    await group.daemon.settings_schedules.sync()
     return after
 
 
@@ -106,7 +106,7 @@ async def test_times_are_those_of_the_chat_unless_the_entry_says_otherwise() -> 
 async def test_the_zone_follows_the_chat_when_it_sets_another_one() -> None:
     async with a_group(settings={"schedules": {"answer": entry()}}) as group:
         await group.say("Ann", "/settings timezone Asia/Tokyo", role=Role.ADMIN)
-        await group.daemon.schedules.sync()
+        await group.daemon.settings_schedules.sync()
         [timer] = await declared(group)
         assert timer.zone == "Asia/Tokyo"
         assert timer.next_at is not None
@@ -124,7 +124,7 @@ async def test_where_the_time_of_today_has_been_in_a_zone_farther_east_it_comes_
         assert await pass_time(group, 120, step=30) == ["6*7 = 42"]
         await group.say("Ann", "/settings timezone Europe/Berlin", role=Role.ADMIN)
         if not restarts:
-            await group.daemon.schedules.sync()
+            await group.daemon.settings_schedules.sync()
             found = {timer.source: timer.next_at for timer in await declared(group)}
     if restarts:
         async with a_group(settings=settings, clock=clock, home=tmp_path) as group:

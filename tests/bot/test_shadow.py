@@ -47,7 +47,9 @@ class HeldModel(ScriptedModel):
 
 
 def shadow_of_the(group: Group) -> Shadow:
-    return next(service for service in group.daemon.services if isinstance(service, Shadow))
+    shadow = group.daemon.shadow
+    assert shadow is not None
+    return shadow
 
 
 async def says(group: Group, text: str, **facts: Any) -> list[str]:

@@ -261,7 +261,7 @@ async def test_of_two_that_claim_the_same_moment_one_does_and_the_other_leaves_n
             store.commit(claim(1)), store.commit(claim(2)), store.commit(claim(3)), return_exceptions=True
         )
         assert [isinstance(one, Conflict) for one in results] == [False, True, True]
-        assert len(await store.read(inbox.waiting())) == 1
+        assert len(await store.read(inbox.WAITING_TURNS)) == 1
         # The claim of a process that was suspended is refused.
         await clock.advance(60)
         with pytest.raises(Conflict):

@@ -25,7 +25,7 @@ pytestmark = [
         not AXE.exists(), reason="there is no axe-core: `npm ci --ignore-scripts` in tests/node installs it"
     ),
 ]
-SETTINGS = 'chats: {allow: ["*"]}\nlanguage: en # of the texts\n'
+SETTINGS = 'chats: {allow: ["test:bot:*"]}\nlanguage: en # of the texts\n'
 _WIDER = """() => document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] :
     [...document.querySelectorAll("main *")].filter(each => each.getBoundingClientRect().right > innerWidth)
         .map(each => each.outerHTML.slice(0, 80))"""
@@ -69,6 +69,7 @@ async def logged_in(browser: Browser, world: DeskWorld, role: DeskRole, screen: 
 async def picture(page: Page, name: str) -> None:
     """A screenshot, if a folder for them is named."""
     if folder := os.environ.get("ROLLCALL_SCREENSHOTS"):
+        await page.emulate_media(color_scheme="light", reduced_motion="reduce")
         await page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bot.platforms.matrix.adapter import MatrixSettings
 from bot.platforms.matrix.platform import MatrixPlatform
-from bot.platforms.matrix.settings import MatrixSettings
 from config.loader import check_settings
 from tests.docs.documents import Page
 

@@ -51,9 +51,13 @@ RUN_BY_TESTS = {
     "docs/reminders.md",
     "docs/schedules.md",
     "docs/several-daemons.md",
+    "docs/start.md",
 }
 NO_FILES = {
     "rules.md",
+    "letter.txt",
+    "notes.txt",
+    "reminder.txt",
     "ruamel.yaml",
     "discord.py",
     "./own.py",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,8 +15,10 @@ from hypothesis import strategies as st
 
 from config.settings import RouterSettings
 from function_calls.context import Quoted
-from function_calls.rounds.conversation import SEPARATOR, opening, shown, system_message
-from function_calls.turn import HistoryLine
+from function_calls.registry import BotFunctions
+from function_calls.rounds import conversation
+from function_calls.rounds.conversation import SEPARATOR, shown, system_message
+from function_calls.turn import FixedHistory, HistoryLine, Turn, TurnInput
 from services.llm.encoding import estimated_tokens
 from services.llm.model import ModelMessage
 from services.refs import Role
@@ -30,9 +36,26 @@ def line(name: str, text: str, **fields: Any) -> HistoryLine:
     return HistoryLine(name, text, AT, fields.pop("from_bot", False), **fields)
 
 
-def opened(*history: HistoryLine, settings: dict[str, int] | None = None, **message: Any) -> list[ModelMessage]:
+@dataclass(frozen=True)
+class SummarisedHistory:
+    """History with a summary of what was said before."""
+
+    before: Sequence[HistoryLine]
+
+    async def lines(self) -> Sequence[HistoryLine]:
+        return self.before
+
+    async def recall(self) -> str:
+        return "Bo wanted tea."
+
+
+def opened(
+    *history: HistoryLine, settings: dict[str, int] | None = None, is_summarised: bool = False, **message: Any
+) -> list[ModelMessage]:
     """The initial conversation of a turn."""
-    return opening(a_message(**message), a_profile(), history, RouterSettings(**(settings or {})))
+    past = SummarisedHistory(history) if is_summarised else FixedHistory(history)
+    turn = Turn(TurnInput("1", BotFunctions([]), a_profile, history=past), math.inf)
+    return asyncio.run(conversation.opened(a_message(**message), turn, RouterSettings(**(settings or {}))))
 
 
 @pytest.mark.requirement("D54", "D28")
@@ -149,8 +172,7 @@ def test_what_is_left_out_is_said_to_be_and_nothing_is_said_where_nothing_is_wan
 
 def test_a_summary_stands_after_the_instructions_which_stay_the_same_bytes() -> None:
     history = [line("Bo", "words " * 20) for _ in range(5)]
-    settings = RouterSettings(history_tokens=80)
-    first, note, *_ = opening(a_message(), a_profile(), history, settings, "Bo wanted tea.")
+    first, note, *_ = opened(*history, settings={"history_tokens": 80}, is_summarised=True)
     assert first == system_message(a_profile())
     assert note.content.endswith("not an instruction.]\nBo wanted tea.")
 

@@ -12,14 +12,13 @@ from datetime import timedelta
 
 from pydantic import BaseModel, Field
 
-from bot.daemon import Daemon
+from bot.daemon import Daemon, build_daemon
 from bot.database.opening import open_store
 from bot.live.settings import Reload
 from bot.overrides import Overrides
 from bot.platforms.base import Deliver, Limits, Outgoing, Receipt
 from bot.platforms.mentions import mention_parser
 from bot.testing import SpecSource
-from bot.wiring import build_daemon
 from config.settings import Settings
 from config.texts import Texts
 from function_calls.call import Call

@@ -76,8 +76,8 @@ SWITCHES: dict[str, Switch] = {
     ),
     "D3": Switch(
         "function_calls/handlers/chat/history.py",
-        'name="clear_messages"',
-        'name="forget_messages"',
+        "async def clear_messages(",
+        "async def forget_messages(",
         "bot/cli/test_functions.py::test_the_abilities_of_the_group_bot_that_came_before_are_registered_functions",
     ),
     "D4": Switch(
@@ -136,7 +136,7 @@ SWITCHES: dict[str, Switch] = {
     ),
     "D13": Switch(
         "function_calls/handlers/small/calculate.py",
-        "value = calculate(args.expression)",
+        "value = calculate(expression)",
         "value = calculate(context.text)",
         "function_calls/test_handlers_read_no_text.py::test_no_handler_reads_the_text_of_the_message",
     ),
@@ -274,8 +274,8 @@ SWITCHES: dict[str, Switch] = {
     ),
     "D36": Switch(
         "function_calls/handlers/small/dice.py",
-        "roll = dice.roll(args.dice)",
-        "roll = dice.roll(context.text)",
+        "roll = roller.roll(dice)",
+        "roll = roller.roll(context.text)",
         "function_calls/test_handlers_read_no_text.py::test_no_handler_reads_the_text_of_the_message",
     ),
     "D37": Switch(
@@ -406,13 +406,13 @@ SWITCHES: dict[str, Switch] = {
     ),
     "D58": Switch(
         "function_calls/handlers/lookup/weather.py",
-        'FunctionResult.say("\\n".join(lines), data=_data(found, days), attachments=files)',
-        "FunctionResult(data=_data(found, days))",
+        'FunctionResult.say("\\n".join(lines), data=_data(found, told), attachments=files)',
+        "FunctionResult(data=_data(found, told))",
         "function_calls/handlers/test_weather.py::test_the_weather_of_today_and_tomorrow_is_said",
     ),
     "D59": Switch(
         "function_calls/llm.py",
-        "faults += progress.note(call, spec, result, self._settings)\n        progress",
+        "faults += progress.note(call, spec, result)\n        progress",
         "faults += 0\n        progress",
         "function_calls/test_rounds.py::test_a_result_goes_back_to_the_model_which_then_answers",
     ),

@@ -1,18 +1,23 @@
-"""A small thread pool with a queue."""
+"""More work than threads."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from functools import partial
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from services.threads import ThreadPool
+from services.threads import Threads
+
+
+def begin(crew: Threads, work: Callable[..., Any], *args: object) -> asyncio.Task[Any]:
+    return asyncio.ensure_future(crew.run(work, *args))
 
 
 async def test_all_work_is_done_by_no_more_threads_than_there_may_be() -> None:
-    crew, lock = ThreadPool(2), threading.Lock()
+    crew, lock = Threads(2), threading.Lock()
     at_work: list[int] = []
     most: list[int] = []
 
@@ -25,33 +30,33 @@ async def test_all_work_is_done_by_no_more_threads_than_there_may_be() -> None:
             at_work.remove(number)
         return square
 
-    futures = [crew.begin(partial(work, number)) for number in range(50)]
+    futures = [begin(crew, work, number) for number in range(50)]
     assert await asyncio.gather(*futures) == [number * number for number in range(50)]
     assert max(most) <= 2
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
 async def test_what_work_raises_reaches_who_waits_and_the_next_piece_is_done(error: BaseException) -> None:
-    crew = ThreadPool(1)
+    crew = Threads(1)
 
     def fail() -> None:
         raise error
 
-    failing, next_one = crew.begin(fail), crew.begin(lambda: "done")
+    failing, next_one = begin(crew, fail), begin(crew, lambda: "done")
     with pytest.raises(ValueError if isinstance(error, ValueError) else RuntimeError):
         await failing
     assert await next_one == "done"
 
 
 async def test_work_that_hangs_is_passed_by_when_the_crew_is_relieved_and_still_gives_its_result() -> None:
-    crew, let_go, began = ThreadPool(1), threading.Event(), threading.Event()
+    crew, let_go, began = Threads(1), threading.Event(), threading.Event()
 
     def hang() -> str:
         began.set()
         let_go.wait(10)
         return "late"
 
-    hanging, waiting = crew.begin(hang), crew.begin(lambda: "on time")
+    hanging, waiting = begin(crew, hang), begin(crew, lambda: "on time")
     await asyncio.to_thread(began.wait, 10)
     assert not waiting.done()
     crew.relieve()
@@ -62,9 +67,9 @@ async def test_work_that_hangs_is_passed_by_when_the_crew_is_relieved_and_still_
 
 
 async def test_work_that_nobody_waits_for_any_more_is_left_out() -> None:
-    crew, let_go, done = ThreadPool(1), threading.Event(), []
-    first = crew.begin(lambda: let_go.wait(10))
-    second, third = crew.begin(lambda: done.append("second")), crew.begin(lambda: done.append("third"))
+    crew, let_go, done = Threads(1), threading.Event(), []
+    first = begin(crew, lambda: let_go.wait(10))
+    second, third = begin(crew, lambda: done.append("second")), begin(crew, lambda: done.append("third"))
     second.cancel()
     let_go.set()
     await asyncio.gather(first, third)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
 from config.sections.mail import MailSettings, recipient_fits
+from config.terms import secrets_in
 from services.clock import VirtualClock
 from services.mail import Letter, Mailer, MailError, MailFile, MailProblem, addresses_in, dot_stuffed, encode_letter
 from services.refs import ErrorCode
@@ -361,5 +362,5 @@ def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], word: st
 
 def test_the_password_is_among_the_secrets() -> None:
     given = MailSettings(host="127.0.0.1", sender="b@c.example", username="b", password=SecretStr(SECRET))
-    assert given.secrets == (SECRET,)
+    assert list(secrets_in(given)) == [SECRET]
     assert SECRET not in repr(given)

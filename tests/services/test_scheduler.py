@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from structlog.testing import capture_logs
 
-from services.timers.scheduler import Ticker
+from services.timers.scheduler import LongestDelay, Ticker
 
 SECONDS = 0.01
 
@@ -79,3 +80,30 @@ async def test_an_errand_never_runs_twice_at_once() -> None:
 
 def test_a_ticker_that_never_started_stops_in_peace() -> None:
     Ticker().stop()
+
+
+async def test_a_blocked_loop_and_late_jobs_are_measured() -> None:
+    ticker, done = Ticker(), asyncio.Semaphore(0)
+
+    async def errand() -> None:
+        done.release()
+
+    ticker.every(SECONDS, "errand", errand)
+    ticker.start()
+    async with asyncio.timeout(5):
+        await done.acquire()
+        end = time.monotonic() + 0.8
+        while time.monotonic() < end:
+            pass
+        for _ in range(3):
+            await done.acquire()
+    assert ticker.lag_seconds > 0.5
+    assert ticker.loop_lag_seconds > 0.2
+    ticker.stop()
+
+
+def test_the_longest_delay_of_the_last_minute_counts() -> None:
+    delays = LongestDelay()
+    for now, seconds in ((0, 3), (10, 5), (20, 1), (30, 2)):
+        delays.add(now, seconds)
+    assert [delays.seconds(now) for now in (30, 69, 71, 91, 200)] == [5, 5, 2, 0, 0]

@@ -26,13 +26,14 @@ from bot.platforms.base import (
     SendFailed,
     thread_of,
 )
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, alongside
+from bot.platforms.discord.adapter import DiscordSettings
 from bot.platforms.discord.gateway import ERRORS, NETWORK, Gateway, Received, role_of
-from bot.platforms.discord.settings import DiscordSettings
 from bot.platforms.web_api import FILE_SECONDS, Refused, check_size, content_of
 from function_calls.context import Attachment
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, Role
 from services.web.content import data_in
 

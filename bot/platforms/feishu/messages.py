@@ -10,11 +10,12 @@ from typing import Any
 import orjson
 
 from bot.platforms.base import Outgoing, thread_of
-from bot.platforms.connection import Recent
+from bot.platforms.emoji import EmojiNames
 from bot.platforms.markdown import plain_lines
 from bot.platforms.mentions import ParseText
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 MESSAGE, ADDED, PRESS = "im.message.receive_v1", "im.chat.member.bot.added_v1", "card.action.trigger"
@@ -27,22 +28,12 @@ _TABLE_RULE = re.compile(r"^[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?)?[
 _TAG, _IN_CODE = re.compile(r"<(?=/?[a-z])", re.IGNORECASE), re.compile(r"<(?=/?(?:at|person)\b)", re.IGNORECASE)
 _INVISIBLE = "<\u200b"
 """Replaces the beginning of a tag: posts show character references as they are."""
-_EMOJI: dict[str, str] = dict(
-    re.findall(
-        r"(\S+) (\S+)",
-        "THUMBSUP 👍 ThumbsDown 👎 DONE ✅ CheckMark ✔️ CrossMark ❌ No 🚫 OK 👌 Yes 🆗 HEART ❤️ HEARTBROKEN 💔 LOVE 😍 "
-        "THINKING 🤔 PARTY 🎉 APPLAUSE 👏 THANKS 🙏 PRAISE 🙌 WAVE 👋 MUSCLE 💪 Fire 🔥 Hundred 💯 WHAT ❓ SMILE 🙂 "
-        "LAUGH 😄 LOL 😂 CRY 😢 SOB 😭 WINK 😉 ANGRY 😠 WOW 😮 GLANCE 👀 OneSecond ⏳ Alarm ⏰ Pin 📌 ROSE 🌹 "
-        "CAKE 🎂 BEER 🍺 Coffee ☕ GIFT 🎁 Trophy 🏆 SALUTE 🫡 SLEEP 😴 FACEPALM 🤦 HUG 🤗",
-    )
+EMOJI = EmojiNames(
+    "THUMBSUP 👍 ThumbsDown 👎 DONE ✅ CheckMark ✔️ CrossMark ❌ No 🚫 OK 👌 Yes 🆗 HEART ❤️ HEARTBROKEN 💔 LOVE 😍 "
+    "THINKING 🤔 PARTY 🎉 APPLAUSE 👏 THANKS 🙏 PRAISE 🙌 WAVE 👋 MUSCLE 💪 Fire 🔥 Hundred 💯 WHAT ❓ SMILE 🙂 "
+    "LAUGH 😄 LOL 😂 CRY 😢 SOB 😭 WINK 😉 ANGRY 😠 WOW 😮 GLANCE 👀 OneSecond ⏳ Alarm ⏰ Pin 📌 ROSE 🌹 "
+    "CAKE 🎂 BEER 🍺 Coffee ☕ GIFT 🎁 Trophy 🏆 SALUTE 🫡 SLEEP 😴 FACEPALM 🤦 HUG 🤗"
 )
-_NAMES = {sign.rstrip("\ufe0f"): name for name, sign in _EMOJI.items()}
-
-
-def emoji_name(emoji: str) -> str:
-    """Feishu's name of `emoji`, which may be `:name:`; empty if it is not among the common ones."""
-    is_name = re.fullmatch(r":\w+:", emoji, re.ASCII)
-    return emoji.strip(":") if is_name else _NAMES.get(re.sub("[\U0001f3fb-\U0001f3ff\ufe0f]", "", emoji), "")
 
 
 def as_event(message: JsonObject, partner: str) -> JsonObject:
@@ -92,8 +83,7 @@ class Reader:
         elif kind == "im.message.reaction.created_v1" and facts["operator_type"] == "user":
             who, name, message = facts["user_id"]["open_id"], facts["reaction_type"]["emoji_type"], facts["message_id"]
             revision, native = f"{who} {name} {facts.get('action_time') or at}", self.places[message][0]
-            text = _EMOJI.get(name, f":{name}:")
-            yield self._event(native, message, Kind.REACTION, revision, who, at, text=text)
+            yield self._event(native, message, Kind.REACTION, revision, who, at, text=EMOJI.emoji(name))
         elif kind == ADDED:
             who = (facts.get("operator_id") or {}).get("open_id") or "unknown"
             yield self._event(facts["chat_id"], id_, Kind.ADDED, "", who, at)
@@ -168,7 +158,7 @@ def _words(part: JsonObject) -> str:
     if part["tag"] == "at":
         return str(part["user_id"])
     if part["tag"] == "emotion":
-        return _EMOJI.get(part["emoji_type"], f":{part['emoji_type']}:")
+        return EMOJI.emoji(part["emoji_type"])
     return f"{words} ({url})" if url and words not in ("", url) else words or url
 
 

@@ -16,13 +16,15 @@ import orjson
 
 from bot.platforms.adapter import CannotOpen, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside, probing
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, alongside, probing
 from bot.platforms.feishu.adapter import FeishuSettings
 from bot.platforms.feishu.api import ApiError, FeishuApi, Frame, Json, ping
-from bot.platforms.feishu.messages import ADDED, MESSAGE, PRESS, Reader, as_event, body_of, emoji_name, without_buttons
+from bot.platforms.feishu.messages import ADDED, EMOJI, MESSAGE, PRESS, Reader, as_event, body_of, without_buttons
 from bot.platforms.web_api import frames_of, read_body, unless
 from function_calls.context import Attachment
 from services.clock import Clock
+from services.extras import missing_extra
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import StoreError
 from services.web.content import data_in
@@ -67,7 +69,7 @@ class FeishuPlatform(ConnectedPlatform):
         if settings.events == "webhook" and not host.public_url.startswith("https://"):
             raise CannotOpen("events: webhook needs platforms.web.public_url with https://")
         if settings.events == "webhook" and find_spec("cryptography") is None:
-            raise CannotOpen("cryptography is not installed: pip install 'rollcall[feishu]'")
+            raise CannotOpen(missing_extra("feishu", "cryptography"))
         super().__init__(settings, host, silence_seconds=_SILENCE_SECONDS)
         self._settings = settings
         self._api = FeishuApi(settings, host.clock)
@@ -344,11 +346,9 @@ class FeishuPlatform(ConnectedPlatform):
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
         """Only common emoji, and `:name:`, have a name at Feishu."""
-        path, name = f"im/v1/messages/{native_id}/reactions", emoji_name(emoji)
-        if name:
+        path = f"im/v1/messages/{native_id}/reactions"
+        if name := EMOJI.name(emoji, "Feishu"):
             await self._api.call("POST", path, json={"reaction_type": {"emoji_type": name}})
-        elif emoji:
-            raise SendFailed("Feishu has no name for this emoji", retryable=False)
         else:
             async for one in self._pages(path, page_size=50):
                 if one["operator"]["operator_id"] == self._settings.app_id:

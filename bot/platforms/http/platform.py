@@ -7,7 +7,6 @@ import hmac
 import itertools
 import unicodedata
 from base64 import b64decode, b64encode
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from bot.platforms.http.wire import (
 from bot.platforms.mentions import ParseText
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.store.ids import Ids
 from services.store.port import BadUnit, Store, StoreBroken, StoreClosed, StoreError, Write
@@ -98,14 +98,15 @@ class Programs:
             raise ValueError("platforms.http.token: an empty token would let everybody in")
         self._token: SecretStr | None = token
         self._max_role = max_role
-        self._roles: OrderedDict[tuple[str, str], Role] = OrderedDict()
+        self._roles = Recent[tuple[str, str], Role](_MOST_ROLES)
 
     def use(self, token: SecretStr | None, max_role: Role) -> bool:
         """Apply the token and the maximum role from the next request on; without a token everybody is rejected. Returns
         whether the token has changed, so that open streams have to authenticate again."""
         is_other, self._token = token != self._token, token
         self._max_role = max_role
-        self._roles = OrderedDict((key, role.capped(max_role)) for key, role in self._roles.items())
+        for key, role in list(self._roles.items()):
+            self._roles[key] = role.capped(max_role)
         return is_other
 
     def claims(self, request: Request) -> bool:
@@ -126,9 +127,6 @@ class Programs:
             raise RequestError(400, "bad_request", "sender.id: is required", field="sender.id")
         role = posted.role.capped(self._max_role)
         self._roles[chat, posted.id] = role
-        self._roles.move_to_end((chat, posted.id))
-        if len(self._roles) > _MOST_ROLES:
-            self._roles.popitem(last=False)
         return Speaker(posted.id, posted.name or posted.id, role)
 
     def role(self, chat: str, member: str) -> Role | None:
@@ -264,7 +262,7 @@ class ChatFeed:
         self.listeners = Listeners()
         self._in_flight: dict[str, set[int]] = {}
         self._statuses: dict[str, str] = {}
-        self._added: dict[str, int] = {}
+        self._added = Recent[str, int](_COUNTED_CHATS)
         self.ended = False
 
     @contextmanager
@@ -289,8 +287,6 @@ class ChatFeed:
         added = self._added.get(chat, 0)
         if added % _PRUNE_EVERY == 0:
             writes.append(http_events.prune(key, self._keep))
-        if len(self._added) >= _COUNTED_CHATS:
-            self._added.clear()
         self._added[chat] = added + 1
         return writes
 

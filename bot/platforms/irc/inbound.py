@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from bot.platforms.connection import Recent
 from bot.platforms.irc.state import State
 from bot.platforms.irc.text import ctcp, without_codes
 from bot.platforms.irc.wire import Line
 from bot.platforms.mentions import mention_parser
 from function_calls.context import Kind, MessageContext, MessageKey, Quoted, Sender
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, Role
 
 REPLY_TAG = "+draft/reply"

@@ -14,7 +14,7 @@ import structlog
 
 from bot.platforms.adapter import CannotOpen, Host
 from bot.platforms.base import Deliver, Limits, LinkState, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, alongside
 from bot.platforms.irc.inbound import OWN_IDS, REPLY_TAG, Inbound
 from bot.platforms.irc.session import Absent, Session, changed_within
 from bot.platforms.irc.state import ConfiguredChannels
@@ -24,6 +24,7 @@ from config.sections.irc import BY_NICK, IrcSettings
 from function_calls.context import MessageContext
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock, Deadlines
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, Role
 
 _log = structlog.get_logger("irc")

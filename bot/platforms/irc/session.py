@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 import structlog
 
 from bot.platforms.base import SendFailed
-from bot.platforms.connection import Recent, alongside
+from bot.platforms.connection import alongside
 from bot.platforms.irc.registration import Registration, joins
 from bot.platforms.irc.state import WHOX_FIELDS, ConfiguredChannels, State
 from bot.platforms.irc.wire import Line, Wire, encode, one_word
 from config.sections.irc import BY_NICK, IrcSettings
 from services.clock import Clock, Deadlines
+from services.recent import Recent
 
 LABEL = "label"
 _REFUSALS = {

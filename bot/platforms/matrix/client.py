@@ -22,7 +22,7 @@ from nio.exceptions import EncryptionError, GroupEncryptionError, LocalProtocolE
 from bot.platforms.adapter import needs_extra
 from bot.platforms.base import FileUnavailable, SendFailed
 from bot.platforms.connection import CannotConnect
-from bot.platforms.matrix.settings import MatrixSettings
+from bot.platforms.matrix.adapter import MatrixSettings
 from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, bearer
 from services.refs import JsonObject
 

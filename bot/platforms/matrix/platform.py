@@ -17,15 +17,16 @@ import structlog
 
 from bot.platforms.adapter import Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
 from bot.platforms.markdown import html_of, plain_lines
+from bot.platforms.matrix.adapter import MatrixSettings
 from bot.platforms.matrix.client import MatrixClient
 from bot.platforms.matrix.inbound import NETWORK, Inbound, RoomView, membership_change, relation_of
-from bot.platforms.matrix.settings import MatrixSettings
 from bot.platforms.web_api import Refused, check_size, unless
 from function_calls.context import Attachment, MessageContext
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
 
@@ -165,7 +166,7 @@ class MatrixPlatform(ConnectedPlatform):
             for event in room.get("invite_state", {}).get("events", ()):
                 if event.get("type") == "m.room.member" and event.get("state_key") == self._user:
                     self._inviters[room_id] = str(event.get("sender"))
-            self._start(self._join(room_id))
+            self._background.start(self._join(room_id))
         try:
             await self._client.follow(sync)
         except Exception as error:  # noqa: BLE001 - the SDK may fail on events of other servers
@@ -200,7 +201,7 @@ class MatrixPlatform(ConnectedPlatform):
         if not events:
             await self._acceptance.take(deliver, tuple, "", cursor)
         for room_id, event_id in {room_id: event["event_id"] for room_id, event, _ in events}.items():
-            self._start(self._mark_read(room_id, event_id))
+            self._background.start(self._mark_read(room_id, event_id))
 
     async def _timeline(self, room_id: str, timeline: JsonObject, since: str) -> list[_RoomEvent]:
         """New events of a room."""
@@ -481,7 +482,7 @@ class MatrixPlatform(ConnectedPlatform):
         return ""
 
     async def close(self) -> None:
-        await self._end_background()
+        await self._background.close()
         await self._client.close()
 
 

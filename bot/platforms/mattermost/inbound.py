@@ -7,11 +7,11 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.platforms.connection import Recent
-from bot.platforms.emoji import emoji_of
+from bot.platforms.emoji import COMMON
 from bot.platforms.mentions import ParseText
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 PLATFORM = "mattermost"
@@ -79,7 +79,7 @@ class Reader:
                 post.setdefault("channel_id", (event.get("broadcast") or {}).get("channel_id"))
                 at, name = record["create_at"], record["emoji_name"]
                 revision = f"{record['user_id']} {name} {at}"
-                return self._context(post, Kind.REACTION, at, revision, text=emoji_of(name))
+                return self._context(post, Kind.REACTION, at, revision, text=COMMON.emoji(name))
             case "user_added" | "user_removed":
                 return self._membership(event, now_ms)
         return None

@@ -15,10 +15,9 @@ from pydantic import AfterValidator, SecretStr
 
 from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
-from bot.platforms.emoji import emoji_name
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
+from bot.platforms.emoji import COMMON
 from bot.platforms.mattermost.inbound import MOST_CACHED, PLATFORM, Reader, adds, record_of, usernames
-from bot.platforms.mattermost.text import message_of
 from bot.platforms.web_api import (
     FILE_SECONDS,
     Refused,
@@ -36,6 +35,7 @@ from config.terms import SecureUrl, matching
 from function_calls.context import Attachment
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 
 _ANSWER_SECONDS, _SILENCE_SECONDS = 30.0, 120.0
@@ -45,6 +45,21 @@ _LONGEST_GAP_MS, _CLOCKS_DIFFER_MS = 7 * 86_400_000, 60_000
 _FILES, _PAGE, _POSTS_SINCE = 10, 200, 1000
 """Files of a post, items of a page, and posts of an answer to `since`."""
 _TOKEN = matching("[A-Za-z0-9]{26}", "has to be a token of 26 letters and digits; it is not the token's id")
+
+_INVISIBLE = "\u200b"
+"""Inserted where the server or a client would read a mention or formatting; the server reads the text behind
+backslashes and character references."""
+_URL = re.compile(r"(https?://[^\s<>]*[^\s<>.,;:!?()\[\]{}'\"*_~`])")
+_CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`)", re.DOTALL)
+_MENTION = r"(?<=(?<![A-Za-z0-9])@)(?=\w)"
+_IN_TEXT = re.compile(rf"{_MENTION}|(?<=@)(?=&)|(?<=&)(?=#0*64;|#x0*40;|commat;)", re.IGNORECASE)
+_IN_CODE = re.compile(r"(?<=@)(?=all|channel|here)", re.IGNORECASE)
+_IN_PLAIN = re.compile(
+    rf"{_MENTION}|(?<=&)(?=#?\w+;)|(?<=:)(?=[\w+-]+:)|(?<=<)(?=[A-Za-z/!?])|^(?=[ \t]*(?:[#>+=-]|\d+[.)])|[ ]{{4}}|\t)",
+    re.MULTILINE,
+)
+_MARK = re.compile(r"([\\`*_~|\[\]])")
+_IMAGE = re.compile(r"!(?=\[)")
 
 
 class MattermostSettings(NetworkSettings):
@@ -333,12 +348,10 @@ class MattermostPlatform(ConnectedPlatform):
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
         """Only common emoji, and `:name:`, have a name at Mattermost."""
-        me, name = await self._me(), emoji_name(emoji)
+        me, name = await self._me(), COMMON.name(emoji, "Mattermost")
         name = name.removesuffix("_face") if name in ("thinking_face", "robot_face") else name
         if name:
             await self._api.call("POST", "reactions", json={"user_id": me, "post_id": native_id, "emoji_name": name})
-        elif emoji:
-            raise SendFailed("Mattermost has no name for this emoji", retryable=False)
         else:
             for one in await self._api.call("GET", f"posts/{native_id}/reactions") or ():
                 if one["user_id"] == me:
@@ -379,6 +392,28 @@ _EVENTS = ("posted", "post_edited", "post_deleted", "reaction_added", "user_adde
 def _place(post: JsonObject) -> JsonObject:
     """The fields of a post that the reader uses."""
     return {key: post.get(key) for key in ("root_id", "user_id", "channel_id")}
+
+
+def message_of(text: str, *, markdown: bool) -> str:
+    """`text`, Markdown or to be shown exactly, for a post. It mentions nobody, and shows no images: clients would
+    fetch them."""
+    parts = _CODE.split(text) if markdown else [text]
+    return "".join(
+        _IN_CODE.sub(_INVISIBLE, part) if number % 2 else _outside(part, markdown) for number, part in enumerate(parts)
+    )
+
+
+def _outside(text: str, markdown: bool) -> str:
+    shown = []
+    for number, part in enumerate(_URL.split(_IMAGE.sub("", text) if markdown else text)):
+        if number % 2:
+            part = re.sub(r"(?<![A-Za-z0-9])@", "%40", part)
+        elif markdown:
+            part = _IN_TEXT.sub(_INVISIBLE, part)
+        else:
+            part = _MARK.sub(r"\\\1", _IN_PLAIN.sub(_INVISIBLE, part))
+        shown.append(part)
+    return "".join(shown)
 
 
 async def probe(settings: MattermostSettings, _clock: Clock) -> str:

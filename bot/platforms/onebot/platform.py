@@ -17,14 +17,14 @@ import structlog
 
 from bot.platforms.adapter import Adapter, CannotOpen, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, alongside
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, alongside
 from bot.platforms.onebot.events import FILE, GROUP, NAME, PRIVATE, ROLES, Reader, replied_id, seconds_of
-from bot.platforms.onebot.session import CALL_SECONDS, CallFailed, Dialling, Listening, Session
-from bot.platforms.onebot.settings import OneBotSettings
+from bot.platforms.onebot.session import CALL_SECONDS, CallFailed, Dialling, Listening, OneBotSettings, Session
 from bot.platforms.web_api import FileGone, WebApi, check_host, check_size, object_in
 from function_calls.context import Attachment, Quoted
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
 

@@ -1,19 +1,21 @@
-"""Client of a Satori gateway: a WebSocket for events, HTTP for calls."""
+"""Settings and client of a Satori gateway: a WebSocket for events, HTTP for calls."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import aiohttp
 import orjson
+from pydantic import AfterValidator, Field, SecretStr
 from yarl import URL
 
 from bot.platforms.connection import CannotConnect, probing
-from bot.platforms.satori.settings import SatoriSettings
 from bot.platforms.web_api import FILE_SECONDS, Refused, WebApi, bearer, check_host, form_with
+from config.sections.networks import NetworkSettings
+from config.terms import SecureUrl, Word
 from function_calls.context import Attachment
 from services.clock import Clock
 
@@ -22,6 +24,25 @@ _EVENT, _IDENTIFY, _READY, _META = 0, 3, 4, 5
 _REPLAY_SECONDS = 0.5
 _MOST_HELD = 100
 _FRAME_BYTES = 16 * 1024 * 1024
+
+
+class SatoriSettings(NetworkSettings):
+    """One account of the bot at a Satori gateway."""
+
+    url: Annotated[SecureUrl, AfterValidator(lambda url: url.removesuffix("/v1"))]
+    """URL of the gateway, without `/v1`, such as `http://127.0.0.1:5140/satori`."""
+    token: SecretStr = SecretStr("")
+    """Token that is also set in the gateway; preferably a reference to the environment."""
+    platform: str = ""
+    """Network of the account as named by the gateway, such as `qq`; needed if the gateway has several accounts."""
+    user_id: str = ""
+    """Id of the account on its network; needed if the gateway has several accounts on it."""
+    buttons: bool = False
+    """Whether the network shows buttons, as Discord, KOOK and Telegram do. False: choices become text."""
+    admin_roles: tuple[Word, ...] = Field(default=(), max_length=50)
+    """Ids of more roles whose members are admins. On Discord and KOOK, ids are numbers."""
+    file_hosts: tuple[Word, ...] = Field(default=(), max_length=50)
+    """Hosts, with their subdomains, from which files in messages are downloaded, in addition to the gateway."""
 
 
 class Gateway:

@@ -15,12 +15,12 @@ import orjson
 
 from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import ConnectedPlatform, Recent, alongside
+from bot.platforms.connection import ConnectedPlatform, alongside
 from bot.platforms.satori.elements import element, file_element, parse, written
-from bot.platforms.satori.gateway import Gateway, Json, number_of, probe
-from bot.platforms.satori.settings import SatoriSettings
+from bot.platforms.satori.gateway import Gateway, Json, SatoriSettings, number_of, probe
 from bot.platforms.web_api import Refused, check_size, unless
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, Role
 from services.web.content import data_in
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.platforms.emoji import emoji_of
+from bot.platforms.emoji import COMMON
 from bot.platforms.mentions import ParseText
 from bot.platforms.slack.text import plain
 from config.chat_settings import THREAD
@@ -70,7 +70,7 @@ class Reader:
             case "reaction_added", _:
                 item = event["item"]
                 key = self._key(item, item["ts"], Kind.REACTION, f"{event['user']} {event['event_ts']}")
-                return self._context(event, users, key, event["event_ts"], text=emoji_of(event["reaction"]))
+                return self._context(event, users, key, event["event_ts"], text=COMMON.emoji(event["reaction"]))
             case (("member_joined_channel" | "member_left_channel"), _):
                 return self._membership(event, users)
         return None

@@ -21,8 +21,8 @@ from pydantic import SecretStr
 
 from bot.platforms.adapter import Adapter, Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, Outgoing, Receipt, SendFailed, thread_of
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
-from bot.platforms.emoji import emoji_name
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
+from bot.platforms.emoji import COMMON
 from bot.platforms.slack.inbound import PLATFORM, Profile, Reader, profile_of
 from bot.platforms.slack.text import linked, mrkdwn, urls
 from bot.platforms.web_api import Refused, WebApi, bearer, check_size, objects_of, unless
@@ -31,6 +31,7 @@ from config.terms import SecureUrl, is_loopback, matching
 from function_calls.context import Attachment
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
 from services.web.content import data_in
 
@@ -39,7 +40,6 @@ SCOPES = re.findall(
     "app_mentions:read channels:history channels:read chat:write files:read files:write groups:history groups:read "
     "im:history im:read im:write mpim:history mpim:read reactions:read reactions:write users:read",
 )
-"""Scopes that the bot token needs; leaving channels also needs `channels:manage` and `groups:write`."""
 """Scopes that the bot token needs; leaving channels and moderation also need `channels:manage`, `groups:write` and
 `pins:write`."""
 
@@ -377,12 +377,10 @@ class SlackPlatform(ConnectedPlatform):
 
     async def react(self, chat: ChatRef, native_id: str, emoji: str) -> None:
         """Only common emoji, and `:name:`, have a name at Slack."""
-        place, name = {"channel": thread_of(chat.native)[0], "timestamp": native_id}, emoji_name(emoji)
-        if name:
+        place = {"channel": thread_of(chat.native)[0], "timestamp": native_id}
+        if name := COMMON.name(emoji, "Slack"):
             with unless("already_reacted"):
                 await self._api.call("reactions.add", name=name, **place)
-        elif emoji:
-            raise SendFailed("Slack has no name for this emoji", retryable=False)
         else:
             me = self._reader.me or await self._api.call("auth.test")
             found = await self._api.call("reactions.get", full=True, **place)

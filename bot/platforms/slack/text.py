@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from bot.platforms.markdown import plain_lines
+from bot.platforms.markdown import Format
 
-_URL = re.compile(r"(https?://[^\s<>|\x02]*[^\s<>|\x02.,;:!?()\[\]{}'\"*_~`])")
+_URL = re.compile(r"(https?://[^\s<>|]*[^\s<>|.,;:!?()\[\]{}'\"*_~`])")
 _BRACKETED = re.compile(r"<([^<>|\n]+)(?:\|([^<>\n]*))?>")
-_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-_LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(\s*<?(https?://[^\s)>|]+|mailto:[^\s)>|]+)>?[^)\n]*\)")
-_FENCE = re.compile(r"\s*(?:```|~~~)")
-_HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*$")
-_MARKS = (
-    ("*", re.compile(r"(?<![\w*\\])(\*\*|__)(?=[^\s*_])(?P<text>.+?)(?<=[^\s\\])\1(?!\w)")),
-    ("~", re.compile(r"(?<!~)~~(?=\S)(?P<text>.+?)(?<=\S)~~(?!~)")),
-    ("_", re.compile(r"(?<![\w*\\])([*_])(?=[^\s*_])(?P<text>[^*_\n]+?)(?<=[^\s\\])\1(?![\w*])")),
-)
-"""Slack's mark, and its form in Markdown."""
-_KEPT = re.compile("\x02(\\d+)\x02")
+_LINKED = re.compile(r"(?:https?://|mailto:)[^\s<>|]+")
+_MARKS = {"b": "*", "i": "_", "s": "~"}
 
 
 def urls(text: str) -> list[tuple[str, bool]]:
@@ -55,36 +46,29 @@ def plain(text: str, name_of: Callable[[str], str]) -> str:
 def mrkdwn(markdown: str) -> str:
     """Markdown in Slack's format. Headings become bold lines; tables and images become text, as in `plain_lines`; HTML
     and control sequences are shown as they are, so the text notifies nobody."""
-    return "\n".join(_lines(markdown.replace("\x02", "")))
+    return "\n".join(_Mrkdwn().lines(markdown))
 
 
-def _lines(markdown: str) -> Iterator[str]:
-    in_code = False
-    for line in markdown.split("\n"):
-        if _FENCE.match(line) and (in_code or "`" not in line.strip().lstrip("`")):
-            in_code = not in_code
-            yield "```"
-        elif in_code:
-            yield _escaped(line)
-        else:
-            heading = _HEADING.fullmatch(line)
-            shown = _spans(heading[1] if heading else line)
-            if shown or not line.strip():
-                yield f"*{shown.replace('*', '')}*" if heading and shown else shown
-    if in_code:
-        yield "```"
+class _Mrkdwn(Format):
+    def text(self, text: str) -> str:
+        return linked(text)
 
+    def code(self, code: str) -> str:
+        return f"`{_escaped(code)}`"
 
-def _spans(line: str) -> str:
-    """One line with its code, links, bold, italic and struck text."""
-    kept: list[str] = []
+    def block(self, code: str) -> str:
+        return f"```\n{_escaped(code)}\n```"
 
-    def keep(text: str) -> str:
-        kept.append(text)
-        return f"\x02{len(kept) - 1}\x02"
+    def link(self, words: str, url: str) -> str:
+        if _LINKED.fullmatch(url) is None:
+            return linked(f"{words} ({url})")
+        return f"<{_escaped(url)}|{_escaped(words)}>" if words else f"<{_escaped(url)}>"
 
-    line = _CODE.sub(lambda found: keep(f"`{_escaped(found[2].strip() or found[2])}`"), line)
-    line = _LINK.sub(lambda found: keep(f"<{_escaped(found[2])}|{_escaped(found[1])}>"), line)
-    for mark, pattern in _MARKS:
-        line = pattern.sub(lambda found, mark=mark: f"{keep(mark)}{found['text']}{keep(mark)}", line)  # type: ignore[misc]
-    return _KEPT.sub(lambda found: kept[int(found[1])], linked("\n".join(plain_lines(line))))
+    def emphasis(self, words: str, kinds: str, *, is_inside_word: bool) -> str:
+        # Slack shows the marks inside of words.
+        for kind in kinds if not is_inside_word else "":
+            words = f"{_MARKS[kind]}{words}{_MARKS[kind]}"
+        return words
+
+    def heading(self, words: str) -> str:
+        return f"*{words.replace('*', '')}*"

@@ -7,11 +7,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.platforms.connection import Recent
 from bot.platforms.mentions import mention_parser
 from config.chat_settings import THREAD
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, Role
 
 Json = dict[str, Any]

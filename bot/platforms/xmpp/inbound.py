@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 from xml.etree.ElementTree import Element
 
-from bot.platforms.connection import Recent
 from bot.platforms.mentions import mention_parser
 from bot.platforms.xmpp.stream import CLIENT
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Quoted, Sender
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, Role
 
 MUC = "{http://jabber.org/protocol/muc}"

@@ -17,7 +17,8 @@ import structlog
 
 from bot.platforms.adapter import Host
 from bot.platforms.base import Deliver, FileUnavailable, Limits, LinkState, Outgoing, Receipt, SendFailed
-from bot.platforms.connection import CannotConnect, ConnectedPlatform, Recent, probing
+from bot.platforms.connection import CannotConnect, ConnectedPlatform, probing
+from bot.platforms.xmpp.adapter import JID, XmppSettings
 from bot.platforms.xmpp.inbound import (
     CONFERENCE,
     CORRECT,
@@ -36,11 +37,11 @@ from bot.platforms.xmpp.inbound import (
     Known,
     Room,
 )
-from bot.platforms.xmpp.settings import JID, XmppSettings
 from bot.platforms.xmpp.stream import CLIENT, MAM, NO_ANSWER, PING, Refused, Stream, an_element, condition_of
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Sender
 from function_calls.ports import Measure, ModerationRequest
 from services.clock import Clock
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import Write
 from services.web.http import WebClient, WebError, WebLimits

@@ -22,7 +22,7 @@ from slixmpp.stanza import Message, Presence
 
 from bot.platforms.base import SendFailed
 from bot.platforms.connection import CannotConnect
-from bot.platforms.xmpp.settings import XmppSettings
+from bot.platforms.xmpp.adapter import XmppSettings
 from function_calls.context import Attachment
 from services.web.content import data_in
 

@@ -68,7 +68,7 @@ class Accounts:
 
     async def everyone(self) -> list[Account]:
         """All accounts by name."""
-        rows = await self._store.read(desk_accounts.everyone())
+        rows = await self._store.read(desk_accounts.EVERYTHING)
         return [Account(row["name"], DeskRole(row["role"])) for row in rows]
 
     async def put(self, account: Account, password: str, actor: str) -> None:

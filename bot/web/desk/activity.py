@@ -33,7 +33,7 @@ CALLS, REQUESTS = "function_calls.jsonl", "model_requests.jsonl"
 
 @dataclass(slots=True)
 class Hour:
-    """What happened in one hour."""
+    """Counts of one hour."""
 
     reasons: Counter[str] = field(default_factory=Counter)
     """Events by how they ended."""

@@ -23,6 +23,8 @@ from services.store.ids import first_id_at, generated_ms
 from services.store.port import Row
 
 _DAY_MS = 24 * 3_600_000
+DAYS_LISTED = 7
+"""Age of the oldest message that counts in lists of chats."""
 _MOST_CHATS, _PAGE = 500, 50
 _NEWEST = 2**63 - 1
 
@@ -71,7 +73,7 @@ class ChatPages:
         ]
 
     async def _list(self, visit: Visit) -> Response:
-        since = first_id_at(self._desk.clock.now_ms() - _DAY_MS * 30)
+        since = first_id_at(self._desk.clock.now_ms() - _DAY_MS * DAYS_LISTED)
         rows = await self._desk.daemon.store.read(reports.chats(since, _MOST_CHATS))
         chats = self._desk.daemon.chats
         found = [(row, chats.of(ChatRef.parse(row["chat"]))) for row in rows]

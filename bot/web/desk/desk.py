@@ -131,7 +131,7 @@ Handle = Callable[[Visit], Awaitable[Response]]
 
 
 class Desk:
-    """What all pages of the desk share."""
+    """Services and helpers of all pages."""
 
     def __init__(
         self,
@@ -355,7 +355,7 @@ _SHORTEST_PASSWORD = 10
 
 
 def problem_with(texts: Phrases, name: str, password: str) -> str:
-    """What is wrong with the name or password of an account, in words; empty if nothing is."""
+    """Reason in words why an account cannot have that name and password; empty if it can."""
     if not 1 <= len(name) <= 40 or not name.isprintable():
         return texts.say("login.bad_name")
     if not _SHORTEST_PASSWORD <= len(password) <= LONGEST_FIELD:

@@ -65,7 +65,7 @@ class Overview:
             "networks": self._networks(),
             "models": [
                 State(state.name, "ok" if state.problem is None else state.problem.value, _level(state.problem is None))
-                for state in self._desk.daemon.model_states()
+                for state in self._desk.daemon.model.states()
             ],
             "work": self._work(texts),
             "health": self._health(texts),

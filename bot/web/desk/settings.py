@@ -12,6 +12,7 @@ from starlette.routing import Route
 from bot.checks.plan import Planned
 from bot.platforms.http.wire import RequestError
 from bot.web.desk.accounts import DeskRole
+from bot.web.desk.chats import DAYS_LISTED
 from bot.web.desk.desk import Desk, Visit
 from bot.web.desk.settings_file import Checked, FileChanged, SettingsFile
 from config.texts import Phrases
@@ -69,7 +70,7 @@ class SettingsPages:
         found = await self._desk.report(lambda reader: reader.call_statistics(since_ms))
         statistics = {each.function: each for each in found}
         chat = visit.query.get("chat", "")
-        chats = await daemon.store.read(reports.chats(first_id_at(since_ms - 30 * _DAY_MS), _CHATS_LISTED))
+        chats = await daemon.store.read(reports.chats(first_id_at(since_ms - DAYS_LISTED * _DAY_MS), _CHATS_LISTED))
         bots: dict[FunctionSpec, list[str]] = {}
         for bot in daemon.chats.bots:
             for spec in daemon.registry.of(bot).specs:
@@ -125,7 +126,7 @@ class SettingsPages:
         return visit.page("settings_checked.html", "settings", checked=checked)
 
     async def _plan(self, visit: Visit) -> Response:
-        """What the text would change for recent messages."""
+        """Page with the recent messages that would end differently with the text as the settings."""
         file, text = self._opened(visit), visit.form.get("text", "")
         async with self._one_plan_at_a_time:
             try:

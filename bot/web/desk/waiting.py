@@ -1,4 +1,4 @@
-"""What waits: questions and approvals, reminders and schedules, and dead letters."""
+"""Page of open questions and approvals, reminders, schedules and dead letters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class WaitingPages:
             "waiting",
             questions=questions,
             timers=await store.read(listings.timers(_MOST)),
-            dead=await store.read(outcomes.everything()),
+            dead=await store.read(outcomes.EVERYTHING),
         )
 
     async def _answer(self, visit: Visit) -> Response:

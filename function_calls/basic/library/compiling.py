@@ -6,7 +6,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import structlog
 
@@ -19,7 +18,7 @@ from function_calls.schema.definition import problem_at
 from services.scripts.basic_tools import BasicTools
 from services.storage import Storage, StorageError
 from services.store.port import StoreError, Write
-from services.threads import ThreadPool, Threads
+from services.threads import Threads
 
 _AT_ONCE = 4
 """More threads would starve the event loop."""
@@ -51,7 +50,7 @@ class Compiling:
         """`digest` identifies the version of the compiler."""
         self.compiler = compiler
         self._digest = digest
-        self.crew = ThreadPool(_AT_ONCE)
+        self.crew = Threads(_AT_ONCE)
 
     def prefix(self, profile: Profile) -> str:
         """Common prefix of the hashes of this compiler and profile."""
@@ -61,12 +60,12 @@ class Compiling:
         self, storage: Storage, place: ScriptPlace, etag: str, profile: Profile, known: str = ""
     ) -> Compiled:
         """Read and compile a file. It is not compiled if its hash equals `known`."""
-        return await self.crew.begin(partial(self._compile, storage, place, etag, profile, known))
+        return await self.crew.run(self._compile, storage, place, etag, profile, known)
 
     async def from_text(self, place: ScriptPlace, file: str, profile: Profile, text: str) -> Compiled:
         """Compile a stored text in a thread. Errors of the script are in the result."""
         content_hash = self._hash(place, profile, text.encode())
-        return await self.crew.begin(partial(self._result, place, "", file, profile, text.encode(), content_hash))
+        return await self.crew.run(self._result, place, "", file, profile, text.encode(), content_hash)
 
     def _compile(self, storage: Storage, place: ScriptPlace, etag: str, profile: Profile, known: str) -> Compiled:
         file = storage.place(place.path)
@@ -123,7 +122,7 @@ class Files:
 class Writing:
     """Writes the work folder and the rows of compiled tools. Belongs to one event loop."""
 
-    def __init__(self, work: WorkFolder, kept: BasicTools, crew: ThreadPool) -> None:
+    def __init__(self, work: WorkFolder, kept: BasicTools, crew: Threads) -> None:
         self._work = work
         self._stored_tools = kept
         self._crew = crew
@@ -133,7 +132,7 @@ class Writing:
         problems: list[Diagnostic] = []
         try:
             if files:
-                await self._crew.begin(partial(self._put, files))
+                await self._crew.run(self._put, files)
         except OSError as error:
             folder = str(self._work.of(files[0].bot))
             problems.append(problem_at(folder, f"cannot be written: {error.strerror}; {_SERVES}"))

@@ -10,16 +10,10 @@ from function_calls.spec import FunctionResult
 
 
 @tool_function(
-    name="begin_again",
-    description="Restart this chat: the script start.bas runs again before the next answer.",
-    commands=("begin again", "重新开始"),
-    tags="chat",
-    offered_to=["command", "api"],
-    roles="admin",
-    effect="idempotent",
+    commands=("begin again", "重新开始"), tags="chat", offered_to=["command", "api"], roles="admin", effect="idempotent"
 )
 async def begin_again(context: MessageContext, *, beginnings: StartFunctions, call: Call) -> FunctionResult:
-    """Schedule the start function for the next answer."""
+    """Restart this chat: the script start.bas runs again before the next answer."""
     if not await beginnings.rerun(context.chat, context.bot):
         return FunctionResult.say(call.say("beginning.none"))
     return FunctionResult.say(call.say("beginning.again"))

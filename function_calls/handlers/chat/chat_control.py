@@ -15,15 +15,12 @@ from services.refs import ErrorCode
 
 
 class WhyArguments(BaseModel, frozen=True):
-    """Arguments of `why`."""
-
     count: int = Field(1, ge=1, le=10, description="How many of the last messages to explain")
     back: int | None = Field(None, ge=1, le=200, description="Only the message this many positions back")
     id: str | None = Field(None, max_length=200, description="Only the message with this id of the chat network")
 
 
 @tool_function(
-    name="why",
     description="Explain why the bot answered, or did not answer, the last messages of this chat.",
     examples=(
         "why didn't you answer",
@@ -71,15 +68,9 @@ def _known_as(detail: str, call: Call) -> str:
     return ", ".join(names.get(part, part) for part in detail.split(", "))
 
 
-@tool_function(
-    name="id",
-    description="Show the ids of this chat and of the asker, as settings need them.",
-    commands=("id",),
-    tags="chat",
-    offered_to=["command", "api"],
-)
+@tool_function(name="id", commands=("id",), tags="chat", offered_to=["command", "api"])
 async def show_id(context: MessageContext, *, call: Call) -> FunctionResult:
-    """Show the chat's key, and the sender's key and role."""
+    """Show the ids of this chat and of the asker, as settings need them."""
     return FunctionResult.say(
         call.say(
             "id.shown",
@@ -93,7 +84,6 @@ async def show_id(context: MessageContext, *, call: Call) -> FunctionResult:
 
 
 @tool_function(
-    name="stop",
     description="Stop the answer that the bot is working on in this chat.",
     commands=("stop", "停", "停止"),
     tags="chat",

@@ -6,6 +6,7 @@ import re
 import secrets
 from dataclasses import replace
 from functools import partial
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -30,24 +31,16 @@ _RULE = re.compile(r"\s*(?P<words>.+?)\s*(?:\bto\b|到|→|->)\s*(?P<chat>\S+:\S
 _admin_command = partial(
     tool_function, tags="chat", scope="group", offered_to=["command"], roles="admin", effect="idempotent"
 )
+_Code = Annotated[str, Field(description="The code of the rule", min_length=1, max_length=20)]
 
 
 class ForwardArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `forward`."""
-
     rule: str | None = Field(
         default=None, description="Words, separated by commas, `to`, and the key of a chat", max_length=1000
     )
 
 
-class CodeArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `forward_accept` and `forward_remove`."""
-
-    code: str = Field(description="The code of the rule", min_length=1, max_length=20)
-
-
 @_admin_command(
-    name="forward",
     description="Show the rules that forward messages from or to this chat, or propose one.",
     commands=("forward", "转发"),
     line="rule",
@@ -80,18 +73,15 @@ async def forward(
 
 
 @_admin_command(
-    name="forward_accept",
     description="Let another chat forward messages to this one.",
     commands=("forward accept", "转发 同意"),
     ask={"code": "@forwards.ask_code"},
 )
-async def forward_accept(
-    context: MessageContext, args: CodeArguments, *, rules: ChatRules, call: Call
-) -> FunctionResult:
+async def forward_accept(context: MessageContext, code: _Code, *, rules: ChatRules, call: Call) -> FunctionResult:
     """Accept a rule to this chat, and notify the other chat."""
-    rule = _found(args.code, context.chat, rules)
+    rule = _found(code, context.chat, rules)
     if rule is None or rule.target != context.chat:
-        return _unknown(args.code, call)
+        return _unknown(code, call)
     await rules.put_forward(replace(rule, accepted=True), context.sender.ref)
     facts = {"code": rule.code, "words": ", ".join(rule.words)}
     told = call.say("forwards.was_accepted", chat=context.chat_title or context.chat.key, **facts)
@@ -100,18 +90,15 @@ async def forward_accept(
 
 
 @_admin_command(
-    name="forward_remove",
     description="Remove a rule that forwards messages from or to this chat.",
     commands=("forward remove", "转发 删除"),
     ask={"code": "@forwards.ask_code"},
 )
-async def forward_remove(
-    context: MessageContext, args: CodeArguments, *, rules: ChatRules, call: Call
-) -> FunctionResult:
+async def forward_remove(context: MessageContext, code: _Code, *, rules: ChatRules, call: Call) -> FunctionResult:
     """Remove a rule of either direction, and notify the other chat if it had been accepted."""
-    rule = _found(args.code, context.chat, rules)
+    rule = _found(code, context.chat, rules)
     if rule is None or (not rule.accepted and rule.source != context.chat):
-        return _unknown(args.code, call)
+        return _unknown(code, call)
     await rules.remove_forward(rule, context.sender.ref)
     other = rule.target if rule.source == context.chat else rule.source
     text = call.say("forwards.removed", code=rule.code)

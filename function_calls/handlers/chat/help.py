@@ -39,8 +39,6 @@ _KINDS = {"date": "date", "date-time": "datetime", "time": "hour", "email": "ema
 
 
 class HelpArguments(BaseModel, frozen=True):
-    """Arguments of `help`."""
-
     topic: str | None = Field(None, description="A function or command to explain in detail; leave out to list all")
 
 

@@ -21,7 +21,6 @@ from services.times import Times
 
 
 @tool_function(
-    name="clear_messages",
     description="Forget the message history of this chat, for everybody",
     examples=(
         "forget everything that was said in this chat",
@@ -116,14 +115,11 @@ _SHOWN_CHARS = 300
 
 
 class NameArguments(BaseModel, frozen=True):
-    """Arguments of `notes_clear`."""
-
     name: str = Field(default="", description="The note's name, as /notes shows it; empty: all of them", max_length=200)
 
 
 @tool_function(
     name="notes",
-    description="Show what scripts have noted for models in this chat.",
     commands=("notes", "备注"),
     tags="chat",
     touches="reads_outside",
@@ -131,7 +127,7 @@ class NameArguments(BaseModel, frozen=True):
     roles="admin",
 )
 async def show_notes(context: MessageContext, *, notes: ChatNotes, call: Call) -> FunctionResult:
-    """Show all notes, oldest first."""
+    """Show what scripts have noted for models in this chat."""
     found = notes.of(context.chat, context.bot)
     if not found:
         return FunctionResult.say(call.say("notes.none"), data=[])
@@ -152,7 +148,6 @@ async def show_notes(context: MessageContext, *, notes: ChatNotes, call: Call) -
 
 @tool_function(
     name="notes_clear",
-    description="Take back what scripts have noted for models in this chat: one note by its name, or all of them.",
     commands=("notes clear", "备注 清除"),
     tags="chat",
     offered_to=["command", "api"],
@@ -161,7 +156,7 @@ async def show_notes(context: MessageContext, *, notes: ChatNotes, call: Call) -
     line="name",
 )
 async def clear_notes(context: MessageContext, args: NameArguments, *, notes: ChatNotes, call: Call) -> FunctionResult:
-    """Delete notes."""
+    """Take back what scripts have noted for models in this chat: one note by its name, or all of them."""
     name = args.name.strip().casefold()
     names = [
         one.name for one in notes.of(context.chat, context.bot) if not name or visible_line(one.name).casefold() == name

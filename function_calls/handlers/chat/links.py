@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from config.texts import Phrases, Texts
 from function_calls.call import Call
@@ -14,42 +16,29 @@ from function_calls.spec import Choice, FunctionResult, Message
 from services.chats.member_links import CODE_MINUTES, Account, LinkError, MemberLinks
 from services.refs import ChatRef, ErrorCode
 
-
-class LinkArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `link`."""
-
-    code: str | None = Field(default=None, description="A code from another account; absent: get one", max_length=20)
+_private_command = partial(tool_function, tags="chat", scope="private", offered_to=["command"], effect="idempotent")
+_Code = Annotated[str | None, Field(description="A code from another account; absent: get one", max_length=20)]
+_Claim = Annotated[str, Field(description="The code that the other account used", min_length=1, max_length=20)]
 
 
-class ClaimArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `link_accept` and `link_reject`."""
-
-    code: str = Field(description="The code that the other account used", min_length=1, max_length=20)
-
-
-@tool_function(
-    name="link",
+@_private_command(
     description="Show the asker's linked accounts and give a code that links another one, or use such a code.",
     commands=("link", "绑定"),
-    tags="chat",
-    scope="private",
-    offered_to=["command"],
     sensitive="code",
-    effect="idempotent",
 )
 async def link(
-    context: MessageContext, args: LinkArguments, *, links: MemberLinks, texts: Texts, call: Call
+    context: MessageContext, code: _Code = None, *, links: MemberLinks, texts: Texts, call: Call
 ) -> FunctionResult:
     """Give a new code and list the linked accounts; with a code, ask the account that got it to accept."""
     here = _account(context, call)
     try:
-        if args.code is None:
+        if code is None:
             code = await links.new_code(here)
             text = call.say("links.code", code=f"{code[:4]}-{code[4:]}", minutes=CODE_MINUTES)
             others = await links.others_of(here.member)
             listed = (_listed("links.accounts", others, call.profile.texts),) if others else ()
             return FunctionResult(messages=(Message(text), *listed))
-        issuer = await links.claim(args.code, here, call_key=call.key)
+        issuer = await links.claim(code, here, call_key=call.key)
     except LinkError as error:
         return _refused(error, call)
     phrases = texts.of(issuer.language)
@@ -57,32 +46,27 @@ async def link(
         phrases.say("links.question", name=here.name, member=here.member.key),
         to=issuer.chat,
         choices=(
-            Choice(phrases.say("links.accept"), f"/link accept {args.code}"),
-            Choice(phrases.say("links.reject"), f"/link reject {args.code}"),
+            Choice(phrases.say("links.accept"), f"/link accept {code}"),
+            Choice(phrases.say("links.reject"), f"/link reject {code}"),
         ),
     )
     text = call.say("links.claimed", name=issuer.name, member=issuer.member.key, minutes=CODE_MINUTES)
     return FunctionResult(messages=(Message(text), question))
 
 
-@tool_function(
-    name="link_accept",
+@_private_command(
     description="Link the account that used the asker's code.",
     commands=("link accept", "绑定 同意"),
-    tags="chat",
-    scope="private",
-    offered_to=["command"],
     sensitive="code",
-    effect="idempotent",
     ask={"code": "@links.ask_code"},
 )
 async def link_accept(
-    context: MessageContext, args: ClaimArguments, *, links: MemberLinks, texts: Texts, call: Call
+    context: MessageContext, code: _Claim, *, links: MemberLinks, texts: Texts, call: Call
 ) -> FunctionResult:
     """Link both accounts, and notify all other accounts of the person."""
     here = _account(context, call)
     try:
-        await links.accept(args.code, here, call_key=call.key)
+        await links.accept(code, here, call_key=call.key)
     except LinkError as error:
         return _refused(error, call)
     accounts = sorted([here, *await links.others_of(here.member)])
@@ -99,38 +83,28 @@ async def link_accept(
     )
 
 
-@tool_function(
-    name="link_reject",
+@_private_command(
     description="Reject the account that used the asker's code.",
     commands=("link reject", "绑定 拒绝"),
-    tags="chat",
-    scope="private",
-    offered_to=["command"],
     sensitive="code",
-    effect="idempotent",
     ask={"code": "@links.ask_code"},
 )
 async def link_reject(
-    context: MessageContext, args: ClaimArguments, *, links: MemberLinks, texts: Texts, call: Call
+    context: MessageContext, code: _Claim, *, links: MemberLinks, texts: Texts, call: Call
 ) -> FunctionResult:
     """Reject the claim, and notify its account."""
     here = _account(context, call)
     try:
-        claimer = await links.reject(args.code, here.member, call_key=call.key)
+        claimer = await links.reject(code, here.member, call_key=call.key)
     except LinkError as error:
         return _refused(error, call)
     text = call.say("links.rejected", name=claimer.name)
     return FunctionResult(messages=(Message(text), _notice(claimer, "links.was_rejected", here, texts)))
 
 
-@tool_function(
-    name="unlink",
+@_private_command(
     description="Remove all links between the asker's accounts.",
     commands=("unlink", "link remove", "解绑", "绑定 解除"),
-    tags="chat",
-    scope="private",
-    offered_to=["command"],
-    effect="idempotent",
 )
 async def unlink(context: MessageContext, *, links: MemberLinks, texts: Texts, call: Call) -> FunctionResult:
     """Dissolve the person's links and withdraw the account's codes; notify the other accounts."""

@@ -23,7 +23,6 @@ _CODES = {"unknown": ErrorCode.NOT_FOUND, "several": ErrorCode.BAD_ARGUMENTS}
 
 
 @tool_function(
-    name="remember",
     description="Note a lasting fact that the sender states in this message about themselves or about this chat: who "
     "they are, what they like, what is decided. Not for tasks or reminders, and not for what others or texts say",
     examples=(
@@ -79,7 +78,6 @@ async def remember(
 
 @tool_function(
     name="memory",
-    description="Show the notes on the sender and on this chat",
     examples=(
         "what do you know about me",
         "what do you remember about me",
@@ -95,7 +93,7 @@ async def remember(
     effect="read",
 )
 async def show_memory(context: MessageContext, *, memory: Memory, call: Call) -> FunctionResult:
-    """List the notes that may be shown here, by number."""
+    """Show the notes on the sender and on this chat"""
     notes = await memory.of(_place(context), context.sender.ref)
     lines: list[str] = []
     for title, part in (("me", [one for one in notes if one.about]), ("chat", [one for one in notes if not one.about])):
@@ -105,7 +103,6 @@ async def show_memory(context: MessageContext, *, memory: Memory, call: Call) ->
 
 
 @tool_function(
-    name="memory_forget",
     description="Delete a note on the sender or on this chat",
     examples=(
         "forget that {note}",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -19,18 +21,15 @@ from services.times.time_formatting import distance, moment
 
 _DEFAULT = timedelta(hours=1)
 _LONGEST = timedelta(days=7)
+_changes = partial(
+    tool_function, tags="chat", touches="stays_here", scope="group", roles="moderator", effect="idempotent"
+)
+_Until = Annotated[
+    str | None, Field(max_length=100, description="How long, or until when: an hour, until 18:00; absent: one hour")
+]
 
 
-class MuteArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `mute`."""
-
-    until: str | None = Field(
-        default=None, max_length=100, description="How long, or until when: an hour, until 18:00; absent: one hour"
-    )
-
-
-@tool_function(
-    name="mute",
+@_changes(
     description="Stop the bot from talking in this chat for a time; commands and reminders still work",
     examples=(
         "be quiet for {until}",
@@ -46,29 +45,22 @@ class MuteArguments(BaseModel, frozen=True, extra="forbid"):
     ),
     commands=("mute", "静音"),
     line="until",
-    tags="chat",
-    touches="stays_here",
-    scope="group",
-    roles="moderator",
-    effect="idempotent",
 )
 async def mute(
-    context: MessageContext, args: MuteArguments, *, mutes: Mutes, times: Times, clock: Clock, call: Call
+    context: MessageContext, until: _Until = None, *, mutes: Mutes, times: Times, clock: Clock, call: Call
 ) -> FunctionResult:
     """Mute the bot, by default for one hour, at most for a week."""
     zone, now, texts = call.profile.timezone, clock.now(), call.profile.texts
-    end = end_of(args.until, now.astimezone(zone), times, _DEFAULT)
+    end = end_of(until, now.astimezone(zone), times, _DEFAULT)
     if end is None or not now < end <= now + _LONGEST:
-        text = call.say("quiet.unclear", duration=args.until or "")
+        text = call.say("quiet.unclear", duration=until or "")
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["until"])
     await mutes.mute(context.chat, end, context.sender.ref)
     text = call.say("quiet.muted", moment=moment(end, zone, now, texts), distance=distance(end, now, texts))
     return FunctionResult.say(text, data={"until": end.isoformat()})
 
 
-@tool_function(
-    name="unmute",
-    description="Let the bot talk in this chat again, after it was muted",
+@_changes(
     examples=(
         "you may speak again",
         "you can talk again",
@@ -79,13 +71,8 @@ async def mute(
         "取消静音",
     ),
     commands=("unmute", "取消静音"),
-    tags="chat",
-    touches="stays_here",
-    scope="group",
-    roles="moderator",
-    effect="idempotent",
 )
 async def unmute(context: MessageContext, *, mutes: Mutes, call: Call) -> FunctionResult:
-    """End the mute."""
+    """Let the bot talk in this chat again, after it was muted"""
     was_muted = await mutes.unmute(context.chat, context.sender.ref)
     return FunctionResult.say(call.say("quiet.unmuted" if was_muted else "quiet.was_not_muted"))

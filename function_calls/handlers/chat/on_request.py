@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -20,41 +22,21 @@ _BETWEEN = re.compile(r"[\s,，、;；]+")
 _LISTED = 60
 _DESCRIPTION_CHARS = 80
 
-
-class NamesArguments(BaseModel):
-    """Arguments of `use_tools` and `put_away_tools`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    names: str = Field(
-        default="", max_length=1000, description="Names of functions or groups, with spaces between; empty: list them"
-    )
+_names_command = partial(tool_function, tags="tools", effect="idempotent", offered_to=("command",), line="names")
+_Names = Annotated[
+    str, Field(max_length=1000, description="Names of functions or groups, with spaces between; empty: list them")
+]
+_Name = Annotated[
+    str | None, Field(max_length=200, description="A function or group to show in detail, with its parameters")
+]
 
 
-class ListArguments(BaseModel):
-    """Arguments of `list_tools`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str | None = Field(
-        default=None, max_length=200, description="A function or group to show in detail, with its parameters"
-    )
-
-
-@tool_function(
-    name="use_tools",
-    description="Activate functions that are offered on request only",
-    commands=("use", "使用"),
-    tags="tools",
-    effect="idempotent",
-    offered_to=("command",),
-    line="names",
-)
+@_names_command(description="Activate functions that are offered on request only", commands=("use", "使用"))
 async def use_tools(
-    context: MessageContext, args: NamesArguments, *, active: ActiveFunctions, call: Call
+    context: MessageContext, names: _Names = "", *, active: ActiveFunctions, call: Call
 ) -> FunctionResult:
     """Activate functions or groups in this chat, or deactivate all of them."""
-    words = _words(args.names)
+    words = _words(names)
     if not words:
         return _listed(active.of(context.chat), call)
     if len(words) == 1 and words[0].casefold() in call.profile.texts.words("tools.none_words"):
@@ -63,31 +45,23 @@ async def use_tools(
     if unknown:
         return _no_such(unknown, call)
     before = active.of(context.chat)
-    names = [one.name for one in found]
-    count = len({*before, *names})
+    wanted = [one.name for one in found]
+    count = len({*before, *wanted})
     if count > max(MOST_ACTIVE, len(before)):
         return FunctionResult.fail(
             ErrorCode.REFUSED, call.say("tools.too_many", most=MOST_ACTIVE, names=", ".join(before))
         )
-    await active.activate(context.chat, names, context.sender.ref)
-    key = "tools.taken_before" if set(names) <= set(before) else "tools.taken"
-    return FunctionResult.say(call.say(key, names=", ".join(names)), data={"at_hand": list(active.of(context.chat))})
+    await active.activate(context.chat, wanted, context.sender.ref)
+    key = "tools.taken_before" if set(wanted) <= set(before) else "tools.taken"
+    return FunctionResult.say(call.say(key, names=", ".join(wanted)), data={"at_hand": list(active.of(context.chat))})
 
 
-@tool_function(
-    name="put_away_tools",
-    description="Deactivate functions that were activated",
-    commands=("unuse", "停用"),
-    tags="tools",
-    effect="idempotent",
-    offered_to=("command",),
-    line="names",
-)
+@_names_command(description="Deactivate functions that were activated", commands=("unuse", "停用"))
 async def put_away_tools(
-    context: MessageContext, args: NamesArguments, *, active: ActiveFunctions, call: Call
+    context: MessageContext, names: _Names = "", *, active: ActiveFunctions, call: Call
 ) -> FunctionResult:
     """Deactivate functions and groups in this chat, by name or all of them."""
-    words, before = _words(args.names), active.of(context.chat)
+    words, before = _words(names), active.of(context.chat)
     if not words:
         return _listed(before, call)
     if len(words) == 1 and words[0].casefold() in call.profile.texts.words("tools.all_words"):
@@ -98,16 +72,14 @@ async def put_away_tools(
     if unknown:
         text = call.say("tools.not_at_hand", names=", ".join(unknown), at_hand=", ".join(before) or "–")
         return FunctionResult.fail(ErrorCode.NOT_FOUND, text, ["names"])
-    names = [by_word[word.casefold()] for word in words]
-    await active.deactivate(context.chat, names, context.sender.ref)
+    unwanted = [by_word[word.casefold()] for word in words]
+    await active.deactivate(context.chat, unwanted, context.sender.ref)
     return FunctionResult.say(
-        call.say("tools.put_away", names=", ".join(names)), data={"at_hand": list(active.of(context.chat))}
+        call.say("tools.put_away", names=", ".join(unwanted)), data={"at_hand": list(active.of(context.chat))}
     )
 
 
 @tool_function(
-    name="list_tools",
-    description="List the functions active in this chat and those that can be activated, or show one in detail",
     examples=(
         "which tools are at hand",
         "list the tools of this chat",
@@ -122,11 +94,11 @@ async def put_away_tools(
     offered_to=("command", "model"),
 )
 async def list_tools(
-    context: MessageContext, args: ListArguments, *, active: ActiveFunctions, call: Call
+    context: MessageContext, name: _Name = None, *, active: ActiveFunctions, call: Call
 ) -> FunctionResult:
-    """List the active functions of this chat and those that can be activated."""
-    if args.name:
-        return _detail(args.name.strip(), active.of(context.chat), call)
+    """List the functions active in this chat and those that can be activated, or show one in detail"""
+    if name:
+        return _detail(name.strip(), active.of(context.chat), call)
     return _listed(active.of(context.chat), call)
 
 

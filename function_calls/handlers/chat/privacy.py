@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 
 import orjson
 
@@ -15,15 +16,12 @@ from services.refs import ChatRef
 
 _FILE = "rollcall-data.json"
 # Not offered to models: an erasure and a mark are the member's own decision, in the member's own command.
+_own_command = partial(tool_function, tags=("memory", "this_chat"), offered_to=["command"], effect="idempotent")
 
 
-@tool_function(
-    name="forget_me",
+@_own_command(
     description="Delete everything that is stored about the sender: in a group what belongs to it, in private all.",
     commands=("forget me", "忘记我"),
-    tags=("memory", "this_chat"),
-    offered_to=["command"],
-    effect="idempotent",
     confirm="@privacy.confirm",
 )
 async def forget_me(context: MessageContext, *, data: MemberData, call: Call) -> FunctionResult:
@@ -43,13 +41,10 @@ async def forget_me(context: MessageContext, *, data: MemberData, call: Call) ->
     return FunctionResult.say("\n".join(lines), data=dict(counts))
 
 
-@tool_function(
-    name="export_me",
+@_own_command(
     description="Send the sender a file with everything that is stored about them: in a group what belongs to it.",
     commands=("export me", "导出我的数据"),
-    tags=("memory", "this_chat"),
     touches="reads_private",
-    offered_to=["command"],
     effect="read",
 )
 async def export_me(context: MessageContext, *, data: MemberData, call: Call) -> FunctionResult:
@@ -67,13 +62,9 @@ async def export_me(context: MessageContext, *, data: MemberData, call: Call) ->
     return FunctionResult(messages=(sent, *([Message(call.say("privacy.exported.sent"))] if is_public else [])))
 
 
-@tool_function(
-    name="opt_out",
+@_own_command(
     description="Do not record the sender's messages any more, in this group or, from a private chat, in all chats.",
     commands=("optout", "不记录我"),
-    tags=("memory", "this_chat"),
-    offered_to=["command"],
-    effect="idempotent",
 )
 async def opt_out(context: MessageContext, *, data: MemberData, call: Call) -> FunctionResult:
     """Mark the member, and delete the recorded messages."""
@@ -83,13 +74,9 @@ async def opt_out(context: MessageContext, *, data: MemberData, call: Call) -> F
     return FunctionResult.say(call.say(key, count=counts.get("messages", 0)))
 
 
-@tool_function(
-    name="opt_in",
+@_own_command(
     description="Record the sender's messages again, in this group or, from a private chat, in all chats.",
     commands=("optin", "恢复记录"),
-    tags=("memory", "this_chat"),
-    offered_to=["command"],
-    effect="idempotent",
 )
 async def opt_in(context: MessageContext, *, data: MemberData, call: Call) -> FunctionResult:
     """Delete the member's mark. A mark for all chats is deleted in a private chat only."""

@@ -20,13 +20,10 @@ from services.times.time_formatting import moment
 
 
 class GrantArguments(BaseModel, frozen=True):
-    """Arguments of `grants_revoke`."""
-
     code: str = Field(description="The grant's code, as /grants shows it", min_length=1, max_length=20)
 
 
 @tool_function(
-    name="roles",
     description="Show who has which role in this chat, and what the asker may do.",
     commands=("roles", "权限"),
     tags="chat",
@@ -80,15 +77,9 @@ async def show_members(context: MessageContext, *, known: KnownMembers, clock: C
     return FunctionResult.say("\n".join(lines), data=[one.name for one in found])
 
 
-@tool_function(
-    name="grants",
-    description="Show what this chat allows without asking.",
-    commands=("grants", "授权"),
-    tags="chat",
-    offered_to=["command", "api"],
-)
+@tool_function(name="grants", commands=("grants", "授权"), tags="chat", offered_to=["command", "api"])
 async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, call: Call) -> FunctionResult:
-    """Show all reusable approvals of this chat, oldest first."""
+    """Show what this chat allows without asking."""
     found = await grants.of(context.chat)
     if not found:
         return FunctionResult.say(call.say("grants.none"), data=[])
@@ -109,7 +100,6 @@ async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, 
 
 @tool_function(
     name="grants_revoke",
-    description="Take back what this chat allows without asking.",
     commands=("grants revoke", "授权 撤销"),
     tags="chat",
     offered_to=["command", "api"],
@@ -118,7 +108,7 @@ async def show_grants(context: MessageContext, *, grants: Grants, clock: Clock, 
     ask={"code": "@grants.ask_code"},
 )
 async def revoke_grant(context: MessageContext, args: GrantArguments, *, grants: Grants, call: Call) -> FunctionResult:
-    """Revoke a reusable approval."""
+    """Take back what this chat allows without asking."""
     revoked = await grants.revoke(context.chat, args.code, context.sender.ref)
     if revoked is None:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("grants.unknown", code=args.code), ["code"])

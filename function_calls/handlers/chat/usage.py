@@ -17,8 +17,6 @@ from services.chats.usage import UsageCounts
 
 
 @tool_function(
-    name="usage",
-    description="Show how much the asker has used the language model in this chat, today and this month.",
     examples=(
         "how much have i used you today",
         "show my usage of the language model",
@@ -33,24 +31,17 @@ from services.chats.usage import UsageCounts
     return_direct=True,
 )
 async def usage(context: MessageContext, *, counts: UsageCounts, call: Call) -> FunctionResult:
-    """Show the sender's counts in this chat."""
+    """Show how much the asker has used the language model in this chat, today and this month."""
     found = await counts.of(context.chat, call.now.date())
     mine = found.get(context.sender.ref.key, (Counter(), Counter()))
     return FunctionResult.say(_line(context.sender.name, mine, call))
 
 
-@tool_function(
-    name="chat_usage",
-    description="Show how much each member has used the language model in this chat, today and this month.",
-    commands=("usage all", "全部用量"),
-    tags="chat",
-    offered_to=["command", "api"],
-    roles="admin",
-)
+@tool_function(commands=("usage all", "全部用量"), tags="chat", offered_to=["command", "api"], roles="admin")
 async def chat_usage(
     context: MessageContext, *, counts: UsageCounts, known: KnownMembers, call: Call
 ) -> FunctionResult:
-    """Show the counts of all members of this chat, most tokens first."""
+    """Show how much each member has used the language model in this chat, today and this month."""
     found = await counts.of(context.chat, call.now.date())
     names = {one.ref.key: one.name for one in await known.of(context.chat)} | {"": call.say("usage.bot")}
     ordered = sorted(found.items(), key=lambda item: -item[1][1]["tokens"])
@@ -67,7 +58,6 @@ def _line(name: str, used: tuple[Counter[str], Counter[str]], call: Call) -> str
 
 
 @tool_function(
-    name="think",
     description="Answer a question after longer thinking.",
     commands=("think", "想想"),
     tags="chat",

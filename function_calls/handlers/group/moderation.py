@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -21,6 +22,13 @@ from services.times.time_formatting import moment
 
 _SILENCE = timedelta(hours=1)
 _SHORTEST, _LONGEST = timedelta(minutes=1), timedelta(days=28)
+_Member = Annotated[str, Field(description="Name of the member", min_length=1, max_length=200)]
+_Until = Annotated[
+    str | None, Field(max_length=100, description="How long, or until when: 30 minutes, until 18:00; absent: one hour")
+]
+_Invited = Annotated[
+    str | None, Field(description="Id of the member in the network; absent: give a link", max_length=300)
+]
 _CODES = {
     ModerationOutcome.NOT_PERMITTED: ErrorCode.REFUSED,
     ModerationOutcome.UNSUPPORTED: ErrorCode.REFUSED,
@@ -40,32 +48,7 @@ _measure = partial(
 )
 
 
-class MemberArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `kick` and `ban`."""
-
-    member: str = Field(description="Name of the member", min_length=1, max_length=200)
-
-
-class SilenceArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `silence`."""
-
-    member: str = Field(description="Name of the member", min_length=1, max_length=200)
-    until: str | None = Field(
-        default=None, max_length=100, description="How long, or until when: 30 minutes, until 18:00; absent: one hour"
-    )
-
-
-class InviteArguments(BaseModel, frozen=True, extra="forbid"):
-    """Arguments of `invite`."""
-
-    member: str | None = Field(
-        default=None, description="Id of the member in the network; absent: give a link", max_length=300
-    )
-
-
 @_measure(
-    name="kick",
-    description="Remove a member from this group; they may come back",
     examples=(
         "kick {member}",
         "kick {member} out of the group",
@@ -81,21 +64,19 @@ class InviteArguments(BaseModel, frozen=True, extra="forbid"):
 )
 async def kick(
     context: MessageContext,
-    args: MemberArguments,
+    member: _Member,
     *,
     moderation: Moderation,
     members: Members,
     known: KnownMembers,
     call: Call,
 ) -> FunctionResult:
-    """Remove a member."""
-    target = await _target(context, args.member, members, known, call)
+    """Remove a member from this group; they may come back"""
+    target = await _target(context, member, members, known, call)
     return await _applied(context, Measure.KICK, target, moderation, call)
 
 
 @_measure(
-    name="ban",
-    description="Ban a member from this group, so that they cannot come back",
     examples=(
         "ban {member}",
         "ban {member} from this group",
@@ -111,20 +92,19 @@ async def kick(
 )
 async def ban(
     context: MessageContext,
-    args: MemberArguments,
+    member: _Member,
     *,
     moderation: Moderation,
     members: Members,
     known: KnownMembers,
     call: Call,
 ) -> FunctionResult:
-    """Ban a member."""
-    target = await _target(context, args.member, members, known, call)
+    """Ban a member from this group, so that they cannot come back"""
+    target = await _target(context, member, members, known, call)
     return await _applied(context, Measure.BAN, target, moderation, call)
 
 
 @_measure(
-    name="silence",
     description="Forbid a member to write in this group for a time",
     examples=(
         "silence {member} for {until}",
@@ -140,7 +120,8 @@ async def ban(
 )
 async def silence(
     context: MessageContext,
-    args: SilenceArguments,
+    member: _Member,
+    until: _Until = None,
     *,
     moderation: Moderation,
     members: Members,
@@ -151,7 +132,7 @@ async def silence(
 ) -> FunctionResult:
     """Silence a member, by default for one hour, at most for 28 days."""
     zone, now, texts = call.profile.timezone, clock.now(), call.profile.texts
-    name, until = (args.member, args.until) if args.until else _split(args.member, now.astimezone(zone), times)
+    name, until = (member, until) if until else _split(member, now.astimezone(zone), times)
     end = end_of(until, now.astimezone(zone), times, _SILENCE)
     if end is None or not now + _SHORTEST <= end <= now + _LONGEST:
         text = call.say("moderation.unclear", duration=until)
@@ -162,8 +143,6 @@ async def silence(
 
 
 @_measure(
-    name="pin",
-    description="Pin the message that the asker replies to",
     examples=(
         "pin this message",
         "pin this",
@@ -176,15 +155,13 @@ async def silence(
     commands=("pin", "置顶"),
 )
 async def pin(context: MessageContext, *, moderation: Moderation, call: Call) -> FunctionResult:
-    """Pin the message replied to."""
+    """Pin the message that the asker replies to"""
     if context.reply_to is None:
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("moderation.no_message"))
     return await _applied(context, Measure.PIN, None, moderation, call, message_id=context.reply_to.native_id)
 
 
 @_measure(
-    name="invite",
-    description="Invite somebody to this group, or give a link by which one person can join it",
     examples=(
         "give me an invitation to this group",
         "make a link to join this group",
@@ -198,12 +175,12 @@ async def pin(context: MessageContext, *, moderation: Moderation, call: Call) ->
     line="member",
 )
 async def invite(
-    context: MessageContext, args: InviteArguments, *, moderation: Moderation, call: Call
+    context: MessageContext, member: _Invited = None, *, moderation: Moderation, call: Call
 ) -> FunctionResult:
-    """Invite a member by native id, or create a link."""
-    native, chat = (args.member or "").strip(), context.chat
-    member = KnownMember(MemberRef(chat.platform, chat.account, native), native) if native else None
-    return await _applied(context, Measure.INVITE if member else Measure.LINK, member, moderation, call)
+    """Invite somebody to this group, or give a link by which one person can join it"""
+    native, chat = (member or "").strip(), context.chat
+    invited = KnownMember(MemberRef(chat.platform, chat.account, native), native) if native else None
+    return await _applied(context, Measure.INVITE if invited else Measure.LINK, invited, moderation, call)
 
 
 def _split(line: str, now: datetime, times: Times) -> tuple[str, str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
-from function_calls.declaration import tool_function
+from function_calls.handlers.group.document_changes import changes_document, reads_document
 from function_calls.spec import Choice, FunctionResult, Message
 from services.chats.polls import (
     FEWEST_OPTIONS,
@@ -27,35 +29,22 @@ from services.chats.polls import (
 from services.pictures import Pictures, VoteChart
 from services.refs import ErrorCode, JsonObject, Role
 
+_changes = partial(changes_document, tags="poll", scope="group")
+_reads = partial(reads_document, tags="poll", scope="group")
+_Poll = Annotated[int | None, Field(description="Number of the poll; absent: the latest one", ge=1)]
 
-class CreateArguments(BaseModel):
-    """Arguments of `poll_create`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class CreateArguments(BaseModel, frozen=True, extra="forbid"):
     question: str = Field(description="What is asked", min_length=1, max_length=300, pattern=r"\S")
     options: list[str] = Field(description="2 to 10 answers to vote for", min_length=1, max_length=50)
 
 
-class VoteArguments(BaseModel):
-    """Arguments of `poll_vote`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class VoteArguments(BaseModel, frozen=True, extra="forbid"):
     option: str = Field(description="The option's number or text", min_length=1, max_length=200)
     poll: int | None = Field(default=None, description="Number of the poll; absent: the latest open one", ge=1)
 
 
-class PollArguments(BaseModel):
-    """Arguments of `poll_results` and `poll_close`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    poll: int | None = Field(default=None, description="Number of the poll; absent: the latest one", ge=1)
-
-
-@tool_function(
-    name="poll_create",
+@_changes(
     description="Start a poll in this group",
     examples=(
         "start a poll: {question} {options}",
@@ -68,10 +57,7 @@ class PollArguments(BaseModel):
         "创建一个投票{question}，选项{options}",
     ),
     commands=("poll", "投票"),
-    tags="poll",
-    scope="group",
     touches="stays_here",
-    effect="idempotent",
     ask={"question": "@poll.ask_question", "options": "@poll.ask_options"},
 )
 async def poll_create(context: MessageContext, args: CreateArguments, *, polls: Polls, call: Call) -> FunctionResult:
@@ -99,8 +85,7 @@ async def poll_create(context: MessageContext, args: CreateArguments, *, polls: 
     return FunctionResult.say("\n".join(lines), data=data, choices=(*_buttons(poll.number, poll.options), *undo))
 
 
-@tool_function(
-    name="poll_vote",
+@_changes(
     description="Vote in this group's poll, for the person asking",
     examples=(
         "i vote for {option}",
@@ -114,10 +99,6 @@ async def poll_create(context: MessageContext, args: CreateArguments, *, polls: 
         "把我的票改成{option}",
     ),
     commands=("vote", "投"),
-    tags="poll",
-    touches=("reads_outside", "stays_here"),
-    scope="group",
-    effect="idempotent",
     ask={"option": "@poll.ask_option"},
 )
 async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Polls, call: Call) -> FunctionResult:
@@ -140,9 +121,7 @@ async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Poll
     return FunctionResult.say("\n".join(lines), data=_data(standing), update=board)
 
 
-@tool_function(
-    name="poll_results",
-    description="Show how a poll of this group stands",
+@_reads(
     examples=(
         "show the poll results",
         "who is winning the poll",
@@ -154,25 +133,20 @@ async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Poll
         "现在投票情况如何",
     ),
     commands=("results", "poll results", "投票 结果"),
-    tags="poll",
-    touches="reads_outside",
-    scope="group",
-    effect="read",
 )
 async def poll_results(
-    context: MessageContext, args: PollArguments, *, polls: Polls, pictures: Pictures, call: Call
+    context: MessageContext, poll: _Poll = None, *, polls: Polls, pictures: Pictures, call: Call
 ) -> FunctionResult:
-    """Show the votes of a poll, open or closed."""
+    """Show how a poll of this group stands"""
     try:
-        standing = await polls.standing(context.chat, args.poll)
+        standing = await polls.standing(context.chat, poll)
     except NoPoll:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
     files = await _picture(context, standing, pictures, call)
     return FunctionResult.say(_report(standing, call), data=_data(standing), attachments=files)
 
 
-@tool_function(
-    name="poll_close",
+@_changes(
     description="Close a poll of this group and announce the result",
     examples=(
         "close the poll",
@@ -185,19 +159,16 @@ async def poll_results(
         "投票截止",
     ),
     commands=("poll close", "投票 结束"),
-    tags="poll",
     touches="reads_outside",
-    scope="group",
-    effect="idempotent",
 )
 async def poll_close(
-    context: MessageContext, args: PollArguments, *, polls: Polls, pictures: Pictures, call: Call
+    context: MessageContext, poll: _Poll = None, *, polls: Polls, pictures: Pictures, call: Call
 ) -> FunctionResult:
     """Close a poll: the member's own, or any poll for moderators and above."""
     may_close_any = context.sender.role in Role.at_least(Role.MODERATOR)
     try:
         standing = await polls.close(
-            context.chat, args.poll, by=context.sender.ref, may_close_any=may_close_any, call_key=call.key
+            context.chat, poll, by=context.sender.ref, may_close_any=may_close_any, call_key=call.key
         )
     except NoPoll:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))

@@ -35,7 +35,6 @@ text, in the language {language}, with the member's name in it."""
 
 
 @tool_function(
-    name="roast",
     description="Tease a member of this group lightly. Works only for members who agreed to it",
     examples=(
         "roast {member}",

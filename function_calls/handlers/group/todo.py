@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from functools import partial
+from typing import Annotated
+
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
-from function_calls.declaration import tool_function
+from function_calls.handlers.group.document_changes import changes_document, reads_document
 from function_calls.spec import FunctionResult
 from services.chats.todo import (
     MOST_OPEN,
@@ -22,37 +25,18 @@ from services.chats.todo import (
 from services.refs import ErrorCode, JsonObject, Role
 from services.store.chats.todos import Todo
 
+_changes = partial(changes_document, tags="todo")
+_reads = partial(reads_document, tags="todo")
+_Show = Annotated[Show, Field(description="Which entries")]
+_Item = Annotated[str, Field(description="The entry's number or words of its text", min_length=1, max_length=300)]
 
-class AddArguments(BaseModel):
-    """Arguments of `todo_add`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class AddArguments(BaseModel, frozen=True, extra="forbid"):
     text: str = Field(description="What is to be done", min_length=1, max_length=300, pattern=r"\S")
     priority: Priority = Field(default=Priority.NORMAL, description="How much it matters")
 
 
-class ListArguments(BaseModel):
-    """Arguments of `todo_list`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    show: Show = Field(default=Show.OPEN, description="Which entries")
-
-
-class EntryArguments(BaseModel):
-    """Arguments of `todo_done` and `todo_remove`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    item: str = Field(description="The entry's number or words of its text", min_length=1, max_length=300)
-
-
-class UpdateArguments(BaseModel):
-    """Arguments of `todo_update`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class UpdateArguments(BaseModel, frozen=True, extra="forbid"):
     number: int = Field(description="The entry's number", ge=1, le=999_999_999)
     text: str | None = Field(
         default=None, description="What it should say instead", min_length=1, max_length=300, pattern=r"\S"
@@ -60,8 +44,7 @@ class UpdateArguments(BaseModel):
     state: State | None = Field(default=None, description="Whether it is done or open again")
 
 
-@tool_function(
-    name="todo_add",
+@_changes(
     description="Add an entry to this chat's to-do list",
     examples=(
         "add {text} to my to do list",
@@ -76,9 +59,7 @@ class UpdateArguments(BaseModel):
         "添加待办{text}",
     ),
     commands=("todo add", "待办 添加"),
-    tags="todo",
     touches="stays_here",
-    effect="idempotent",
     ask={"text": "@todo.ask_text"},
 )
 async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
@@ -98,8 +79,7 @@ async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLi
     return FunctionResult.say(text, data=_data(entry), choices=undo)
 
 
-@tool_function(
-    name="todo_list",
+@_reads(
     description="Show this chat's to-do list",
     examples=(
         "what's on my to do list",
@@ -115,21 +95,19 @@ async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLi
         "还有哪些事情要做",
     ),
     commands=("todo", "todos", "todo list", "待办", "待办 列表"),
-    tags="todo",
-    touches="reads_outside",
-    effect="read",
 )
-async def todo_list(context: MessageContext, args: ListArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+async def todo_list(
+    context: MessageContext, show: _Show = Show.OPEN, *, lists: TodoLists, call: Call
+) -> FunctionResult:
     """List the entries by priority, highest first."""
-    entries = await lists.entries(context.chat, args.show)
+    entries = await lists.entries(context.chat, show)
     if not entries:
-        return FunctionResult.say(call.say(f"todo.empty.{args.show}"), data=[])
-    lines = [call.say(f"todo.title.{args.show}", count=len(entries)), *(_line(entry, call) for entry in entries)]
+        return FunctionResult.say(call.say(f"todo.empty.{show}"), data=[])
+    lines = [call.say(f"todo.title.{show}", count=len(entries)), *(_line(entry, call) for entry in entries)]
     return FunctionResult.say("\n".join(lines), data=[_data(entry) for entry in entries])
 
 
-@tool_function(
-    name="todo_done",
+@_changes(
     description="Mark an entry of the to-do list as done",
     examples=(
         "mark {item} as done on the todo list",
@@ -143,24 +121,20 @@ async def todo_list(context: MessageContext, args: ListArguments, *, lists: Todo
         "完成待办{item}",
     ),
     commands=("todo done", "done", "待办 完成"),
-    tags="todo",
-    touches=("reads_outside", "stays_here"),
-    effect="idempotent",
     ask={"item": "@todo.ask_item"},
 )
-async def todo_done(context: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+async def todo_done(context: MessageContext, item: _Item, *, lists: TodoLists, call: Call) -> FunctionResult:
     """Mark an entry as done; permitted to all members of the chat."""
     try:
-        entry, now = await lists.finish(context.chat, args.item, call_key=call.key)
+        entry, now = await lists.finish(context.chat, item, call_key=call.key)
     except (NoSuchTodo, SeveralTodos) as error:
-        return _not_found(args.item, error, call)
+        return _not_found(item, error, call)
     text = call.say("todo.done" if now else "todo.done_before", number=entry.number, text=entry.text)
     undo = call.undo(f"/todo update {entry.number} state=open") if now else ()
     return FunctionResult.say(text, data={"number": entry.number, "done": True}, choices=undo)
 
 
-@tool_function(
-    name="todo_update",
+@_changes(
     description="Change an entry of the to-do list: its text, or whether it is done",
     examples=(
         "change todo {number} to {text}",
@@ -173,9 +147,6 @@ async def todo_done(context: MessageContext, args: EntryArguments, *, lists: Tod
         "把待办第{number}条的内容换成{text}",
     ),
     commands=("todo update", "todo change", "待办 修改"),
-    tags="todo",
-    touches=("reads_outside", "stays_here"),
-    effect="idempotent",
     ask={"number": "@todo.ask_number"},
 )
 async def todo_update(
@@ -204,8 +175,7 @@ async def todo_update(
     return FunctionResult.say(call.say("todo.updated", line=_line(entry, call)), data=_data(entry))
 
 
-@tool_function(
-    name="todo_remove",
+@_changes(
     description="Delete an entry from the to-do list",
     examples=(
         "remove {item} from my to do list",
@@ -220,23 +190,21 @@ async def todo_update(
         "把{item}从待办清单移除",
     ),
     commands=("todo remove", "todo delete", "待办 删除"),
-    tags="todo",
     touches="reads_outside",
-    effect="idempotent",
     ask={"item": "@todo.ask_item"},
 )
-async def todo_remove(context: MessageContext, args: EntryArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
+async def todo_remove(context: MessageContext, item: _Item, *, lists: TodoLists, call: Call) -> FunctionResult:
     """Delete an entry: the member's own, or any for moderators and above."""
     try:
         entry = await lists.remove(
             context.chat,
-            args.item,
+            item,
             by=context.sender.ref,
             may_remove_any=context.sender.role in Role.at_least(Role.MODERATOR),
             call_key=call.key,
         )
     except (NoSuchTodo, SeveralTodos) as error:
-        return _not_found(args.item, error, call)
+        return _not_found(item, error, call)
     except NotYours as error:
         text = call.say("todo.not_yours", number=error.entry.number, author=error.entry.author_name)
         return FunctionResult.fail(ErrorCode.REFUSED, text)

@@ -10,6 +10,7 @@ from pydantic import Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
+from function_calls.failures import not_reached
 from function_calls.spec import FunctionResult
 from function_calls.turn import PUBLIC
 from services.refs import ErrorCode
@@ -21,7 +22,6 @@ _MOST_SENSES = 3
 
 
 @tool_function(
-    name="define",
     description="Look a word up in a dictionary",
     examples=(
         "define the word {word}",
@@ -52,9 +52,7 @@ async def define(
     except WordNotFound:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("define.not_found", word=word), ["word"])
     except WebError as error:
-        may_retry = error.code is ErrorCode.TRANSIENT
-        code = ErrorCode.TRANSIENT if may_retry else ErrorCode.ENVIRONMENT
-        return FunctionResult.fail(code, call.say("define.try_again" if may_retry else "define.out_of_order"))
+        return not_reached(error, "define", call.profile.texts)
     lines = [word]
     for one in found:
         key = "define.kind" if one.language == "English" else "define.kind_in"

@@ -20,7 +20,6 @@ _FOR_MODEL = 5
 
 
 @tool_function(
-    name="knowledge_search",
     description="Search the documents of this chat, such as rules, manuals and guides, for passages that answer a "
     "question. Answer from the passages only, and name their file and place",
     examples=(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -19,18 +20,11 @@ from services.web.news import Headlines, News, NewsItem
 
 _NEW_SECONDS = 60
 
-
-class NewsArguments(BaseModel):
-    """Arguments of `news`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    topic: str = Field(default="", description="Topic or words", max_length=100)
-    count: int | None = Field(default=None, description="How many", ge=1, le=20)
+_Topic = Annotated[str, Field(description="Topic or words", max_length=100)]
+_Count = Annotated[int | None, Field(description="How many", ge=1, le=20)]
 
 
 @tool_function(
-    name="news",
     description="The latest headlines, of all topics or one",
     examples=(
         "what's in the news",
@@ -57,14 +51,14 @@ class NewsArguments(BaseModel):
     effect="read",
 )
 async def news(
-    context: MessageContext, args: NewsArguments, *, feeds: News, clock: Clock, call: Call
+    context: MessageContext, topic: _Topic = "", count: _Count = None, *, feeds: News, clock: Clock, call: Call
 ) -> FunctionResult:
     """Return the newest items and the names of unavailable feeds. Fails if no feed is configured, or if a feed is
     unavailable and the others have no items."""
     if not feeds.usual_count:
         # Offered nevertheless: without this function a model would invent news.
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("news.no_feeds"))
-    found = await feeds.latest(args.topic, args.count or feeds.usual_count, call.profile.texts.language)
+    found = await feeds.latest(topic, count or feeds.usual_count, call.profile.texts.language)
     notes = _notes(found, call)
     now_ms = clock.now_ms()
     if found.items:
@@ -73,10 +67,10 @@ async def news(
         return replace(latest, metadata={PUBLIC: True})
     if found.broken:
         return FunctionResult.fail(ErrorCode.TRANSIENT, call.say("news.all_down", names=", ".join(found.broken)))
-    if not args.topic:
+    if not topic:
         return FunctionResult.say("\n".join([call.say("news.none"), *notes]), data=[])
     topics = ", ".join(feeds.topics)
-    text = call.say("news.none_about_but" if topics else "news.none_about", topic=args.topic, topics=topics)
+    text = call.say("news.none_about_but" if topics else "news.none_about", topic=topic, topics=topics)
     return FunctionResult.say("\n".join([text, *notes]), data=[])
 
 

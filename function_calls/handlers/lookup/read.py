@@ -23,7 +23,6 @@ _FORBIDDEN = (401, 402, 403, 451)
 
 
 @tool_function(
-    name="read",
     description="Read the text of a web page by its link",
     examples=(
         "read the page {url}",

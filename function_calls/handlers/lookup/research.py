@@ -62,7 +62,6 @@ class Source(NamedTuple):
 
 
 @tool_function(
-    name="research",
     description="Research a question on the web for some minutes and report with sources",
     examples=(
         "research {question}",

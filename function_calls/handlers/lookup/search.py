@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
+from function_calls.failures import not_reached
 from function_calls.spec import FunctionResult
 from function_calls.turn import FOUND_URLS, PUBLIC
 from services.refs import ErrorCode, JsonObject
@@ -16,18 +18,10 @@ from services.web.http import WebError
 from services.web.search import Answer, Hit, NoSearch, WebSearch
 
 _BUSY = 429
-
-
-class SearchArguments(BaseModel):
-    """Arguments of `search`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    query: str = Field(description="What to look for", min_length=1, max_length=400, pattern=r"\S")
+_Query = Annotated[str, Field(description="What to look for", min_length=1, max_length=400, pattern=r"\S")]
 
 
 @tool_function(
-    name="search",
     description="Search the web for current or unknown facts",
     examples=(
         "search the web for {query}",
@@ -46,20 +40,18 @@ class SearchArguments(BaseModel):
     timeout_seconds=110,
     ask={"query": "@search.ask_query"},
 )
-async def search(context: MessageContext, args: SearchArguments, *, web: WebSearch, call: Call) -> FunctionResult:
+async def search(context: MessageContext, query: _Query, *, web: WebSearch, call: Call) -> FunctionResult:
     """Search the web. Results contain complete links."""
-    await call.status(call.say("search.status", query=args.query))
+    await call.status(call.say("search.status", query=query))
     try:
-        answer = await web.search(args.query, call.profile.texts.language)
+        answer = await web.search(query, call.profile.texts.language)
     except NoSearch:
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("search.not_set"))
     except WebError as error:
-        may_retry = error.code is ErrorCode.TRANSIENT
-        key = "busy" if error.status == _BUSY else "try_again" if may_retry else "out_of_order"
-        code = ErrorCode.TRANSIENT if may_retry else ErrorCode.ENVIRONMENT
-        return FunctionResult.fail(code, call.say(f"search.{key}"))
+        failed = not_reached(error, "search", call.profile.texts)
+        return failed.with_error_text(call.say("search.busy")) if error.status == _BUSY else failed
     if not answer.text and not answer.hits:
-        return FunctionResult.say(call.say("search.nothing", query=args.query), data={"hits": []})
+        return FunctionResult.say(call.say("search.nothing", query=query), data={"hits": []})
     found = FunctionResult.say(_text(answer, call), data=_data(answer))
     return replace(found, metadata={PUBLIC: True, FOUND_URLS: [hit.url for hit in answer.hits]})
 

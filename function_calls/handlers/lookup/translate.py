@@ -36,7 +36,6 @@ _POINTERS = frozenset({"this", "that", "it", "this message", "这个", "这句",
 
 
 @tool_function(
-    name="translate",
     description="Translate a text, or the quoted message, into another language",
     examples=(
         "translate {text} into {language}",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from function_calls.declaration import tool_function
+from function_calls.failures import not_reached
 from function_calls.spec import FunctionResult
 from function_calls.turn import PUBLIC
 from services.pictures import Pictures, WeekChart
@@ -20,18 +22,13 @@ from services.web.weather import DayWeather, Forecast, OpenMeteo, PlaceNotFound
 
 _DAYS_OF_A_PICTURE = 3
 
-
-class WeatherArguments(BaseModel):
-    """Arguments of `weather`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    city: str = Field(description="City or place; may be narrowed: 'Paris, Texas'", min_length=1, max_length=100)
-    days: int = Field(default=2, description="Days to tell about, today included", ge=1, le=7)
+_City = Annotated[
+    str, Field(description="City or place; may be narrowed: 'Paris, Texas'", min_length=1, max_length=100)
+]
+_Days = Annotated[int, Field(description="Days to tell about, today included", ge=1, le=7)]
 
 
 @tool_function(
-    name="weather",
     description="Current weather and forecast for a place",
     examples=(
         "what's the weather like",
@@ -63,22 +60,20 @@ class WeatherArguments(BaseModel):
     ask={"city": "@weather.ask_city"},
 )
 async def weather(
-    context: MessageContext, args: WeatherArguments, *, forecasts: OpenMeteo, pictures: Pictures, call: Call
+    context: MessageContext, city: _City, days: _Days = 2, *, forecasts: OpenMeteo, pictures: Pictures, call: Call
 ) -> FunctionResult:
     """Return the current weather and the forecast for a place, from three days on with a picture."""
     try:
-        found = await forecasts.forecast(args.city, call.profile.texts.language)
+        found = await forecasts.forecast(city, call.profile.texts.language)
     except PlaceNotFound as error:
         return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("weather.not_found", city=error.name), ["city"])
     except WebError as error:
-        may_retry = error.code is ErrorCode.TRANSIENT
-        code = ErrorCode.TRANSIENT if may_retry else ErrorCode.ENVIRONMENT
-        return FunctionResult.fail(code, call.say("weather.try_again" if may_retry else "weather.out_of_order"))
-    days = found.days[: args.days]
-    lines = [_now(found, call), *(_day(day, found.days[0].day, call) for day in days)]
-    picture = await pictures.drawn(context.chat, _chart(found, days, call)) if len(days) >= _DAYS_OF_A_PICTURE else ""
+        return not_reached(error, "weather", call.profile.texts)
+    told = found.days[:days]
+    lines = [_now(found, call), *(_day(day, found.days[0].day, call) for day in told)]
+    picture = await pictures.drawn(context.chat, _chart(found, told, call)) if len(told) >= _DAYS_OF_A_PICTURE else ""
     files = (Attachment("weather.png", "image/png", picture),) if picture else ()
-    result = FunctionResult.say("\n".join(lines), data=_data(found, days), attachments=files)
+    result = FunctionResult.say("\n".join(lines), data=_data(found, told), attachments=files)
     return replace(result, metadata={PUBLIC: True})
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -16,7 +17,11 @@ from function_calls.reminder_results import (
     PROBLEMS,
     WHEN,
     WHICH,
+    Cron,
+    End,
+    Repeated,
     RequestProblem,
+    Start,
     asked,
     asker_of,
     choose,
@@ -44,41 +49,26 @@ from services.timers.reminders import (
 )
 from services.timers.timer import Timer
 from services.timers.timetable import Removed
-from services.times.requested_times import Repeat, RequestedTime, requested_time
+from services.times.requested_times import RequestedTime, requested_time
 
 _ON_A_PAGE = 12
 _DIGITS = 4
+_changes = partial(tool_function, tags="reminder", effect="idempotent")
+_About = Annotated[str | None, Field(description="Only those with these words", max_length=300)]
+_Which = Annotated[str, Field(description="Numbers, or words of what it says, or `all`", min_length=1, max_length=300)]
 
 
-class ListArguments(BaseModel):
-    """Arguments of `reminder_list`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    about: str | None = Field(default=None, description="Only those with these words", max_length=300)
-
-
-class ChangeArguments(BaseModel):
-    """Arguments of `reminder_change`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ChangeArguments(BaseModel, frozen=True, extra="forbid"):
     which: str = Field(description=WHICH, min_length=1, max_length=300)
     text: str | None = Field(default=None, description="What it is to say now", max_length=500)
     when: str | None = Field(default=None, description=f"Its new time, {WHEN}", max_length=300)
-    start: str | None = Field(
-        default=None, description="That time, or the first", max_length=40, json_schema_extra=OTHER_FORM
-    )
-    repeat: Repeat | None = Field(default=None, description="How often; absent: once", json_schema_extra=OTHER_FORM)
+    start: Start = None
+    repeat: Repeated = None
     every: int | None = Field(
         default=None, description="Every so many of these", ge=1, le=525_600, json_schema_extra=OTHER_FORM
     )
-    cron: str | None = Field(
-        default=None, description="Cron rule of five fields", max_length=200, json_schema_extra=OTHER_FORM
-    )
-    end: str | None = Field(
-        default=None, description="ISO date of the last", max_length=40, json_schema_extra=OTHER_FORM
-    )
+    cron: Cron = None
+    end: End = None
 
     @property
     def time(self) -> RequestedTime:
@@ -87,7 +77,6 @@ class ChangeArguments(BaseModel):
 
 
 @tool_function(
-    name="reminder_list",
     description="Show the asker's reminders in this chat",
     examples=(
         "show my reminders",
@@ -112,15 +101,15 @@ class ChangeArguments(BaseModel):
     effect="read",
 )
 async def reminder_list(
-    context: MessageContext, args: ListArguments, *, reminders: Reminders, links: MemberLinks, call: Call
+    context: MessageContext, about: _About = None, *, reminders: Reminders, links: MemberLinks, call: Call
 ) -> FunctionResult:
     """List the member's own reminders and those for everybody, soonest first, twelve per page; in a private chat also
     those in private chats of linked accounts. A number in `about` is the page, or a search word if there is no such
     page."""
     asker = asker_of(context, call)
     timers = await reminders.of(asker)
-    elsewhere = [] if context.is_group or args.about else await _elsewhere(asker, reminders, links, call)
-    words = (args.about or "").strip()
+    elsewhere = [] if context.is_group or about else await _elsewhere(asker, reminders, links, call)
+    words = (about or "").strip()
     page = int(words) if words.isascii() and words.isdigit() and len(words) < _DIGITS else 0
     first = max(page - 1, 0) * _ON_A_PAGE
     if words and not (page and first < len(timers)):
@@ -151,8 +140,7 @@ async def _elsewhere(asker: Requester, reminders: Reminders, links: MemberLinks,
     return lines
 
 
-@tool_function(
-    name="reminder_change",
+@_changes(
     description="Change the text or the time of a reminder",
     examples=(
         "change reminder {which} to {when}",
@@ -166,8 +154,6 @@ async def _elsewhere(asker: Requester, reminders: Reminders, links: MemberLinks,
         "把提醒{which}的内容改成{text}",
     ),
     commands=("reminder change", "提醒 修改"),
-    tags="reminder",
-    effect="idempotent",
     ask={"which": "@reminders.ask_which"},
 )
 async def reminder_change(
@@ -190,13 +176,10 @@ async def reminder_change(
         return await _failed_change(problem, timer, asker, args, reminders, call)
 
 
-@tool_function(
-    name="reminder_change_of_others",
+@_changes(
     description="Change a reminder that is for others or for everybody in the group",
-    tags="reminder",
     touches="reaches_out",
     offered_to=[],
-    effect="idempotent",
 )
 async def reminder_change_of_others(
     context: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
@@ -245,22 +228,11 @@ def _raw(args: ChangeArguments, timer: Timer) -> dict[str, Any]:
     return {**args.model_dump(mode="json", exclude_defaults=True), "which": str(timer.number)}
 
 
-class DeleteArguments(BaseModel):
-    """Arguments of `reminder_delete`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    which: str = Field(description="Numbers, or words of what it says, or `all`", min_length=1, max_length=300)
-
-
-class DeleteAllArguments(BaseModel):
+class DeleteAllArguments(BaseModel, frozen=True, extra="forbid"):
     """No arguments."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
-
-@tool_function(
-    name="reminder_delete",
+@_changes(
     description="Delete one or more reminders",
     examples=(
         "delete reminder {which}",
@@ -276,22 +248,20 @@ class DeleteAllArguments(BaseModel):
         "删除关于{which}的提醒",
     ),
     commands=("reminder delete", "unremind", "提醒 删除", "删除提醒", "取消提醒"),
-    tags="reminder",
-    effect="idempotent",
     ask={"which": "@reminders.ask_which"},
 )
 async def reminder_delete(
-    context: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, which: _Which, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Delete reminders by number or text: all matching ones, or none on an error."""
-    if means_all(args.which):
+    if means_all(which):
         return await call.invoke("reminder_delete_all", {})
     asker = asker_of(context, call)
     before = await reminders.removed_by(context.chat, call.key, f"{call.key}.0")
     if before:
         return _removed(before, asker, call)
     try:
-        timers = await reminders.select(asker, args.which)
+        timers = await reminders.select(asker, which)
         for timer in timers:
             require_mine(timer, asker)
         if not all(is_own_affair(timer, asker.member) for timer in timers):
@@ -299,35 +269,30 @@ async def reminder_delete(
             return await call.invoke("reminder_delete_of_others", {"which": numbers})
         removed = await reminders.remove(asker, timers, call_key=call.key)
     except SeveralReminders as problem:
-        return await choose(problem, args.which, asker, reminders, call)
+        return await choose(problem, which, asker, reminders, call)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     return _removed(removed, asker, call)
 
 
-@tool_function(
-    name="reminder_delete_of_others",
+@_changes(
     description="Delete reminders that are for others or for everybody in the group",
-    tags="reminder",
     touches="reaches_out",
     offered_to=[],
-    effect="idempotent",
 )
 async def reminder_delete_of_others(
-    context: MessageContext, args: DeleteArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, which: _Which, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Delete reminders for others. Only called by `reminder_delete`, so that settings can restrict it separately."""
     asker = asker_of(context, call)
     try:
-        removed = await reminders.remove(asker, await reminders.select(asker, args.which), call_key=call.key)
+        removed = await reminders.remove(asker, await reminders.select(asker, which), call_key=call.key)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     return _removed(removed, asker, call)
 
 
-@tool_function(
-    name="reminder_delete_all",
-    description="Delete all reminders that the asker has set in this chat",
+@_changes(
     examples=(
         "delete all my reminders",
         "clear all reminders",
@@ -339,15 +304,13 @@ async def reminder_delete_of_others(
         "清空我的提醒",
     ),
     commands=("reminder clear", "提醒 清空"),
-    tags="reminder",
     touches="stays_here",
-    effect="idempotent",
     confirm="@reminders.confirm_all",
 )
 async def reminder_delete_all(
     context: MessageContext, args: DeleteAllArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    """Delete all reminders that the member has set."""
+    """Delete all reminders that the asker has set in this chat"""
     asker = asker_of(context, call)
     before = await reminders.removed_by(context.chat, call.key)
     if before:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from config.chat_settings import DEFAULT_LAYER
 from config.terms import is_timezone
@@ -18,6 +19,10 @@ from function_calls.reminder_results import (
     PROBLEMS,
     WHEN,
     WHICH,
+    Cron,
+    End,
+    Repeated,
+    Start,
     asked,
     asker_of,
     choose,
@@ -45,35 +50,31 @@ from services.timers.reminders import (
 from services.timers.timer import Timer
 from services.times.places import Places, UnknownPlace
 from services.times.reminder_lines import ME, US, read_line
-from services.times.requested_times import Repeat, RequestedTime, requested_time
+from services.times.requested_times import RequestedTime, requested_time
 from services.times.time_formatting import amount, distance, moment
 
-
-class RemindArguments(BaseModel):
-    """Arguments of `remind`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    text: str = Field(description="What to remind of", min_length=1, max_length=500)
+_changes = partial(tool_function, tags="reminder", touches="stays_here", effect="idempotent")
+_Due = Annotated[str, Field(description="What to remind of", min_length=1, max_length=500)]
+_Snooze = Annotated[str | None, Field(description="How long, or until when; absent: 10 minutes", max_length=300)]
+_Which = Annotated[str | None, Field(description=f"{WHICH}; absent: the last one that was said", max_length=300)]
 
 
 @tool_function(
-    name="remind",
     description="Say a reminder whose time has come",
     tags="reminder",
     offered_to=["timer"],
     touches="stays_here",
     effect="read",
 )
-async def remind(context: MessageContext, args: RemindArguments, *, reminders: Reminders, call: Call) -> FunctionResult:
+async def remind(context: MessageContext, text: _Due, *, reminders: Reminders, call: Call) -> FunctionResult:
     """Send a due reminder to its recipients, with buttons to snooze or complete it. Empty if it is deleted by now."""
     timer = await reminders.of_id(context.timer.timer_id) if context.timer is not None else None
     if timer is None:
         return FunctionResult()
     may_call_all = context.sender.role in Role.at_least(Role.MODERATOR)
-    text, mentions = reminder_text(timer, args.text, call.profile.texts, may_call_all=may_call_all)
-    data = {"reminder": timer.number, "text": args.text}
-    return FunctionResult.say(text, data=data, mentions=mentions, choices=_choices(timer, reminders, call))
+    said, mentions = reminder_text(timer, text, call.profile.texts, may_call_all=may_call_all)
+    data = {"reminder": timer.number, "text": text}
+    return FunctionResult.say(said, data=data, mentions=mentions, choices=_choices(timer, reminders, call))
 
 
 def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ...]:
@@ -87,25 +88,7 @@ def _choices(timer: Timer, reminders: Reminders, call: Call) -> tuple[Choice, ..
     )
 
 
-class SnoozeArguments(BaseModel):
-    """Arguments of `reminder_snooze`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    when: str | None = Field(default=None, description="How long, or until when; absent: 10 minutes", max_length=300)
-    which: str | None = Field(default=None, description=f"{WHICH}; absent: the last one that was said", max_length=300)
-
-
-class DoneArguments(BaseModel):
-    """Arguments of `reminder_done`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    which: str | None = Field(default=None, description=f"{WHICH}; absent: the last one that was said", max_length=300)
-
-
-@tool_function(
-    name="reminder_snooze",
+@_changes(
     description="Put a reminder off that was just said",
     examples=(
         "snooze for {when}",
@@ -121,17 +104,14 @@ class DoneArguments(BaseModel):
     ),
     commands=("snooze", "稍后", "推迟"),
     line="when",
-    tags="reminder",
-    touches="stays_here",
-    effect="idempotent",
 )
 async def reminder_snooze(
-    context: MessageContext, args: SnoozeArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, when: _Snooze = None, which: _Which = None, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Repeat a reminder later, without changing its schedule."""
     asker, timer = asker_of(context, call), None
     try:
-        timer, until = await reminders.selected_or_last(asker, args.which or "", args.when or "")
+        timer, until = await reminders.selected_or_last(asker, which or "", when or "")
         if timer is None:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("reminders.nothing_said"))
         snoozed = await reminders.snooze(asker, timer, until, call_key=call.key)
@@ -139,7 +119,7 @@ async def reminder_snooze(
         text = call.say("reminders.snooze_once", said=str(problem))
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["when"])
     except SeveralReminders as problem:
-        return await choose(problem, args.which or "", asker, reminders, call)
+        return await choose(problem, which or "", asker, reminders, call)
     except PROBLEMS as problem:
         result = failed(problem, reminders, call)
         choices = time_choices(problem, await reminders.now_of(asker), reminders, call)
@@ -159,44 +139,36 @@ async def reminder_snooze(
     return mark_outside([snoozed], asker, FunctionResult.say(text, data=data))
 
 
-@tool_function(
-    name="reminder_done",
+@_changes(
     description="Note that what a reminder just said is done",
     commands=("reminder done", "提醒 完成"),
-    tags="reminder",
-    touches="stays_here",
     offered_to=["command"],
-    effect="idempotent",
 )
 async def reminder_done(
-    context: MessageContext, args: DoneArguments, *, reminders: Reminders, call: Call
+    context: MessageContext, which: _Which = None, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Complete a reminder and cancel its snooze. Repeating reminders continue."""
     asker = asker_of(context, call)
     try:
-        timer, _ = await reminders.selected_or_last(asker, args.which or "", "")
+        timer, _ = await reminders.selected_or_last(asker, which or "", "")
         if timer is None:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("reminders.nothing_said"))
         await reminders.finish(asker, timer, call_key=call.key)
     except SeveralReminders as problem:
-        return await choose(problem, args.which or "", asker, reminders, call)
+        return await choose(problem, which or "", asker, reminders, call)
     except PROBLEMS as problem:
         return failed(problem, reminders, call)
     result = FunctionResult.say(call.say("reminders.done", number=timer.number, text=timer.title))
     return mark_outside([timer], asker, result)
 
 
-class ReminderItem(BaseModel):
+class ReminderItem(BaseModel, frozen=True, extra="forbid"):
     """A reminder to create."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: str = Field(description="What to remind of, without the time", min_length=1, max_length=500, pattern=r"\S")
     when: str | None = Field(default=None, description=f"When, and how often, {WHEN}", max_length=300)
-    start: str | None = Field(
-        default=None, description="That time, or the first", max_length=40, json_schema_extra=OTHER_FORM
-    )
-    repeat: Repeat | None = Field(default=None, description="How often; absent: once", json_schema_extra=OTHER_FORM)
+    start: Start = None
+    repeat: Repeated = None
     every: int | None = Field(
         default=None,
         description="Every so many of these; minutes of an interval",
@@ -204,12 +176,8 @@ class ReminderItem(BaseModel):
         le=525_600,
         json_schema_extra=OTHER_FORM,
     )
-    cron: str | None = Field(
-        default=None, description="Cron rule of five fields", max_length=200, json_schema_extra=OTHER_FORM
-    )
-    end: str | None = Field(
-        default=None, description="ISO date of the last", max_length=40, json_schema_extra=OTHER_FORM
-    )
+    cron: Cron = None
+    end: End = None
     count: int | None = Field(default=None, description="How many times in all", ge=1, le=10_000)
     who: list[str] | None = Field(
         default=None, description="Names, or `all` for the group; absent: the asker", max_length=50
@@ -226,8 +194,6 @@ _FURTHER: JsonObject = {"type": "array", "items": {"type": "object"}}
 
 
 class CreateArguments(ReminderItem):
-    """Arguments of `reminder_create`: a reminder, and optionally further ones."""
-
     more: Annotated[list[ReminderItem], WithJsonSchema(_FURTHER)] | None = Field(
         default=None, description="Further reminders of the same message, each with the fields above", max_length=19
     )
@@ -250,8 +216,7 @@ class _Asked:
         return [one.ref for one in self.members] == [asker.member]
 
 
-@tool_function(
-    name="reminder_create",
+@_changes(
     description="Set a reminder, once or again and again",
     examples=(
         "remind me to {text} {when}",
@@ -281,9 +246,6 @@ class _Asked:
     ),
     commands=("remind", "reminder", "提醒", "提醒我"),
     line="text",
-    tags="reminder",
-    touches="stays_here",
-    effect="idempotent",
     ask={"text": "@reminders.ask_text", "when": "@reminders.ask_when"},
 )
 async def reminder_create(
@@ -347,13 +309,8 @@ async def _take_zone(
     return _zone_question("reminders.which_zone", asker, call, zones or (str(asker.home),), resumed.answer)
 
 
-@tool_function(
-    name="reminder_for_others",
-    description="Set reminders for other members or for everybody in the group",
-    tags="reminder",
-    touches="reaches_out",
-    offered_to=[],
-    effect="idempotent",
+@_changes(
+    description="Set reminders for other members or for everybody in the group", touches="reaches_out", offered_to=[]
 )
 async def reminder_for_others(
     context: MessageContext, args: CreateArguments, *, reminders: Reminders, members: KnownMembers, call: Call

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from function_calls.call import Call
 from function_calls.context import Kind, MessageContext
 from function_calls.declaration import tool_function
-from function_calls.schedule_check import NotSchedulable, ScheduleCheck, ScheduledCall
+from function_calls.schedule_check import ScheduleCheck, ScheduledCall
 from function_calls.spec import FunctionResult
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject, MemberRef
@@ -32,23 +34,14 @@ from services.times.time_formatting import in_words, moment
 
 _ASIDE = ["command", "model", "mcp", "api"]
 """All paths except timers: schedules cannot create or change schedules."""
+_changes = partial(tool_function, tags="schedules", offered_to=_ASIDE, roles="admin", effect="idempotent")
+_Plan = Annotated[
+    str | None, Field(description="When, and the command to run then: daily 07:00 weather Oslo", max_length=2000)
+]
+_Number = Annotated[int, Field(description="The schedule's number, as the list shows it", ge=1)]
 
 
-class PlanArguments(BaseModel):
-    """Arguments of `schedule`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    plan: str | None = Field(
-        default=None, description="When, and the command to run then: daily 07:00 weather Oslo", max_length=2000
-    )
-
-
-class CreateArguments(BaseModel):
-    """Arguments of `schedule_create`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class CreateArguments(BaseModel, frozen=True, extra="forbid"):
     when: str = Field(
         description="When it is to run, as the user said it: every weekday at 8:00", min_length=1, max_length=300
     )
@@ -56,26 +49,14 @@ class CreateArguments(BaseModel):
     arguments: dict[str, JsonValue] = Field(default_factory=dict, description="The arguments of that function")
 
 
-class NumberArguments(BaseModel):
-    """Arguments of functions for a single schedule."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    number: int = Field(description="The schedule's number, as the list shows it", ge=1)
-
-
-@tool_function(
-    name="schedule",
+@_changes(
     description="Run a command in this chat by the clock, such as daily 07:00 weather Oslo.",
     commands=("schedule", "定时"),
-    tags="schedules",
     offered_to=["command"],
-    roles="admin",
-    effect="idempotent",
 )
 async def schedule(
     context: MessageContext,
-    args: PlanArguments,
+    plan: _Plan = None,
     *,
     schedules: Schedules,
     check: ScheduleCheck,
@@ -83,24 +64,19 @@ async def schedule(
     call: Call,
 ) -> FunctionResult:
     """Schedule a command line; without arguments, list the schedules."""
-    if not (args.plan or "").strip():
+    if not (plan or "").strip():
         shown = _listing(await schedules.of_chat(context.chat, private_to=_private_to(context)), clock, call)
         return FunctionResult.say(f"{shown}\n{call.say('schedules.how')}")
     try:
         zone = call.profile.timezone.key
-        when, line = schedules.reader.head(
-            args.plan or "", clock.now(), zone, lambda rest: check.is_command(context, rest)
-        )
+        when, line = schedules.reader.head(plan or "", clock.now(), zone, lambda rest: check.is_command(context, rest))
         run = check.line(context, line, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)
-    except NotSchedulable as error:
-        return _not_schedulable(error)
     return await _created(context, when, run, schedules, clock, call)
 
 
-@tool_function(
-    name="schedule_create",
+@_changes(
     description="Let a function run in this chat by itself at set times: every morning, each Friday, daily, weekly, "
     "hourly, or once. To remind people there are other functions",
     examples=(
@@ -111,10 +87,7 @@ async def schedule(
         "定时运行{function}：{when}",
         "{when}在这里自动运行{function}",
     ),
-    tags="schedules",
     offered_to=["model", "mcp", "api"],
-    roles="admin",
-    effect="idempotent",
 )
 async def schedule_create(
     context: MessageContext,
@@ -131,13 +104,10 @@ async def schedule_create(
         run = check.call(context, args.function, args.arguments, call.profile)
     except UnclearWhen as error:
         return _unclear(error, call)
-    except NotSchedulable as error:
-        return _not_schedulable(error)
     return await _created(context, when, run, schedules, clock, call)
 
 
 @tool_function(
-    name="schedule_list",
     description="Show what runs in this chat by the clock: numbers, times, and how it went the last time.",
     examples=(
         "what runs here by the clock",
@@ -159,8 +129,7 @@ async def schedule_list(context: MessageContext, *, schedules: Schedules, clock:
     return FunctionResult.say(_listing(found, clock, call), data=[_data(one.timer) for one in found])
 
 
-@tool_function(
-    name="schedule_pause",
+@_changes(
     description="Pause a schedule of this chat; its number is in the list.",
     examples=(
         "pause schedule {number}",
@@ -172,25 +141,20 @@ async def schedule_list(context: MessageContext, *, schedules: Schedules, clock:
         "先停一下定时任务{number}",
     ),
     commands=("schedule pause", "定时 暂停"),
-    tags="schedules",
-    offered_to=_ASIDE,
-    roles="admin",
-    effect="idempotent",
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_pause(
-    context: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
+    context: MessageContext, number: _Number, *, schedules: Schedules, call: Call
 ) -> FunctionResult:
     """Pause a schedule, including those of the settings."""
     try:
-        timer = await schedules.pause(context.chat, args.number, private_to=_private_to(context), call_key=call.key)
+        timer = await schedules.pause(context.chat, number, private_to=_private_to(context), call_key=call.key)
     except NoSuchSchedule:
-        return _no_such(args.number, call)
+        return _no_such(number, call)
     return FunctionResult.say(call.say("schedules.paused", number=timer.number, line=timer.title), data=_data(timer))
 
 
-@tool_function(
-    name="schedule_resume",
+@_changes(
     description="Resume a paused schedule of this chat.",
     examples=(
         "resume schedule {number}",
@@ -202,28 +166,23 @@ async def schedule_pause(
         "恢复定时任务{number}",
     ),
     commands=("schedule resume", "定时 继续", "定时 恢复"),
-    tags="schedules",
-    offered_to=_ASIDE,
-    roles="admin",
-    effect="idempotent",
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_resume(
-    context: MessageContext, args: NumberArguments, *, schedules: Schedules, clock: Clock, call: Call
+    context: MessageContext, number: _Number, *, schedules: Schedules, clock: Clock, call: Call
 ) -> FunctionResult:
     """Resume a schedule from its next time on."""
     try:
-        timer = await schedules.resume(context.chat, args.number, private_to=_private_to(context), call_key=call.key)
+        timer = await schedules.resume(context.chat, number, private_to=_private_to(context), call_key=call.key)
     except NoSuchSchedule:
-        return _no_such(args.number, call)
+        return _no_such(number, call)
     except BadRule as error:
         return _bad_rule(error, call)
     text = call.say("schedules.resumed", number=timer.number, line=timer.title, next=_next(timer, clock, call))
     return FunctionResult.say(text, data=_data(timer))
 
 
-@tool_function(
-    name="schedule_remove",
+@_changes(
     description="Delete a schedule of this chat.",
     examples=(
         "delete schedule {number}",
@@ -235,24 +194,20 @@ async def schedule_resume(
         "取消定时任务{number}",
     ),
     commands=("schedule remove", "schedule delete", "定时 删除"),
-    tags="schedules",
-    offered_to=_ASIDE,
-    roles="admin",
-    effect="idempotent",
     ask={"number": "@schedules.ask_number"},
 )
 async def schedule_remove(
-    context: MessageContext, args: NumberArguments, *, schedules: Schedules, call: Call
+    context: MessageContext, number: _Number, *, schedules: Schedules, call: Call
 ) -> FunctionResult:
     """Delete a schedule. Those of the settings must be deleted there."""
     try:
         timer = await schedules.remove(
-            context.chat, args.number, by=context.sender.ref, private_to=_private_to(context), call_key=call.key
+            context.chat, number, by=context.sender.ref, private_to=_private_to(context), call_key=call.key
         )
     except NoSuchSchedule:
-        return _no_such(args.number, call)
+        return _no_such(number, call)
     except SetElsewhere as error:
-        text = call.say("schedules.set_elsewhere", number=args.number, source=error.source)
+        text = call.say("schedules.set_elsewhere", number=number, source=error.source)
         return FunctionResult.fail(ErrorCode.REFUSED, text)
     return FunctionResult.say(call.say("schedules.removed", number=timer.number, line=timer.title))
 
@@ -342,10 +297,6 @@ def _unclear(error: UnclearWhen, call: Call) -> FunctionResult:
 
 def _bad_rule(error: BadRule, call: Call) -> FunctionResult:
     return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say(f"schedules.when.{error.reason.value}"), ["when"])
-
-
-def _not_schedulable(error: NotSchedulable) -> FunctionResult:
-    return FunctionResult.fail(error.code, error.text)
 
 
 def _no_such(number: int, call: Call) -> FunctionResult:

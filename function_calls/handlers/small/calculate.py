@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -19,14 +19,7 @@ from services.web.http import WebError
 
 _CENTS = 100
 _BEFORE_TARGET = frozenset({"to", "in", "into", "as", "=", "->", "→", "到", "换成", "等于"})
-
-
-class CalculateArguments(BaseModel):
-    """Arguments of `calculate`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    expression: str = Field(description="Arithmetic, e.g. '15% of 80', 'sqrt(2)*3', '2^10'", max_length=500)
+_Expression = Annotated[str, Field(description="Arithmetic, e.g. '15% of 80', 'sqrt(2)*3', '2^10'", max_length=500)]
 
 
 def _unit(text: str) -> str:
@@ -35,11 +28,7 @@ def _unit(text: str) -> str:
     return unit if unit and last.casefold() in _BEFORE_TARGET else text
 
 
-class ConvertArguments(BaseModel):
-    """Arguments of `unit_convert`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ConvertArguments(BaseModel, frozen=True, extra="forbid"):
     value: float = Field(description="How many of the first unit", allow_inf_nan=False)
     from_unit: Annotated[str, AfterValidator(_unit)] = Field(
         description="Unit or currency, e.g. 'km', 'pounds', '°F', 'EUR'", min_length=1, max_length=40
@@ -49,7 +38,6 @@ class ConvertArguments(BaseModel):
 
 @tool_function(
     name="calculate",
-    description="Work out an arithmetic expression",
     examples=(
         "what's {expression}",
         "what is {expression}",
@@ -69,20 +57,19 @@ class ConvertArguments(BaseModel):
     effect="read",
     ask={"expression": "@calculate.ask_expression"},
 )
-async def calculate_expression(context: MessageContext, args: CalculateArguments, *, call: Call) -> FunctionResult:
-    """Evaluate the expression."""
+async def calculate_expression(context: MessageContext, expression: _Expression, *, call: Call) -> FunctionResult:
+    """Work out an arithmetic expression"""
     try:
-        value = calculate(args.expression)
+        value = calculate(expression)
     except BadExpression as error:
         text = call.say(f"calculate.problems.{error.problem}", position=error.position, found=error.found)
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["expression"])
-    expression = " ".join(args.expression.split()).rstrip("=?？ ")
+    expression = " ".join(expression.split()).rstrip("=?？ ")
     text = call.say("calculate.equals", expression=expression, sign=_sign(value), value=value.text)
     return FunctionResult.say(text, data={"value": value.text, "exact": value.is_shown_exactly})
 
 
 @tool_function(
-    name="unit_convert",
     description="Convert between units of length, mass, temperature, volume, speed, time or data, or currencies",
     examples=(
         "convert {value} {from_unit} to {to_unit}",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -12,26 +14,11 @@ from services.calc.dice import MOST_DICE, MOST_SIDES, BadDice, Dice, alternative
 from services.refs import ErrorCode
 
 _FACES_SHOWN = 20
-
-
-class RollArguments(BaseModel):
-    """Arguments of `roll_dice`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    dice: str = Field(default="1d6", description="Dice notation, e.g. '2d6+1', 'd20'", max_length=60)
-
-
-class PickArguments(BaseModel):
-    """Arguments of `pick_one`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    options: list[str] = Field(description="The options to pick from", min_length=1, max_length=50)
+_Dice = Annotated[str, Field(description="Dice notation, e.g. '2d6+1', 'd20'", max_length=60)]
+_Options = Annotated[list[str], Field(description="The options to pick from", min_length=1, max_length=50)]
 
 
 @tool_function(
-    name="roll_dice",
     description="Roll dice and add them up",
     examples=(
         "roll a dice",
@@ -49,12 +36,12 @@ class PickArguments(BaseModel):
     tags="chance",
     effect="read",
 )
-async def roll_dice(context: MessageContext, args: RollArguments, *, dice: Dice, call: Call) -> FunctionResult:
+async def roll_dice(context: MessageContext, dice: _Dice = "1d6", *, roller: Dice, call: Call) -> FunctionResult:
     """Roll dice. Single faces are shown for up to 20 dice."""
     try:
-        roll = dice.roll(args.dice)
+        roll = roller.roll(dice)
     except BadDice:
-        text = call.say("dice.bad_dice", dice=args.dice, most_dice=MOST_DICE, most_sides=MOST_SIDES)
+        text = call.say("dice.bad_dice", dice=dice, most_dice=MOST_DICE, most_sides=MOST_SIDES)
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["dice"])
     plain = roll.faces == (roll.total,) or len(roll.faces) > _FACES_SHOWN
     text = call.say(
@@ -67,8 +54,6 @@ async def roll_dice(context: MessageContext, args: RollArguments, *, dice: Dice,
 
 
 @tool_function(
-    name="flip_coin",
-    description="Heads or tails, by flipping a coin",
     examples=(
         "flip a coin",
         "toss a coin for me",
@@ -84,14 +69,12 @@ async def roll_dice(context: MessageContext, args: RollArguments, *, dice: Dice,
     effect="read",
 )
 async def flip_coin(context: MessageContext, *, dice: Dice, call: Call) -> FunctionResult:
-    """Flip a coin."""
+    """Heads or tails, by flipping a coin"""
     heads = dice.flip()
     return FunctionResult.say(call.say("dice.heads" if heads else "dice.tails"), data="heads" if heads else "tails")
 
 
 @tool_function(
-    name="pick_one",
-    description="Pick one of several options at random",
     examples=(
         "pick one of {options}",
         "choose between {options}",
@@ -108,10 +91,10 @@ async def flip_coin(context: MessageContext, *, dice: Dice, call: Call) -> Funct
     effect="read",
     ask={"options": "@dice.ask_options"},
 )
-async def pick_one(context: MessageContext, args: PickArguments, *, dice: Dice, call: Call) -> FunctionResult:
-    """Pick one of the options."""
-    options = alternatives(args.options)
-    if len(options) < 2:
+async def pick_one(context: MessageContext, options: _Options, *, dice: Dice, call: Call) -> FunctionResult:
+    """Pick one of several options at random"""
+    found = alternatives(options)
+    if len(found) < 2:
         return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("dice.too_few_options"), ["options"])
-    picked = dice.pick(options)
+    picked = dice.pick(found)
     return FunctionResult.say(call.say("dice.picked", option=picked), data=picked)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
@@ -14,18 +15,10 @@ from services.media.models import MediaError, MediaModels
 from services.media.pictures import picture_of
 from services.refs import ErrorCode
 
-
-class DrawArguments(BaseModel):
-    """Arguments of `draw`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    picture: str = Field(description="What the picture shows", min_length=1, max_length=4000, pattern=r"\S")
+_Picture = Annotated[str, Field(description="What the picture shows", min_length=1, max_length=4000, pattern=r"\S")]
 
 
 @tool_function(
-    name="draw",
-    description="Draw a picture",
     examples=(
         "draw {picture}",
         "draw a picture of {picture}",
@@ -44,22 +37,22 @@ class DrawArguments(BaseModel):
     timeout_seconds=120,
     ask={"picture": "@draw.ask_picture"},
 )
-async def draw(context: MessageContext, args: DrawArguments, *, models: MediaModels, call: Call) -> FunctionResult:
-    """Draw a picture and send it to the chat."""
+async def draw(context: MessageContext, picture: _Picture, *, models: MediaModels, call: Call) -> FunctionResult:
+    """Draw a picture"""
     if not models.is_configured(context.bot):
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("draw.not_set"))
     await call.status(call.say("draw.status"))
     try:
-        content = await models.draw(args.picture)
+        content = await models.draw(picture)
     except MediaError as error:
         key, code = ("declined", ErrorCode.REFUSED) if error.is_refused else ("try_again", ErrorCode.ENVIRONMENT)
         return FunctionResult.fail(code, call.say(f"draw.{key}"))
-    picture = picture_of(content)
-    if picture is None:
+    drawn = picture_of(content)
+    if drawn is None:
         return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("draw.try_again"))
-    url = f"data:{picture.media_type};base64,{base64.b64encode(content).decode()}"
-    name = f"picture.{picture.media_type.partition('/')[2]}"
-    file = Attachment(name, picture.media_type, url, len(content))
-    caption = " ".join(args.picture.split())[:200]
-    data = {"drawn": args.picture, "width": picture.width, "height": picture.height}
+    url = f"data:{drawn.media_type};base64,{base64.b64encode(content).decode()}"
+    name = f"picture.{drawn.media_type.partition('/')[2]}"
+    file = Attachment(name, drawn.media_type, url, len(content))
+    caption = " ".join(picture.split())[:200]
+    data = {"drawn": picture, "width": drawn.width, "height": drawn.height}
     return FunctionResult.say(f"🎨 {caption}", data=data, attachments=(file,))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import date, datetime, tzinfo
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -15,27 +16,16 @@ from services.times.places import BadTime, Place, Places, UnknownPlace, zone_lab
 
 _PLACE = "City, country, IANA zone or abbreviation; absent: here"
 
-
-class PlaceArguments(BaseModel):
-    """Arguments of `time_in` and `date_in`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    place: str | None = Field(default=None, description=_PLACE, max_length=100)
+_Place = Annotated[str | None, Field(description=_PLACE, max_length=100)]
 
 
-class ConvertArguments(BaseModel):
-    """Arguments of `time_convert`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class ConvertArguments(BaseModel, frozen=True, extra="forbid"):
     time: str = Field(description="Time of day, e.g. '15:30' or '3 pm'; a date may precede it", max_length=40)
     from_place: str | None = Field(default=None, description=f"Where it is that time. {_PLACE}", max_length=100)
     to_place: str | None = Field(default=None, description=f"Where to convert to. {_PLACE}", max_length=100)
 
 
 @tool_function(
-    name="time_in",
     description="Current time in a place, and its time zone",
     examples=(
         "what time is it",
@@ -55,25 +45,22 @@ class ConvertArguments(BaseModel):
     tags="time",
     effect="read",
 )
-async def time_in(context: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
+async def time_in(context: MessageContext, place: _Place = None, *, places: Places, call: Call) -> FunctionResult:
     """Return the time in a place, in all its zones if there are several."""
-    found = _find(args.place, places, call)
-    times = [(place, places.now(place.zone)) for place in found]
+    found = _find(place, places, call)
+    times = [(location, places.now(location.zone)) for location in found]
     data = [
-        {"place": place.name, "zone": str(place.zone), "time": moment.isoformat(timespec="minutes")}
-        for place, moment in times
+        {"place": location.name, "zone": str(location.zone), "time": moment.isoformat(timespec="minutes")}
+        for location, moment in times
     ]
     if len(times) == 1:
-        ((place, moment),) = times
-        return FunctionResult.say(_now_line("time.now_in", place, moment, call), data=data[0])
-    lines = [call.say("time.several_zones", place=args.place)]
-    lines += [_now_line("time.now_in_one", place, moment, call) for place, moment in times]
+        return FunctionResult.say(_now_line("time.now_in", *times[0], call), data=data[0])
+    lines = [call.say("time.several_zones", place=place)]
+    lines += [_now_line("time.now_in_one", location, moment, call) for location, moment in times]
     return FunctionResult.say("\n".join(lines), data={"several_zones": data})
 
 
 @tool_function(
-    name="date_in",
-    description="Today's date and day of the week, here or in a place",
     examples=(
         "what day is it today",
         "what's today's date",
@@ -90,18 +77,16 @@ async def time_in(context: MessageContext, args: PlaceArguments, *, places: Plac
     tags="time",
     effect="read",
 )
-async def date_in(context: MessageContext, args: PlaceArguments, *, places: Places, call: Call) -> FunctionResult:
-    """Return the date in a place."""
+async def date_in(context: MessageContext, place: _Place = None, *, places: Places, call: Call) -> FunctionResult:
+    """Today's date and day of the week, here or in a place"""
     days: dict[date, Place] = {}
-    for place in _find(args.place, places, call):
-        days.setdefault(places.now(place.zone).date(), place)
-    lines = [call.say("time.date_in", place=place.name, date=_date(day, call)) for day, place in days.items()]
+    for location in _find(place, places, call):
+        days.setdefault(places.now(location.zone).date(), location)
+    lines = [call.say("time.date_in", place=location.name, date=_date(day, call)) for day, location in days.items()]
     return FunctionResult.say("\n".join(lines), data=[day.isoformat() for day in days])
 
 
 @tool_function(
-    name="time_convert",
-    description="Convert a time of day from one place's time zone to another's",
     examples=(
         "what is {time} {from_place} time in {to_place}",
         "when it is {time} in {from_place} what time is it in {to_place}",
@@ -121,7 +106,7 @@ async def date_in(context: MessageContext, args: PlaceArguments, *, places: Plac
 async def time_convert(
     context: MessageContext, args: ConvertArguments, *, places: Places, call: Call
 ) -> FunctionResult:
-    """Convert a local time of one place to that of another."""
+    """Convert a time of day from one place's time zone to another's"""
     source = _one(args.from_place, "from_place", places, call)
     target = _one(args.to_place, "to_place", places, call)
     if isinstance(source, FunctionResult):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from config.terms import is_timezone
 from function_calls.call import Call
@@ -17,21 +18,12 @@ from services.times.places import Place, Places, UnknownPlace, zone_label
 from services.times.time_formatting import clock
 
 _MOST_CHOICES = 8
-
-
-class ZoneArguments(BaseModel):
-    """Arguments of `timezone`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    place: str | None = Field(
-        default=None, description="City or IANA zone to set; `off` for the chat's; absent: show it", max_length=100
-    )
+_Place = Annotated[
+    str | None, Field(description="City or IANA zone to set; `off` for the chat's; absent: show it", max_length=100)
+]
 
 
 @tool_function(
-    name="timezone",
-    description="Show or set the asker's time zone, which their reminders use",
     examples=(
         "set my time zone to {place}",
         "change my timezone to {place}",
@@ -48,11 +40,11 @@ class ZoneArguments(BaseModel):
     effect="idempotent",
 )
 async def timezone(
-    context: MessageContext, args: ZoneArguments, *, zones: MemberZones, places: Places, call: Call
+    context: MessageContext, place: _Place = None, *, zones: MemberZones, places: Places, call: Call
 ) -> FunctionResult:
-    """Show the member's effective time zone, set it, or reset it to the chat's."""
+    """Show or set the asker's time zone, which their reminders use"""
     member = context.sender.ref
-    query = " ".join((args.place or "").split())
+    query = " ".join((place or "").split())
     if not query:
         own = await zones.of(member)
         return _shown("timezones.yours" if own else "timezones.chats", own or str(call.profile.timezone), places, call)

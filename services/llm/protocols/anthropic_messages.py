@@ -109,7 +109,6 @@ class AnthropicMessages:
         self._heads = profile.heads({"max_tokens": _USUAL_MAX_TOKENS})
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The model's answer. Raises ModelError as `Provider.post` and `read` do."""
         status, headers, answer = await self._provider.post(self.encode(request), request.timeout_seconds)
         return self.read(request, status, headers, answer)
 

@@ -120,7 +120,6 @@ class TextProtocol:
         self._heads = profile.heads()
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        """The model's answer. Raises ModelError as `Provider.post` and `read` do."""
         status, headers, answer = await self._provider.post(self.encode(request), request.timeout_seconds)
         return self.read(request, status, headers, answer)
 

@@ -50,16 +50,18 @@ _OUTDATE_BOT = Statement(
     "basic_tools.outdate_bot", update(BASIC_TOOLS).where(_TOOLS.bot == bindparam("of_bot")).values(_OUTDATED)
 )
 _OUTDATE_ALL = Statement("basic_tools.outdate_all", update(BASIC_TOOLS).values(_OUTDATED))
-_ALL = Statement(
+EVERYTHING = Statement(
     "basic_tools.all",
     select(*(column for column in BASIC_TOOLS.columns if column.name != "script")).order_by(
         _TOOLS.source, _TOOLS.path, _TOOLS.bot, _TOOLS.tool_name
     ),
-)
-_OUTDATED_ONES = Statement(
+).query()
+"""All columns except `script` of all tools, active or not, ordered by file."""
+OUTDATED = Statement(
     "basic_tools.outdated",
     select(_TOOLS.source, _TOOLS.path).where(_TOOLS.content_hash == "", _TOOLS.etag == "").distinct(),
-)
+).query()
+"""`source` and `path` of the files to be recompiled."""
 _SCRIPT = Statement("basic_tools.script", select(_TOOLS.script, _TOOLS.content_hash).where(_THIS))
 
 
@@ -86,16 +88,6 @@ def outdate(bot: str | None = None, tool_name: str | None = None) -> Write:
     if tool_name is None:
         return _OUTDATE_BOT.write(of_bot=bot)
     return _OUTDATE.write(of_bot=bot, of_tool=tool_name)
-
-
-def everything() -> Query:
-    """All columns except `script` of all tools, active or not, ordered by file."""
-    return _ALL.query()
-
-
-def outdated() -> Query:
-    """`source` and `path` of the files to be recompiled."""
-    return _OUTDATED_ONES.query()
 
 
 def script_of(bot: str, tool_name: str) -> Query:

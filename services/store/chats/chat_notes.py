@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import select
 
-from services.store.port import Query, Statement, Write
-from services.store.schema import insert_new, integer, table, text, upsert
+from services.store.port import Statement, Write
+from services.store.schema import delete_row, insert_new, integer, table, text, upsert
 
 CHAT_NOTES = table(
     "chat_notes",
@@ -28,23 +28,15 @@ STARTED_CHATS = table(
 )
 
 _PUT = Statement("chat_notes.put", upsert(CHAT_NOTES))
-_REMOVE = Statement(
-    "chat_notes.remove",
-    delete(CHAT_NOTES).where(
-        CHAT_NOTES.c.chat == bindparam("chat"),
-        CHAT_NOTES.c.bot == bindparam("bot"),
-        CHAT_NOTES.c.name == bindparam("name"),
-    ),
-)
-_ALL = Statement(
+_REMOVE = Statement("chat_notes.remove", delete_row(CHAT_NOTES))
+EVERYTHING = Statement(
     "chat_notes.all", select(CHAT_NOTES).order_by(CHAT_NOTES.c.chat, CHAT_NOTES.c.at_ms, CHAT_NOTES.c.name)
-)
+).query()
+"""All notes of all chats: `chat`, `bot`, `name`, `words` and so on, oldest first."""
 _MARK_STARTED = Statement("chat_notes.mark_started", insert_new(STARTED_CHATS))
-_FORGET_STARTED = Statement(
-    "chat_notes.forget_started",
-    delete(STARTED_CHATS).where(STARTED_CHATS.c.chat == bindparam("chat"), STARTED_CHATS.c.bot == bindparam("bot")),
-)
-_STARTED = Statement("chat_notes.started", select(STARTED_CHATS.c.chat, STARTED_CHATS.c.bot))
+_FORGET_STARTED = Statement("chat_notes.forget_started", delete_row(STARTED_CHATS))
+STARTED = Statement("chat_notes.started", select(STARTED_CHATS.c.chat, STARTED_CHATS.c.bot)).query()
+"""All chats whose start script has run: `chat`, `bot`."""
 
 
 def put(**values: str | int) -> Write:
@@ -57,11 +49,6 @@ def remove(chat: str, bot: str, name: str) -> Write:
     return _REMOVE.write(chat=chat, bot=bot, name=name)
 
 
-def everything() -> Query:
-    """All notes of all chats: `chat`, `bot`, `name`, `words` and so on, oldest first."""
-    return _ALL.query()
-
-
 def mark_started(chat: str, bot: str, at_ms: int) -> Write:
     """Record that the chat's start script has run for that bot. Touches no row if it is recorded already."""
     return _MARK_STARTED.write(chat=chat, bot=bot, at_ms=at_ms)
@@ -70,8 +57,3 @@ def mark_started(chat: str, bot: str, at_ms: int) -> Write:
 def forget_started(chat: str, bot: str) -> Write:
     """Delete the record that the chat's start script has run for that bot."""
     return _FORGET_STARTED.write(chat=chat, bot=bot)
-
-
-def started() -> Query:
-    """All chats whose start script has run: `chat`, `bot`."""
-    return _STARTED.query()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, bindparam, delete, select, update
+from sqlalchemy import Index, bindparam, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import insert_new, integer, table, text, upsert
+from services.store.schema import delete_row, insert_new, integer, table, text, upsert
 
 CHAT_SETTINGS = table(
     "chat_settings",
@@ -17,11 +17,11 @@ CHAT_SETTINGS = table(
 )
 
 _SET = Statement("chat_settings.set", upsert(CHAT_SETTINGS))
-_CLEAR = Statement(
-    "chat_settings.clear",
-    delete(CHAT_SETTINGS).where(CHAT_SETTINGS.c.chat == bindparam("chat"), CHAT_SETTINGS.c.name == bindparam("name")),
-)
-_ALL = Statement("chat_settings.all", select(CHAT_SETTINGS.c.chat, CHAT_SETTINGS.c.name, CHAT_SETTINGS.c.value))
+_CLEAR = Statement("chat_settings.clear", delete_row(CHAT_SETTINGS))
+EVERYTHING = Statement(
+    "chat_settings.all", select(CHAT_SETTINGS.c.chat, CHAT_SETTINGS.c.name, CHAT_SETTINGS.c.value)
+).query()
+"""All chats' own settings: `chat`, `name`, `value`."""
 
 
 def put(chat: str, name: str, value: str, set_by: str, at_ms: int) -> Write:
@@ -32,11 +32,6 @@ def put(chat: str, name: str, value: str, set_by: str, at_ms: int) -> Write:
 def clear(chat: str, name: str) -> Write:
     """Delete the chat's own value of `name`, so that the YAML value applies."""
     return _CLEAR.write(chat=chat, name=name)
-
-
-def everything() -> Query:
-    """All chats' own settings: `chat`, `name`, `value`."""
-    return _ALL.query()
 
 
 GRANTS = table(
@@ -62,7 +57,8 @@ _REVOKE = Statement(
     .where(GRANTS.c.chat == bindparam("in_chat"), GRANTS.c.digest == bindparam("with_digest"), _HOLDS)
     .values(revoked_ms=bindparam("now_ms"), revoked_by=bindparam("by")),
 )
-_HOLDING = Statement("grants.holding", select(GRANTS).where(_HOLDS).order_by(GRANTS.c.id))
+HOLDING = Statement("grants.holding", select(GRANTS).where(_HOLDS).order_by(GRANTS.c.id)).query()
+"""All columns of the active permanent approvals of all chats, oldest first."""
 _OF_CHAT = Statement(
     "grants.of_chat", select(GRANTS).where(GRANTS.c.chat == bindparam("chat"), _HOLDS).order_by(GRANTS.c.id)
 )
@@ -80,11 +76,6 @@ def revoke(chat: str, digest: str, by: str, now_ms: int) -> Write:
     return _REVOKE.write(in_chat=chat, with_digest=digest, by=by, now_ms=now_ms)
 
 
-def holding() -> Query:
-    """All columns of the active permanent approvals of all chats, oldest first."""
-    return _HOLDING.query()
-
-
 def of_chat(chat: str) -> Query:
     """All columns of the active permanent approvals of one chat, oldest first."""
     return _OF_CHAT.query(chat=chat)
@@ -99,16 +90,14 @@ ACTIVATIONS = table(
 )
 
 _ACTIVATE = Statement("activations.activate", insert_new(ACTIVATIONS))
-_DEACTIVATE = Statement(
-    "activations.deactivate",
-    delete(ACTIVATIONS).where(ACTIVATIONS.c.chat == bindparam("chat"), ACTIVATIONS.c.name == bindparam("name")),
-)
-_ACTIVATIONS_ALL = Statement(
+_DEACTIVATE = Statement("activations.deactivate", delete_row(ACTIVATIONS))
+ALL_ACTIVATIONS = Statement(
     "activations.all",
     select(ACTIVATIONS.c.chat, ACTIVATIONS.c.name).order_by(
         ACTIVATIONS.c.chat, ACTIVATIONS.c.at_ms, ACTIVATIONS.c.name
     ),
-)
+).query()
+"""All activations: `chat`, `name`, oldest first within a chat."""
 
 
 def activate(chat: str, name: str, given_by: str, at_ms: int) -> Write:
@@ -119,8 +108,3 @@ def activate(chat: str, name: str, given_by: str, at_ms: int) -> Write:
 def deactivate(chat: str, name: str) -> Write:
     """Deactivate the function `name` in the chat. Touches no row if it is not active."""
     return _DEACTIVATE.write(chat=chat, name=name)
-
-
-def all_activations() -> Query:
-    """All activations: `chat`, `name`, oldest first within a chat."""
-    return _ACTIVATIONS_ALL.query()

@@ -27,7 +27,8 @@ SESSIONS = table(
 )
 
 _PUT = Statement("desk_accounts.put", upsert(ACCOUNTS))
-_ALL = Statement("desk_accounts.all", select(ACCOUNTS).order_by(ACCOUNTS.c.name))
+EVERYTHING = Statement("desk_accounts.all", select(ACCOUNTS).order_by(ACCOUNTS.c.name)).query()
+"""All accounts by name: `name`, `role`, `password` (a hash), `changed_ms`."""
 _OF_NAME = Statement("desk_accounts.of_name", select(ACCOUNTS).where(ACCOUNTS.c.name == bindparam("name")))
 _OWNER: ColumnElement[str] = literal_column("'owner'")
 _OTHER_OWNERS = (
@@ -52,11 +53,6 @@ _FORGET = Statement("desk_sessions.forget", delete(SESSIONS).where(SESSIONS.c.en
 def put(name: str, role: str, password: str, at_ms: int) -> Write:
     """Add the account, or replace its role and password hash."""
     return _PUT.write(name=name, role=role, password=password, changed_ms=at_ms)
-
-
-def everyone() -> Query:
-    """All accounts by name: `name`, `role`, `password` (a hash), `changed_ms`."""
-    return _ALL.query()
 
 
 def of_name(name: str) -> Query:

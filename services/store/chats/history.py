@@ -175,7 +175,6 @@ _CHATS_SINCE = Statement(
     "history.chats_since", select(HISTORY.c.chat).distinct().where(HISTORY.c.id >= bindparam("first_id"))
 )
 _PRUNE = Statement("history.prune", delete_batch(HISTORY, *beyond_newest(HISTORY)))
-_FORGET_OLD = Statement("history.forget_old", delete_batch(HISTORY, HISTORY.c.id < bindparam("before_id")))
 
 
 def add_member_message(*, id: int, text: str, at_ms: int, reply_to: str | None, reply_to_name: str) -> Write:
@@ -265,8 +264,3 @@ def chats_since(first_id: int) -> Query:
 def prune(chat: str, keep: int) -> Write:
     """Delete a batch (see `schema.delete_batch`) of the messages of `chat` beyond the newest `keep`."""
     return _PRUNE.write(chat=chat, keep=keep)
-
-
-def forget_old(before_id: int) -> Write:
-    """Delete a batch of the messages of all chats with ids below `before_id`."""
-    return _FORGET_OLD.write(before_id=before_id)

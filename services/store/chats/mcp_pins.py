@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from services.store.port import Query, Row, Statement, Write
-from services.store.schema import binds, integer, table, text, upsert
+from services.store.port import Row, Statement, Write
+from services.store.schema import binds, delete_row, integer, table, text, upsert
 
 MCP_PINS = table(
     "mcp_pins",
@@ -31,11 +31,9 @@ _ACCEPT = Statement(
     )
     .values(accepted=MCP_PINS.c.digest, accepted_ms=bindparam("now_ms")),
 )
-_FORGET = Statement(
-    "mcp_pins.forget",
-    delete(MCP_PINS).where(MCP_PINS.c.server == bindparam("server"), MCP_PINS.c.tool == bindparam("tool")),
-)
-_ALL = Statement("mcp_pins.all", select(MCP_PINS).order_by(MCP_PINS.c.server, MCP_PINS.c.tool))
+_FORGET = Statement("mcp_pins.forget", delete_row(MCP_PINS))
+EVERYTHING = Statement("mcp_pins.all", select(MCP_PINS).order_by(MCP_PINS.c.server, MCP_PINS.c.tool)).query()
+"""All columns of all rows, by server and tool."""
 
 
 def seen(*, server: str, tool: str, digest: str, definition: str, now_ms: int, accepted: bool) -> Write:
@@ -63,10 +61,5 @@ def forget(server: str, tool: str) -> Write:
 
 
 def copied(row: Row) -> Write:
-    """Copy a row of `everything` to a database that has none for that tool; otherwise the unit fails with BadUnit."""
+    """Copy a row of `EVERYTHING` to a database that has none for that tool; otherwise the unit fails with BadUnit."""
     return _COPIED.write(**row)
-
-
-def everything() -> Query:
-    """All columns of all rows, by server and tool."""
-    return _ALL.query()

@@ -6,7 +6,7 @@ from sqlalchemy import BindParameter, Index, ScalarSelect, and_, bindparam, dele
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text, upsert
+from services.store.schema import INTEGER, TEXT, integer, table, text, upsert
 
 LINKS = table(
     "member_links",
@@ -81,9 +81,6 @@ _END = Statement(
 _WITHDRAW = Statement(
     "link_codes.withdraw", delete(CODES).where(or_(CODES.c.member == _MEMBER, CODES.c.claimed_by == _MEMBER))
 )
-_FORGET = Statement(
-    "link_codes.forget", delete_batch(CODES, CODES.c.expires_ms < bindparam("before_ms", type_=INTEGER))
-)
 
 _OTHER = bindparam("of_other", type_=TEXT)
 _NEW = {name: bindparam(f"new_{name}", type_=TEXT) for name in ("name", "chat", "language")}
@@ -105,7 +102,8 @@ _DISSOLVE = Statement("member_links.dissolve", delete(LINKS).where(LINKS.c.perso
 _OF_PERSON = Statement(
     "member_links.of_person", select(LINKS).where(LINKS.c.person == _person(_MEMBER)).order_by(LINKS.c.member)
 )
-_ALL = Statement("member_links.all", select(LINKS.c.member, LINKS.c.person))
+EVERYTHING = Statement("member_links.all", select(LINKS.c.member, LINKS.c.person)).query()
+"""The `member` and `person` of all linked accounts."""
 
 
 def members_of_person(member: BindParameter[str]) -> ScalarSelect[str]:
@@ -161,13 +159,3 @@ def dissolve(member: str) -> list[Write]:
 def of_person(member: str) -> Query:
     """All accounts of the member's person, also the member's own, by key; no row without links."""
     return _OF_PERSON.query(of_member=member)
-
-
-def everything() -> Query:
-    """The `member` and `person` of all linked accounts."""
-    return _ALL.query()
-
-
-def forget_codes(before_ms: int) -> Write:
-    """Delete a batch of the codes that expired before that time."""
-    return _FORGET.write(before_ms=before_ms)

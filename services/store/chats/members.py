@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, case, delete, literal_column, or_, select, upd
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.chats.member_links import members_of_person
-from services.store.port import Query, Row, Statement, Write
+from services.store.port import Query, Statement, Write
 from services.store.schema import TEXT, insert_new, integer, table, text, upsert
 
 MEMBERS = table("members", text("member", primary_key=True), text("timezone"), integer("changed_ms"))
@@ -60,7 +60,8 @@ _USE_LINK = Statement(
     .values(used_by=bindparam("member")),
 )
 _ADD_OWNER = Statement("page_owners.add", insert_new(OWNERS))
-_ALL = Statement("page_owners.all", select(OWNERS.c.member))
+ALL_OWNERS = Statement("page_owners.all", select(OWNERS.c.member)).query()
+"""The `member` key of all owners of the chat page."""
 
 
 def new_link(token_hash: str, now_ms: int) -> list[Write]:
@@ -74,14 +75,3 @@ def use_link(token_hash: str, member: str, now_ms: int) -> list[Write]:
         _USE_LINK.write_expecting(1, hash_of_token=token_hash, member=member),
         _ADD_OWNER.write(member=member, since_ms=now_ms),
     ]
-
-
-def owners() -> Query:
-    """The `member` key of all owners of the chat page."""
-    return _ALL.query()
-
-
-def owner_of(row: Row) -> str:
-    """The member id in a row of `owners`."""
-    member: str = row["member"]
-    return member

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import Index, bindparam, delete, exists, or_, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, binds, delete_batch, insert_numbered, integer, table, text
+from services.store.schema import INTEGER, TEXT, binds, insert_numbered, integer, table, text
 
 NOTES = table(
     "memory_notes",
@@ -66,7 +66,6 @@ _ABOUT = Statement(
     .where(_CHAT & _LIVE & NOTES.c.private_to.in_(_READERS) & NOTES.c.about.in_(_MEMBERS))
     .order_by(NOTES.c.number),
 )
-_FORGET_ENDED = Statement("memory.forget_ended", delete_batch(NOTES, NOTES.c.ended_ms < bindparam("before_ms")))
 
 
 class Note(NamedTuple):
@@ -131,8 +130,3 @@ def about(chat: str, members: Sequence[str], reader: str) -> Query:
     for the member `reader`."""
     keys = {f"member_{at}": members[at] if at < len(members) else "" for at in range(MOST_MEMBERS)}
     return _ABOUT.query(chat=chat, reader=reader, **keys)
-
-
-def forget_ended(before_ms: int) -> Write:
-    """Delete a batch of the notes that were replaced or forgotten before that time."""
-    return _FORGET_ENDED.write(before_ms=before_ms)

@@ -19,7 +19,8 @@ _IS_MEANT = and_(
     OPT_OUTS.c.member == bindparam("of_member", type_=TEXT), or_(_CHAT == EVERYWHERE, OPT_OUTS.c.chat == _CHAT)
 )
 _REMOVE = Statement("opt_outs.remove", delete(OPT_OUTS).where(_IS_MEANT))
-_ALL = Statement("opt_outs.all", select(OPT_OUTS.c.member, OPT_OUTS.c.chat))
+EVERYTHING = Statement("opt_outs.all", select(OPT_OUTS.c.member, OPT_OUTS.c.chat)).query()
+"""All marks: `member`, `chat`."""
 _SENDERS = Statement(
     "opt_outs.senders",
     union_all(
@@ -39,11 +40,6 @@ def add(member: str, chat: str, at_ms: int) -> Write:
 def remove(member: str, chat: str) -> Write:
     """Delete the member's mark of `chat`, or with EVERYWHERE all marks of the member."""
     return _REMOVE.write(of_member=member, in_chat=chat)
-
-
-def everything() -> Query:
-    """All marks: `member`, `chat`."""
-    return _ALL.query()
 
 
 def senders_of(chat: str, native_id: str, message_key: str) -> Query:

@@ -168,9 +168,14 @@ _TIMERS: Select[tuple[object, ...]] = (
     .where(_IS_DEAD_MOMENT)
 )
 _ALL = union_all(_TURNS, _MESSAGES, _TIMERS).subquery("dead")
-_LIST = Statement("dead_letters.all", select(_ALL).order_by(_ALL.c.at_ms, _ALL.c.id))
+EVERYTHING = Statement("dead_letters.all", select(_ALL).order_by(_ALL.c.at_ms, _ALL.c.id)).query()
+"""All dead letters, oldest first: `kind`, `id`, `chat`, `name` (its author or owner), `at_ms` (when it was given
+up), `why`, `body` (JSON), `text` (null: not in the history), `timer_id`."""
 _OF_ID = Statement("dead_letters.of_id", select(_ALL).where(_ALL.c.id == bindparam("row_id", type_=INTEGER)))
-_COUNTS = Statement("dead_letters.counts", select(_ALL.c.kind, func.count().label("count")).group_by(_ALL.c.kind))
+COUNTS = Statement(
+    "dead_letters.counts", select(_ALL.c.kind, func.count().label("count")).group_by(_ALL.c.kind)
+).query()
+"""Number of dead letters by `kind`, as `count`; kinds without dead letters are left out."""
 _THIS = OCCURRENCES.c.id == bindparam("row_id", type_=INTEGER)
 _SNOOZED = OCCURRENCES.alias("snoozed")
 _RETRY_MOMENT = Statement(
@@ -201,20 +206,9 @@ _DROP_MOMENT = Statement(
 )
 
 
-def everything() -> Query:
-    """All dead letters, oldest first: `kind`, `id`, `chat`, `name` (its author or owner), `at_ms` (when it was given
-    up), `why`, `body` (JSON), `text` (null: not in the history), `timer_id`."""
-    return _LIST.query()
-
-
 def of_id(id: int) -> Query:
-    """The dead letter with that id, with the columns of `everything`; no row if it was retried or dropped."""
+    """The dead letter with that id, with the columns of `EVERYTHING`; no row if it was retried or dropped."""
     return _OF_ID.query(row_id=id)
-
-
-def counts() -> Query:
-    """Number of dead letters by `kind`, as `count`; kinds without dead letters are left out."""
-    return _COUNTS.query()
 
 
 def retry(row: Row, instant: str) -> list[Write]:

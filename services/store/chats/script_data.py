@@ -8,7 +8,7 @@ from sqlalchemy import Index, bindparam, delete, exists, func, literal_column, s
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import INTEGER, TEXT, binds, delete_batch, insert_new, integer, replacing, table, text
+from services.store.schema import INTEGER, TEXT, binds, insert_new, integer, replacing, table, text
 
 PAGE_ROWS = 500
 
@@ -176,7 +176,7 @@ SCRIPT_MEMORY = table(
 _OWNER = tuple(SCRIPT_MEMORY.c[name] == bindparam(name, type_=TEXT) for name in ("bot", "owner"))
 _THIS_VALUE = (*_OWNER, SCRIPT_MEMORY.c.name == bindparam("name", type_=TEXT))
 _OTHERS = (*_OWNER, SCRIPT_MEMORY.c.name != bindparam("name", type_=TEXT))
-_IS_OVER = SCRIPT_MEMORY.c.expires_ms <= bindparam("now_ms", type_=INTEGER)
+IS_EXPIRED = SCRIPT_MEMORY.c.expires_ms <= bindparam("now_ms", type_=INTEGER)
 
 _OTHER_COUNT = select(func.count()).select_from(SCRIPT_MEMORY).where(*_OTHERS).scalar_subquery()
 _OTHER_BYTES = (
@@ -193,12 +193,11 @@ _PUT = Statement("script_memory.put", replacing(SCRIPT_MEMORY, _INSERT))
 _GET = Statement(
     "script_memory.get",
     select(SCRIPT_MEMORY.c.value, SCRIPT_MEMORY.c.from_outside).where(
-        *_THIS_VALUE, SCRIPT_MEMORY.c.expires_ms.is_(None) | ~_IS_OVER
+        *_THIS_VALUE, SCRIPT_MEMORY.c.expires_ms.is_(None) | ~IS_EXPIRED
     ),
 )
 _DROP_VALUE = Statement("script_memory.drop", delete(SCRIPT_MEMORY).where(*_THIS_VALUE))
-_FORGET_OF = Statement("script_memory.forget_of", delete(SCRIPT_MEMORY).where(*_OWNER, _IS_OVER))
-_FORGET = Statement("script_memory.forget", delete_batch(SCRIPT_MEMORY, _IS_OVER))
+_FORGET_OF = Statement("script_memory.forget_of", delete(SCRIPT_MEMORY).where(*_OWNER, IS_EXPIRED))
 
 
 def put(
@@ -244,30 +243,17 @@ def forget_of(bot: str, owner: str, now_ms: int) -> Write:
     return _FORGET_OF.write(bot=bot, owner=owner, now_ms=now_ms)
 
 
-def forget(now_ms: int) -> Write:
-    """Delete a batch of all expired values."""
-    return _FORGET.write(now_ms=now_ms)
-
-
-_ROWS = Statement(
+ALL_ROWS = Statement(
     "script_reports.rows",
     select(SCRIPT_ROWS.c.table_name, SCRIPT_ROWS.c.row_id, SCRIPT_ROWS.c.fields).order_by(
         SCRIPT_ROWS.c.table_name, SCRIPT_ROWS.c.number
     ),
-)
-_MEMORIES = Statement(
+).query()
+"""All rows of all tables of all bots: `table_name`, `row_id` and `fields` (JSON)."""
+ALL_VALUES = Statement(
     "script_reports.memories",
     select(SCRIPT_MEMORY.c.owner, SCRIPT_MEMORY.c.name, SCRIPT_MEMORY.c.value).order_by(
         SCRIPT_MEMORY.c.owner, SCRIPT_MEMORY.c.name
     ),
-)
-
-
-def rows() -> Query:
-    """All rows of all tables of all bots: `table_name`, `row_id` and `fields` (JSON)."""
-    return _ROWS.query()
-
-
-def memories() -> Query:
-    """All stored values of all bots, expired ones included: `owner`, `name` and `value` (JSON)."""
-    return _MEMORIES.query()
+).query()
+"""All stored values of all bots, expired ones included: `owner`, `name` and `value` (JSON)."""

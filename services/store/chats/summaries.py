@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from services.store.chats.history import HISTORY
 from services.store.port import Query, Statement, Write
-from services.store.schema import binds, delete_batch, integer, replacing, table, text
+from services.store.schema import binds, integer, replacing, table, text
 
 SUMMARIES = table(
     "summaries",
@@ -55,7 +55,6 @@ _FORGET = Statement(
     ),
 )
 _FORGET_CHAT = Statement("summaries.forget_chat", delete(SUMMARIES).where(SUMMARIES.c.chat == bindparam("chat")))
-_FORGET_OLD = Statement("summaries.forget_old", delete_batch(SUMMARIES, SUMMARIES.c.at_ms < bindparam("before_ms")))
 
 
 def get(chat: str, part: str) -> Query:
@@ -86,8 +85,3 @@ def forget(chat: str, native_id: str) -> Write:
 def forget_chat(chat: str) -> Write:
     """Delete all summaries of `chat`."""
     return _FORGET_CHAT.write(chat=chat)
-
-
-def forget_old(before_ms: int) -> Write:
-    """Delete a batch of the summaries made before that time."""
-    return _FORGET_OLD.write(before_ms=before_ms)

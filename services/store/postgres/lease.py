@@ -12,8 +12,8 @@ from sqlalchemy import Integer, bindparam, text
 
 from services.store.port import Query, Statement, StoreError, Write
 from services.store.postgres.connections import adapt, address_of, connect_writer, hang_up, place_of
-from services.store.postgres.reader import PostgresSide
-from services.store.statements import StatementCompiler, compile_statement
+from services.store.postgres.reader import operator_connection
+from services.store.statements import StatementCompiler
 from services.store.turns import leases
 from services.store.turns.leases import Held, Unreachable
 
@@ -112,7 +112,7 @@ class PostgresLease:
             _log.warning("held_up_leader_cut_off")
 
     async def _held(self) -> Held | None:
-        rows = (await self._asked(leases.held())).rows
+        rows = (await self._asked(leases.HELD)).rows
         return Held(rows[0][0], rows[0][2]) if rows else None
 
     async def _asked(self, question: Write | Query) -> _Answer:
@@ -205,24 +205,19 @@ class DatabaseState(NamedTuple):
     """The present leader."""
 
 
+_STATE = Statement(
+    "leases.state",
+    text("SELECT current_setting('server_version') AS version, to_regclass('alembic_version') IS NOT NULL AS is_ours"),
+)
+_SCHEMA = Statement("leases.schema", text("SELECT version_num FROM alembic_version"))
+
+
 def state_of(url: str) -> DatabaseState:
     """The state of the database at `url`. Raises ReaderError if it cannot be reached or read."""
-    side = PostgresSide.open(url, writes=False)
-    try:
-        (server,) = side.rows("SELECT current_setting('server_version') AS version", ())
-        (ours,) = side.rows("SELECT to_regclass('alembic_version') IS NOT NULL AS stands", ())
-        if not ours["stands"]:
+    with operator_connection(url, writes=False) as database:
+        (server,) = database.rows(_STATE.query())
+        if not server["is_ours"]:
             return DatabaseState(place_of(url), server["version"], None, None)
-        schema = side.rows("SELECT version_num FROM alembic_version", ())
-        return DatabaseState(
-            place_of(url), server["version"], schema[0]["version_num"] if schema else None, _leader(side)
-        )
-    finally:
-        side.close()
-
-
-def _leader(side: PostgresSide) -> Held | None:
-    query = leases.held()
-    compiled = compile_statement(query.statement, side.dialect)
-    rows = side.rows(compiled.sql, compiled.bind(query.values))
-    return Held(rows[0]["holder"], rows[0]["left_ms"]) if rows and rows[0]["left_ms"] > 0 else None
+        schema, held = database.rows(_SCHEMA.query()), database.rows(leases.HELD)
+        leader = Held(held[0]["holder"], held[0]["left_ms"]) if held and held[0]["left_ms"] > 0 else None
+        return DatabaseState(place_of(url), server["version"], schema[0]["version_num"] if schema else None, leader)

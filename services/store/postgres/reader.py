@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import psycopg
-from psycopg.rows import dict_row
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
 
 from services.clock import Clock
 from services.retry import Retry, RetryDecision, RetryPolicy
 from services.store.port import Row, StoreError
 from services.store.postgres.connections import adapt, address_of, passes, place_of
-from services.store.reader import ReaderError
-from services.store.statements import DialectName
+from services.store.reader import OperatorConnection, ReaderError
 
 _Connection = psycopg.AsyncConnection[dict[str, Any]]
 _MOST = 4
@@ -75,44 +75,18 @@ def _judge(error: psycopg.Error) -> RetryDecision:
     return RetryDecision(passes(error) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None))
 
 
-_Row = dict[str, Any]
+def operator_connection(url: str, *, writes: bool) -> OperatorConnection:
+    """Connection of operator commands to the database at `url`, read-only unless `writes`. Raises ReaderError."""
 
-
-class PostgresSide:
-    """SideConnection to a PostgreSQL server, for operator commands."""
-
-    dialect: DialectName = "postgresql"
-
-    def __init__(self, connection: psycopg.Connection[_Row]) -> None:
-        self._connection = connection
-
-    @classmethod
-    def open(cls, url: str, *, writes: bool) -> PostgresSide:
-        """Connect to the database at `url`, read-only unless `writes`. Raises ReaderError."""
+    def connect() -> psycopg.Connection[Any]:
         try:
-            connection = psycopg.connect(address_of(url), autocommit=True, row_factory=dict_row)
+            connection = psycopg.connect(address_of(url))
         except StoreError as error:
             raise ReaderError(str(error)) from None
         except psycopg.Error as error:
             raise ReaderError(f"{place_of(url)} cannot be opened: {error}") from None
         adapt(connection.adapters)
         connection.read_only = not writes
-        return cls(connection)
+        return connection
 
-    def rows(self, sql: str, values: Sequence[Any]) -> list[Mapping[str, Any]]:
-        try:
-            return list(self._connection.execute(sql, values).fetchall())
-        except psycopg.errors.UndefinedTable:
-            raise ReaderError("the database has no tables of this program; start the daemon once") from None
-        except psycopg.Error as error:
-            raise ReaderError(f"the database cannot be read: {error}; start the daemon once") from None
-
-    def transaction(self, steps: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
-        try:
-            with self._connection.transaction():
-                return [self._connection.execute(sql, values).rowcount for sql, values in steps]
-        except psycopg.Error as error:
-            raise ReaderError(f"the database cannot be written: {error}") from None
-
-    def close(self) -> None:
-        self._connection.close()
+    return OperatorConnection(create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Any
 
 import structlog
+from sqlalchemy import create_engine, event
+from sqlalchemy.pool import NullPool
 
 from services.clock import Clock
 from services.storage import make_private
@@ -23,12 +24,12 @@ from services.store.port import (
     StoreFull,
     StoreHealth,
 )
-from services.store.reader import ReaderError
+from services.store.reader import OperatorConnection, ReaderError
 from services.store.sqlite.disk import Disk
 from services.store.sqlite.integrity import IntegrityCheck, refuse_damaged
 from services.store.sqlite.lock import StoreLock
 from services.store.sqlite.writer import GroupCommitter, connect_writer, refusal
-from services.store.statements import DialectName, StatementCompiler
+from services.store.statements import StatementCompiler
 from services.store.unit_queue import UnitQueue
 from services.threads import Threads
 
@@ -225,50 +226,23 @@ def checkpoint(path: Path) -> None:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
-class SqliteSide:
-    """SideConnection to a SQLite file, for operator commands."""
+def operator_connection(path: Path, *, writes: bool) -> OperatorConnection:
+    """Connection of operator commands to the existing database `path`, read-only unless `writes`. Raises
+    ReaderError."""
+    if not path.exists():
+        raise ReaderError(f"there is no database {path}; start the daemon once, or name its settings with --config")
+    uri = f"{path.resolve().as_uri()}?mode={'rw' if writes else 'ro'}"
 
-    dialect: DialectName = "sqlite"
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    @classmethod
-    def open(cls, path: Path, *, writes: bool) -> SqliteSide:
-        """Connect to the existing database `path`, read-only unless `writes`. Raises ReaderError."""
-        if not path.exists():
-            raise ReaderError(f"there is no database {path}; start the daemon once, or name its settings with --config")
-        mode = "rw" if writes else "ro"
+    def connect() -> sqlite3.Connection:
         try:
-            connection = sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=_WAIT_SECONDS, isolation_level=None
-            )
+            connection = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
             if writes:
                 connection.execute("PRAGMA synchronous = FULL")
         except sqlite3.Error as error:
             raise ReaderError(f"{path} cannot be opened: {error}") from None
-        return cls(connection)
+        return connection
 
-    def rows(self, sql: str, values: Sequence[Any]) -> list[Mapping[str, Any]]:
-        try:
-            with closing(self._connection.execute(sql, values)) as cursor:
-                names = [column[0] for column in cursor.description]
-                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        except sqlite3.Error as error:
-            raise ReaderError(f"the database cannot be read: {error}; start the daemon once") from None
-
-    def transaction(self, steps: Sequence[tuple[str, Sequence[Any]]]) -> list[int]:
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                counts = [self._connection.execute(sql, values).rowcount for sql, values in steps]
-                self._connection.execute("COMMIT")
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-        except sqlite3.Error as error:
-            raise ReaderError(f"the database cannot be written: {error}") from None
-        return counts
-
-    def close(self) -> None:
-        self._connection.close()
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+    if writes:
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    return OperatorConnection(engine)

@@ -6,7 +6,7 @@ from sqlalchemy import Index, bindparam, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import binds, delete_batch, integer, table, text, upsert
+from services.store.schema import binds, integer, table, text, upsert
 
 AUDIT = table(
     "audit",
@@ -21,10 +21,6 @@ Index("audit_by_chat", AUDIT.c.chat, AUDIT.c.id)
 
 _NOTE = Statement("audit.note", insert(AUDIT).values(binds(AUDIT)))
 _LAST = Statement("audit.last", select(AUDIT).order_by(AUDIT.c.id.desc()).limit(bindparam("count")))
-_FORGET = Statement(
-    "audit.forget",
-    delete_batch(AUDIT, AUDIT.c.id < bindparam("before_id"), AUDIT.c.at_ms < bindparam("before_ms")),
-)
 
 
 def note(*, id: int, at_ms: int, actor: str, chat: str, action: str, detail: str) -> Write:
@@ -35,11 +31,6 @@ def note(*, id: int, at_ms: int, actor: str, chat: str, action: str, detail: str
 def last(count: int) -> Query:
     """All columns of the newest `count` audit rows, newest first."""
     return _LAST.query(count=count)
-
-
-def forget(before_id: int, before_ms: int) -> Write:
-    """Delete a batch of rows before that time and with lower ids than `before_id`."""
-    return _FORGET.write(before_id=before_id, before_ms=before_ms)
 
 
 CURSORS = table("cursors", text("name", primary_key=True), text("value"), integer("at_ms"))
@@ -67,14 +58,10 @@ _RAISE = Statement(
         index_elements=["name"], set_={"count": CHANGES.c.count + literal_column("1")}
     ),
 )
-_ALL = Statement("changes.all", select(CHANGES.c.name, CHANGES.c.count))
+COUNTERS = Statement("changes.all", select(CHANGES.c.name, CHANGES.c.count)).query()
+"""`name` and `count` of all change counters."""
 
 
 def touch(name: str) -> Write:
     """Increase the change counter `name`, in the unit that makes the change."""
     return _RAISE.write(name=name)
-
-
-def counters() -> Query:
-    """`name` and `count` of all change counters."""
-    return _ALL.query()

@@ -9,7 +9,7 @@ from sqlalchemy import Index, bindparam, case, func, literal_column, select, upd
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, delete_batch, integer, table, text
+from services.store.schema import INTEGER, TEXT, integer, table, text
 
 BUDGETS = table(
     "budgets",
@@ -63,7 +63,6 @@ _USAGE = Statement(
         func.substr(BUDGETS.c.holder, literal_column("1"), func.length(_PREFIX)) == _PREFIX,
     ),
 )
-_FORGET = Statement("budgets.forget", delete_batch(BUDGETS, BUDGETS.c.day < bindparam("before_day")))
 
 
 def take(holder: str, kind: str, day: str, amount: int, most: int) -> Write:
@@ -103,8 +102,3 @@ def usage(chat: str, first_day: str) -> Query:
     """Counts in that chat since that ISO date: `holder`, `kind`, `day`, `used`; the member is the second line of
     `holder`."""
     return _USAGE.query(prefix=f"{USAGE_PREFIX}{chat}\n", first_day=first_day)
-
-
-def forget(before_day: str) -> Write:
-    """Delete a batch of the days before that ISO date."""
-    return _FORGET.write(before_day=before_day)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Index, bindparam, delete, or_, select
 
 from services.store.port import Query, Row, Statement, Write
-from services.store.schema import beyond_newest, delete_batch, insert_new, integer, table, text
+from services.store.schema import beyond_newest, insert_new, integer, table, text
 
 EVENTS = table(
     "http_events",
@@ -22,7 +22,6 @@ Index("http_events_once", EVENTS.c.chat, EVENTS.c.native_id, unique=True)
 
 _ADD = Statement("http_events.add", insert_new(EVENTS, "chat", "native_id"))
 _PRUNE = Statement("http_events.prune", delete(EVENTS).where(*beyond_newest(EVENTS)))
-_FORGET = Statement("http_events.forget", delete_batch(EVENTS, EVENTS.c.id < bindparam("before_id")))
 _VISIBLE = or_(EVENTS.c.private_to.is_(None), EVENTS.c.private_to == bindparam("viewer"), bindparam("sees_all", 0) == 1)
 _PAGE = select(EVENTS.c.id, EVENTS.c.body).where(
     EVENTS.c.chat == bindparam("chat"), EVENTS.c.id > bindparam("after"), EVENTS.c.id < bindparam("before"), _VISIBLE
@@ -59,11 +58,6 @@ def add(event: Event, chat: str, native_id: str, private_to: str | None = None) 
 def prune(chat: str, keep: int) -> Write:
     """Delete all events of `chat` except the newest `keep`."""
     return _PRUNE.write(chat=chat, keep=keep)
-
-
-def forget(before_id: int) -> Write:
-    """Delete a batch of events of all chats with ids below `before_id`."""
-    return _FORGET.write(before_id=before_id)
 
 
 def after(chat: str, cursor: int, before: int, count: int, viewer: Viewer) -> Query:

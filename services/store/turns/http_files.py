@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Index, bindparam, delete, or_, select
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import beyond_newest, delete_batch, insert_new, integer, table, text
+from services.store.schema import beyond_newest, insert_new, integer, table, text
 from services.store.turns.http_events import Viewer
 
 FILES = table(
@@ -25,7 +25,6 @@ Index("http_files_once", FILES.c.chat, FILES.c.native_id, FILES.c.place, unique=
 _COLUMNS = tuple(column.name for column in FILES.columns)
 _ADD = Statement("http_files.add", insert_new(FILES, "chat", "native_id", "place"))
 _PRUNE = Statement("http_files.prune", delete(FILES).where(*beyond_newest(FILES)))
-_FORGET = Statement("http_files.forget", delete_batch(FILES, FILES.c.id < bindparam("before_id")))
 _CONTENT = select(FILES.c.name, FILES.c.media_type, FILES.c.data).where(FILES.c.id == bindparam("file_id"))
 _FIND = Statement(
     "http_files.find",
@@ -49,11 +48,6 @@ def add(
 def prune(chat: str, keep: int) -> Write:
     """Delete all files of `chat` except the newest `keep`."""
     return _PRUNE.write(chat=chat, keep=keep)
-
-
-def forget(before_id: int) -> Write:
-    """Delete a batch of files of all chats with ids below `before_id`."""
-    return _FORGET.write(before_id=before_id)
 
 
 def find(chat: str, file_id: int, viewer: Viewer) -> Query:

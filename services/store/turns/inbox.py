@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Index, and_, bindparam, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Index, and_, bindparam, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import delete_batch, integer, table, text
+from services.store.schema import integer, table, text
 
 INBOX = table(
     "inbox",
@@ -115,32 +115,25 @@ _AMEND = Statement(
     .values(reason=bindparam("new_reason"), detail=bindparam("new_detail")),
 )
 _REPLACE = Statement("inbox.replace", _WHILE_WAITING.values(body=bindparam("new_body")))
-_WAITING_ROWS = Statement(
+WAITING_TURNS = Statement(
     "inbox.waiting",
     select(INBOX.c.id, INBOX.c.body, INBOX.c.question_id, INBOX.c.attempts)
     .where(INBOX.c.reason == WAITING, INBOX.c.epoch != _RETRIED_EPOCH)
     .order_by(INBOX.c.id),
-)
-_RETRIED = Statement(
+).query()
+"""Turns that have not ended, oldest first: `id`, `body`, `question_id`, `attempts`. Excludes unclaimed retries."""
+RETRIED = Statement(
     "inbox.retried",
     select(INBOX.c.id, INBOX.c.body, INBOX.c.question_id)
     .where(INBOX.c.reason == WAITING, INBOX.c.epoch == _RETRIED_EPOCH)
     .order_by(INBOX.c.id),
-)
+).query()
+"""Turns to be retried that no process has claimed, oldest first: `id`, `body`, `question_id`."""
 _KNOWN = Statement("inbox.known", select(INBOX.c.id).where(INBOX.c.key == bindparam("key")))
 _NEWEST_RECEIVED = Statement(
     "inbox.newest_received",
     select(func.max(INBOX.c.id).label("id")).where(
         INBOX.c.id >= bindparam("from_id"), INBOX.c.received_ms < bindparam("before_ms")
-    ),
-)
-_FORGET = Statement(
-    "inbox.forget",
-    delete_batch(
-        INBOX,
-        INBOX.c.id < bindparam("before_id"),
-        INBOX.c.reason != WAITING,
-        or_(INBOX.c.reason != GAVE_UP, INBOX.c.ended_ms < bindparam("ended_before_ms")),
     ),
 )
 
@@ -202,16 +195,6 @@ def replace(id: int, body: str) -> Write:
     return _REPLACE.write(row_id=id, new_body=body)
 
 
-def waiting() -> Query:
-    """Turns that have not ended, oldest first: `id`, `body`, `question_id`, `attempts`. Excludes unclaimed retries."""
-    return _WAITING_ROWS.query()
-
-
-def retried() -> Query:
-    """Turns to be retried that no process has claimed, oldest first: `id`, `body`, `question_id`."""
-    return _RETRIED.query()
-
-
 def known(key: str) -> Query:
     """`id` of the event with that key, if it was accepted or recorded before; else no row."""
     return _KNOWN.query(key=key)
@@ -221,9 +204,3 @@ def newest_received(from_id: int, before_ms: int) -> Query:
     """The highest `id`, at least `from_id`, of the events received before that time (milliseconds), as `id`; null if
     there are none."""
     return _NEWEST_RECEIVED.query(from_id=from_id, before_ms=before_ms)
-
-
-def forget(before_id: int, before_ms: int) -> Write:
-    """Delete a batch of ended events with ids below `before_id`, given-up ones only if they ended before `before_ms`. A
-    redelivery is recognised only while its row exists."""
-    return _FORGET.write(before_id=before_id, ended_before_ms=before_ms)

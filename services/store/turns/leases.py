@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from services.store.port import Query, Statement, StoreError, Write
+from services.store.port import Statement, StoreError, Write
 from services.store.schema import INTEGER, integer, table, text
 
 LEADER = "leader"
@@ -78,10 +78,11 @@ _RELEASE = Statement(
     "leases.release",
     update(LEASES).where(_THIS, LEASES.c.holder == bindparam("taker")).values(until_ms=literal_column("0")),
 )
-_HELD = Statement(
+HELD = Statement(
     "leases.held",
     select(LEASES.c.holder, LEASES.c.token, (LEASES.c.until_ms - _Now()).label("left_ms")).where(_THIS),
-)
+).query(lease=LEADER)
+"""`holder`, `token`, and `left_ms`, which is not above 0 if the lease is free; no row if it was never taken."""
 # While the row is locked, a new leader has to wait until this transaction has ended, and a transaction after that finds
 # another token. A lock of the key alone (FOR KEY SHARE) would not do: taking the lease changes no key.
 _GUARD = Statement("leases.guard", select(LEASES.c.token).where(_THIS, _MINE).with_for_update(read=True))
@@ -101,11 +102,6 @@ def renew(token: int, lease_ms: int) -> Write:
 def release(holder: str) -> Write:
     """Release the lease so that another process can take it at once. Touches no row if `holder` does not hold it."""
     return _RELEASE.write(lease=LEADER, taker=holder)
-
-
-def held() -> Query:
-    """`holder`, `token`, and `left_ms`, which is not above 0 if the lease is free; no row if it was never taken."""
-    return _HELD.query(lease=LEADER)
 
 
 def guard(token: int) -> Write:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, exists, literal_column, select, update
+from sqlalchemy import ColumnElement, bindparam, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import binds, delete_batch, integer, table, text
-from services.store.turns.inbox import INBOX, MAY_RUN
+from services.store.schema import binds, integer, table, text
 
 LEDGER = table(
     "ledger",
@@ -65,12 +64,6 @@ _OF_TURN = Statement(
     .where(LEDGER.c.turn_id == bindparam("turn_id"))
     .order_by(LEDGER.c.at_ms, LEDGER.c.key),
 )
-_FORGET = Statement(
-    "ledger.forget",
-    delete_batch(
-        LEDGER, LEDGER.c.turn_id < bindparam("before_id"), ~exists().where(INBOX.c.id == LEDGER.c.turn_id, MAY_RUN)
-    ),
-)
 
 
 def started(
@@ -106,9 +99,3 @@ def of_turn(turn_id: int) -> Query:
     """The runs of a turn in order: `key`, `function`, `arguments`, `effect`, `result` (null: outcome unknown), `code`,
     `taint` (null: written before the column existed)."""
     return _OF_TURN.query(turn_id=turn_id)
-
-
-def forget(before_id: int) -> Write:
-    """Delete a batch of runs of turns with ids below `before_id`, except turns that wait or may be retried: they must
-    not repeat their runs."""
-    return _FORGET.write(before_id=before_id)

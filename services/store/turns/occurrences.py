@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Index, bindparam, delete, literal_column, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, delete_batch, insert_new, integer, table, text
+from services.store.schema import INTEGER, TEXT, insert_new, integer, table, text
 from services.store.turns.inbox import INBOX
 from services.store.turns.outbox import OUTBOX
 
@@ -65,15 +65,6 @@ _MOVE = Statement(
     .where(_THIS, IS_DUE)
     .values(due_ms=bindparam("new_due_ms", type_=INTEGER), wall=bindparam("new_wall", type_=TEXT)),
 )
-_FORGET = Statement(
-    "occurrences.forget",
-    delete_batch(
-        OCCURRENCES,
-        OCCURRENCES.c.id < bindparam("before_id", type_=INTEGER),
-        OCCURRENCES.c.over_ms < bindparam("before_ms", type_=INTEGER),
-        ~IS_DUE,
-    ),
-)
 _OVER_SINCE = Statement(
     "occurrences.over_since",
     select(OCCURRENCES.c.wall).where(_OF_TIMER, ~IS_DUE, OCCURRENCES.c.due_ms >= bindparam("since_ms", type_=INTEGER)),
@@ -121,11 +112,6 @@ def undelivered(outbox_id: int, why: str) -> Write:
 def move(id: int, wall: str, due_ms: int) -> Write:
     """Move a due occurrence. Touches no row if it is over; rejected if the timer had that wall time before."""
     return _MOVE.write(row_id=id, new_wall=wall, new_due_ms=due_ms)
-
-
-def forget(before_id: int, before_ms: int) -> Write:
-    """Delete a batch of occurrences that were over before that time and have ids below `before_id`."""
-    return _FORGET.write(before_id=before_id, before_ms=before_ms)
 
 
 def over_since(timer_id: int, since_ms: int) -> Query:

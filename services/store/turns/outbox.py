@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Index, bindparam, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Index, bindparam, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import delete_batch, integer, table, text
+from services.store.schema import integer, table, text
 
 OUTBOX = table(
     "outbox",
@@ -24,9 +24,9 @@ OUTBOX = table(
     text("problem"),
 )
 _THIS = OUTBOX.c.id == bindparam("row_id")
-_OPEN = OUTBOX.c.state.in_([literal_column("'pending'"), literal_column("'sending'")])
+IS_OPEN = OUTBOX.c.state.in_([literal_column("'pending'"), literal_column("'sending'")])
 Index("outbox_once", OUTBOX.c.key, unique=True)
-Index("outbox_open", OUTBOX.c.id, sqlite_where=_OPEN, postgresql_where=_OPEN)
+Index("outbox_open", OUTBOX.c.id, sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)
 
 _VALUES = ("id", "key", "turn_id", "history_id", "chat", "body", "state", "epoch", "at_ms")
 _PUT = Statement(
@@ -39,7 +39,7 @@ _PUT = Statement(
 _CLAIM = Statement(
     "outbox.claim",
     update(OUTBOX)
-    .where(_THIS, _OPEN)
+    .where(_THIS, IS_OPEN)
     .values(state="sending", epoch=bindparam("new_epoch"), attempts=OUTBOX.c.attempts + literal_column("1")),
 )
 _SENT = Statement(
@@ -62,11 +62,12 @@ _RETRY = Statement(
 _DROP = Statement("outbox.drop", update(OUTBOX).where(_THIS, IS_FAILED).values(state="dropped"))
 _DROP_UNSENT = Statement(
     "outbox.drop_unsent",
-    update(OUTBOX).where(_THIS, _OPEN).values(state="dropped", problem=bindparam("why")),
+    update(OUTBOX).where(_THIS, IS_OPEN).values(state="dropped", problem=bindparam("why")),
 )
-_RETRIED = Statement(
-    "outbox.retried", select(OUTBOX).where(_OPEN, OUTBOX.c.epoch == _RETRIED_EPOCH).order_by(OUTBOX.c.id)
-)
+RETRIED = Statement(
+    "outbox.retried", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch == _RETRIED_EPOCH).order_by(OUTBOX.c.id)
+).query()
+"""Messages to be retried that no process has claimed, all columns, in order."""
 _KEYS = Statement(
     "outbox.keys",
     select(OUTBOX.c.key).where(OUTBOX.c.key >= bindparam("first_key"), OUTBOX.c.key < bindparam("after_keys")),
@@ -78,9 +79,11 @@ _END_STATUS = Statement(
     # Without the native id, the message is found as that of the answer only.
     update(OUTBOX).where(OUTBOX.c.key == bindparam("status_key")).values(state="dropped", native_id=None),
 )
-_UNSENT = Statement(
-    "outbox.unsent", select(OUTBOX).where(_OPEN, OUTBOX.c.epoch != _RETRIED_EPOCH).order_by(OUTBOX.c.id)
-)
+UNSENT = Statement(
+    "outbox.unsent", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch != _RETRIED_EPOCH).order_by(OUTBOX.c.id)
+).query()
+"""Open messages (pending or sending), all columns, in order; the network may have received some. Excludes unclaimed
+retries."""
 _TURN_OF = Statement(
     "outbox.turn_of",
     select(OUTBOX.c.turn_id)
@@ -88,28 +91,15 @@ _TURN_OF = Statement(
     .order_by(OUTBOX.c.id.desc())
     .limit(literal_column("1")),
 )
-_FORGET = Statement(
-    "outbox.forget",
-    delete_batch(
-        OUTBOX,
-        OUTBOX.c.id < bindparam("before_id"),
-        ~_OPEN,
-        or_(~IS_FAILED, OUTBOX.c.at_ms < bindparam("failed_before_ms")),
-    ),
-)
 
 
 _HELD: ColumnElement[bool] = OUTBOX.c.state == literal_column("'held'")
-_HELD_ROWS = Statement("outbox.held", select(OUTBOX).where(_HELD).order_by(OUTBOX.c.id))
+HELD = Statement("outbox.held", select(OUTBOX).where(_HELD).order_by(OUTBOX.c.id)).query()
+"""Messages that are sent after the quiet hours of their chats, all columns, in order. Not indexed."""
 _END_HELD = Statement(
     "outbox.end_held",
     update(OUTBOX).where(_THIS, _HELD).values(state=bindparam("new_state"), body=bindparam("new_body")),
 )
-
-
-def held() -> Query:
-    """Messages that are sent after the quiet hours of their chats, all columns, in order. Not indexed."""
-    return _HELD_ROWS.query()
 
 
 def end_held(id: int, state: str, body: str) -> Write:
@@ -162,11 +152,6 @@ def drop_unsent(id: int, problem: str) -> Write:
     return _DROP_UNSENT.write(row_id=id, why=problem)
 
 
-def retried() -> Query:
-    """Messages to be retried that no process has claimed, all columns, in order."""
-    return _RETRIED.query()
-
-
 def keys(turn_id: int) -> Query:
     """The `key` of each message that the turn put into the outbox."""
     return _KEYS.query(first_key=f"{turn_id}:", after_keys=f"{turn_id};")
@@ -192,18 +177,6 @@ def end_status(turn_id: int) -> Write:
     return _END_STATUS.write(status_key=status_key(turn_id))
 
 
-def unsent() -> Query:
-    """Open messages (pending or sending), all columns, in order; the network may have received some. Excludes unclaimed
-    retries."""
-    return _UNSENT.query()
-
-
 def turn_of(chat: str, native_id: str) -> Query:
     """The `turn_id` of the message to `chat` with the network's id `native_id`; no row if it is unknown."""
     return _TURN_OF.query(chat=chat, native_id=native_id)
-
-
-def forget(before_id: int, before_ms: int) -> Write:
-    """Delete a batch of closed messages with ids below `before_id`, given-up ones only if that was before
-    `before_ms`."""
-    return _FORGET.write(before_id=before_id, failed_before_ms=before_ms)

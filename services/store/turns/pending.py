@@ -8,8 +8,8 @@ from typing import Literal
 from sqlalchemy import Index, bindparam, exists, literal_column, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import delete_batch, insert_new, integer, table, text
-from services.store.turns.inbox import INBOX, MAY_RUN
+from services.store.schema import insert_new, integer, table, text
+from services.store.turns.inbox import INBOX
 from services.store.turns.outbox import OUTBOX
 
 PENDING = table(
@@ -25,20 +25,20 @@ PENDING = table(
     integer("answered_by", nullable=True),
 )
 _THIS = PENDING.c.id == bindparam("row_id")
-_OPEN = PENDING.c.state == literal_column("'open'")
-Index("pending_open", PENDING.c.chat, PENDING.c.member, sqlite_where=_OPEN, postgresql_where=_OPEN)
+IS_OPEN = PENDING.c.state == literal_column("'open'")
+Index("pending_open", PENDING.c.chat, PENDING.c.member, sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)
 
 _ASK = Statement("pending.ask", insert_new(PENDING, "id"))
 _CLOSE_OTHERS = Statement(
     "pending.close_others",
     update(PENDING)
-    .where(PENDING.c.chat == bindparam("in_chat"), PENDING.c.member == bindparam("of_member"), _OPEN)
+    .where(PENDING.c.chat == bindparam("in_chat"), PENDING.c.member == bindparam("of_member"), IS_OPEN)
     .values(state="replaced"),
 )
 _ANSWER = Statement(
     "pending.answer",
     update(PENDING)
-    .where(_THIS, _OPEN, exists().where(INBOX.c.id == bindparam("turn_id")))
+    .where(_THIS, IS_OPEN, exists().where(INBOX.c.id == bindparam("turn_id")))
     .values(state=bindparam("how"), answered_by=bindparam("turn_id")),
 )
 _REOPEN = Statement(
@@ -47,14 +47,15 @@ _REOPEN = Statement(
     .where(_THIS, PENDING.c.state == literal_column("'answered'"), PENDING.c.answered_by == bindparam("turn_id"))
     .values(state="open", answered_by=None),
 )
-_WHILE_OPEN = update(PENDING).where(_THIS, _OPEN)
+_WHILE_OPEN = update(PENDING).where(_THIS, IS_OPEN)
 _WITHDRAW = Statement("pending.withdraw", _WHILE_OPEN.values(state="withdrawn"))
 _EXPIRE = Statement("pending.expire", _WHILE_OPEN.values(state="expired"))
 _EXPIRE_NOW = Statement("pending.expire_now", _WHILE_OPEN.values(expires_ms=bindparam("now_ms")))
 _END_UNANSWERED = Statement(
     "pending.end_unanswered", _WHILE_OPEN.values(state="expired", answered_by=bindparam("turn_id"))
 )
-_OPEN_ONES = Statement("pending.open", select(PENDING).where(_OPEN).order_by(PENDING.c.id))
+OPEN_QUESTIONS = Statement("pending.open", select(PENDING).where(IS_OPEN).order_by(PENDING.c.id)).query()
+"""All columns of all open questions, oldest first."""
 _FIND = Statement("pending.find", select(PENDING).where(_THIS))
 # Ids increase: a turn's messages have ids between its message and its question, which limits the rows of the join.
 _SENT_BY_TURN = (
@@ -82,16 +83,6 @@ _HOW_CLOSED_WITH = Statement(
     _CLOSED.where(PENDING.c.chat == bindparam("in_chat"), PENDING.c.body.like(bindparam("holding")))
     .order_by(PENDING.c.id.desc())
     .limit(20),
-)
-_FORGET = Statement(
-    "pending.forget",
-    delete_batch(
-        PENDING,
-        PENDING.c.id < bindparam("before_id"),
-        ~_OPEN,
-        # The turn of its answer may still have to run.
-        ~exists().where(INBOX.c.id == PENDING.c.answered_by, MAY_RUN),
-    ),
 )
 
 
@@ -150,11 +141,6 @@ def end_unanswered(id: int, turn_id: int) -> Write:
     return _END_UNANSWERED.write_expecting(1, row_id=id, turn_id=turn_id)
 
 
-def open_questions() -> Query:
-    """All columns of all open questions, oldest first."""
-    return _OPEN_ONES.query()
-
-
 def find(id: int) -> Query:
     """All columns of one question, in any state; no row if it was deleted."""
     return _FIND.query(row_id=id)
@@ -169,8 +155,3 @@ def how_closed(id: int) -> Query:
 def how_closed_with(chat: str, text: str) -> Query:
     """The same for the newest 20 questions of the chat whose body contains `text`; `text` has no wildcards."""
     return _HOW_CLOSED_WITH.query(in_chat=chat, holding=f"%{text}%")
-
-
-def forget(before_id: int) -> Write:
-    """Delete a batch of closed questions with ids below `before_id`."""
-    return _FORGET.write(before_id=before_id)

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Index, and_, bindparam, case, func, literal_column, or_, select, update
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import INTEGER, TEXT, batch, delete_batch, insert_numbered, integer, table, text
+from services.store.schema import INTEGER, TEXT, insert_numbered, integer, table, text
 from services.store.turns.inbox import INBOX
 from services.store.turns.occurrences import OCCURRENCES
 
@@ -135,26 +135,6 @@ _END = Statement(
     .where(_THIS, TIMERS.c.state == _ACTIVE, ~_IS_DUE)
     .values(state="ended", ended_ms=bindparam("now_ms", type_=INTEGER)),
 )
-_LATER = TIMERS.alias("later")
-_FORGET = Statement(
-    "timers.forget",
-    delete_batch(
-        TIMERS,
-        TIMERS.c.ended_ms < bindparam("before_ms", type_=INTEGER),
-        # The highest number of a chat is kept, so that it is not reused.
-        select(_ONE)
-        .where(_LATER.c.chat == TIMERS.c.chat, _LATER.c.kind == TIMERS.c.kind, _LATER.c.number > TIMERS.c.number)
-        .exists(),
-    ),
-)
-_ERASE = Statement(
-    "timers.erase",
-    update(TIMERS)
-    .where(
-        batch(TIMERS, TIMERS.c.ended_ms < bindparam("before_ms", type_=INTEGER), TIMERS.c.title != literal_column("''"))
-    )
-    .values(title="", arguments="{}", members="[]"),
-)
 _OF_CHAT = Statement("timers.of_chat", _WHOLE.where(_HERE, _HOLDS))
 _OF_NUMBER = Statement(
     "timers.of_number", _WHOLE.where(_HERE, TIMERS.c.number == bindparam("number", type_=INTEGER), _NOT_REMOVED)
@@ -171,7 +151,8 @@ _REMOVED_BY = Statement(
         TIMERS.c.changed_by == bindparam("by_call", type_=TEXT),
     ).order_by(TIMERS.c.number),
 )
-_DECLARED_ROWS = Statement("timers.declared", _WHOLE.where(_DECLARED, _NOT_REMOVED).order_by(TIMERS.c.source))
+DECLARED = Statement("timers.declared", _WHOLE.where(_DECLARED, _NOT_REMOVED).order_by(TIMERS.c.source)).query()
+"""Timers declared in the settings and not removed, by source."""
 _RECENTLY_SENT = Statement(
     "timers.recently_sent",
     _WHOLE.where(_HERE, _NOT_REMOVED, TIMERS.c.fired_ms.is_not(None))
@@ -218,11 +199,6 @@ def end(id: int, now_ms: int) -> Write:
     return _END.write(row_id=id, now_ms=now_ms)
 
 
-def forget(before_ms: int) -> list[Write]:
-    """Delete a batch of the timers that ended before that time, and erase the contents of the others."""
-    return [_FORGET.write(before_ms=before_ms), _ERASE.write(before_ms=before_ms)]
-
-
 def of_chat(chat: str, kind: str) -> Query:
     """Active and paused timers of the chat, all columns, with `next_ms` and `snoozed_ms`, the times of the next and the
     snoozed occurrence (null without one)."""
@@ -247,11 +223,6 @@ def of_call(call_key: str) -> Query:
 def removed_by_call(chat: str, call_key: str) -> Query:
     """Timers of the chat that a call removed, by number."""
     return _REMOVED_BY.query(chat=chat, by_call=call_key)
-
-
-def declared() -> Query:
-    """Timers declared in the settings and not removed, by source."""
-    return _DECLARED_ROWS.query()
 
 
 def recently_sent(chat: str, kind: str) -> Query:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, exists, select
+from sqlalchemy import bindparam, select
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import delete_batch, insert_new, integer, table, text, upsert
-from services.store.turns.inbox import INBOX, MAY_RUN
+from services.store.schema import insert_new, integer, table, text, upsert
 
 ANSWERS = table(
     "turn_answers",
@@ -23,14 +22,6 @@ _OF_TURN = Statement(
     "answers.of_turn",
     select(ANSWERS.c.round, ANSWERS.c.body, ANSWERS.c.taint).where(ANSWERS.c.turn_id == bindparam("turn_id")),
 )
-_FORGET = Statement(
-    "answers.forget",
-    delete_batch(
-        ANSWERS,
-        ANSWERS.c.turn_id < bindparam("before_id"),
-        ~exists().where(INBOX.c.id == ANSWERS.c.turn_id, MAY_RUN),
-    ),
-)
 
 
 def put(turn_id: int, round_number: int, body: str, request_id: str, at_ms: int, taint: str) -> Write:
@@ -42,11 +33,6 @@ def put(turn_id: int, round_number: int, body: str, request_id: str, at_ms: int,
 def of_turn(turn_id: int) -> Query:
     """The stored answers of a turn: `round`, `body`, `taint` (null: written before the column existed)."""
     return _OF_TURN.query(turn_id=turn_id)
-
-
-def forget_answers(before_id: int) -> Write:
-    """Delete a batch of answers to turns with ids below `before_id` that neither wait nor may be retried."""
-    return _FORGET.write(before_id=before_id)
 
 
 TURN_MEMORY = table(
@@ -66,9 +52,6 @@ _GET = Statement(
         TURN_MEMORY.c.until_ms > bindparam("now_ms"),
     ),
 )
-_FORGET_MEMBER_STATE = Statement(
-    "turn_memory.forget", delete_batch(TURN_MEMORY, TURN_MEMORY.c.until_ms <= bindparam("now_ms"))
-)
 
 
 def keep(chat: str, member: str, state: str, until_ms: int) -> Write:
@@ -79,8 +62,3 @@ def keep(chat: str, member: str, state: str, until_ms: int) -> Write:
 def get(chat: str, member: str, now_ms: int) -> Query:
     """The member's `state` (JSON) if it has not expired, else no row."""
     return _GET.query(chat=chat, member=member, now_ms=now_ms)
-
-
-def forget_member_state(now_ms: int) -> Write:
-    """Delete a batch of members' states that have expired."""
-    return _FORGET_MEMBER_STATE.write(now_ms=now_ms)

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from bot.platforms.base import Accepted
-from bot.platforms.connection import Acceptance, CannotConnect, Connection, Cursor, Recent, Rejected
+from bot.platforms.connection import Acceptance, CannotConnect, Connection, Cursor, Rejected
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
 from services.clock import VirtualClock
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef
 from services.store.ids import Ids
 from services.store.port import Store, StoreError, StoreFull, Write

@@ -12,13 +12,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from bot.platforms.adapter import CannotOpen, needs_extra
 from bot.platforms.base import Outgoing
-from bot.platforms.connection import ConnectedPlatform, Recent
+from bot.platforms.connection import ConnectedPlatform
 from bot.platforms.contract import a_host, outbox_row
 from bot.platforms.web_api import Refused
 from config.sections.networks import NetworkSettings
 from config.terms import SecureUrl
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Sender
 from function_calls.spec import Choice
+from services.recent import Recent
 from services.refs import ChatRef, MemberRef
 
 
@@ -30,9 +31,9 @@ def test_a_missing_package_is_explained_for_pip_and_for_the_script() -> None:
     with pytest.raises(CannotOpen) as raised, needs_extra("xmpp"):
         import no_such_package  # type: ignore[import-not-found]  # noqa: F401
     words = str(raised.value)
-    assert "no_such_package is missing" in words
-    assert "pip install 'rollcall[xmpp]'" in words
-    assert "ROLLCALL_LOCK=requirements-networks.txt ./run" in words
+    assert "the package 'no_such_package' is missing" in words
+    assert "install 'rollcall[xmpp]' with pip, pipx or uv" in words
+    assert "./run installs it" in words
 
 
 @pytest.mark.parametrize(

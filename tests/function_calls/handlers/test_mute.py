@@ -8,7 +8,7 @@ import pytest
 
 from config.texts import Texts
 from function_calls.handlers.chat import mute as module
-from function_calls.handlers.chat.mute import MuteArguments, mute, unmute
+from function_calls.handlers.chat.mute import mute, unmute
 from function_calls.loading.python_functions import specs_of
 from function_calls.ports import Mutes
 from services.clock import Clock, VirtualClock
@@ -47,8 +47,7 @@ class Silence:
 )
 async def test_a_mute_lasts_as_long_as_it_was_said_in_the_zone_of_the_chat(words: str | None, end: str) -> None:
     silence, call = Silence(), a_call("en", timezone="Europe/Oslo")
-    arguments = MuteArguments(until=words)
-    result = await mute(a_message(), arguments, mutes=silence, times=Times(), clock=VirtualClock(NINE), call=call)
+    result = await mute(a_message(), words, mutes=silence, times=Times(), clock=VirtualClock(NINE), call=call)
     assert result.ok
     assert f"{silence.until[FAMILY]:%H:%M}" == end
 
@@ -56,10 +55,7 @@ async def test_a_mute_lasts_as_long_as_it_was_said_in_the_zone_of_the_chat(words
 @pytest.mark.parametrize("words", ["a lot", "8 days", "every monday", "yesterday", "for 0 minutes"])
 async def test_what_is_no_time_of_the_next_week_is_refused(words: str) -> None:
     silence = Silence()
-    arguments = MuteArguments(until=words)
-    result = await mute(
-        a_message(), arguments, mutes=silence, times=Times(), clock=VirtualClock(NINE), call=a_call("en")
-    )
+    result = await mute(a_message(), words, mutes=silence, times=Times(), clock=VirtualClock(NINE), call=a_call("en"))
     assert result.error is not None
     assert result.error.code is ErrorCode.BAD_ARGUMENTS
     assert silence.until == {}

@@ -14,8 +14,8 @@ from function_calls.basic.keywords import Grants, ScriptRun
 from services.clock import VirtualClock
 from services.refs import ChatRef
 from services.scripts.memory import ScriptMemory
-from services.store.chats import script_data
 from services.store.chats.script_data import SCRIPT_MEMORY
+from services.store.retention import old_rows
 from tests.fakes.builders import a_message
 from tests.fakes.script_runs import a_run
 from tests.fakes.sqlite_store import a_store
@@ -121,7 +121,8 @@ async def test_what_is_over_is_swept_and_the_rest_stays(tmp_path: Path, clock: V
         await say(a_run(), 'SET USER MEMORY "b", 1, "3 days"')
         await say(a_run(), 'SET USER MEMORY "c", 1')
         await clock.advance(2 * DAY)
-        assert await store.commit([script_data.forget(clock.now_ms())]) == [1]
+        old = old_rows(before_id=0, before_ms=0, before_day="", expired_ms=0, now_ms=clock.now_ms())
+        assert await store.commit([one for one in old if one.statement.name == "retention.script_memory"]) == [1]
         assert await say(a_run(), 'GET USER MEMORY "b"') == 1
         assert await say(a_run(), 'GET USER MEMORY "c"') == 1
 

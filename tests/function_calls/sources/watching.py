@@ -48,8 +48,8 @@ def files_at(
     clock: VirtualClock | None = None,
 ) -> PythonFiles:
     """The source of these paths."""
-    read = ModuleReader(services or {}).modules
-    return PythonFiles("mine", paths, read, changes or Unwatched(), clock or VirtualClock())
+    reader = ModuleReader(services or {})
+    return PythonFiles("mine", paths, reader, changes or Unwatched(), clock or VirtualClock())
 
 
 async def given_by(*paths: Path, services: Mapping[type, object] | None = None) -> Snapshot:

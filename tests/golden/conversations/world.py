@@ -18,11 +18,10 @@ from typing import Any
 
 import structlog
 
-from bot.daemon import Daemon
+from bot.daemon import Daemon, build_daemon
 from bot.database.opening import DATABASE, open_store
 from bot.overrides import Overrides
 from bot.web.wiring import ACCOUNT, Web
-from bot.wiring import build_daemon
 from config.loader import load_settings
 from config.texts import Texts
 from function_calls.context import Kind, MessageContext, MessageKey, Sender
@@ -149,7 +148,7 @@ class World:
         await self._daemon.timers.tick()
         await self._daemon.housekeeping.expire_questions()
         await self._daemon.housekeeping.notice_changes()
-        await self._daemon.schedules.sync()
+        await self._daemon.settings_schedules.sync()
         await self._daemon.script_schedules.sync()
         await self._daemon.script_notes.sync()
 

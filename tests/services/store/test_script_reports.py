@@ -34,11 +34,11 @@ async def test_rows_come_by_table_in_their_order_and_memories_by_name(tmp_path: 
                     )
                 ]
             )
-        found = await store.read(script_data.rows())
+        found = await store.read(script_data.ALL_ROWS)
         assert [(row["table_name"], row["row_id"], row["fields"]) for row in found] == [
             ("customers", "c", '"c"'),
             ("orders", "b", '"b"'),
             ("orders", "a", '"a"'),
         ]
-        kept = await store.read(script_data.memories())
+        kept = await store.read(script_data.ALL_VALUES)
         assert [(row["name"], row["value"]) for row in kept] == [("y", '"y"'), ("z", '"z"')]

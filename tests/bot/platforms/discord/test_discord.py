@@ -17,9 +17,8 @@ from pydantic import SecretStr
 from bot.platforms.adapter import CannotOpen, Host
 from bot.platforms.base import CommandHint, FileUnavailable, Outgoing, SendFailed
 from bot.platforms.contract import PNG, Daemon, Network, a_host, outbox_row, receiving, until
-from bot.platforms.discord.adapter import ADAPTER
+from bot.platforms.discord.adapter import ADAPTER, DiscordSettings
 from bot.platforms.discord.platform import DiscordPlatform, probe
-from bot.platforms.discord.settings import DiscordSettings
 from config.loader import check_settings
 from function_calls.context import Attachment, Kind
 from function_calls.spec import Choice

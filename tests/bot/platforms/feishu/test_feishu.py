@@ -23,7 +23,7 @@ from bot.platforms.base import FileUnavailable, Outgoing, SendFailed
 from bot.platforms.contract import PNG, Daemon, Failure, Network, receiving, until
 from bot.platforms.feishu.adapter import ADAPTER, FeishuSettings
 from bot.platforms.feishu.api import ApiError, parse_fields, written_fields
-from bot.platforms.feishu.messages import body_of, emoji_name
+from bot.platforms.feishu.messages import EMOJI, body_of
 from bot.platforms.feishu.platform import FeishuPlatform
 from bot.web.app import web_app
 from function_calls.context import Attachment, Kind
@@ -616,7 +616,12 @@ async def test_only_emoji_with_a_name_are_reactions(tmp_path: Path) -> None:
         assert not failed.value.retryable
         await network.platform.react(network.chat, said, "")
         assert [one["operator"]["operator_id"] for one in feishu.marks[said]] == [ANN]
-        assert [emoji_name(one) for one in ("👍🏽", "❤", "❤️", ":OnIt:")] == ["THUMBSUP", "HEART", "HEART", "OnIt"]
+        assert [EMOJI.name(one, "Feishu") for one in ("👍🏽", "❤", "❤️", ":OnIt:")] == [
+            "THUMBSUP",
+            "HEART",
+            "HEART",
+            "OnIt",
+        ]
 
 
 # Texts

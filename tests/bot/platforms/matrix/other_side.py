@@ -15,8 +15,7 @@ import aiohttp
 
 from bot.platforms.adapter import Host
 from bot.platforms.contract import Failure, Network, Shown, a_host
-from bot.platforms.matrix.adapter import ADAPTER
-from bot.platforms.matrix.settings import MatrixSettings
+from bot.platforms.matrix.adapter import ADAPTER, MatrixSettings
 from services.refs import Role
 from tests.harness.matrix_servers import Account, Api, MatrixServer, Proxy
 

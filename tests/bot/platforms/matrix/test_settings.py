@@ -9,8 +9,7 @@ from pydantic import ValidationError
 
 from bot.platforms.adapter import CannotOpen
 from bot.platforms.contract import receiving, until
-from bot.platforms.matrix.adapter import ADAPTER
-from bot.platforms.matrix.settings import MatrixSettings
+from bot.platforms.matrix.adapter import ADAPTER, MatrixSettings
 from services.clock import SystemClock
 from tests.bot.platforms.matrix.other_side import World, a_network
 

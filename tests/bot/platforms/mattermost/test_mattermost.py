@@ -16,9 +16,8 @@ from pydantic import ValidationError
 from bot.platforms.adapter import CannotOpen
 from bot.platforms.base import FileUnavailable, Outgoing, SendFailed
 from bot.platforms.contract import PNG, Daemon, Network, receiving, until
-from bot.platforms.emoji import emoji_name, emoji_of
-from bot.platforms.mattermost.platform import ADAPTER, MattermostPlatform, MattermostSettings
-from bot.platforms.mattermost.text import message_of
+from bot.platforms.emoji import COMMON
+from bot.platforms.mattermost.platform import ADAPTER, MattermostPlatform, MattermostSettings, message_of
 from config.loader import check_settings
 from function_calls.context import Attachment, Kind
 from services.clock import SystemClock
@@ -365,8 +364,11 @@ async def test_only_named_emoji_can_be_reactions(tmp_path: Path) -> None:
         with pytest.raises(SendFailed) as failed:
             await platform.react(network.chat, id_of("post"), "🦭")
         assert not failed.value.retryable
-    assert [emoji_name(one) for one in ("👍🏽", "✔", ":custom:", ":a/b:")] == ["+1", "heavy_check_mark", "custom", ""]
-    assert [emoji_of(one) for one in ("thumbsdown", "tada", "custom")] == ["👎", "🎉", ":custom:"]
+    names = [COMMON.name(one, "Mattermost") for one in ("👍🏽", "✔", ":custom:", "")]
+    assert names == ["+1", "heavy_check_mark", "custom", ""]
+    with pytest.raises(SendFailed):
+        COMMON.name(":a/b:", "Mattermost")
+    assert [COMMON.emoji(one) for one in ("thumbsdown", "tada", "custom")] == ["👎", "🎉", ":custom:"]
 
 
 # Files

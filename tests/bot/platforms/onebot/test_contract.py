@@ -12,7 +12,7 @@ from typing import Any
 from bot.platforms.adapter import Host
 from bot.platforms.contract import Failure, Network, a_host
 from bot.platforms.onebot.platform import OneBotPlatform
-from bot.platforms.onebot.settings import OneBotSettings
+from bot.platforms.onebot.session import OneBotSettings
 from tests.contracts.described import DescribedContract
 from tests.fakes.onebot_server import ANN, BEN, GROUP, ROBOT, TOKEN, OneBotServer
 

@@ -22,7 +22,7 @@ from bot.platforms.contract import BOT_NAMES, PNG, Daemon, Network, a_host, rece
 from bot.platforms.mentions import mention_parser
 from bot.platforms.onebot.events import Reader
 from bot.platforms.onebot.platform import ADAPTER, OneBotPlatform
-from bot.platforms.onebot.settings import OneBotSettings
+from bot.platforms.onebot.session import OneBotSettings
 from config.loader import check_settings
 from function_calls.context import Attachment, Kind, MessageContext
 from services.clock import SystemClock, VirtualClock

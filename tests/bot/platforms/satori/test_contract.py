@@ -11,8 +11,8 @@ import pytest
 
 from bot.platforms.adapter import Host
 from bot.platforms.contract import Network, a_host
+from bot.platforms.satori.gateway import SatoriSettings
 from bot.platforms.satori.platform import SatoriPlatform
-from bot.platforms.satori.settings import SatoriSettings
 from tests.contracts.described import DescribedContract
 from tests.harness.satori_gateway import PLATFORM, TOKEN, Family, SatoriGateway
 

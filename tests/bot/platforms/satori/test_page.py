@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.platforms.satori.settings import SatoriSettings
+from bot.platforms.satori.gateway import SatoriSettings
 from config.loader import check_settings
 from tests.docs.documents import Block, Page
 

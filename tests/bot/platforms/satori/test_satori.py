@@ -13,8 +13,8 @@ from pydantic import SecretStr, ValidationError
 from bot.platforms.adapter import CannotOpen
 from bot.platforms.base import FileUnavailable, SendFailed
 from bot.platforms.contract import PNG, outbox_row, receiving, until
+from bot.platforms.satori.gateway import SatoriSettings
 from bot.platforms.satori.platform import ADAPTER, SatoriPlatform
-from bot.platforms.satori.settings import SatoriSettings
 from function_calls.context import Attachment, Kind
 from function_calls.spec import Choice
 from services.clock import SystemClock

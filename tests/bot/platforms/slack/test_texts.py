@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.platforms.emoji import emoji_name, emoji_of
+from bot.platforms.base import SendFailed
+from bot.platforms.emoji import COMMON
 from bot.platforms.slack.text import linked, mrkdwn, plain
 
 
@@ -64,11 +65,8 @@ def test_a_received_text_is_plain() -> None:
 
 def test_common_emoji_have_names() -> None:
     names = ["thumbsup", "+1::skin-tone-3", "-1", "white_check_mark", "x", "heart", "party_parrot"]
-    assert [emoji_of(name) for name in names] == ["👍", "👍", "👎", "✅", "❌", "❤️", ":party_parrot:"]
-    assert [emoji_name(one) for one in ("👍🏽", "❤", "❤️", ":party_parrot:", "🦩")] == [
-        "+1",
-        "heart",
-        "heart",
-        "party_parrot",
-        "",
-    ]
+    assert [COMMON.emoji(name) for name in names] == ["👍", "👍", "👎", "✅", "❌", "❤️", ":party_parrot:"]
+    named = [COMMON.name(one, "Slack") for one in ("👍🏽", "❤", "❤️", ":party_parrot:", "")]
+    assert named == ["+1", "heart", "heart", "party_parrot", ""]
+    with pytest.raises(SendFailed, match="Slack has no name"):
+        COMMON.name("🦩", "Slack")

@@ -14,8 +14,8 @@ from slixmpp import JID
 
 from bot.platforms.adapter import Host
 from bot.platforms.contract import Failure, Network, Shown, a_host
+from bot.platforms.xmpp.adapter import XmppSettings
 from bot.platforms.xmpp.platform import XmppPlatform
-from bot.platforms.xmpp.settings import XmppSettings
 from services.refs import Role
 from tests.harness.xmpp_client import Person, a_person
 from tests.harness.xmpp_servers import MUC, PASSWORD, Proxy, XmppServer

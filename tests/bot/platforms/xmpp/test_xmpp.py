@@ -16,9 +16,8 @@ from slixmpp import JID
 from bot.platforms.adapter import CannotOpen
 from bot.platforms.base import FileUnavailable, LinkState, Outgoing, SendFailed
 from bot.platforms.contract import receiving, until
-from bot.platforms.xmpp.adapter import ADAPTER
+from bot.platforms.xmpp.adapter import ADAPTER, XmppSettings
 from bot.platforms.xmpp.platform import XmppPlatform
-from bot.platforms.xmpp.settings import XmppSettings
 from config.loader import check_settings
 from config.sections.irc import RoleHolder
 from function_calls.context import Attachment, Kind
