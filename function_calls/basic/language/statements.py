@@ -52,10 +52,6 @@ class Assignments:
         self._reading = reading
         self._read = read
 
-    def is_here(self, cursor: Cursor) -> bool:
-        """Whether an assignment begins at the cursor."""
-        return is_assignment(cursor.tokens, cursor.index)
-
     def simple(self, cursor: Cursor, into: list[Statement]) -> None:
         """Parse `name = value` and append the assignment to `into`."""
         token = cursor.take()
@@ -79,7 +75,7 @@ class Assignments:
     def let(self, cursor: Cursor, into: list[Statement]) -> None:
         """Parse LET target = value and append the assignment to `into`. Raises ScriptError for anything else."""
         token = cursor.take()
-        if cursor.now.kind is not Kind.WORD or not self.is_here(cursor):
+        if cursor.now.kind is not Kind.WORD or not is_assignment(cursor.tokens, cursor.index):
             cursor.fail(f"expected `name = value` after LET, {cursor.found()}")
         self.assign(cursor, into, token.at)
 
@@ -475,7 +471,7 @@ class Statements:
 
     def _is_changed(self, cursor: Cursor, token: Token) -> bool:
         """Whether it assigns to a variable of the script: `description += "…"`, `stop[0] = 1`."""
-        return token.text.lower() in self._reading.variables and self.assignments.is_here(cursor)
+        return token.text.lower() in self._reading.variables and is_assignment(cursor.tokens, cursor.index)
 
     def _other(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> None:
         """Parse a statement that does not begin with a word of the language: label, assignment, call or keyword. Raises
@@ -486,7 +482,7 @@ class Statements:
             self.labels.define(token.at, name, self.open.path)
             into.append(nodes.Label(token.at, name))
             return
-        if following.kind is Kind.SYMBOL and self.assignments.is_here(cursor):
+        if following.kind is Kind.SYMBOL and is_assignment(cursor.tokens, cursor.index):
             self.assignments.assign(cursor, into)
             return
         if name in self._reading.definitions:

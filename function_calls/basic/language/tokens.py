@@ -102,7 +102,7 @@ class Cursor:
         return token
 
     def is_at(self, *words: str) -> bool:
-        """Whether the next tokens are these words, table_variables in upper case."""
+        """Whether the next tokens are these words, in upper case."""
         for offset, word in enumerate(words):
             token = self.ahead(offset) if offset else self.now
             if token.kind is not Kind.WORD or token.value != word:
