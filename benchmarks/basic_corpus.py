@@ -26,7 +26,7 @@ import httpx2
 
 from benchmarks.world import set_up_process
 from bot.checks.scratch import scratch_daemon
-from bot.cli.basic_run import Ended, Said, ScriptTrial, Trying
+from bot.checks.script_trial import Ended, Said, ScriptTrial, Trying
 from bot.daemon import Daemon
 from bot.overrides import Overrides
 from bot.registration.basic_scripts import compiler_of, keyword_modules, spellings_of

@@ -112,15 +112,7 @@ class KnowledgeBases:
     async def search(self, names: Iterable[str], query: str, most: int) -> Sequence[Passage]:
         """At most `most` passages of these bases that share words with `query`, best first. Reads changed files first;
         if that takes more than five seconds, it continues in the background, and those files are missing."""
-        bases = [self._bases[name] for name in names]
-        refreshing = asyncio.create_task(_all_refreshed(bases))
-        timer = asyncio.create_task(self._clock.sleep(_PATIENT_SECONDS))
-        try:
-            await asyncio.wait([refreshing, timer], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            timer.cancel()
-        if refreshing.done():
-            refreshing.result()
+        bases = await self._refreshed(names)
         words = dict.fromkeys(terms(query), 1.0)
         scored = sorted((one for base in bases for one in base.scores(words)), key=itemgetter(0), reverse=True)
         found: list[Passage] = []
@@ -130,6 +122,29 @@ class KnowledgeBases:
             if sum((one.base, one.file) == (passage.base, passage.file) for one in found) < _MOST_OF_A_FILE:
                 found.append(passage)
         return found
+
+    async def files(self, names: Iterable[str]) -> Sequence[tuple[str, str]]:
+        """Base and path of the documents of these bases. Reads changed files first, as `search` does."""
+        return [(base.name, file) for base in await self._refreshed(names) for file in base.files()]
+
+    async def text(self, name: str, file: str) -> str:
+        """The text of a document, with the headings of Markdown; empty if there is no such file. Reads changed files
+        first, as `search` does."""
+        [base] = await self._refreshed([name])
+        return base.text(file)
+
+    async def _refreshed(self, names: Iterable[str]) -> Sequence[_Base]:
+        """The bases, after reading changed files, or after five seconds."""
+        bases = [self._bases[name] for name in names]
+        refreshing = asyncio.create_task(_all_refreshed(bases))
+        timer = asyncio.create_task(self._clock.sleep(_PATIENT_SECONDS))
+        try:
+            await asyncio.wait([refreshing, timer], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+        if refreshing.done():
+            refreshing.result()
+        return bases
 
     async def refresh(self) -> None:
         """Read the new and changed files of all bases."""
@@ -191,7 +206,7 @@ class _Base:
     def __init__(self, name: str, settings: KnowledgeBaseSettings, limits: KnowledgeSettings, reader: _Reader) -> None:
         self.settings = settings
         self.limits = limits
-        self._name = name
+        self.name = name
         self._reader = reader
         self._folder = LocalFolder(settings.path, _PATTERNS, is_deep=True)
         self._files: dict[str, _Read] = {}
@@ -210,17 +225,32 @@ class _Base:
         for number, score in index.scores(words).items():
             yield score, passages[number]
 
+    def files(self) -> Sequence[str]:
+        """Paths of the files that were read, in order."""
+        return sorted(path for path, one in self._files.items() if not one.problem)
+
+    def text(self, file: str) -> str:
+        """Text of a file that was read; empty for others."""
+        parts: list[str] = []
+        heading = ""
+        for passage in self._files[file].passages if file in self._files else ():
+            if passage.heading and passage.heading != heading:
+                parts.append(passage.heading)
+            heading = passage.heading
+            parts.append(passage.text)
+        return "\n\n".join(parts)
+
     def summary(self) -> Summary:
         """State after the last refresh."""
         problems = {path: one.problem for path, one in self._files.items() if one.problem}
         whole = {"": self._problem} if self._problem else {}
-        return Summary(self._name, len(self._files) - len(problems), len(self._built[1]), whole | problems)
+        return Summary(self.name, len(self._files) - len(problems), len(self._built[1]), whole | problems)
 
     async def refresh(self) -> None:
         """Read new and changed files, and forget removed ones. Concurrent calls share one pass, which continues if the
         caller is cancelled."""
         if self._refreshing is None or self._refreshing.done():
-            self._refreshing = asyncio.create_task(self._refresh(), name=f"knowledge {self._name}")
+            self._refreshing = asyncio.create_task(self._refresh(), name=f"knowledge {self.name}")
         await asyncio.shield(self._refreshing)
 
     def close(self) -> None:
@@ -240,7 +270,7 @@ class _Base:
             await self._take(dict(list(listed.items())[:most]))
         new = [f"{file}: {one}" for file, one in self.summary().problems.items() if before.get(file) != one]
         if new:
-            _log.warning("knowledge_left_out", base=self._name, count=len(new), problems="; ".join(new[:_MOST_LOGGED]))
+            _log.warning("knowledge_left_out", base=self.name, count=len(new), problems="; ".join(new[:_MOST_LOGGED]))
 
     async def _take(self, listed: Mapping[str, str]) -> None:
         """Read the changed files of `listed`: texts first, because each document takes a process."""
@@ -262,10 +292,10 @@ class _Base:
                 await self._reader.threads.run(self._build)
         await self._reader.threads.run(self._build)
         state = self.summary()
-        _log.info("knowledge_indexed", base=self._name, files=state.files, passages=state.passages)
+        _log.info("knowledge_indexed", base=self.name, files=state.files, passages=state.passages)
 
     def _read(self, path: str, etag: str) -> Coroutine[Any, Any, _Read]:
-        whole = Passage(self._name, path, "", 0, 1, "")
+        whole = Passage(self.name, path, "", 0, 1, "")
         return self._reader.read(whole, etag, self.settings.path, self.limits.file_kilobytes)
 
     def _drop_excess(self) -> None:

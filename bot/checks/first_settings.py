@@ -43,6 +43,8 @@ class Account:
 
 PAGE = Account("web", {}, ("*",), {})
 """The chat page with all its groups."""
+BUILT_IN = (PAGE, Account("console", {}, ("*",), {}))
+"""The chat page and the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class FirstModel:
     model: str
     base_url: str = ""
     api_key: str = ""
+    protocol: str = ""
+    """Empty: function calling; `json_text` for a model without it."""
 
 
 def filled(value: str) -> str:
@@ -111,12 +115,17 @@ def settings_text(
     lines += ["bots:", f"  default: {{name: {_quoted(name)}}}", ""]
     if model is not None:
         lines += ["models:", "  # The first usable model answers.", "  - name: main"]
-        entries = {"base_url": model.base_url, "model": model.model, "api_key": model.api_key}
+        entries = {
+            "protocol": model.protocol,
+            "base_url": model.base_url,
+            "model": model.model,
+            "api_key": model.api_key,
+        }
         lines += [*(f"    {key}: {_quoted(value)}" for key, value in entries.items() if value), ""]
     lines += ["chats:", "  # Chats that are served, as network:account:chat. Any other is left at once."]
     allow = [f"{one.network}:{one.values.get('account', 'main')}:{chat}" for one in accounts for chat in one.allow]
     lines += ["  allow:", *(f"    - {_quoted(chat)}" for chat in allow)] if allow else ["  allow: []"]
-    networks = dict.fromkeys(one.network for one in accounts if one.network != PAGE.network)
+    networks = dict.fromkeys(one.network for one in accounts if one not in BUILT_IN)
     lines += ["", "platforms:", *([] if networks and PAGE not in accounts else ["  web: {page: true}"])]
     for network in networks:
         lines.append(f"  {network}:")

@@ -37,7 +37,9 @@ async def scratch_daemon(settings: Settings, overrides: Overrides | None = None)
     with tempfile.TemporaryDirectory(prefix="rollcall-") as folder:
         logging = settings.logging.model_copy(update={"folder": Path(folder) / "logs"})
         local_store = settings.store.model_copy(update={"url": SecretStr("")})
-        settings = settings.model_copy(update={"home": Path(folder), "logging": logging, "store": local_store})
+        untraced = settings.telemetry.model_copy(update={"traces_url": None})
+        local = {"home": Path(folder), "logging": logging, "store": local_store, "telemetry": untraced}
+        settings = settings.model_copy(update=local)
         store = await open_store(settings, overrides.clock)
         async with _built(settings, store, overrides, texts) as daemon:
             await store.commit(accepted)

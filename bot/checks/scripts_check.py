@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from function_calls.basic import (
 )
 from function_calls.schema.definition import Code, problem_at
 from function_calls.spec import START_FUNCTION, FunctionSpec
+from services.refs import JsonObject
 from services.storage import Storage, StorageError
 
 
@@ -42,6 +43,8 @@ class Checked:
     """Scripts with errors."""
     unread: int = 0
     """Places without scripts."""
+    tools: dict[str, JsonObject] = field(default_factory=dict)
+    """JSON Schema of the arguments of each compiled tool, by name."""
 
 
 def check_scripts(
@@ -187,6 +190,7 @@ class _Checking:
         self._called += _called(content, file)
         for one in result.tools:
             self._scripts.add(one.definition.name)
+            self.checked.tools[one.definition.name] = one.definition.schema()
             key = (place.bot, one.definition.name)
             first = self._names.take(key, NameOwner(storage.place(""), place.path, file))
             if first is not None:

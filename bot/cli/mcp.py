@@ -393,7 +393,8 @@ async def _serve(settings: Settings, options: argparse.Namespace) -> None:
                 path=CallPath.MCP,
             )
             profile, whose = daemon.chats.profile(options.chat), McpCaller(caller, may_lend=options.sampling)
-            server = McpServer(daemon.direct_calls, lambda _: whose, profile.texts, profile.bot_name)
+            calls, knowledge = daemon.direct_calls, daemon.knowledge
+            server = McpServer(calls, knowledge, lambda _: whose, profile.texts, profile.bot_name)
             daemon.functions.on_change(server.functions_changed)
             try:
                 await stdio.serve(server, pipe)

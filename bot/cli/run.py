@@ -39,7 +39,10 @@ def run(options: argparse.Namespace) -> int:
     """Run until SIGTERM or SIGINT; first set up in a browser if there is no settings file and a terminal, or
     `--set-up`. 0: stopped by signal; 1: settings, functions, port or store cannot be used."""
     path = config_path(options)
-    if path.exists() or not (options.set_up or sys.stdout.isatty()):
+    if not path.exists() and not (options.set_up or sys.stdout.isatty()):
+        print("rollcall run --set-up makes a settings file in a browser", file=sys.stderr)
+        return _run(options)
+    if path.exists():
         return _run(options)
     # Imported here: needed once.
     from bot.web.setup import set_up

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
+import structlog
 from mcp_types import (
     GetPromptResult,
     Prompt,
@@ -22,12 +23,16 @@ from bot.mcp.callers import McpCaller
 from config.texts import Phrases
 from function_calls.schema.commands import plain_name
 from function_calls.spec import FunctionSpec
+from services.knowledge import KnowledgeBases
 from services.text_index import is_unspaced
 
 _HELP = "help"
 _HELP_URI = "rollcall://help"
+_SEARCH = "knowledge_search"
+_KNOWLEDGE_URI = "rollcall://knowledge/"
 _SLOT = re.compile(r"\{(\w+)\}")
 _MOST_CHARS = 2000
+_log = structlog.get_logger("mcp")
 
 
 class Content(NamedTuple):
@@ -59,9 +64,8 @@ class HelpPages:
     async def listed(self, caller: McpCaller) -> Sequence[Resource]:
         """The overview, if the caller may call `help`."""
         title = self._calls.chats.profile(caller.caller.chat).texts.say("mcp.help_title")
-        callable_ = self._calls.callable_by(caller.now)
-        is_callable = any(spec.name == _HELP and caller.may_name(spec) for spec in callable_)
-        return [Resource(uri=_HELP_URI, name=_HELP, title=title, mime_type="text/plain")] if is_callable else []
+        may_read = _may_call(_HELP, self._calls, caller)
+        return [Resource(uri=_HELP_URI, name=_HELP, title=title, mime_type="text/plain")] if may_read else []
 
     async def templates(self, caller: McpCaller) -> Sequence[ResourceTemplate]:
         """The template of the pages of functions."""
@@ -78,6 +82,49 @@ class HelpPages:
         if called.result.error is not None:
             return None
         return Content("\n".join(message.text for message in called.here))
+
+
+class KnowledgeDocuments:
+    """The documents that `knowledge_search` finds, for callers that may call it."""
+
+    def __init__(self, calls: DirectCalls, knowledge: KnowledgeBases) -> None:
+        self._calls = calls
+        self._knowledge = knowledge
+
+    async def listed(self, caller: McpCaller) -> Sequence[Resource]:
+        """The documents of the bases that the caller's bot and chat search."""
+        files = await self._knowledge.files(self._visible(caller))
+        return [
+            Resource(uri=f"{_KNOWLEDGE_URI}{quote(base)}/{quote(file)}", name=f"{base}/{file}", mime_type="text/plain")
+            for base, file in files
+        ]
+
+    async def templates(self, caller: McpCaller) -> Sequence[ResourceTemplate]:
+        """None, since all documents are listed."""
+        return ()
+
+    async def read(self, uri: str, caller: McpCaller) -> Content | None:
+        """The text of the document at `uri`. The read is logged."""
+        base, _, file = uri.removeprefix(_KNOWLEDGE_URI).partition("/")
+        base, file = unquote(base), unquote(file)
+        if not uri.startswith(_KNOWLEDGE_URI) or base not in self._visible(caller):
+            return None
+        text = await self._knowledge.text(base, file)
+        if text:
+            member, chat = caller.caller.member.key, caller.caller.chat.key
+            _log.info("mcp_document_read", member=member, chat=chat, base=base, file=file)
+        return Content(text) if text else None
+
+    def _visible(self, caller: McpCaller) -> Sequence[str]:
+        if not _may_call(_SEARCH, self._calls, caller):
+            return ()
+        chat, chats = caller.caller.chat, self._calls.chats
+        return self._knowledge.visible(chats.of(chat).settings.bot, chat.key, chats.profile(chat).active)
+
+
+def _may_call(name: str, calls: DirectCalls, caller: McpCaller) -> bool:
+    """Whether the caller may call the function `name` now."""
+    return any(spec.name == name and caller.may_name(spec) for spec in calls.callable_by(caller.now))
 
 
 def prompt_of(spec: FunctionSpec, name: str, texts: Phrases) -> Prompt | None:

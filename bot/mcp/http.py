@@ -22,6 +22,7 @@ from bot.mcp.callers import McpCaller, into_our_log, program
 from bot.mcp.server import MOST_SESSIONS, SESSION, Context, Credential, McpServer, OpenSessions
 from config.sections.mcp import McpClientSettings
 from config.texts import Phrases
+from services.knowledge import KnowledgeBases
 
 MOST_BODY_BYTES = 1024 * 1024
 _IDLE_SECONDS = 15 * 60.0
@@ -39,13 +40,14 @@ class McpHttp:
         path: str,
         clients: Sequence[McpClientSettings],
         calls: DirectCalls,
+        knowledge: KnowledgeBases,
         texts: Phrases,
         bot_name: str,
     ) -> None:
         self._path = path
         self._chats = calls.chats
         self._programs = _programs(clients, calls.chats)
-        self.server = McpServer(calls, _caller_of, texts, bot_name)
+        self.server = McpServer(calls, knowledge, _caller_of, texts, bot_name)
         self._sessions = StreamableHTTPSessionManager(
             self.server.server,
             max_request_body_size=MOST_BODY_BYTES,
@@ -60,7 +62,8 @@ class McpHttp:
     @property
     def routes(self) -> Sequence[Route]:
         """The routes for the web application."""
-        return [Route(self._path, endpoint=_Endpoint(self))]
+        # As an app, since a function would be called for GET alone, and the SDK rejects unknown methods itself.
+        return [Route(self._path, endpoint=self)]
 
     async def start(self) -> None:
         """Start, and return when requests can be answered."""
@@ -99,7 +102,7 @@ class McpHttp:
             await self._ending.wait()
             await asyncio.gather(self.server.drain(_DRAIN_SECONDS), *self._withdrawing)
 
-    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. An unauthenticated one is rejected before its body is read."""
         headers = Headers(scope=scope)
         known = self._known(headers.getlist("authorization"))
@@ -150,16 +153,6 @@ def _programs(clients: Sequence[McpClientSettings], chats: Chats) -> list[_Progr
     return [
         _Program(Credential(one.name, one.token.get_secret_value().encode()), program(one, chats)) for one in clients
     ]
-
-
-class _Endpoint:
-    """ASGI app: the route accepts every method, and the SDK rejects unknown ones."""
-
-    def __init__(self, http: McpHttp) -> None:
-        self._http = http
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._http.answer(scope, receive, send)
 
 
 def _caller_of(context: Context) -> McpCaller:

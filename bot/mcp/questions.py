@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal
 
 import structlog
 from mcp.server.context import ServerRequestContext
@@ -26,6 +26,7 @@ from mcp_types import (
     ElicitResult,
     InputRequest,
     InputRequiredResult,
+    Result,
     SamplingMessage,
     TextContent,
 )
@@ -48,10 +49,12 @@ _PRIMITIVES = {"boolean", "integer", "number"}
 _COPIED_KEYS = ("title", "description", "minimum", "maximum")
 _FORMATS = {"date", "date-time", "email", "uri"}
 _FIRST_WITH_TITLES = "2025-11-25"
+_NOBODY = object()
+"""Used as the answer when none will come."""
 _log = structlog.get_logger("mcp")
 
 Context = ServerRequestContext[Any, Any]
-T = TypeVar("T")
+ServerRequest = ElicitRequest | CreateMessageRequest
 
 
 MOST_WAITING = 64
@@ -122,49 +125,6 @@ def reply_of(result: object, caller: McpCaller) -> Reply:
         return Reply("cancelled", "", role)
     content = result.content or {}
     return Reply("answered", _text(content.get(_OTHER)).strip() or _text(content.get(ANSWER)), role)
-
-
-async def unless_closed(asking: Coroutine[Any, Any, T], closed: Sequence[asyncio.Event]) -> T | None:
-    """The result of `asking`; None if one of `closed` is set first."""
-    task = asyncio.create_task(asking, name="a question to a client")
-    either: list[asyncio.Task[Any]] = [task, *(asyncio.create_task(one.wait()) for one in closed)]
-    try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
-    finally:
-        for one in either:
-            one.cancel()
-
-
-@dataclass(eq=False, repr=False)
-class StreamElicitation:
-    """Asks the client's user during the call, by a request on the call's stream."""
-
-    context: Context
-    caller: McpCaller
-    texts: Phrases
-    waiting: WaitingCalls
-    closed: Sequence[asyncio.Event]
-    """One of them is set when no answer can come any more."""
-
-    async def answer(self, asked: Asked) -> Reply:
-        with self.waiting.one_more(self.caller) as may_wait:
-            return await self._answer(asked) if may_wait else Reply("expired")
-
-    async def _answer(self, asked: Asked) -> Reply:
-        form = form_of(asked, self.context.protocol_version, self.texts)
-        return await unless_closed(self._ask(form), self.closed) or Reply("expired")
-
-    async def _ask(self, form: ElicitRequest) -> Reply:
-        where = ServerMessageMetadata(related_request_id=self.context.request_id)
-        try:
-            result = await self.context.session.send_request(form, ElicitResult, metadata=where)
-        except ValidationError:
-            return reply_of(None, self.caller)
-        except MCPError as error:
-            _log.warning("question_not_put", problem=str(error)[:300], member=self.caller.caller.member.key)
-            return Reply("expired")
-        return reply_of(result, self.caller)
 
 
 def _field(asked: Asked, choices: tuple[Choice, ...], version: str, texts: Phrases) -> JsonObject:
@@ -238,58 +198,70 @@ def written_of(result: object) -> WrittenText | NoTextReason:
     return WrittenText(text[:_LONGEST_ANSWER], is_callers=True) if text else NoTextReason.DOWN
 
 
-class StreamSampling:
-    """Asks the client's model during the call, by a request on the call's stream."""
+class StreamQuestions:
+    """Asks the client's user and its model during the call, by requests on the call's stream."""
 
     def __init__(
-        self, context: Context, caller: McpCaller, waiting: WaitingCalls, closed: Sequence[asyncio.Event]
+        self,
+        context: Context,
+        caller: McpCaller,
+        texts: Phrases,
+        waiting: WaitingCalls,
+        closed: Sequence[asyncio.Event],
     ) -> None:
         """One of `closed` is set when no answer can come any more."""
         self._context = context
         self._caller = caller
+        self._texts = texts
         self._waiting = waiting
         self._closed = closed
         self._requests_left = MOST_REQUESTS
 
+    async def answer(self, asked: Asked) -> Reply:
+        """Ask the client's user and return the reply; one of kind `expired` if nobody answers."""
+        came = await self._ask(form_of(asked, self._context.protocol_version, self._texts), ElicitResult)
+        is_answer = came is not _NOBODY and not isinstance(came, MCPError)
+        return reply_of(came, self._caller) if is_answer else Reply("expired")
+
     async def write(self, request: TextRequest) -> WrittenText | NoTextReason:
-        """The text from the client's model, or why it is missing: OVER_BUDGET after too many requests, DOWN without an
-        answer."""
+        """The text from the client's model, or why it is missing: OVER_BUDGET after too many requests, DECLINED by the
+        user, DOWN without an answer."""
         if self._requests_left <= 0:
             return NoTextReason.OVER_BUDGET
         self._requests_left -= 1
+        came = await self._ask(request_for(request), CreateMessageResult)
+        is_declined = isinstance(came, MCPError) and came.code == _DECLINED
+        return NoTextReason.DECLINED if is_declined else written_of(came)
+
+    async def _ask(self, request: ServerRequest, result: type[Result]) -> object:
+        """The client's response of the type `result`, or its error; None for an invalid one."""
         with self._waiting.one_more(self._caller) as may_wait:
             if not may_wait:
-                return NoTextReason.DOWN
-            return await unless_closed(self._ask(request), self._closed) or NoTextReason.DOWN
+                return _NOBODY
+            asking = asyncio.create_task(self._response(request, result), name="a question to a client")
+            either: list[asyncio.Task[Any]] = [asking, *(asyncio.create_task(one.wait()) for one in self._closed)]
+            try:
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                return asking.result() if asking.done() else _NOBODY
+            finally:
+                for task in either:
+                    task.cancel()
 
-    async def _ask(self, request: TextRequest) -> WrittenText | NoTextReason:
+    async def _response(self, request: ServerRequest, result: type[Result]) -> object:
         where = ServerMessageMetadata(related_request_id=self._context.request_id)
         try:
-            result = await self._context.session.send_request(request_for(request), CreateMessageResult, metadata=where)
+            return await self._context.session.send_request(request, result, metadata=where)
         except ValidationError:
-            return NoTextReason.DOWN
+            return None
         except MCPError as error:
-            if error.code == _DECLINED:
-                return NoTextReason.DECLINED
-            _log.warning("model_not_asked", problem=str(error)[:300], member=self._caller.caller.member.key)
-            return NoTextReason.DOWN
-        return written_of(result)
+            member = self._caller.caller.member.key
+            _log.warning("client_not_asked", method=request.method, problem=str(error)[:300], member=member)
+            return error
 
 
 def _message(one: ModelMessage) -> SamplingMessage:
     role: Literal["user", "assistant"] = "assistant" if one.role == "assistant" else "user"
     return SamplingMessage(role=role, content=TextContent(type="text", text=one.content))
-
-
-_NOBODY = object()
-"""Used as the answer when none will come."""
-
-
-class _Put(NamedTuple):
-    """A request to the client."""
-
-    key: str
-    request: InputRequest
 
 
 @dataclass(eq=False, repr=False)
@@ -304,7 +276,7 @@ class MultiRequestCall:
 
     def __post_init__(self, asked: CallToolRequestParams) -> None:
         self._function, self._arguments = asked.name, asked.arguments
-        self._question: asyncio.Future[_Put] = asyncio.get_running_loop().create_future()
+        self._question: asyncio.Future[InputRequest] = asyncio.get_running_loop().create_future()
         self._came: asyncio.Future[object] | None = None
         self._asking = asyncio.Lock()
         self._requests_left = MOST_REQUESTS
@@ -318,7 +290,7 @@ class MultiRequestCall:
 
     async def answer(self, asked: Asked) -> Reply:
         """Ask the client's user and return the reply; one of kind `expired` if nobody answers."""
-        came = await self._ask(_Put(ANSWER, form_of(asked, self.context.protocol_version, self.texts)))
+        came = await self._ask(ANSWER, form_of(asked, self.context.protocol_version, self.texts))
         return Reply("expired") if came is _NOBODY else reply_of(came, self.caller)
 
     async def write(self, request: TextRequest) -> WrittenText | NoTextReason:
@@ -327,26 +299,23 @@ class MultiRequestCall:
         if self._requests_left <= 0:
             return NoTextReason.OVER_BUDGET
         self._requests_left -= 1
-        return written_of(await self._ask(_Put(WORDS, request_for(request))))
+        return written_of(await self._ask(WORDS, request_for(request)))
 
-    async def _ask(self, put: _Put) -> object:
+    async def _ask(self, key: str, request: InputRequest) -> object:
         """The client's response; one request at a time."""
         with self.rounds.waiting.one_more(self.caller) as may_wait:
             if not may_wait:
                 return _NOBODY
             async with self._asking:
-                return await self._asked(put)
-
-    async def _asked(self, put: _Put) -> object:
-        self._came = asyncio.get_running_loop().create_future()
-        self._token, self._key = self.rounds.put(self), put.key
-        self._question.set_result(put)
-        try:
-            return await self._came
-        finally:
-            self.rounds.forget(self._token)
-            if self._question.done():
-                self._question = asyncio.get_running_loop().create_future()
+                self._came = asyncio.get_running_loop().create_future()
+                self._token, self._key = self.rounds.put(self), key
+                self._question.set_result(request)
+                try:
+                    return await self._came
+                finally:
+                    self.rounds.forget(self._token)
+                    if self._question.done():
+                        self._question = asyncio.get_running_loop().create_future()
 
     async def next(self) -> InputRequiredResult | None:
         """The request that the client has to answer before the call continues; None when the call has ended.
@@ -361,8 +330,7 @@ class MultiRequestCall:
             raise
         if self._running.done():
             return None
-        put = question.result()
-        return InputRequiredResult(input_requests={put.key: put.request}, request_state=self._token)
+        return InputRequiredResult(input_requests={self._key: question.result()}, request_state=self._token)
 
     @property
     def called(self) -> Called | None:

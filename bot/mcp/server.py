@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import anyio
 import structlog
@@ -48,12 +48,11 @@ from bot import VERSION
 from bot.direct_calls import Called, DirectCalls, Status, stopped
 from bot.mcp.callers import McpCaller
 from bot.mcp.content import resource_contents, tool_definition, tool_error, tool_result
-from bot.mcp.documents import Documents, HelpPages, filled_prompt, prompt_of
+from bot.mcp.documents import Documents, HelpPages, KnowledgeDocuments, filled_prompt, prompt_of
 from bot.mcp.questions import (
     MultiRequestCall,
     MultiRequestCalls,
-    StreamElicitation,
-    StreamSampling,
+    StreamQuestions,
     WaitingCalls,
     can_be_asked,
     comes_in_rounds,
@@ -62,14 +61,17 @@ from bot.mcp.questions import (
 )
 from config.texts import Phrases
 from function_calls.spec import FunctionSpec
+from services.knowledge import KnowledgeBases
 from services.refs import ErrorCode, JsonObject
 from services.store.port import StoreError
 
 Context = ServerRequestContext[Any, Any]
+V = TypeVar("V")
 _LEVEL: LoggingLevel = "info"
 _LEVELS: tuple[str, ...] = get_args(LoggingLevel)
 """In ascending order."""
 _MOST_REMEMBERED = 1024
+"""Several times the limit of open sessions, because sessions that expire when idle are not reported."""
 
 
 class ProgressLevels:
@@ -81,11 +83,7 @@ class ProgressLevels:
 
     async def set_level(self, context: Context, params: SetLevelRequestParams) -> EmptyResult:
         """Set the level of the session."""
-        session_id = session_of(context)
-        self._levels[session_id] = params.level
-        self._levels.move_to_end(session_id)
-        if len(self._levels) > _MOST_REMEMBERED:
-            self._levels.popitem(last=False)
+        _remember(self._levels, session_of(context), params.level, _MOST_REMEMBERED)
         return EmptyResult()
 
     def forget(self, session_id: str) -> None:
@@ -108,6 +106,14 @@ class ProgressLevels:
         return _LEVELS.index(least) <= _LEVELS.index(_LEVEL)
 
 
+def _remember(entries: OrderedDict[str, V], key: str, value: V, most: int) -> None:
+    """Set the newest of `entries`, and remove the oldest beyond `most`."""
+    entries[key] = value
+    entries.move_to_end(key)
+    if len(entries) > most:
+        entries.popitem(last=False)
+
+
 def session_of(context: Context) -> str:
     """The session id of a request; empty over a pipe."""
     return context.request.headers.get("mcp-session-id", "") if context.request is not None else ""
@@ -115,7 +121,6 @@ def session_of(context: Context) -> str:
 
 SESSION = "mcp-session-id"
 _CLOSED = "rollcall.mcp_gone"
-"""Several times the limit of open sessions, because sessions that expire when idle are not reported."""
 
 
 class Credential(NamedTuple):
@@ -182,16 +187,10 @@ class OpenSessions:
             exchange.has_started = True
             session = Headers(raw=message["headers"]).get(SESSION, "")
             if session and message["status"] < 400:
-                self._began(session, exchange.by)
+                _remember(self._sessions, session, exchange.by, _MOST_REMEMBERED)
         elif message["type"] == "http.response.body":
             exchange.has_ended = not message.get("more_body", False)
         await exchange.send(message)
-
-    def _began(self, session: str, by: Credential) -> None:
-        self._sessions[session] = by
-        self._sessions.move_to_end(session)
-        if len(self._sessions) > _MOST_REMEMBERED:
-            self._sessions.popitem(last=False)
 
 
 @dataclass(slots=True)
@@ -216,9 +215,9 @@ def closed_event(context: ServerRequestContext[Any, Any]) -> asyncio.Event | Non
 
 NAME = "rollcall"
 MOST_SESSIONS = 64
+"""Limit of sessions and open streams."""
 SESSION_SHARE = MOST_SESSIONS // 4
 """Sessions of one program; its oldest is ended for a further one."""
-"""Limit of sessions and open streams."""
 _MOST_CALLS = 64
 _TOOLS_ON_A_PAGE = 100
 _LONGEST_NAME_SHOWN = 100
@@ -236,11 +235,13 @@ _Stops = anyio.CancelScope | asyncio.Task[Called]
 class McpServer:
     """Serves one kind of callers, over any transport."""
 
-    def __init__(self, calls: DirectCalls, caller_of: Whose, texts: Phrases, bot_name: str) -> None:
+    def __init__(
+        self, calls: DirectCalls, knowledge: KnowledgeBases, caller_of: Whose, texts: Phrases, bot_name: str
+    ) -> None:
         """`texts` and `bot_name` are for the server's description in the handshake."""
         self._calls = calls
         self._caller_of = caller_of
-        self.documents: list[Documents] = [HelpPages(calls)]
+        self.documents: list[Documents] = [HelpPages(calls), KnowledgeDocuments(calls, knowledge)]
         """Resources for programs, in the order of their lists."""
         self._bus = InMemorySubscriptionBus()
         self._listening = ListenHandler(self._bus, max_subscriptions=MOST_SESSIONS)
@@ -318,7 +319,7 @@ class McpServer:
                 await session.send_tool_list_changed()
 
     async def _list(self, context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        self._remember(context)
+        _remember(self._notified, session_of(context), context.session, MOST_SESSIONS)
         page, next_cursor = self._page(context, params)
         return ListToolsResult(tools=[tool_definition(spec, name) for name, spec in page], next_cursor=next_cursor)
 
@@ -402,15 +403,19 @@ class McpServer:
             return await self._call_in_rounds(context, params, mcp_caller, spec, texts)
         status = self._status(spec, lambda: context)
         closed = [one for one in (self._closed, closed_event(context)) if one is not None]
-        person = StreamElicitation(context, mcp_caller, texts, self._waiting, closed) if asks else None
-        model = StreamSampling(context, mcp_caller, self._waiting, closed) if lends else None
+        questions = StreamQuestions(context, mcp_caller, texts, self._waiting, closed)
         running = anyio.CancelScope()
         called = None
         self._began(running)
         try:
             with running:
                 called = await self._calls.call(
-                    caller, spec.name, params.arguments or {}, status=status, person=person, model=model
+                    caller,
+                    spec.name,
+                    params.arguments or {},
+                    status=status,
+                    person=questions if asks else None,
+                    model=questions if lends else None,
                 )
         except StoreError as error:
             return _not_storable(spec, error, texts)
@@ -474,13 +479,6 @@ class McpServer:
         self._running.discard(running)
         if not self._running:
             self._idle.set()
-
-    def _remember(self, context: Context) -> None:
-        session_id = session_of(context)
-        self._notified[session_id] = context.session
-        self._notified.move_to_end(session_id)
-        if len(self._notified) > MOST_SESSIONS:
-            self._notified.popitem(last=False)
 
     def _input_schema(self, name: str) -> JsonObject | None:
         """The schema with which the SDK compares a call's headers: that of the first bot with a function `name`; None

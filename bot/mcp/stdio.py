@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_REQUEST,
@@ -82,8 +81,8 @@ async def serve(server: McpServer, pipe: Pipe) -> None:
 
 class _Conversation:
     def __init__(self, pipe: Pipe) -> None:
-        self._arriving, self.to_server = _stream()
-        self.from_server, self._leaving = _stream_out()
+        self._arriving, self.to_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        self.from_server, self._leaving = anyio.create_memory_object_stream[SessionMessage](0)
         self._lines = _Lines(pipe.incoming)
         self._writer = _Writer(pipe.outgoing)
         self._receiving = anyio.CancelScope()
@@ -158,16 +157,6 @@ class _Conversation:
         await self._writer.write(text.encode() + b"\n")
 
 
-def _stream() -> tuple[
-    MemoryObjectSendStream[SessionMessage | Exception], MemoryObjectReceiveStream[SessionMessage | Exception]
-]:
-    return anyio.create_memory_object_stream[SessionMessage | Exception](0)
-
-
-def _stream_out() -> tuple[MemoryObjectSendStream[SessionMessage], MemoryObjectReceiveStream[SessionMessage]]:
-    return anyio.create_memory_object_stream[SessionMessage](0)
-
-
 def _fault_of(line: bytes) -> tuple[int, str, str | int | None]:
     """The JSON-RPC error code and text for an invalid line, and the id of its request, or None without a valid id."""
     try:
@@ -199,21 +188,14 @@ class _Lines:
             self._hand_over(None)
 
     def _read_all(self) -> None:
-        held, skipping = bytearray(), False
-        while chunk := os.read(self._descriptor, _CHUNK):
-            begin = 0
-            while (end := chunk.find(b"\n", begin)) >= 0:
-                held += chunk[begin:end]
-                if not skipping:
-                    self._hand_over(bytes(held))
-                held, skipping, begin = bytearray(), False, end + 1
-            if not skipping:
-                held += chunk[begin:]
-            if len(held) > LONGEST_LINE:
-                held, skipping = bytearray(), True
+        with open(self._descriptor, "rb", closefd=False) as lines:
+            while line := lines.readline(LONGEST_LINE + 1):
+                if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
+                    self._hand_over(line.removesuffix(b"\n"))
+                    continue
                 self._hand_over(TooLong())
-        if held:
-            self._hand_over(bytes(held))
+                while (rest := lines.readline(_CHUNK)) and not rest.endswith(b"\n"):
+                    pass
 
     def _hand_over(self, line: bytes | TooLong | None) -> None:
         asyncio.run_coroutine_threadsafe(self._queue.put(line), self._loop).result()
@@ -248,9 +230,5 @@ class _Writer:
 
 
 def _finish(done: asyncio.Future[None], problem: OSError | None) -> None:
-    if done.done():
-        return
-    if problem is None:
-        done.set_result(None)
-    else:
-        done.set_exception(problem)
+    if not done.done():
+        done.set_exception(problem) if problem is not None else done.set_result(None)

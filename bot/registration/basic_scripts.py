@@ -31,10 +31,7 @@ from function_calls.basic import (
     ModelOfScripts,
     RowSources,
     RunScheduler,
-    ScriptFiles,
     ScriptHandler,
-    ScriptModel,
-    ScriptWeb,
     WebOfScripts,
     WorkFolder,
     bot_of,
@@ -224,20 +221,18 @@ def script_services_of(
     tables, files = ScriptTables(store, ids, clock), LocalScriptFiles(folders_of(settings.sources.basic))
     return {
         WebOfScripts: web,
-        ScriptWeb: web,
         ModelOfScripts: model,
-        ScriptModel: model,
         Mailer: Mailer(settings.mail, clock),
         ScriptMemory: ScriptMemory(store, clock),
         ScriptTables: tables,
-        ScriptFiles: files,
+        LocalScriptFiles: files,
         RowSources: RowSources(tables, files, clock),
     }
 
 
 def script_services_live(live: LiveSettings, services: Mapping[type, object]) -> None:
     """Register the live settings of web access, files and mail of scripts."""
-    files = cast(LocalScriptFiles, services[ScriptFiles])
+    files = cast(LocalScriptFiles, services[LocalScriptFiles])
     web, mailer = cast(WebOfScripts, services[WebOfScripts]), cast(Mailer, services[Mailer])
 
     # The source of scripts is registered for `basic` and `sources` as a whole; these are parts of them.

@@ -238,7 +238,9 @@ class Allowance:
         return True
 
 
-class _NewMember(BaseModel):
+class NewMember(BaseModel):
+    """Body of `POST /api/v1/members`."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Name
@@ -247,7 +249,9 @@ class _NewMember(BaseModel):
     """IANA name of the browser's time zone; ignored if this machine does not know it."""
 
 
-class _OwnerToken(BaseModel):
+class OwnerToken(BaseModel):
+    """Body of `POST /api/v1/owner`."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     token: Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -309,7 +313,7 @@ class ChatPage:
         """An id and a token: those of the request's token (to change the name), of the cookie, or new ones. `fresh`
         creates a separate member for a tab. Raises RequestError for an invalid or reserved name, and 429 for too many
         new members."""
-        wanted = read_body(_NewMember, await body_of(request))
+        wanted = read_body(NewMember, await body_of(request))
         self.members.check_name("name", wanted.name)
         member = self.members.member_of_token(request)
         if member is None and not wanted.fresh:
@@ -337,7 +341,7 @@ class ChatPage:
 
     async def _become_owner(self, request: Request) -> Response:
         member = self.members.identify(request).member or ""
-        token = read_body(_OwnerToken, await body_of(request)).token
+        token = read_body(OwnerToken, await body_of(request)).token
         if not self._owner_tries.take():
             raise RequestError(429, "too_many", "too many tries", retry_after_seconds=10)
         try:

@@ -7,7 +7,7 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from bot.checks.first_settings import (
-    PAGE,
+    BUILT_IN,
     Account,
     FirstModel,
     NoFunctionCalls,
@@ -114,6 +114,7 @@ class Setup:
             fields=fields,
             problem=problem,
             networks=sorted(adapter_paths()),
+            bot_languages=Texts().languages,
             zones=sorted(available_timezones()),
             chosen=[self._network_values(number, fields, texts) for number in _numbers(fields)],
             file=self._file,
@@ -141,6 +142,7 @@ class Setup:
                 "about": " ".join(docs.get(key, "").split()),
                 "value": fields.get(f"n{number}.{key}", ""),
                 "is_secret": known[key].annotation is SecretStr,
+                "is_flag": known[key].annotation is bool,
                 "is_asked": key in adapter.asks,
             }
             for key in [*adapter.asks, *(key for key in known if key not in adapter.asks)]
@@ -150,8 +152,8 @@ class Setup:
         return {"number": number, "network": network, "questions": questions, "allow": allow, "problem": ""}
 
     async def _check_model(self, _request: Request, fields: Mapping[str, str], texts: Phrases) -> Response:
-        words, is_good = await _model_words(_model(fields), texts)
-        return self._rendered("setup_checked.html", texts, words=words, is_good=is_good)
+        words, model = await _model_words(_model(fields), texts)
+        return self._rendered("setup_checked.html", texts, words=words, is_good=model is not None)
 
     async def _check_account(self, _request: Request, fields: Mapping[str, str], texts: Phrases) -> Response:
         number = fields.get("number", "0")
@@ -163,29 +165,34 @@ class Setup:
         return self._rendered("setup_checked.html", texts, words=words, is_good=True)
 
     async def _write(self, _request: Request, fields: Mapping[str, str], texts: Phrases) -> Response:
-        """Write the file if everything in the form can be used."""
+        """Write the file if everything in the form can be used; what needs no server is checked first."""
         name, password = fields.get("owner", "").strip(), fields.get("password", "")
+        model, language = _model(fields), fields.get("bot_language") or texts.language
+        bot, zone = fields.get("name", "").strip() or "Rollcall", fields.get("timezone", "")
         problem = problem_with(texts, name, password)
-        model = _model(fields)
+        problem = problem or await self._problem(settings_text(bot, language, BUILT_IN, model, zone))
         if not problem and model is not None:
-            words, is_good = await _model_words(model, texts)
-            problem = "" if is_good else words
+            words, model = await _model_words(model, texts)
+            problem = "" if model is not None else words
         if problem:
             return self._form(texts, fields, problem, 422)
         try:
-            accounts = [PAGE, *[await _account(number, fields) for number in _numbers(fields)]]
+            accounts = [*BUILT_IN, *[await _account(number, fields) for number in _numbers(fields)]]
         except ValueError as error:
             return self._form(texts, fields, str(error), 422)
-        bot, language = fields.get("name", "").strip() or "Rollcall", texts.language
-        text = settings_text(bot, language, accounts, model, fields.get("timezone", ""))
-        settings, found = await asyncio.to_thread(check_settings, self._file, self._environment, text.encode())
-        if settings is None:
-            return self._form(texts, fields, str(found.errors[0]), 422)
+        text = settings_text(bot, language, accounts, model, zone)
+        if problem := await self._problem(text):
+            return self._form(texts, fields, problem, 422)
         if self._file.exists() or self.written.done():
             return self._form(texts, fields, texts.say("setup.exists", file=self._file), 409)
         await asyncio.to_thread(write_private, self._file, text)
         self.written.set_result(FirstOwner(name, password))
         return self._rendered("setup_done.html", texts, file=self._file)
+
+    async def _problem(self, text: str) -> str:
+        """The first error of `text` as the settings; empty without one."""
+        settings, found = await asyncio.to_thread(check_settings, self._file, self._environment, text.encode())
+        return "" if settings is not None else found.errors[0].message
 
 
 async def set_up(file: Path, port: int, environment: Mapping[str, str], announce: Callable[[str], None]) -> FirstOwner:
@@ -248,13 +255,13 @@ def _model(fields: Mapping[str, str]) -> FirstModel | None:
     return FirstModel(model, fields.get("base_url", "").strip(), fields.get("api_key", "").strip()) if model else None
 
 
-async def _model_words(model: FirstModel | None, texts: Phrases) -> tuple[str, bool]:
-    """Result of a request to the model in words, and whether the model can be used."""
+async def _model_words(model: FirstModel | None, texts: Phrases) -> tuple[str, FirstModel | None]:
+    """Result of a request to the model in words, and the model to write; None if it cannot be used."""
     if model is None:
-        return texts.say("setup.no_model"), False
+        return texts.say("setup.no_model"), None
     try:
-        return texts.say("setup.model_works", model=await probe_model(model)), True
+        return texts.say("setup.model_works", model=await probe_model(model)), model
     except NoFunctionCalls:
-        return texts.say("setup.model_calls_nothing"), False
+        return texts.say("setup.model_calls_nothing"), replace(model, protocol="json_text")
     except ValueError as problem:
-        return str(problem), False
+        return str(problem), None

@@ -84,6 +84,8 @@ class Web:
         self._settings_file = settings_file
         self._use_uploads(_upload_bytes(settings))
         self._server: WebServer | None = None
+        self.routes: Sequence[BaseRoute] = ()
+        """Routes of the application, after the start."""
         self.programs: McpHttp | None = None
         """The MCP server over HTTP, after the start."""
         self._clients: Sequence[McpClientSettings] = settings.mcp.serve.clients
@@ -184,6 +186,7 @@ class Web:
             metrics_token=web.metrics_token,
             clock=self._clock,
         )
+        self.routes = app.routes
         limits = ConnectionLimits(per_address=web.connections_per_address)
         self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams, limits=limits)
         address = await self._server.start()
@@ -217,7 +220,8 @@ class Web:
 
         bot = self._settings.bots[DEFAULT_BOT]
         texts = Texts().of(bot.language or self._settings.language)
-        self.programs = McpHttp(self._settings.mcp.serve.path, self._clients, daemon.direct_calls, texts, bot.name)
+        path, calls = self._settings.mcp.serve.path, daemon.direct_calls
+        self.programs = McpHttp(path, self._clients, calls, daemon.knowledge, texts, bot.name)
         await self.programs.start()
         daemon.functions.on_change(self.programs.server.functions_changed)
         return self.programs

@@ -33,7 +33,7 @@ from function_calls.basic.run.handler import ScriptHandler, script_seconds
 from function_calls.basic.run.keyword_table import KeywordTable
 from function_calls.basic.run.model import ModelOfScripts
 from function_calls.basic.run.script_calls import STOPPED_AT, tool_name
-from function_calls.basic.run.session import NOTE_KEYWORDS, ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.run.session import NOTE_KEYWORDS
 from function_calls.basic.run.web import WebOfScripts
 from function_calls.basic.source import BasicScripts
 
@@ -59,11 +59,8 @@ __all__ = [
     "RowSources",
     "RunScheduler",
     "ScriptCode",
-    "ScriptFiles",
     "ScriptHandler",
-    "ScriptModel",
     "ScriptPlace",
-    "ScriptWeb",
     "WebOfScripts",
     "WorkFolder",
     "bot_of",

@@ -236,12 +236,6 @@ def lints_of(
     return sorted(faults, key=lambda fault: fault.at)
 
 
-def lints_of_invalid_script(script: Script) -> list[ScriptProblem]:
-    """Lints that are reliable for a script with errors: those of its parameters."""
-    faults = [fault for unit in script.units for param in unit.params for fault in _of_param(param)]
-    return sorted(faults, key=lambda fault: fault.at)
-
-
 def _of_param(param: nodes.Param) -> Iterator[ScriptProblem]:
     if _UNCLEAR.fullmatch(param.name):
         message = (
@@ -542,7 +536,7 @@ class BasicCompiler:
                 found += _unclear_descriptions(script_text, descriptions[len(parsed.script.units) :])
             if _has_errors(found):
                 # Unset variables cannot be determined in a script with errors.
-                found += lints_of_invalid_script(parsed.script)
+                found += [lint for unit in parsed.script.units for param in unit.params for lint in _of_param(param)]
             else:
                 alone = [name for name, (fewest, _) in self.functions.items() if not fewest]
                 found += lints_of(parsed.script, variables=variables, functions=alone, usages=self.forms.usages)

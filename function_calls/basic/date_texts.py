@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
-from typing import Literal
+from typing import Literal, TypeVar
 
 from function_calls.basic.codes import RunCode, RunError
 from services.patterns import lazy_pattern
 
 Form = Literal["date", "time", "both"]
+Reckoned = TypeVar("Reckoned", datetime, timedelta)
 HINT = "write dates as 2026-11-20 or 2026-11-20 22:15"
 _NO_DAY = datetime(1900, 1, 1)  # noqa: DTZ001 - a wall time, as all moments
 _LONGEST = 40
@@ -75,7 +76,7 @@ def read_plain(text: str) -> Moment | None:
     return read(text, lambda: None)
 
 
-def within_calendar(reckon: Callable[[], datetime]) -> datetime:
+def within_calendar(reckon: Callable[[], Reckoned]) -> Reckoned:
     """The result of `reckon`. Raises RunError (BAD_VALUE) if it is beyond the years 1 to 9999."""
     try:
         return reckon()
@@ -86,11 +87,7 @@ def within_calendar(reckon: Callable[[], datetime]) -> datetime:
 def days_later(moment: Moment, days: float) -> Moment:
     """The moment `days` later; fractions are rounded to seconds. Raises RunError (BAD_VALUE) outside the years 1 to
     9999."""
-    try:
-        by = timedelta(seconds=round(days * 86_400))
-    except (OverflowError, ValueError):
-        raise RunError(RunCode.BAD_VALUE, "the date is outside the years 1 to 9999") from None
-    return moment.moved(by)
+    return moment.moved(within_calendar(lambda: timedelta(seconds=round(days * 86_400))))
 
 
 def _moment(found: re.Match[str], zone: Callable[[], tzinfo | None]) -> Moment | None:

@@ -86,10 +86,6 @@ class Grants:
     """Name patterns of memory shared by all chats of the bot, including a member's memory across chats."""
 
 
-def _no_line(before: str, more: str) -> bool:
-    return False
-
-
 @dataclass(slots=True)
 class ScriptRun:
     """Access of a keyword to one run of a script."""
@@ -123,7 +119,7 @@ class ScriptRun:
     knows_member_text: bool = False
     """Whether the run may know words of members: it received arguments or an answer, called a function, or read data of
     the caller. Until then all its words are its author's."""
-    append_to_last: Callable[[str, str], bool] = _no_line
+    append_to_last: Callable[[str, str], bool] = lambda before, more: False
     """Append the second text to the last message if its text is the first; returns whether it did. Raises RunError over
     the limit."""
     has_outside_text: bool = False

@@ -22,6 +22,7 @@ from function_calls.spec import FunctionSpec
 from services.clock import Clock
 from services.scripts.basic_tools import BasicTools, StoredTool
 from services.storage import Storage
+from services.store.chats import basic_tools
 from services.store.port import StoreError, Write
 from services.threads import Threads
 
@@ -133,7 +134,8 @@ class BasicScripts:
             by_key.setdefault(row.source, []).append(row)
         writes = [write for _, library in self._libraries for write in library.restore(by_key.pop(library.key, ()))]
         others = [row for rows_of_one in by_key.values() for row in rows_of_one]
-        return [*writes, *(self._stored_tools.deactivate(row) for row in others if row.is_active)]
+        gone = [basic_tools.deactivate(row.bot, row.tool_name, row.source) for row in others if row.is_active]
+        return [*writes, *gone]
 
     async def _hear(self, asked: asyncio.Event, publish: Publish) -> None:
         """Recompile outdated files whenever `asked` is set, until cancelled. Errors of the store are logged."""

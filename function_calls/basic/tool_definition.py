@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 
 from function_calls.basic.codes import Code, Profile, ScriptProblem
 from function_calls.basic.language.param_types import (
@@ -13,7 +14,6 @@ from function_calls.basic.language.param_types import (
     STRICT_TYPES,
     DoesNotFit,
     ParamType,
-    nearest_type,
     type_named,
     type_names,
     type_of_choices,
@@ -228,8 +228,8 @@ class _Reading:
         kind = type_named(param.type)
         allowed = STRICT_TYPES if self._is_strict else type_names()
         if kind is None or (param.type and param.type not in allowed):
-            near = nearest_type(param.type, allowed)
-            hint = f"; did you mean `{near}`?" if near else "."
+            near = get_close_matches(param.type, allowed, 1)
+            hint = f"; did you mean `{near[0]}`?" if near else "."
             message = f"PARAM {param.name}: `{param.type}` is not an allowed type{hint} Allowed types:"
             self._fault(Code.BAD_TYPE, f"{message} {', '.join(allowed)}", param.type_at)
         return kind

@@ -18,7 +18,6 @@ from function_calls.basic.value_sizes import (
     check_count,
     check_length,
     check_size,
-    shallow_size,
     size_of,
     too_large,
 )
@@ -596,31 +595,6 @@ def _whole(index: JsonValue) -> int:
     if number != int(number):
         raise RunError(RunCode.NO_SUCH_INDEX, f"no item {text_of(number)}: an index must be a whole number")
     return int(number)
-
-
-__all__ = [
-    "OPERATORS",
-    "as_number",
-    "check_size",
-    "is_in",
-    "is_like",
-    "is_null",
-    "item",
-    "items_of",
-    "kind_of",
-    "member",
-    "negated",
-    "normalized_value",
-    "number_of",
-    "order",
-    "same",
-    "set_item",
-    "set_member",
-    "shallow_size",
-    "size_of",
-    "text_of",
-    "truth",
-]
 
 
 def abbreviated(words: Sequence[str]) -> tuple[str, ...]:

@@ -41,12 +41,13 @@ from function_calls.schema.definition import (
     problems_of,
     schema_arguments,
 )
-from function_calls.spec import ArgumentParser, FunctionResult, FunctionSpec, Handler, ToolGroup, Touch
+from function_calls.spec import FunctionResult, FunctionSpec, Handler, ToolGroup, Touch
 from services.clock import Clock
 from services.mcp.problems import (
     BadAnswer,
     CallRefused,
     ConnectionLost,
+    LoginRequired,
     ServerError,
     Superseded,
     Unreachable,
@@ -56,7 +57,7 @@ from services.mcp.problems import (
     shown,
 )
 from services.mcp.server import McpServer
-from services.mcp.tools import LookUp, Pin, Pins, PinState, Progress, Questions, ToolAnswer, ToolDefinition
+from services.mcp.tools import LookUp, OnProgress, Pin, Pins, PinState, Questions, ToolAnswer, ToolDefinition
 from services.refs import Effect, ErrorCode, JsonObject
 
 _log = structlog.get_logger("mcp")
@@ -77,6 +78,14 @@ _PROMPT_ARGUMENTS = {
     "description": "Arguments of the prompt",
     "additionalProperties": {"type": "string"},
 }
+_FAILURES: Mapping[type[ServerError], tuple[ErrorCode, str]] = {
+    Withdrawn: (ErrorCode.REFUSED, "foreign_tools.withdrawn"),
+    Superseded: (ErrorCode.REFUSED, "foreign_tools.superseded"),
+    Unreachable: (ErrorCode.ENVIRONMENT, "foreign_tools.unreachable"),
+    LoginRequired: (ErrorCode.ENVIRONMENT, "foreign_tools.unreachable"),
+    ConnectionLost: (ErrorCode.TRANSIENT, "foreign_tools.lost"),
+}
+"""Error code and key of the text for the chat; other failures get the text of a failed tool."""
 _SHARED = ("scope", "require_at", "approval", "timeout_seconds")
 """Settings of a server that can be overridden per tool."""
 
@@ -97,9 +106,11 @@ class McpFunctions:
         self._clock = clock
         self._made: dict[str, FunctionSpec | DefinitionError] = {}
         """Cache of specs by the digest of their definition."""
-        self._lookups = self._look_ups()
-        self._news = asyncio.Event()
-        server.on_change(self._news.set)
+        self._lookups: list[FunctionSpec] = []
+        if settings.resources:
+            self._lookups.append(self._look_up("resources", _RESOURCES, {"uri": _URI}))
+        if settings.prompts:
+            self._lookups.append(self._look_up("prompts", _PROMPTS, {"name": _PROMPT, "arguments": _PROMPT_ARGUMENTS}))
 
     async def run(self, publish: Publish) -> None:
         """Publish the accepted tools, and again after each change of tools or problems. The server's connection runs as
@@ -107,7 +118,7 @@ class McpFunctions:
         await self._pins.loaded()
         looking_after = asyncio.create_task(self._server.run(), name=f"{self.name} connection")
         try:
-            with self._pins.watched(self._settings.name, self._news):
+            with self._pins.watched(self._settings.name, self._server.news):
                 await self._publish_news(publish, looking_after)
         finally:
             # At once: closing the connection may take a moment, and calls with these settings must stop now.
@@ -120,12 +131,12 @@ class McpFunctions:
         """Publish changes until cancelled or until `looking_after` ends; raises its exception."""
         published: Snapshot | None = None
         while not looking_after.done():
-            self._news.clear()
+            self._server.news.clear()
             snapshot = self._snapshot()
             if snapshot != published:
                 publish(snapshot)
                 published = snapshot
-            news = asyncio.create_task(self._news.wait())
+            news = asyncio.create_task(self._server.news.wait())
             try:
                 await asyncio.wait([news, looking_after], return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -190,19 +201,37 @@ class McpFunctions:
 
     def _spec_or_problem(self, tool: ToolDefinition) -> FunctionSpec | DefinitionError:
         """Spec of a tool, or an error. Details are only logged, because they contain texts of the server."""
+        settings, name = self._settings, f"{prefix_of(self._settings.name)}{tool.name}"
         try:
-            parameters, arguments, output = self._schemas(tool)
+            _check_visible(name)
+            foreign = imported_definition({**tool.content, "name": name})
+            parameters, arguments = schema_arguments(name, described(foreign.parameters, _PARAMETER_CHARS))
+            output = tool.content.get("outputSchema")
+            output = described(output, _PARAMETER_CHARS) if isinstance(output, Mapping) else None
         except UnseenIn as error:
             message = (
                 f"{shown(tool.name)} is no function: its definition has characters that cannot be seen; "
-                f"`rollcall mcp list {self._settings.name} --full` shows them"
+                f"`rollcall mcp list {settings.name} --full` shows them"
             )
             return self._unusable(tool, message, error)
         except DefinitionError as error:
             return self._unusable(tool, f"the definition of {shown(tool.name)} cannot be used; the log says why", error)
+        special = settings.tools.get(tool.name) or McpToolSettings()
+        effect = self._effect(tool, special)
         try:
-            return self._spec(tool, parameters, arguments, output)
+            return build_spec(
+                name=name,
+                description=special.description or capped(tool.description, _DESCRIPTION_CHARS),
+                handler=self._handler(tool, name, effect, ResultSchema(output)),
+                arguments=arguments,
+                parameters=parameters,
+                options=self._options(special, effect),
+                source=self.name,
+                result_schema=output,
+                version=tool.digest,
+            )
         except DefinitionError as error:
+            # The definition contradicts the settings.
             if is_plain(tool.name):
                 return error
             return self._unusable(tool, f"{shown(tool.name)} can be no function; the log says why", error)
@@ -211,39 +240,6 @@ class McpFunctions:
         details = in_one_line(str(error))
         _log.info("mcp_tool_unusable", server=self._settings.name, tool=tool.name, problem=details)
         return DefinitionError(f"server {self._settings.name!r}", [message])
-
-    def _schemas(self, tool: ToolDefinition) -> tuple[JsonObject, ArgumentParser, JsonObject | None]:
-        """Schema and parser of the arguments, and the schema of the result, or None without one. Raises
-        DefinitionError, and UnseenIn for invisible characters."""
-        name = self._name_of(tool)
-        if has_unseen(name):
-            raise UnseenIn(ascii(name))
-        foreign = imported_definition({**tool.content, "name": name})
-        parameters, arguments = schema_arguments(name, described(foreign.parameters, _PARAMETER_CHARS))
-        output = tool.content.get("outputSchema")
-        return parameters, arguments, described(output, _PARAMETER_CHARS) if isinstance(output, Mapping) else None
-
-    def _name_of(self, tool: ToolDefinition) -> str:
-        return f"{prefix_of(self._settings.name)}{tool.name}"
-
-    def _spec(
-        self, tool: ToolDefinition, parameters: JsonObject, arguments: ArgumentParser, output: JsonObject | None
-    ) -> FunctionSpec:
-        """Spec of a tool. Raises DefinitionError if it contradicts the settings."""
-        settings, name = self._settings, self._name_of(tool)
-        special = settings.tools.get(tool.name) or McpToolSettings()
-        effect = self._effect(tool, special)
-        return build_spec(
-            name=name,
-            description=special.description or capped(tool.description, _DESCRIPTION_CHARS),
-            handler=self._handler(tool, name, effect, ResultSchema(output)),
-            arguments=arguments,
-            parameters=parameters,
-            options=self._options(special, effect),
-            source=self.name,
-            result_schema=output,
-            version=tool.digest,
-        )
 
     def _effect(self, tool: ToolDefinition, special: McpToolSettings) -> Effect:
         """Effect from the settings, else from the server's annotations if they are trusted, else `once`."""
@@ -269,8 +265,10 @@ class McpFunctions:
             "activation": settings.activation,
             "examples": special.examples,
             "commands": special.commands,
-            **{key: _first_set(getattr(special, key), getattr(settings, key)) for key in _SHARED},
         }
+        for key in _SHARED:
+            value = getattr(special, key)
+            options[key] = getattr(settings, key) if value is None else value
         if settings.bot is not None:
             options["bot"] = settings.bot
         if settings.activation == "on_request":
@@ -289,12 +287,12 @@ class McpFunctions:
                 arguments,
                 deadline=call.deadline,
                 may_repeat=effect is not Effect.ONCE,
-                on_progress=_Status(name, call, self._clock).show,
+                on_progress=_status(name, call, self._clock),
             )
             try:
                 answer = await self._answer(request, call)
             except ServerError as problem:
-                return self._noted_failure(problem, name, effect, call)
+                return self._failed(problem, name, effect, call)
             if isinstance(answer, FunctionResult):
                 return answer
             result = result_of(
@@ -328,15 +326,6 @@ class McpFunctions:
             replies = asked.replies
         raise CallRefused("it asks again and again")
 
-    def _look_ups(self) -> list[FunctionSpec]:
-        """Functions for the server's resources and prompts, if the settings enable them."""
-        made: list[FunctionSpec] = []
-        if self._settings.resources:
-            made.append(self._look_up("resources", _RESOURCES, {"uri": _URI}))
-        if self._settings.prompts:
-            made.append(self._look_up("prompts", _PROMPTS, {"name": _PROMPT, "arguments": _PROMPT_ARGUMENTS}))
-        return made
-
     def _look_up(self, kind: Literal["resources", "prompts"], about: str, properties: JsonObject) -> FunctionSpec:
         name = f"{prefix_of(self._settings.name)}{kind}"
 
@@ -346,7 +335,7 @@ class McpFunctions:
             try:
                 answer = await self._server.look_up(LookUp(kind, named, given), deadline=call.deadline)
             except ServerError as problem:
-                return self._noted_failure(problem, name, Effect.READ, call)
+                return self._failed(problem, name, Effect.READ, call)
             return result_of(answer, name=_display_name(name), is_read=True, fits=True, texts=call.profile.texts)
 
         schema: JsonObject = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -361,54 +350,42 @@ class McpFunctions:
             source=self.name,
         )
 
-    def _noted_failure(self, problem: ServerError, name: str, effect: Effect, call: Call) -> FunctionResult:
-        failed = self._failed(problem, name, effect, call)
-        return _noted(failed, name, call, kind=type(problem).__name__, problem=str(problem))
-
     def _failed(self, problem: ServerError, name: str, effect: Effect, call: Call) -> FunctionResult:
-        """Failed result. The chat gets Rollcall's own text; the model also gets the server's message."""
-        server = self._settings.name
+        """Failed result, logged. The chat gets Rollcall's own text; the model also gets the server's message."""
         # A call that waited for an answer has begun, whatever happens to its continuation.
         may_have_run = isinstance(problem, ConnectionLost | BadAnswer) or (
             call.resumed is not None and not isinstance(problem, CallRefused)
         )
-        match problem:
-            case _ if may_have_run and effect is Effect.ONCE:
-                return FunctionResult.fail(
-                    ErrorCode.UNKNOWN_OUTCOME, call.say("failures.unknown_outcome", name=_display_name(name))
-                )
-            case Withdrawn():
-                return FunctionResult.fail(
-                    ErrorCode.REFUSED, call.say("foreign_tools.withdrawn", name=_display_name(name))
-                )
-            case Superseded():
-                return FunctionResult.fail(ErrorCode.REFUSED, call.say("foreign_tools.superseded", server=server))
-            case Unreachable():
-                return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("foreign_tools.unreachable", server=server))
-            case ConnectionLost():
-                return FunctionResult.fail(ErrorCode.TRANSIENT, call.say("foreign_tools.lost", server=server))
-            case CallRefused():
-                return failed(_display_name(name), str(problem), call.profile.texts)
-        return failed(_display_name(name), None, call.profile.texts)
+        names = {"name": _display_name(name), "server": self._settings.name}
+        code, text = _FAILURES.get(type(problem), (ErrorCode.FAILED, ""))
+        if may_have_run and effect is Effect.ONCE:
+            code, text = ErrorCode.UNKNOWN_OUTCOME, "failures.unknown_outcome"
+        if text:
+            result = FunctionResult.fail(code, call.say(text, **names))
+        else:
+            details = str(problem) if isinstance(problem, CallRefused) else None
+            result = failed(names["name"], details, call.profile.texts)
+        return _noted(result, name, call, kind=type(problem).__name__, problem=str(problem))
 
 
-class _Status:
-    """Shows the progress of a call in the chat, at limited frequency."""
+def _check_visible(name: str) -> None:
+    """Raises UnseenIn for invisible characters."""
+    if has_unseen(name):
+        raise UnseenIn(ascii(name))
 
-    def __init__(self, name: str, call: Call, clock: Clock) -> None:
-        self._name = _display_name(name)
-        self._call = call
-        self._clock = clock
-        self._shown_at: float | None = None
 
-    async def show(self, progress: Progress) -> None:
-        """Show the progress, unless the last one was shown recently or the call is over."""
-        now = self._clock.monotonic()
-        if now >= self._call.deadline or (self._shown_at is not None and now - self._shown_at < _PROGRESS_SECONDS):
-            return
-        self._shown_at = now
-        text = progress_text(self._name, progress.done, progress.total, self._call.profile.texts)
-        await self._call.status(text)
+def _status(name: str, call: Call, clock: Clock) -> OnProgress:
+    """Returns a callback that shows the progress of a call in the chat, at limited frequency, until its deadline."""
+    shown_at = float("-inf")
+
+    async def show(done: float, total: float | None) -> None:
+        nonlocal shown_at
+        now = clock.monotonic()
+        if now < call.deadline and now - shown_at >= _PROGRESS_SECONDS:
+            shown_at = now
+            await call.status(progress_text(_display_name(name), done, total, call.profile.texts))
+
+    return show
 
 
 def _awaiting(pin: Pin, state: str) -> str:
@@ -426,7 +403,3 @@ def _noted(result: FunctionResult, name: str, call: Call, **facts: str) -> Funct
 def _display_name(name: str) -> str:
     """Display name of a function: server and tool."""
     return name.removeprefix(PREFIX).replace("__", ": ", 1).replace("_", " ")
-
-
-def _first_set(special: Any, general: Any) -> Any:
-    return general if special is None else special

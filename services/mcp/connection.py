@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import mcp_types
 import structlog
 from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
+from anyio.abc import ObjectReceiveStream
 from mcp import Client, MCPError
 from mcp.client import Transport
 from mcp.client.session import ClientRequestContext
 from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCResponse
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
@@ -42,7 +43,6 @@ from services.mcp.tools import (
     Listing,
     LookUp,
     OnProgress,
-    Progress,
     Questions,
     Replies,
     ToolAnswer,
@@ -53,7 +53,7 @@ from services.mcp.web import LOGIN, LOST, NOT_SENT, REFUSED
 from services.refs import JsonObject
 
 if TYPE_CHECKING:
-    from mcp.client._transport import ReadStream, TransportStreams, WriteStream
+    from mcp.client._transport import ReadStream, TransportStreams
 
 
 _NAME_CHARS = 128
@@ -61,10 +61,12 @@ _MOST_DETAILS = 20
 
 
 class Found:
-    """Collects listed tools (at most MOST_TOOLS) and notes problems: missing, unusable or repeated names, and
-    definitions longer than DEFINITION_BYTES."""
+    """Collects listed tools (at most MOST_TOOLS) and notes problems: missing, unusable or repeated names, definitions
+    longer than DEFINITION_BYTES, and headers that the protocol forbids."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, checks_headers: bool = False) -> None:
+        """`checks_headers`: the protocol version has `x-mcp-header`, arguments that are repeated in headers."""
+        self._checks_headers = checks_headers
         self._tools: dict[str, ToolDefinition] = {}
         self._problems: dict[str, None] = {}
         self._details: list[str] = []
@@ -104,6 +106,8 @@ class Found:
         elif size > DEFINITION_BYTES:
             problem = f"the definition of {shown(name)} is longer than {DEFINITION_BYTES} bytes, so it is not read"
             self._note(problem, f"the definition of {name!r} has {size} bytes")
+        elif self._checks_headers and (reason := find_invalid_x_mcp_header(found.content.get("inputSchema"))):
+            self._note(f"{shown(name)} wants headers that are not allowed, so it is left out", f"{name!r}: {reason}")
         else:
             self._tools[name] = found
 
@@ -130,74 +134,26 @@ _SUBSCRIBED_EVENTS = frozenset(
 """Notifications passed on to the session. All others are dropped: servers may send many log messages."""
 
 
-class Wire:
-    """Transport wrapper that observes messages in both directions. Serves one connection."""
+class Wire(ObjectReceiveStream[SessionMessage | Exception]):
+    """Incoming messages of one connection, without notifications that nobody wants."""
 
-    def __init__(self, transport: Transport, on_end: Callable[[], None]) -> None:
-        """`on_end` is called when the incoming stream ends."""
-        self._transport = transport
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        """`on_end` is called when the stream ends."""
         self._on_end = on_end
-        self._listings: set[str | int] = set()
+        self._stream: ReadStream[SessionMessage | Exception]
         self._listed: list[Any] = []
+
+    @asynccontextmanager
+    async def over(self, transport: Transport) -> AsyncIterator[TransportStreams]:
+        """Context manager that yields the streams of `transport`, with this one for reading."""
+        async with transport as (self._stream, write):
+            yield self, write
 
     def take_listed(self) -> list[Any]:
         """Return the unmodified tools of the last listed page and clear them; the SDK itself gets only minimal
         forms."""
         listed, self._listed = self._listed, []
         return listed
-
-    async def __aenter__(self) -> TransportStreams:
-        read, write = await self._transport.__aenter__()
-        return _Reading(read, self._is_passed_on, self._on_end), _Writing(write, self._note)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._transport.__aexit__(kind, error, trace)
-
-    def _note(self, message: JSONRPCMessage) -> None:
-        """Remember the id of an outgoing `tools/list` request, to recognise its response."""
-        if isinstance(message, JSONRPCRequest) and message.method == "tools/list":
-            self._listings.add(message.id)
-
-    def _is_passed_on(self, message: JSONRPCMessage) -> bool:
-        """Whether to pass on an incoming message: all but unsubscribed notifications. Stores listed tools and replaces
-        them by minimal forms."""
-        if isinstance(message, JSONRPCNotification):
-            return message.method in _SUBSCRIBED_EVENTS
-        if isinstance(message, JSONRPCResponse) and message.id in self._listings:
-            self._listings.discard(message.id)
-            tools = message.result.get("tools")
-            if isinstance(tools, list):
-                self._listed = tools
-                message.result = {**message.result, "tools": [one for tool in tools if (one := _bare(tool))]}
-        return True
-
-
-def _bare(tool: object) -> JsonObject | None:
-    """Minimal valid form of a listed tool for the SDK, where one malformed tool would fail the whole page; results are
-    checked against their schema elsewhere. None if it has no name."""
-    if not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str):
-        return None
-    schema = tool.get("inputSchema")
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    known = properties.items() if isinstance(properties, Mapping) else ()
-    schemas = {name: one for name, one in known if isinstance(one, Mapping)}
-    return {"name": tool["name"], "inputSchema": {"type": "object", "properties": schemas}}
-
-
-class _Reading(AbstractAsyncContextManager["_Reading"]):
-    """Incoming stream without the messages that `is_passed_on` rejects; calls `on_end` when the stream ends."""
-
-    def __init__(
-        self,
-        stream: ReadStream[SessionMessage | Exception],
-        is_passed_on: Callable[[JSONRPCMessage], bool],
-        on_end: Callable[[], None],
-    ) -> None:
-        self._stream = stream
-        self._is_passed_on = is_passed_on
-        self._on_end = on_end
 
     async def receive(self) -> SessionMessage | Exception:
         while True:
@@ -212,39 +168,31 @@ class _Reading(AbstractAsyncContextManager["_Reading"]):
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    def __aiter__(self) -> Self:
-        return self
+    def _is_passed_on(self, message: JSONRPCMessage) -> bool:
+        """Whether to pass on an incoming message: all but unsubscribed notifications. Stores listed tools and replaces
+        them by minimal forms."""
+        if isinstance(message, JSONRPCNotification):
+            return message.method in _SUBSCRIBED_EVENTS
+        if isinstance(message, JSONRPCResponse):
+            # The SDK requires the type, which by the protocol is `complete` for results without one.
+            message.result.setdefault("resultType", "complete")
+            tools = message.result.get("tools")
+            if isinstance(tools, list):
+                self._listed = tools
+                message.result["tools"] = [bare for tool in tools if (bare := _bare(tool))]
+        return True
 
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except EndOfStream:
-            raise StopAsyncIteration from None
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _Writing(AbstractAsyncContextManager["_Writing"]):
-    """Outgoing stream that passes each message to `note` before sending it."""
-
-    def __init__(self, stream: WriteStream[SessionMessage], note: Callable[[JSONRPCMessage], None]) -> None:
-        self._stream = stream
-        self._note = note
-
-    async def send(self, item: SessionMessage, /) -> None:
-        self._note(item.message)
-        await self._stream.send(item)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
+def _bare(tool: object) -> JsonObject | None:
+    """Minimal valid form of a listed tool for the SDK, where one malformed tool would fail the whole page; results are
+    checked against their schema elsewhere. None if it has no name."""
+    if not isinstance(tool, Mapping) or not isinstance(tool.get("name"), str):
+        return None
+    schema = tool.get("inputSchema")
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    known = properties.items() if isinstance(properties, Mapping) else ()
+    schemas = {name: one for name, one in known if isinstance(one, Mapping)}
+    return {"name": tool["name"], "inputSchema": {"type": "object", "properties": schemas}}
 
 
 _LISTEN_AGAIN_SECONDS = 5.0
@@ -270,18 +218,17 @@ class Connection:
         self._running: list[_RunningCall] = []
         self._waiting: dict[str, _RunningCall] = {}
         self._client: Client | None = None
-        self._wire: Wire | None = None
         self._end = asyncio.Event()
+        self._wire = Wire(self._end.set)
         self._opened = asyncio.Event()
         self._changed = asyncio.Event()
         self._holder: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._is_over = False
 
-    async def open(self, streams: AbstractAsyncContextManager[TransportStreams]) -> None:
+    async def open(self, streams: Transport) -> None:
         """Connect and complete the handshake. Raises Unreachable. After any exception, call `close`."""
-        wire = self._wire = Wire(streams, self._end.set)
-        self._holder = asyncio.create_task(self._run_client(wire))
+        self._holder = asyncio.create_task(self._run_client(streams))
         opened = asyncio.create_task(self._opened.wait())
         try:
             await asyncio.wait([opened, self._holder], return_when=asyncio.FIRST_COMPLETED)
@@ -316,13 +263,13 @@ class Connection:
     async def list_tools(self) -> Listing:
         """List all pages of tools, cut at MOST_TOOLS tools and MOST_PAGES pages. Raises ServerError (NotSent if the
         connection is closed)."""
-        client, wire = self._parts()
-        found = Found()
+        client = self._usable()
+        found = Found(checks_headers=client.protocol_version in MODERN_PROTOCOL_VERSIONS)
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             params = mcp_types.PaginatedRequestParams(cursor=cursor) if cursor else None
             page = await self._asked(client.session.list_tools(params=params))
-            for tool in wire.take_listed():
+            for tool in self._wire.take_listed():
                 if not found.take(tool):
                     return found.listing()
             if page.next_cursor is None or page.next_cursor == cursor:
@@ -342,7 +289,7 @@ class Connection:
         """Call `tool`, or continue a call with `replies`; cancelling the caller notifies the server. Raises
         ServerError: NotSent if the request did not reach the server, ConnectionLost if its outcome is unknown,
         BadAnswer or CallRefused for an unusable response."""
-        client, _ = self._parts()
+        client = self._usable()
         if replies is not None and _CALL in replies.token:
             call = self._waiting.pop(replies.token[_CALL], None)
             if call is None:
@@ -414,7 +361,7 @@ class Connection:
     ) -> mcp_types.ElicitResult:
         """Answer a request of a server with an earlier protocol version, which does not say which call it belongs to:
         it is cancelled if that is not certain."""
-        calls = [call for call in self._running if not call.is_waiting]
+        calls = [call for call in self._running if call.answer is None]
         if len(calls) != 1 or len(self._waiting) >= _MOST_WAITING:
             _log.info("mcp_question_cancelled", running=len(calls), waiting=len(self._waiting))
             return mcp_types.ElicitResult(action="cancel")
@@ -425,7 +372,7 @@ class Connection:
 
     async def look_up(self, request: LookUp) -> ToolAnswer:
         """Resources or prompts of the server as text, and the contents of a named one. Raises ServerError."""
-        session = self._parts()[0].session
+        session = self._usable().session
         if request.kind == "resources" and request.name:
             read = await self._asked(session.read_resource(request.name))
             return ToolAnswer(tuple({"type": "resource", "resource": _plain(one)} for one in read.contents))
@@ -445,10 +392,10 @@ class Connection:
                 lines.append(_line(f"{prompt.name}({names})", prompt.title or "", prompt.description))
         return ToolAnswer(({"type": "text", "text": "\n".join(lines[:MOST_TOOLS])},))
 
-    def _parts(self) -> tuple[Client, Wire]:
-        if self._client is None or self._wire is None or not self.is_open:
+    def _usable(self) -> Client:
+        if self._client is None or not self.is_open:
             raise NotSent("the connection is closed")
-        return self._client, self._wire
+        return self._client
 
     async def _asked(self, request: Awaitable[Any]) -> Any:
         """Await `request` of the SDK and return its result. Raises ServerError instead of the SDK's errors: BadAnswer
@@ -478,10 +425,10 @@ class Connection:
             self._changed.set()
         return CallRefused(text)
 
-    async def _run_client(self, wire: Wire) -> None:
+    async def _run_client(self, streams: Transport) -> None:
         """Hold the connection for its whole life: the client must be entered and left in the same task."""
         client = Client(
-            wire,
+            self._wire.over(streams),
             cache=None,
             message_handler=self._handle_message,
             elicitation_callback=self._elicit if self._may_ask else None,
@@ -535,31 +482,27 @@ class _RunningCall:
         self.task: asyncio.Task[Any] | None = None
         self.asked: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         """The parameters of the next question."""
-        self._answer: asyncio.Future[mcp_types.ElicitResult] | None = None
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it waits for an answer."""
-        return self._answer is not None
+        self.answer: asyncio.Future[mcp_types.ElicitResult] | None = None
+        """The answer for which it waits; None while it does not."""
 
     async def report(self, progress: float, total: float | None, message: str | None) -> None:
         # Progress messages are server text, so chats see only the count.
-        await self.on_progress(Progress(progress, total))
+        await self.on_progress(progress, total)
 
     async def ask(self, params: JsonObject) -> mcp_types.ElicitResult:
         """Ask, and return the answer."""
-        self._answer = asyncio.get_running_loop().create_future()
+        self.answer = asyncio.get_running_loop().create_future()
         self.asked.set_result(params)
         try:
-            return await self._answer
+            return await self.answer
         finally:
-            self._answer = None
+            self.answer = None
 
     def reply(self, answer: mcp_types.ElicitResult) -> None:
         """Answer the question, if it is still open."""
         self.asked = asyncio.get_running_loop().create_future()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(answer)
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_result(answer)
 
 
 def _result_of(answer: JsonObject) -> mcp_types.ElicitResult:

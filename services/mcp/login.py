@@ -217,28 +217,8 @@ def _plain(model: Any) -> Any:
 def _provider(
     settings: McpServerSettings, login: McpLoginSettings, stored: StoredLogin, browser: Browser | None
 ) -> OAuthClientProvider:
-    storage = _Storage(login, stored, browser.redirect_url if browser else "")
-    provider: OAuthClientProvider
-    if login.grant == "client_credentials":
-        provider = ClientCredentialsOAuthProvider(
-            settings.url,
-            storage,
-            client_id=login.client_id,
-            client_secret=login.client_secret.get_secret_value(),
-            scope=" ".join(login.scopes) or None,
-            issuer=login.issuer,
-        )
-    else:
-        provider = _authorization_code(settings.url, login, stored, storage, browser)
-    storage.context = provider.context
-    return provider
-
-
-def _authorization_code(
-    url: str, login: McpLoginSettings, stored: StoredLogin, storage: _Storage, browser: Browser | None
-) -> OAuthClientProvider:
     redirect = browser.redirect_url if browser is not None else ""
-    parts = urlsplit(redirect)
+    storage = _Storage(login, stored, redirect)
 
     async def show(page: str) -> None:
         assert browser is not None
@@ -254,13 +234,26 @@ def _authorization_code(
             raise OAuthFlowError(f"the authorization server answers {query['error']}")
         return AuthorizationCodeResult(code=query.get("code", ""), state=query.get("state"), iss=query.get("iss"))
 
-    metadata = OAuthClientMetadata(
-        client_name="Rollcall",
-        redirect_uris=[AnyUrl(redirect)] if redirect else None,
-        application_type="native" if parts.hostname in _LOOPBACK else "web",
-    )
-    document = login.client_id if login.is_metadata_url else None
-    return OAuthClientProvider(url, metadata, storage, show, answer, client_metadata_url=document)
+    provider: OAuthClientProvider
+    if login.grant == "client_credentials":
+        provider = ClientCredentialsOAuthProvider(
+            settings.url,
+            storage,
+            client_id=login.client_id,
+            client_secret=login.client_secret.get_secret_value(),
+            scope=" ".join(login.scopes) or None,
+            issuer=login.issuer,
+        )
+    else:
+        metadata = OAuthClientMetadata(
+            client_name="Rollcall",
+            redirect_uris=[AnyUrl(redirect)] if redirect else None,
+            application_type="native" if urlsplit(redirect).hostname in _LOOPBACK else "web",
+        )
+        document = login.client_id if login.is_metadata_url else None
+        provider = OAuthClientProvider(settings.url, metadata, storage, show, answer, client_metadata_url=document)
+    storage.context = provider.context
+    return provider
 
 
 def _with_scopes(url: str, scopes: str) -> str:

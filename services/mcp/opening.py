@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock
 from services.extras import missing_extra
-from services.mcp.link import RateLimiter
 from services.mcp.problems import LoginRequired, Unreachable
 from services.mcp.stored_logins import StoredLogin
 from services.sandbox.processes import CannotStart, Command
@@ -33,11 +34,27 @@ _LINES_PER_MINUTE = 30
 _log = structlog.get_logger("mcp")
 
 
-class Start(Protocol):
-    """Builds the program to start from a server's settings."""
+Start = Callable[[McpServerSettings], Awaitable["Program"]]
+"""Returns the program of the server with these settings. Raises Unreachable if it cannot be started."""
 
-    async def __call__(self, settings: McpServerSettings) -> Program:
-        """The program of the server with `settings`. Raises Unreachable if it cannot be started."""
+
+class RateLimiter:
+    """Rate limiter: at most `most` events in each fixed window of `seconds`."""
+
+    def __init__(self, most: int, seconds: float, clock: Clock) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._count = 0
+
+    def allow(self) -> bool:
+        """Whether the event is within the limit; counts it."""
+        now = self._clock.monotonic()
+        if now - self._began >= self._seconds:
+            self._began, self._count = now, 0
+        self._count += 1
+        return self._count <= self._most
 
 
 class Opening:
@@ -64,7 +81,9 @@ class Opening:
             headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
             opened = streams.web_streams(settings.url, headers, self._authorized(browser))
         else:
-            opened = streams.program_streams(await self._start(settings), self._note_stderr, self._note_noise)
+            opened = streams.program_streams(
+                await self._start(settings), partial(self._note, "stderr"), partial(self._note, "stdout")
+            )
         try:
             await connection.open(opened)
         except BaseException:
@@ -84,40 +103,21 @@ class Opening:
     async def _modules(self) -> tuple[ModuleType, ModuleType]:
         """Import the connection module and the stream module for this server, in that order. Raises Unreachable if the
         optional extra `rollcall[mcp]` is missing."""
-        streams = "services.mcp.web" if self._settings.url else "services.mcp.stdio"
+        names = ("services.mcp.connection", "services.mcp.web" if self._settings.url else "services.mcp.stdio")
         try:
             # In one thread, one after the other: two threads that import parts of the same package can deadlock.
-            found = await asyncio.to_thread(lambda: [importlib.import_module(one) for one in (_CONNECTIONS, streams)])
+            connections, streams = await asyncio.to_thread(lambda: [importlib.import_module(name) for name in names])
         except ModuleNotFoundError as error:
             if error.name is not None and error.name.startswith("services"):
                 raise
             raise Unreachable(member_text=missing_extra("mcp", str(error.name))) from None
-        return found[0], found[1]
-
-    def _note_stderr(self, piece: bytes) -> None:
-        self._note("stderr", piece)
-
-    def _note_noise(self, line: bytes) -> None:
-        self._note("stdout", line)
+        return connections, streams
 
     def _note(self, stream: str, piece: bytes) -> None:
         """Log output of the server's program that is not a message, at a limited rate."""
         for line in piece.decode("utf-8", "replace").splitlines():
             if line.strip() and self._rate_limiter.allow():
                 _log.info("mcp_server_wrote", server=self._settings.name, stream=stream, text=line[:_STDERR_CHARS])
-
-
-_CONNECTIONS = "services.mcp.connection"
-
-
-def unsandboxed_program(settings: McpServerSettings, folder: Path) -> Program:
-    """Program that runs unsandboxed in `folder`, with the configured environment and the inherited PATH, HOME, LANG and
-    TMPDIR."""
-    from services.mcp.stdio import Program
-
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    configured = {name: value.get_secret_value() for name, value in settings.env.items()}
-    return Program(settings.command, {**inherited, **configured}, folder)
 
 
 class SandboxedStart:
@@ -130,17 +130,20 @@ class SandboxedStart:
         self._folders = folders
 
     async def __call__(self, settings: McpServerSettings) -> Program:
-        """The program to start, wrapped in the sandbox unless it is off. Raises Unreachable if the required isolation
+        """The program to start, wrapped in the sandbox unless it is off, else with the configured environment and the
+        inherited PATH, HOME, LANG and TMPDIR. Raises Unreachable if the required isolation
         is unavailable, or the program or its folder cannot be used."""
         from services.mcp.stdio import Program
 
-        limits = self._sandbox.settings
+        limits, folder = self._sandbox.settings, self._folder(settings)
+        env = {name: value.get_secret_value() for name, value in settings.env.items()}
         if settings.sandbox == "off" and limits.isolation != "required":
-            return unsandboxed_program(settings, self._folder(settings))
+            inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+            return Program(settings.command, {**inherited, **env}, folder)
         command = Command(
             settings.command,
-            env={name: value.get_secret_value() for name, value in settings.env.items()},
-            folder=self._folder(settings),
+            env=env,
+            folder=folder,
             readable=tuple(path.absolute() for path in settings.readable),
             network=settings.network,
         )

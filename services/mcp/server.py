@@ -1,4 +1,5 @@
-"""MCP server as the daemon uses it: tool calls, and maintenance of the connection."""
+"""MCP server as the daemon uses it: one connection, opened on demand and reopened after a loss, tool calls, and the
+comparison of its tools with the pins."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import structlog
 
 from config.sections.mcp import McpServerSettings
 from services.clock import Clock, Deadlines
-from services.mcp.link import SharedConnection
+from services.mcp.opening import RateLimiter
 from services.mcp.problems import (
     ConnectionLost,
     LoginRequired,
@@ -37,6 +38,7 @@ _SHORT_LIFE_SECONDS = 60.0
 _LOOK_SECONDS = 600.0
 """Interval for listing the tools again, since not every server reports changes."""
 _MARGIN_SECONDS = 1.0
+_LINES_PER_MINUTE = 20
 _log = structlog.get_logger("mcp")
 T = TypeVar("T")
 
@@ -58,33 +60,30 @@ class McpServer:
         self._settings = settings
         self._pins = pins
         self._clock = clock
-        self._connection = SharedConnection(settings, pins, clock, opening)
+        self._connect = opening
         self._asks_first = asks_first
         self._deadlines = Deadlines(clock)
         self._retry = Retry(clock, _PATIENCE)
+        self._rate_limiter = RateLimiter(_LINES_PER_MINUTE, 60.0, clock)
         self._pins_changed = asyncio.Event()
         self._wanted = asyncio.Event()
-        self._used_at = clock.monotonic()
+        self._used_at = self._compared_at = clock.monotonic()
         self._calls = 0
-
-    @property
-    def problem(self) -> str:
+        self._link: Connection | None = None
+        self._opening: asyncio.Task[Connection] | None = None
+        self._comparing = asyncio.Lock()
+        self._is_refused = False
+        self.problem = ""
         """Why the last connection attempt failed, without server text; empty after a success."""
-        return self._connection.problem
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Problems in the server's tool list, without server text; empty without problems."""
-        return self._connection.problems
-
-    def on_change(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when a problem appears or disappears."""
-        self._connection.on_change(callback)
+        self.problems: tuple[str, ...] = ()
+        """Problems in the server's tool list, without server text."""
+        self.news = asyncio.Event()
+        """Set when a problem appears or disappears; the listener clears it."""
 
     async def run(self) -> None:
         """Maintain the connection until cancelled: open it to list unknown tools, reopen it after a loss, and close it
         when idle. Ends with `refuse` and a closed connection."""
-        self._connection.allow()
+        self._is_refused = False
         try:
             with self._pins.watched(self._settings.name, self._pins_changed), suppress(Superseded):
                 while True:
@@ -96,7 +95,7 @@ class McpServer:
                         await self._keep_connected()
         finally:
             self.refuse()
-            await self._connection.close()
+            await self._close()
 
     async def call(
         self,
@@ -147,7 +146,7 @@ class McpServer:
 
     def refuse(self) -> None:
         """Refuse further calls, which then raise Superseded, because the settings were replaced or removed."""
-        self._connection.refuse()
+        self._is_refused = True
 
     @property
     def _has_no_pins(self) -> bool:
@@ -162,15 +161,122 @@ class McpServer:
         by = max(deadline - _MARGIN_SECONDS, now + (deadline - now) / 2)
         try:
             self._wanted.set()
-            return await self._deadlines.run(self._connection.fresh(), by)
+            return await self._deadlines.run(self._compared(), by)
         except TimeoutError:
             raise Unreachable(member_text="it takes too long to connect") from None
+
+    async def _compared(self) -> Connection:
+        """An open connection whose tools were compared since the last reported change. Raises ServerError: Superseded
+        after `refuse`, Unreachable if it cannot be opened."""
+        link = await self._opened()
+        if link.changed.is_set() or self._comparing.locked():
+            await self._compare_tools(link, even_if_unchanged=False)
+        if self._is_refused:
+            raise Superseded
+        return link
+
+    async def _opened(self) -> Connection:
+        """Return the open connection or open one, in a separate task that outlives a cancelled caller and serves all
+        others. Raises Unreachable, also after `connect_seconds`, and Superseded after `refuse` or `_close`."""
+        if self._is_refused:
+            raise Superseded
+        if self._link is not None and self._link.is_open:
+            return self._link
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+            # Retrieves the exception if no caller awaits the task any more.
+            self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+        opening = self._opening
+        await asyncio.wait([opening])
+        if opening.cancelled():
+            # Cancelled by `_close`, not by the caller.
+            raise Superseded
+        return opening.result()
+
+    async def _open(self) -> Connection:
+        before, self._link = self._link, None
+        link: Connection | None = None
+        try:
+            if before is not None:
+                await before.close()
+            by = self._clock.monotonic() + self._settings.connect_seconds
+            link = await self._deadlines.run(self._connect(), by)
+            await self._deadlines.run(self._compare_tools(link, even_if_unchanged=True), by)
+        except BaseException as error:
+            if link is not None:
+                await link.close()
+            if isinstance(error, TimeoutError):
+                seconds = self._settings.connect_seconds
+                error = Unreachable(member_text=f"it has not answered within {seconds:g} seconds")
+            if not isinstance(error, ServerError):
+                raise
+            self._set_problem(error)
+            if isinstance(error, Unreachable):
+                raise error from None
+            raise Unreachable(str(error), member_text=error.member_text) from None
+        finally:
+            self._opening = None
+        self._link = link
+        self._set_problem(None)
+        return link
+
+    async def _close(self) -> None:
+        """Close the connection and cancel an attempt to open it. Waiting callers get Superseded; unless it is refused,
+        the next caller opens a new connection."""
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.cancel()
+            await asyncio.wait([opening])
+        link, self._link = self._link, None
+        if link is not None:
+            await link.close()
+
+    async def _compare_tools(self, link: Connection, *, even_if_unchanged: bool) -> None:
+        """List the tools of `link` and store changes in the pins; without `even_if_unchanged` only after a change.
+        Raises ServerError if the listing fails."""
+        async with self._comparing:
+            if not even_if_unchanged and not link.changed.is_set():
+                return
+            # Clear the flag first: a change during the listing sets it again.
+            link.changed.clear()
+            try:
+                listing = await link.list_tools()
+            except BaseException:
+                link.changed.set()
+                raise
+            await self._pins.note(self._settings.name, listing, self._settings.pin)
+            self._compared_at = self._clock.monotonic()
+        if listing.details:
+            self._note("mcp_tools_left_out", details=list(listing.details))
+        if listing.problems != self.problems:
+            self.problems = listing.problems
+            self.news.set()
+
+    def _set_problem(self, problem: ServerError | None) -> None:
+        """Set the current problem; None clears it. The log gets the details."""
+        member_text = "" if problem is None else problem.member_text
+        is_known = isinstance(problem, LoginRequired) and member_text == self.problem
+        if (problem is not None or self.problem) and not is_known:
+            self._note("mcp_server", problem="none" if problem is None else str(problem))
+        if member_text != self.problem:
+            self.problem = member_text
+            self.news.set()
+
+    def _note(self, event: str, **facts: object) -> None:
+        """Log at a limited rate, because the server causes the entries."""
+        if self._rate_limiter.allow():
+            _log.info(event, server=self._settings.name, **facts)
 
     async def _keep_connected(self) -> None:
         """Keep a connection open, with growing pauses after failures; returns after closing an idle connection."""
         while self._wanted.is_set():
             try:
-                await self._retry.run(self._maintain, on=Unreachable, judge=_judge, deadline=float("inf"))
+                await self._retry.run(
+                    self._maintain,
+                    on=Unreachable,
+                    judge=lambda error: RetryDecision(retry=not isinstance(error, LoginRequired)),
+                    deadline=float("inf"),
+                )
             except LoginRequired:
                 await self._clock.sleep(_LOGIN_SECONDS)
             except Unreachable:
@@ -179,7 +285,7 @@ class McpServer:
     async def _maintain(self) -> None:
         """Open one connection and maintain it until it ends. Raises Unreachable if it did not open or ended too
         soon."""
-        link = await self._connection.opened()
+        link = await self._opened()
         began = self._clock.monotonic()
         while link.is_open:
             await _first_of(
@@ -188,22 +294,22 @@ class McpServer:
             self._pins_changed.clear()
             if self._is_idle() and not link.has_waiting_calls:
                 self._wanted.clear()
-                await self._connection.close()
+                await self._close()
                 return
             if link.is_open:
                 await self._compare_if_due(link)
         if self._clock.monotonic() - began < _SHORT_LIFE_SECONDS:
             problem = Unreachable(member_text="the connection ended soon after it began")
-            self._connection.set_problem(problem)
+            self._set_problem(problem)
             raise problem
 
     async def _compare_if_due(self, link: Connection) -> None:
         """Compare the tools with the pins if that is due; close the connection if it fails."""
-        is_due = self._clock.monotonic() - self._connection.compared_at >= _LOOK_SECONDS
+        is_due = self._clock.monotonic() - self._compared_at >= _LOOK_SECONDS
         try:
-            await self._connection.compare_tools(link, even_if_unchanged=is_due or self._has_no_pins)
+            await self._compare_tools(link, even_if_unchanged=is_due or self._has_no_pins)
         except ServerError as error:
-            self._connection.set_problem(error)
+            self._set_problem(error)
             await link.close()
 
     def _wait_seconds(self) -> float:
@@ -213,10 +319,6 @@ class McpServer:
     def _is_idle(self) -> bool:
         idle = self._settings.idle_seconds
         return bool(idle) and not self._calls and self._clock.monotonic() - self._used_at >= idle
-
-
-def _judge(error: Unreachable) -> RetryDecision:
-    return RetryDecision(retry=not isinstance(error, LoginRequired))
 
 
 async def _first_of(*waits: Awaitable[object]) -> None:

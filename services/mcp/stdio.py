@@ -61,12 +61,16 @@ async def program_streams(
         start_new_session=True,
         limit=MESSAGE_BYTES,
     )
+    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+    assert stdin is not None
+    assert stdout is not None
+    assert stderr is not None
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     tasks = [
-        asyncio.create_task(_read(process, incoming, on_noise)),
-        asyncio.create_task(_write(process, outgoing, incoming)),
-        asyncio.create_task(_pass_on(process, on_stderr)),
+        asyncio.create_task(_read(stdout, incoming, on_noise)),
+        asyncio.create_task(_write(stdin, outgoing, incoming)),
+        asyncio.create_task(_pass_on(stderr, on_stderr)),
     ]
     try:
         yield read, write
@@ -92,18 +96,16 @@ async def program_streams(
 
 
 async def _read(
-    process: asyncio.subprocess.Process,
+    stdout: asyncio.StreamReader,
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
     on_noise: Callable[[bytes], None],
 ) -> None:
     """Pass on each incoming message, until the output ends or a line exceeds the size limit (logged). Other lines go to
     `on_noise`."""
-    if process.stdout is None:
-        raise ValueError("the program was started without pipes")
     with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         while True:
             try:
-                line = await process.stdout.readline()
+                line = await stdout.readline()
             except ValueError:
                 _log.warning("mcp_message_too_long", most_bytes=MESSAGE_BYTES)
                 return
@@ -118,26 +120,22 @@ async def _read(
 
 
 async def _write(
-    process: asyncio.subprocess.Process,
+    stdin: asyncio.StreamWriter,
     outgoing: MemoryObjectReceiveStream[SessionMessage],
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
 ) -> None:
     """Write each message to the program. A broken pipe closes `incoming`, so that the session ends."""
-    if process.stdin is None:
-        raise ValueError("the program was started without pipes")
     try:
         async with outgoing:
             async for item in outgoing:
-                process.stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
-                await process.stdin.drain()
+                stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                await stdin.drain()
     except (OSError, anyio.ClosedResourceError):
         incoming.close()
 
 
-async def _pass_on(process: asyncio.subprocess.Process, on_stderr: Callable[[bytes], None]) -> None:
-    if process.stderr is None:
-        raise ValueError("the program was started without pipes")
-    while piece := await process.stderr.read(65_536):
+async def _pass_on(stderr: asyncio.StreamReader, on_stderr: Callable[[bytes], None]) -> None:
+    while piece := await stderr.read(65_536):
         on_stderr(piece)
 
 

@@ -112,16 +112,8 @@ class LookUp(NamedTuple):
     """Arguments of a prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Progress of a call in the server's units. `total` is None if it is unknown."""
-
-    done: float
-    total: float | None = None
-
-
-OnProgress = Callable[[Progress], Awaitable[None]]
-"""Callback for the progress of a call."""
+OnProgress = Callable[[float, float | None], Awaitable[None]]
+"""Callback for the progress of a call in the server's units, and the total, or None if it is unknown."""
 COUNTER = "mcp_pins"
 """Store counter that increases when another process changes pins."""
 _NO_DIGEST = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from services.store.chats import basic_tools
 from services.store.port import Store, Write
@@ -54,15 +54,6 @@ class BasicTools:
         StoreError."""
         rows = await self._store.read(basic_tools.script_of(bot, tool))
         return next((row["script"] for row in rows if row["content_hash"] == content_hash), None)
-
-    def save(self, tool: StoredTool, script: str) -> Write:
-        """Write, to be committed by the caller, that stores a tool with its source text, replacing its earlier version
-        unless another file defines that tool."""
-        return basic_tools.keep(script=script, **asdict(tool))
-
-    def deactivate(self, tool: StoredTool) -> Write:
-        """Write, to be committed by the caller, that deactivates the tool; its row stays."""
-        return basic_tools.deactivate(tool.bot, tool.tool_name, tool.source)
 
     async def commit(self, writes: Sequence[Write]) -> None:
         """Execute all writes or none. Raises StoreError."""

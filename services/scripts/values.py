@@ -34,7 +34,7 @@ class TooLarge(ValueError):
 
 def to_json(value: JsonValue, most_bytes: int) -> tuple[str, int]:
     """`value` as JSON, and its size in bytes. Raises TooLarge above `most_bytes`, and NotKeepable."""
-    if _is_too_deep(value):
+    if is_deeper(value, _DEEPEST):
         raise NotKeepable
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -174,16 +174,18 @@ def _sign(first: float, second: float) -> int:
     return (first > second) - (first < second)
 
 
-def _is_too_deep(value: JsonValue) -> bool:
-    level = [value]
-    for _ in range(_DEEPEST + 1):
-        level = [
-            item
-            for one in level
-            if isinstance(one, list | dict)
-            for item in (one.values() if isinstance(one, dict) else one)
+def is_deeper(value: JsonValue, levels: int) -> bool:
+    """Whether lists and maps in `value` are nested deeper than `levels`."""
+    now = [value]
+    for _ in range(levels):
+        now = [
+            inner
+            for one in now
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
         ]
-        if not level:
+        if not now:
             return False
     return True
 

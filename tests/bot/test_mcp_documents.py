@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +40,40 @@ async def test_a_program_without_the_function_help_has_no_pages_and_only_its_pro
             await client.read_resource("rollcall://help")
         with pytest.raises(MCPError, match="Unknown prompt"):
             await client.get_prompt("roll_dice", {})
+
+
+async def test_programs_read_the_documents_that_their_chat_searches(tmp_path: Path) -> None:
+    for name in ("rules", "family", "later"):
+        (tmp_path / name / "boats").mkdir(parents=True)
+        (tmp_path / name / "boats" / "key box.md").write_text("# Boats\n\nThe key is in the box.\n\n## Canoe\n\nRed.")
+    settings = {
+        "knowledge": {
+            "bases": {
+                "rules": str(tmp_path / "rules"),
+                "family": {"path": str(tmp_path / "family"), "chats": ["web:main:family"]},
+                "later": {"path": str(tmp_path / "later"), "on_request": True},
+            }
+        }
+    }
+    async with programs(settings=settings) as served, served.client() as client:
+        found = [one.uri for one in (await client.list_resources()).resources]
+        assert found == ["rollcall://help", "rollcall://knowledge/rules/boats/key%20box.md"]
+        [text] = (await client.read_resource(found[1])).contents
+        for hidden in ("family/boats/key%20box.md", "later/boats/key%20box.md", "rules/../rules", "rules/none.md", "x"):
+            with pytest.raises(MCPError, match="Resource not found"):
+                await client.read_resource(f"rollcall://knowledge/{hidden}")
+    assert isinstance(text, TextResourceContents)
+    assert text.text == "Boats\n\nThe key is in the box.\n\nBoats › Canoe\n\nRed."
+
+
+async def test_a_program_that_may_not_search_documents_reads_none(tmp_path: Path) -> None:
+    (tmp_path / "rules.md").write_text("The key is in the box.")
+    settings = {"knowledge": {"bases": {"rules": str(tmp_path)}}}
+    editor = {"name": "editor", "functions": ["help"]}
+    async with programs(clients=(editor,), settings=settings) as served, served.client() as client:
+        assert [one.uri for one in (await client.list_resources()).resources] == ["rollcall://help"]
+        with pytest.raises(MCPError, match="Resource not found"):
+            await client.read_resource("rollcall://knowledge/rules/rules.md")
 
 
 async def test_a_prompt_is_an_example_with_its_slots_filled() -> None:

@@ -23,6 +23,7 @@ from services.mcp.problems import ServerError
 from services.mcp.stored_logins import BrowserAnswers, StoredLogin
 from tests.conftest import REPOSITORY
 from tests.harness.mcp_oauth import guarded
+from tests.harness.mcp_programs import programs
 from tests.harness.mcp_servers import Script, a_tool, faults, function, servers, until
 
 ADVICE = "it needs a login: `rollcall mcp login one`"
@@ -134,6 +135,32 @@ def test_the_answer_of_a_browser_is_kept_only_while_a_login_waits_for_it(tmp_pat
         assert not answers.put("code=1&state=other")
         assert answers.take("abc") == "code=1&state=abc"
     assert not answers.put("code=1&state=abc")
+
+
+async def test_the_web_server_passes_the_browser_on_to_a_login_that_waits() -> None:
+    settings = {"mcp": {"servers": [entry("https://wiki.example.org/mcp")]}}
+    async with programs(settings=settings) as served, served.http() as browser:
+        answers = BrowserAnswers(Path(served.settings.home))
+        stray = await browser.get("/login/mcp?code=c0de&state=abc")
+        with answers.expected("abc"):
+            other = await browser.get("/login/mcp?code=c0de&state=another")
+            nothing = await browser.get("/login/mcp")
+            posted = await browser.post("/login/mcp?code=c0de&state=abc")
+            assert answers.take("abc") == ""
+            done = await browser.get("/login/mcp?code=c0de&state=abc")
+            assert answers.take("abc") == "code=c0de&state=abc"
+    assert [one.status_code for one in (stray, other, nothing, posted, done)] == [404, 404, 404, 405, 200]
+    assert stray.text == "No login waits for this page: start it again with `rollcall mcp login`."
+    assert done.text == "You can close this page: `rollcall mcp login` continues."
+    assert done.headers["content-type"].startswith("text/plain")
+
+
+async def test_the_web_server_has_no_page_for_logins_unless_a_server_has_one() -> None:
+    async with programs() as served, served.http() as browser:
+        answers = BrowserAnswers(Path(served.settings.home))
+        with answers.expected("abc"):
+            assert (await browser.get("/login/mcp?code=c0de&state=abc")).status_code == 404
+            assert answers.take("abc") == ""
 
 
 async def test_the_command_logs_in_with_a_pasted_address_and_doctor_knows(tmp_path: Path) -> None:

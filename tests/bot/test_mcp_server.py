@@ -472,7 +472,7 @@ async def test_a_failure_of_ours_is_told_by_a_number_alone(mode: str) -> None:
 
     async with programs() as served:
         calls = served.group.daemon.direct_calls
-        server = McpServer(calls, whose, calls.chats.profile(OTHERS).texts, "Rollcall")
+        server = McpServer(calls, served.group.daemon.knowledge, whose, calls.chats.profile(OTHERS).texts, "Rollcall")
         async with Client(server.server, mode=mode) as client:
             with pytest.raises(MCPError, match=r"^Internal error [0-9a-f]{8}$"):
                 await client.list_tools()

@@ -7,7 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import mcp_types
 import pytest
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
 from bot.testing import a_group, call
 from config.texts import Texts
@@ -16,6 +19,7 @@ from services.mcp.tools import ToolAnswer
 from services.refs import Role
 from tests.fakes.files import png
 from tests.fakes.functions import Recorder
+from tests.harness.mcp_sdk import Played, over_http
 from tests.harness.mcp_servers import NOTHING, Script, a_tool, faults, function, is_alive, servers, until, until_true
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string", "description": "What"}}, "required": ["text"]}
@@ -65,6 +69,41 @@ async def test_a_tool_that_only_runs_as_a_task_is_not_offered_and_the_reason_is_
         assert function(group, "mcp__one__resize")
         assert function(group, "mcp__one__render") is None
         assert "the tool 'render' can only run as a task" in faults(group)
+
+
+async def test_a_tool_with_forbidden_headers_is_not_offered_and_the_reason_is_reported() -> None:
+    twice = {name: {"type": "string", "x-mcp-header": "Place"} for name in ("from", "to")}
+    nested = {"anyOf": [{"properties": {"place": {"type": "string", "x-mcp-header": "Place"}}}]}
+    played = Played()
+    schemas = {"twice": {"properties": twice}, "nested": nested, "fine": {"properties": {"from": twice["from"]}}}
+    played.tools = [
+        mcp_types.Tool(name=name, description="Moves it.", input_schema={"type": "object", **schema})
+        for name, schema in schemas.items()
+    ]
+    async with over_http(played) as (url, app):
+        entry = {"name": "one", "url": url, "roles": "member", "tools": {"fine": {"commands": ["move"]}}}
+        async with a_group(settings=servers(entry)) as group:
+            await until(group, lambda: function(group, "mcp__one__fine"))
+            assert function(group, "mcp__one__twice") is None
+            assert function(group, "mcp__one__nested") is None
+            assert "the tool 'twice' wants headers that are not allowed" in faults(group)
+            assert "the tool 'nested' wants headers that are not allowed" in faults(group)
+            await group.say("Ann", "/move attic")
+    assert [one["mcp-param-place"] for one in app.headers if "mcp-param-place" in one] == ["attic"]
+
+
+async def test_a_result_without_a_type_is_complete() -> None:
+    async def answers(scope: Scope, receive: Receive, send: Send) -> None:
+        request = json.loads((await receive())["body"])
+        result = {"content": [{"type": "text", "text": "done"}]}
+        await JSONResponse({"jsonrpc": "2.0", "id": request["id"], "result": result})(scope, receive, send)
+
+    async with over_http(Played()) as (url, app):
+        entry = {"name": "one", "url": url, "roles": "member", "tools": {"echo": {"commands": ["say"]}}}
+        async with a_group(settings=servers(entry)) as group:
+            await until(group, lambda: function(group, "mcp__one__echo"))
+            app.instead = answers
+            assert await group.say("Ann", "/say") == ["done"]
 
 
 async def test_a_list_that_never_ends_is_cut(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.fakes.builders import a_message
 from tests.fakes.functions import Recorder
 from tests.fakes.kept import heard, reasons
 
-FIRST_RELEASE = "9c4e1f7a2d35"
+FIRST_RELEASE = "03300af6cec5"
 CHAT = "test:bot:family"
 
 
@@ -41,7 +41,7 @@ def arrived(database: sqlite3.Connection, row_id: int, context: MessageContext, 
         database,
         "inbox",
         id=row_id,
-        key=key or f"{native_id}\n{CHAT}",
+        key=key or f"{CHAT}\n{native_id}",
         chat=CHAT,
         native_id=native_id,
         sender="test:bot:ann",
@@ -50,8 +50,8 @@ def arrived(database: sqlite3.Connection, row_id: int, context: MessageContext, 
         body=orjson.dumps(context_to_json(context)).decode() if reason == "waiting" else "",
         reason=reason,
         turn_id=row_id,
-        epoch=1,
     )
+    insert(database, "turns", id=row_id, chat=CHAT, state="queued" if reason == "waiting" else "done")
     if context.kind is Kind.MESSAGE:
         insert(
             database,
@@ -79,7 +79,7 @@ def home(tmp_path: Path) -> Path:
     with closing(sqlite3.connect(path)) as database, database:
         arrived(database, 1, a_message("/rain Oslo", native_id="answered"), "command")
         edit = a_message("/rain Rome", native_id="answered", kind=Kind.EDIT)
-        arrived(database, 2, edit, "edit_too_late", key=f"answered\n{CHAT}\nedit\n7")
+        arrived(database, 2, edit, "edit_too_late", key=f"{CHAT}\nanswered\nedit\n7")
         arrived(database, 3, a_message("/rain Bergen", native_id="waits"), "waiting")
         arrived(database, 4, a_message("/pay Oslo", native_id="paid"), "waiting")
         insert(

@@ -13,6 +13,7 @@ import httpx2
 import orjson
 from pydantic import SecretStr
 from sqlalchemy import create_engine
+from starlette.routing import BaseRoute
 
 from bot.platforms.base import Accepted, CommandHint, Outgoing
 from bot.platforms.http.platform import HttpPlatform, Programs, StreamLimits
@@ -103,6 +104,7 @@ class World:
     owner_link: OwnerLink
     base: str
     health: dict[str, Health] = field(default_factory=dict)
+    routes: Sequence[BaseRoute] = ()
 
     def client(self, **options: Any) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(base_url=self.base, timeout=10, trust_env=False, verify=False, **options)
@@ -164,7 +166,7 @@ async def a_world(
     address = await server.start()
     link = await OwnerLink.make(store, clock)
     try:
-        yield World(store, daemon, http, web, server, link, address.url, health)
+        yield World(store, daemon, http, web, server, link, address.url, health, app.routes)
     finally:
         await server.stop()
         for task in running:

@@ -121,6 +121,21 @@ async def test_a_script_is_checked_while_somebody_types(browser: Browser, world:
     await expect(page.locator("#checked")).to_contain_text("greet.bas:4")
 
 
+async def test_a_script_is_tried_with_the_parameters_of_the_text(browser: Browser, world: DeskWorld) -> None:
+    page = await logged_in(browser, world, DeskRole.OWNER)
+    await page.goto(f"{world.address}/desk/sources/script?id=0/greet.bas")
+    await page.get_by_label("who").fill("Bo")
+    await page.get_by_label("Content").fill(
+        f'PARAM greeting AS string DESCRIPTION "Words"\n{SCRIPT}TALK greeting + who'
+    )
+    await page.get_by_label("greeting").fill("Good day, ")
+    await page.get_by_label("greeting").press("Enter")
+    await expect(page.locator("#tried")).to_contain_text("Good day, Bo")
+    assert await findings(page) == []
+    await picture(page, "desk-script-tried")
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
 async def test_new_log_lines_appear_without_a_reload(browser: Browser, world: DeskWorld, tmp_path: Path) -> None:
     page = await logged_in(browser, world, DeskRole.OPERATOR)
     await page.goto(f"{world.address}/desk/logs")

@@ -21,12 +21,12 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from function_calls.basic.codes import RunCode, RunError, ScriptProblem
+from function_calls.basic.codes import RunCode, RunError, ScriptError, ScriptProblem
 from function_calls.basic.environment import Limits
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.language.forms import Forms, form_of
 from function_calls.basic.language.parser import parse
-from function_calls.basic.machine.code_statements import faults_of, program_of
+from function_calls.basic.machine.code_statements import program_of
 from function_calls.basic.machine.machine import Ended, Event, Failed, KeywordRequest, Machine, Paused
 from function_calls.basic.nodes import Define, Unit
 from tests.fakes.basic_world import FixedWorld
@@ -107,7 +107,7 @@ def _tried(random: Random, forms: Forms, found: Found) -> str:
     return "".join(_ran(unit, list(parsed.script.definitions), found, random) for unit in parsed.script.units[:3])
 
 
-def _of_faults(faults: tuple[ScriptProblem, ...] | list[ScriptProblem]) -> str:
+def _of_faults(faults: tuple[ScriptProblem, ...]) -> str:
     for fault in faults:
         if fault.at.line < 1 or fault.at.column < 1 or not fault.message or _PYTHONS_WORDS.search(fault.message):
             return f"fault {fault!r}"
@@ -115,12 +115,12 @@ def _of_faults(faults: tuple[ScriptProblem, ...] | list[ScriptProblem]) -> str:
 
 
 def _ran(unit: Unit, definitions: list[Define], found: Found, random: Random) -> str:
-    faults = faults_of(unit, definitions)
-    if faults:
-        found.kinds[f"code {faults[0].code}"] += 1
-        return _of_faults(faults)
+    try:
+        program, world = program_of(unit, definitions), FixedWorld()
+    except ScriptError as error:
+        found.kinds[f"code {error.fault.code}"] += 1
+        return _of_faults((error.fault,))
     found.ran += 1
-    program, world = program_of(unit, definitions), FixedWorld()
     machine = Machine(program, {"name": "Mia", "q": 1, "p": [1, {"x": 2}]}, world, LIMITS)
     through_store = random.random() < 0.2
     while True:

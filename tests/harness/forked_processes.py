@@ -30,6 +30,7 @@ _MOST_BYTES = 1 << 20
 _NEEDED = (
     *("bot.cli.call", "bot.cli.mcp", "bot.cli.run", "bot.mcp.stdio", "bot.mcp.server", "bot.web.wiring"),
     *("bot.platforms.irc.platform", "bot.platforms.irc.platform", "bot.mcp.http", "uvicorn.server", "mcp"),
+    *("services.mcp.connection", "services.mcp.login", "services.mcp.web", "config.texts"),
     *("alembic.command", "apscheduler.schedulers.asyncio", "httpx2", "jsonschema_rs", "openai"),
 )
 """Modules that commands import on demand."""

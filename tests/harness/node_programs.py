@@ -17,7 +17,6 @@ from tests.harness.mcp_programs import TOKEN, Programs
 
 INSTALLED = Path(__file__).resolve().parents[1] / "node" / "node_modules"
 _NODE = INSTALLED / ".bin" / "node"
-_SECONDS = 60.0
 
 
 class Ended(NamedTuple):
@@ -36,8 +35,8 @@ def installed(name: str) -> Path:
     return script.resolve()
 
 
-async def run(name: str, *arguments: str, folder: Path, **environment: str) -> Ended:
-    """Run it in `folder` until it ends, with `environment` in addition to PATH and HOME."""
+async def run(name: str, *arguments: str, folder: Path, seconds: float = 60.0, **environment: str) -> Ended:
+    """Run it in `folder` until it ends, at most for `seconds`, with `environment` in addition to PATH and HOME."""
     script = installed(name)
     process = await asyncio.create_subprocess_exec(
         *(str(_NODE), str(script), *arguments),
@@ -48,7 +47,7 @@ async def run(name: str, *arguments: str, folder: Path, **environment: str) -> E
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(seconds):
             out, err = await process.communicate()
     finally:
         with suppress(ProcessLookupError):

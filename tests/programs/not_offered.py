@@ -34,11 +34,11 @@ SERVER = {
     "tasks-mrtr-composition": _TASKS,
 }
 """Scenarios for servers."""
-LOGIN = {
+CLIENT = {
     "auth/client-credentials-jwt": "clients authenticate with a secret, not with a signed assertion",
     "auth/enterprise-managed-authorization": "identity providers of companies are not supported",
     "auth/dpop": "tokens are not bound to a key",
     "auth/dpop-nonce": "tokens are not bound to a key",
     "auth/wif-jwt-bearer": "clients authenticate with a secret, not with an assertion of a platform",
 }
-"""Scenarios for the login of clients."""
+"""Scenarios for clients."""

@@ -184,9 +184,10 @@ async def _start(request: Request, platform: HttpPlatform, chat: str, viewer: Vi
     cursor. Raises RequestError (400) for numbers out of range."""
     cursor = request.headers.get("last-event-id") or request.query_params.get("after")
     last = request.query_params.get("last")
-    if cursor is not None or last is None:
+    count = None if last is None else _number("last", last, 1, 1000)
+    if cursor is not None or count is None:
         return _number("after", cursor or "0", 0, _MAX_CURSOR), []
-    newest = await platform.feed.newest(chat, _number("last", last, 1, 1000), viewer)
+    newest = await platform.feed.newest(chat, count, viewer)
     return (newest[-1].id if newest else 0), newest
 
 

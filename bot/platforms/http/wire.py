@@ -74,7 +74,7 @@ Name = Annotated[str, StringConstraints(max_length=80), AfterValidator(clean_nam
 
 
 class PostedSender(BaseModel):
-    """The sender as posted; `Callers` decide which fields count."""
+    """The sender of a posted message; the rights of the caller limit its fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

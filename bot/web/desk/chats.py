@@ -86,7 +86,7 @@ class ChatPages:
         chat, reason = visit.path["chat"], visit.query.get("reason", "")
         before = int(asked) if (asked := visit.query.get("before", "")).isdecimal() else _NEWEST
         rows = await self._desk.daemon.store.read(reports.messages(chat, before, _PAGE, reason))
-        lines = [self._line(row, chat) for row in rows]
+        lines = [self._line(visit, row) for row in rows]
         served = self._desk.daemon.chats.of(ChatRef.parse(chat))
         older = rows[-1]["id"] if len(rows) == _PAGE else None
         reasons = sorted(reason.value for reason in ReasonCode)
@@ -94,7 +94,7 @@ class ChatPages:
             "chat.html", "chats", chat=chat, lines=lines, served=served, older=older, reason=reason, reasons=reasons
         )
 
-    def _line(self, row: Row, chat: str) -> Line:
+    def _line(self, visit: Visit, row: Row) -> Line:
         reason = row["reason"] or ""
         return Line(
             row["id"],
@@ -105,12 +105,8 @@ class ChatPages:
             row["change"],
             reason,
             level_of(reason),
-            self._why(chat, reason, row["detail"] or "") if reason else "",
+            why(visit, reason, row["detail"] or "") if reason else "",
         )
-
-    def _why(self, chat: str, reason: str, detail: str) -> str:
-        texts = self._desk.daemon.chats.profile(ChatRef.parse(chat)).texts
-        return reason_text(texts, ReasonCode(reason), detail)
 
     async def _turn(self, visit: Visit) -> Response:
         store, turn = self._desk.daemon.store, visit.path["turn"]
@@ -126,7 +122,7 @@ class ChatPages:
             "turn.html",
             "chats",
             event=event,
-            why=self._why(event["chat"], event["reason"], event["detail"]),
+            why=why(visit, event["reason"], event["detail"]),
             level=level_of(event["reason"]),
             calls=calls,
             sent=sent,
@@ -154,6 +150,11 @@ class ChatPages:
             Round(number, bodies.get(number), line := requests.get(number), cost_of(line, prices) if line else 0.0)
             for number in sorted({*requests, *bodies})
         ]
+
+
+def why(visit: Visit, reason: str, detail: str) -> str:
+    """Explanation of a reason code in the language of the visit."""
+    return reason_text(visit.desk.bot_texts.of(visit.texts.language), ReasonCode(reason), detail)
 
 
 def pretty(body: str | None) -> str:

@@ -152,6 +152,8 @@ class Desk:
         self._redact = Redactor()
         self._redacted_for: Settings | None = None
         self._texts = Texts(FOLDER / "desk")
+        self.bot_texts = Texts()
+        """Texts of the bot, for reason codes."""
         self._log_ins: OrderedDict[str, Allowance] = OrderedDict()
 
     @property
@@ -258,7 +260,8 @@ class Desk:
                 return visit.page("problem.html", "", status=403, problem=texts.say("problems.role", role=role.value))
             if request.method == "POST":
                 form = await posted_form(request)
-                if not compare_digest(form.get("csrf", request.headers.get("x-csrf", "")), csrf_token(session)):
+                offered = form.get("csrf", request.headers.get("x-csrf", ""))
+                if not compare_digest(offered.encode(), csrf_token(session).encode()):
                     raise RequestError(403, "forbidden", texts.say("problems.old_form"))
                 visit = Visit(request, account, session, self, texts, form)
             return await handle(visit)

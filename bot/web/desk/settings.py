@@ -12,11 +12,9 @@ from starlette.routing import Route
 from bot.checks.plan import Planned
 from bot.platforms.http.wire import RequestError
 from bot.web.desk.accounts import DeskRole
-from bot.web.desk.chats import DAYS_LISTED
-from bot.web.desk.desk import Desk, Visit
+from bot.web.desk.chats import DAYS_LISTED, why
+from bot.web.desk.desk import Desk, Verbatim, Visit
 from bot.web.desk.settings_file import Checked, FileChanged, SettingsFile
-from config.texts import Phrases
-from function_calls.profile import reason_text
 from function_calls.schema.definition import DefinitionError
 from function_calls.spec import FunctionSpec
 from services.refs import ChatRef
@@ -102,7 +100,9 @@ class SettingsPages:
         place = ("chats", "settings", chat, "functions") if chat else ("functions",)
         file = self._opened(visit)
         text = await asyncio.to_thread(file.with_value, (*place, visit.path["name"], "enabled"), is_on)
-        return await self._edit_page(visit, file, await asyncio.to_thread(file.checked, text))
+        key = "settings.switch_on" if is_on else "settings.switch_off"
+        notice = visit.texts.say(key, function=visit.path["name"], chat=chat or visit.texts.say("functions.all_chats"))
+        return await self._edit_page(visit, file, await asyncio.to_thread(file.checked, text), notice=notice)
 
     async def _settings(self, visit: Visit) -> Response:
         words = visit.query.get("words", "").strip().lower()
@@ -135,12 +135,12 @@ class SettingsPages:
                 found = None
         if found is None:
             return await self._edit_page(visit, file, await asyncio.to_thread(file.checked, text), status=422)
-        texts = self._desk.daemon.chats.profile
         changes = [
-            (change, *(_ended(end, texts(ChatRef.parse(change.chat)).texts) for end in (change.old, change.new)))
+            (change, *(_ended(end, visit) for end in (change.old, change.new)))
             for change in found.changes[:_CHANGES_SHOWN]
         ]
-        return visit.page("plan.html", "settings", plan=found, changes=changes, text=text)
+        values = {"plan": found, "changes": changes, "text": Verbatim(text), "version": visit.form.get("version", "")}
+        return visit.page("plan.html", "settings", status=200, **values)
 
     async def _save(self, visit: Visit) -> Response:
         file, text = self._opened(visit), visit.form.get("text", "")
@@ -159,10 +159,17 @@ class SettingsPages:
         return visit.done("settings", "saved")
 
     async def _edit_page(
-        self, visit: Visit, file: SettingsFile, checked: Checked, *, problem: str = "", status: int = 200
+        self,
+        visit: Visit,
+        file: SettingsFile,
+        checked: Checked,
+        *,
+        problem: str = "",
+        notice: str = "",
+        status: int = 200,
     ) -> Response:
         version = visit.form.get("version") or await asyncio.to_thread(file.version)
-        values = {"checked": checked, "version": version, "file": file.path.name, "problem": problem}
+        values = {"checked": checked, "version": version, "file": file.path.name, "problem": problem, "notice": notice}
         return visit.page("settings_file.html", "settings", status=status, **values)
 
     def _opened(self, visit: Visit) -> SettingsFile:
@@ -171,10 +178,11 @@ class SettingsPages:
         return self._file
 
 
-def _ended(planned: Planned, texts: Phrases) -> str:
+def _ended(planned: Planned, visit: Visit) -> str:
     """The end of a message in words, with the calls."""
     calls = [f"{call.function} {call.arguments}" for call in planned.calls]
-    return "; ".join([f"{planned.end}: {reason_text(texts, planned.reason, planned.detail)}", *calls, planned.reply])
+    words = [f"{planned.end}: {why(visit, planned.reason, planned.detail)}", *calls, planned.reply]
+    return "; ".join(word.rstrip(".") for word in words if word)
 
 
 def _named(changed: Sequence[str]) -> str:

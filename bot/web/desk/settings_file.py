@@ -19,6 +19,7 @@ from bot.live.settings import LiveSettings, secrets_of
 from bot.web.desk.desk import Verbatim
 from config.diagnostics import Diagnostic
 from config.loader import check_settings
+from config.settings import Settings
 from config.terms import attribute_docs
 from config.yaml_document import read_yaml_file
 from function_calls.schema.definition import DefinitionError, problems_of
@@ -99,15 +100,26 @@ class SettingsFile:
         at_start: Sequence[str] = ()
         if settings is not None:
             try:
-                replacement = self._live.replacement(settings)
+                at_once, at_start = self._changes_of(settings)
             except DefinitionError as error:
                 diagnostics += problems_of(error)
-            else:
-                at_once, at_start = replacement.changed, replacement.waiting
         lines = difflib.unified_diff(
             self._masked(before).splitlines(), text.splitlines(), self.path.name, self.path.name, lineterm=""
         )
         return Checked(Verbatim(text), diagnostics, list(lines), at_once, at_start)
+
+    def _changes_of(self, settings: Settings) -> tuple[Sequence[str], Sequence[str]]:
+        """Settings that `settings` change at once and at the next start, without those that differ from the file
+        already, as by options of the command line. Raises DefinitionError."""
+        replacement, known = self._live.replacement(settings), set[str]()
+        unchanged, _ = check_settings(self.path, os.environ)
+        if unchanged is not None:
+            before = self._live.replacement(unchanged)
+            known = {*before.changed, *before.waiting}
+        return (
+            [name for name in replacement.changed if name not in known],
+            [name for name in replacement.waiting if name not in known],
+        )
 
     def plan(self, text: str, count: int) -> Plan | None:
         """How the last `count` messages would end with `text` as the settings; None if it has errors. Raises

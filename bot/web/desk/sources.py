@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.checks.scripts_check import check_scripts
+from bot.checks.scratch import scratch_daemon
+from bot.checks.script_trial import Ended, ScriptTrial, Step, Trying, no_web, script_source, specs_of, trial_settings
+from bot.checks.scripts_check import Checked, check_scripts
+from bot.overrides import Overrides
 from bot.platforms.http.wire import RequestError
 from bot.web.desk.accounts import DeskRole
 from bot.web.desk.desk import Desk, Verbatim, Visit
 from config.diagnostics import Diagnostic
 from config.sections.basic import BasicSource
+from config.settings import Settings
+from function_calls.basic import STOPPED_AT
+from function_calls.schema.commands import value_of
 from function_calls.schema.definition import DefinitionError, problems_of
 from function_calls.spec import FunctionSpec
+from services.clock import SystemClock
+from services.refs import ChatRef, MemberRef, Role
 
 _MOST_SCRIPTS, _LONGEST_SCRIPT = 1_000, 200_000
+_TRIAL_SECONDS, _MOST_STEPS, _MOST_SHOWN_CHARS = 20.0, 200, 10_000
+_TRIAL_CHAT = ChatRef("desk", "main", "trial")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _STARTER = (
     'PARAM who AS string LIKE "Ann" DESCRIPTION "The person to greet"\n\n'
@@ -44,6 +56,7 @@ class SourcePages:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._trial = asyncio.Lock()
 
     def routes(self) -> list[Route]:
         """Problems for viewers; scripts for operators; changes for owners, since scripts run with granted rights."""
@@ -53,6 +66,7 @@ class SourcePages:
             desk.get("/sources/script", self._edit, DeskRole.OPERATOR),
             desk.post("/sources/new", self._new, owner),
             desk.post("/sources/check", self._check, owner),
+            desk.post("/sources/try", self._try, owner),
             desk.post("/sources/script", self._save, owner),
         ]
 
@@ -92,8 +106,27 @@ class SourcePages:
 
     async def _check(self, visit: Visit) -> Response:
         script = await asyncio.to_thread(self._script, visit, visit.form.get("id", ""))
-        found = await asyncio.to_thread(self._found, script, visit.form.get("text", ""))
-        return visit.page("script_checked.html", "sources", found=found)
+        checked = await asyncio.to_thread(self._checked, script, visit.form.get("text", ""))
+        form = {name: Verbatim(value) for name, value in visit.form.items()}
+        return visit.page("script_checked.html", "sources", checked=checked, form=form, is_update=True)
+
+    async def _try(self, visit: Visit) -> Response:
+        """Run the text of the editor in a thread with its own event loop, so that members' turns are not delayed."""
+        script = await asyncio.to_thread(self._script, visit, visit.form.get("id", ""))
+        if self._trial.locked():
+            return visit.page("script_tried.html", "sources", problem=visit.texts.say("sources.trial_running"))
+        async with self._trial:
+            steps = await asyncio.to_thread(_tried, self._desk.settings, script, visit.form, visit.account.name)
+        if not steps or not isinstance(steps[-1], Ended):
+            return visit.page("script_tried.html", "sources", problem=visit.texts.say("sources.trial_broken"))
+        result, data = steps[-1].result, ""
+        if result.data is not None:
+            data = json.dumps(result.data, ensure_ascii=False, default=str)[:_MOST_SHOWN_CHARS]
+        shown = steps[:-1][:_MOST_STEPS]
+        where = result.metadata.get(STOPPED_AT)
+        return visit.page(
+            "script_tried.html", "sources", problem="", steps=shown, result=result, data=data, where=where
+        )
 
     async def _save(self, visit: Visit) -> Response:
         script = await asyncio.to_thread(self._script, visit, visit.form.get("id", ""))
@@ -106,8 +139,9 @@ class SourcePages:
         return visit.done(f"sources/script?id={script.id}", "saved")
 
     async def _editor(self, visit: Visit, script: Script, text: str) -> Response:
-        found = await asyncio.to_thread(self._found, script, text)
-        return visit.page("script.html", "sources", script=script, text=Verbatim(text), found=found)
+        checked = await asyncio.to_thread(self._checked, script, text)
+        text = Verbatim(text)
+        return visit.page("script.html", "sources", script=script, text=text, checked=checked, form={}, is_update=False)
 
     def _scripts(self) -> list[Script]:
         """All script files of the sources that are folders or files, at most 1,000."""
@@ -137,21 +171,19 @@ class SourcePages:
                 return Script(id_, source.path / name, source)
         raise RequestError(404, "not_found", visit.texts.say("sources.unknown"))
 
-    def _found(self, script: Script, text: str) -> Sequence[Diagnostic]:
-        """Problems of the text as that script, as `rollcall basic check` reports them."""
-        settings = self._desk.settings
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / script.path.name
-            file.write_text(text, encoding="utf-8")
-            source = script.source.model_copy(update={"path": file})
+    def _checked(self, script: Script, text: str) -> Checked:
+        """Tools and problems of the text as that script, as `rollcall basic check` reports them."""
+        settings, name = self._desk.settings, script.path.name
+        with _as_file(script, text) as source:
             try:
-                found = check_scripts(settings, [source], self._others(script), tuple(settings.bots)).findings
+                checked = check_scripts(settings, [source], self._others(script), tuple(settings.bots))
             except DefinitionError as error:
-                found = list(problems_of(error))
-        return [
-            Diagnostic(script.path.name, each.line, each.column, each.code, each.message, each.severity)
-            for each in found
+                checked = Checked(list(problems_of(error)))
+        checked.findings = [
+            Diagnostic(name, each.line, each.column, each.code, each.message, each.severity)
+            for each in checked.findings
         ]
+        return checked
 
     def _others(self, script: Script) -> list[FunctionSpec]:
         """The functions whose names the script cannot use."""
@@ -166,3 +198,44 @@ def _write(path: Path, text: str) -> None:
     with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
         file.write(text)
     aside.replace(path)
+
+
+@contextmanager
+def _as_file(script: Script, text: str) -> Iterator[BasicSource]:
+    """A source with the text as that script in a temporary folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / script.path.name
+        file.write_text(text, encoding="utf-8")
+        yield script_source(script.path, script.source).model_copy(update={"path": file})
+
+
+def _tried(settings: Settings, script: Script, form: Mapping[str, str], name: str) -> list[Step]:
+    """Events of a run of the form's text with its arguments and answers, by the owner `name`; empty if the text has
+    errors. Raises StoreError."""
+    with _as_file(script, form.get("text", "")) as source:
+        try:
+            return asyncio.run(_run(settings, source, form, name))
+        except DefinitionError:
+            return []
+
+
+async def _run(settings: Settings, source: BasicSource, form: Mapping[str, str], name: str) -> list[Step]:
+    clock, answers = SystemClock(), iter(form.get("answers", "").splitlines())
+
+    async def next_answer() -> str | None:
+        return next(answers, None)
+
+    trying = Trying(MemberRef("desk", "main", name), name, Role.OWNER, _TRIAL_CHAT)
+    overrides = Overrides(clock=clock, web=no_web("was not contacted: a trial has no network access"))
+    async with scratch_daemon(trial_settings(settings, source, _TRIAL_CHAT), overrides) as daemon:
+        specs = specs_of(daemon, _TRIAL_CHAT, Path(source.where))
+        spec = next((spec for spec in specs if form.get("tool", spec.name) == spec.name), None)
+        if spec is None:
+            return []
+        arguments = {
+            parameter: value_of(schema, value)
+            for parameter, schema in spec.parameters["properties"].items()
+            if (value := form.get(f"argument.{spec.name}.{parameter}"))
+        }
+        trial = ScriptTrial(daemon, clock, trying, _TRIAL_SECONDS)
+        return [step async for step in trial.steps(spec, arguments, next_answer)]

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.date_texts import HINT, Form, Moment, days_later, read, within_calendar
 from function_calls.basic.environment import World
-from function_calls.basic.functions.declaration import ANY, DATE, LanguageFunction, function
-from function_calls.basic.functions.formatting import Unit, day_name, month_name, unit_of
+from function_calls.basic.functions.declaration import ANY, DATE, NUMBER, LanguageFunction, function
+from function_calls.basic.functions.formatting import UNITS, Unit, day_name, month_name
 from function_calls.basic.values import as_number, kind_of, normalized_number, number_of
 from services.refs import JsonValue
 
-UNITS = "year, quarter, month, week, day, hour, minute and second"
+_SHOWN_UNITS = "year, quarter, month, week, day, hour, minute and second"
 """Unit names as shown to authors."""
 MOST_SECONDS = 10_000_000_000_000
 """Upper bound of any interval between two dates, in any unit."""
@@ -87,11 +87,11 @@ def _cut(number: int, by: int) -> int:
 
 
 def _unit_word(value: JsonValue) -> Unit | None:
-    return unit_of(value) if type(value) is str and len(value) <= 20 else None
+    return UNITS.get(value.strip().lower()) if type(value) is str and len(value) <= 20 else None
 
 
 def _no_unit(name: str) -> RunError:
-    return RunError(RunCode.BAD_VALUE, f"{name}: unknown unit; known units: {UNITS}")
+    return RunError(RunCode.BAD_VALUE, f"{name}: unknown unit; known units: {_SHOWN_UNITS}")
 
 
 def _wall(world: World, form: Form) -> Moment:
@@ -179,7 +179,7 @@ def _timevalue(moment: Moment) -> JsonValue:
     "2026-02-28",
     takes=(ANY, ANY, ANY),
     fewest=2,
-    about=f"The date plus a number of units. Units: {UNITS}; the default is day.",
+    about=f"The date plus a number of units. Units: {_SHOWN_UNITS}; the default is day.",
 )
 def date_add(world: World, *values: JsonValue) -> JsonValue:
     """DATEADD(date, number, unit), or DATEADD(unit, number, date) as in classic BASIC; the unit defaults to days.
@@ -285,28 +285,16 @@ def _month_name(world: World, value: JsonValue, short: JsonValue = None) -> Json
     return month_name(month, world.language, short=bool(short))
 
 
-@function(DATES, "DAYS(number)", "TODAY() + DAYS(7)", "2026-11-27")
-def _days(number: int | float) -> JsonValue:
-    """A duration in days to add to a date: `NOW() + DAYS(7)`."""
-    return number
+def _span(unit: str, days: Callable[[int | float], int | float], count: int, example: str, gives: str) -> None:
+    """Declare the function of a unit that converts a number of units to days."""
+    about = f"A duration in {unit} to add to a date: `NOW() + {unit.upper()}({count})`."
+    function(DATES, f"{unit.upper()}(number)", example, gives, about=about, takes=(NUMBER,))(days)
 
 
-@function(DATES, "WEEKS(number)", "TODAY() + WEEKS(2)", "2026-12-04")
-def _weeks(number: int | float) -> JsonValue:
-    """A duration in weeks to add to a date: `NOW() + WEEKS(2)`."""
-    return normalized_number(number * 7)
-
-
-@function(DATES, "HOURS(number)", "NOW() + HOURS(1)", "2026-11-20 23:15:00")
-def _hours(number: int | float) -> JsonValue:
-    """A duration in hours to add to a date: `NOW() + HOURS(3)`."""
-    return number / 24
-
-
-@function(DATES, "MINUTES(number)", "NOW() + MINUTES(30)", "2026-11-20 22:45:00")
-def _minutes(number: int | float) -> JsonValue:
-    """A duration in minutes to add to a date: `NOW() + MINUTES(30)`."""
-    return number / 1440
+_span("days", lambda number: number, 7, "TODAY() + DAYS(7)", "2026-11-27")
+_span("weeks", lambda number: normalized_number(number * 7), 2, "TODAY() + WEEKS(2)", "2026-12-04")
+_span("hours", lambda number: number / 24, 3, "NOW() + HOURS(1)", "2026-11-20 23:15:00")
+_span("minutes", lambda number: number / 1440, 30, "NOW() + MINUTES(30)", "2026-11-20 22:45:00")
 
 
 @function(DATES, "TIMER()", "TIMER()", 80100)

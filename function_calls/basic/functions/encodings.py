@@ -78,10 +78,6 @@ def _whole(digits: str) -> int | float:
     return normalized_number(int(digits))
 
 
-def _fraction(digits: str) -> int | float:
-    return normalized_number(float(digits))
-
-
 def _constant(name: str) -> NoReturn:
     raise RunError(RunCode.BAD_VALUE, f"PARSEJSON: {name} is not a JSON number")
 
@@ -117,7 +113,12 @@ def _parse_json(text: str) -> JsonValue:
     """The value of a JSON text."""
     _refuse_heavy(text)
     try:
-        value = json.loads(text, parse_int=_whole, parse_float=_fraction, parse_constant=_constant)
+        value = json.loads(
+            text,
+            parse_int=_whole,
+            parse_float=lambda digits: normalized_number(float(digits)),
+            parse_constant=_constant,
+        )
     except json.JSONDecodeError as error:
         raise RunError(
             RunCode.BAD_VALUE, f"PARSEJSON: invalid JSON at line {error.lineno}, column {error.colno}"

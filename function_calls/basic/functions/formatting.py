@@ -50,12 +50,7 @@ _UNIT_WORDS = {
     "minute": "n nn mi min mins minute minutes 分钟 分",
     "second": "s ss sec secs second seconds 秒",
 }
-_UNITS: Mapping[str, Unit] = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
-
-
-def unit_of(word: str) -> Unit | None:
-    """Unit for a unit name or abbreviation (`m` is month, `n` is minute); None if unknown."""
-    return _UNITS.get(word.strip().lower())
+UNITS: Mapping[str, Unit] = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
 
 
 def month_name(month: int, language: str, *, short: bool = False) -> str:
@@ -73,11 +68,6 @@ def day_name(weekday: int, language: str, *, short: bool = False) -> str:
     if not short:
         return name
     return f"周{name[-1]}" if _known(language) == "zh" else name[:3]
-
-
-def half_name(hour: int, language: str) -> str:
-    """AM or PM in `language`, for an hour from 0 to 23; in English for unknown languages."""
-    return _HALVES.get(_known(language), ("AM", "PM"))[hour >= 12]
 
 
 def _known(language: str) -> str:
@@ -234,7 +224,7 @@ _WRITERS: Mapping[str, _Writer] = {
     "minute": lambda width, at, language, twelve: _number(at.minute, width),
     "second": lambda width, at, language, twelve: _number(at.second, width),
     "fraction": lambda width, at, language, twelve: "0" * width,
-    "half": lambda width, at, language, twelve: half_name(at.hour, language),
+    "half": lambda width, at, language, twelve: _HALVES.get(_known(language), ("AM", "PM"))[at.hour >= 12],
 }
 
 

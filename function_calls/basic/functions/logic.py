@@ -15,12 +15,6 @@ _YES = frozenset({"true", "yes", "y", "on", "1", "ok", "sim", "si", "sí", "oui"
 _NO = frozenset({"false", "no", "n", "off", "0", "", "não", "nao", "non", "nein", "否", "不", "不是", "不对", "假"})
 
 
-def yes_or_no(text: str) -> bool | None:
-    """Parse a yes or no in several languages; None if it is neither."""
-    word = text.strip().lower()
-    return True if word in _YES else (False if word in _NO else None)
-
-
 LOGIC: list[LanguageFunction] = []
 
 
@@ -77,28 +71,16 @@ def _is_date(world: World, value: JsonValue) -> JsonValue:
     return moment is not None and moment.form != "time"
 
 
-@function(LOGIC, "ISARRAY(value)", "ISARRAY([1])", True, also=("islist",))
-def _isarray(value: JsonValue) -> JsonValue:
-    """Whether the value is a list."""
-    return type(value) is list
+def _is_type(name: str, kind: type, what: str, example: str, gives: bool, also: str) -> None:
+    """Declare a function that tests for values of one Python type."""
+    usage, about = f"{name}(value)", f"Whether the value is {what}."
+    function(LOGIC, usage, example, gives, also=(also,), about=about, takes=(ANY,))(lambda value: type(value) is kind)
 
 
-@function(LOGIC, "ISOBJECT(value)", "ISOBJECT([1])", False, also=("ismap",))
-def _isobject(value: JsonValue) -> JsonValue:
-    """Whether the value is a map."""
-    return type(value) is dict
-
-
-@function(LOGIC, "ISSTRING(value)", 'ISSTRING("a")', True, also=("istext",))
-def _isstring(value: JsonValue) -> JsonValue:
-    """Whether the value is a text."""
-    return type(value) is str
-
-
-@function(LOGIC, "ISBOOLEAN(value)", "ISBOOLEAN(0)", False, also=("isbool",))
-def _isboolean(value: JsonValue) -> JsonValue:
-    """Whether the value is TRUE or FALSE."""
-    return type(value) is bool
+_is_type("ISARRAY", list, "a list", "ISARRAY([1])", True, "islist")
+_is_type("ISOBJECT", dict, "a map", "ISOBJECT([1])", False, "ismap")
+_is_type("ISSTRING", str, "a text", 'ISSTRING("a")', True, "istext")
+_is_type("ISBOOLEAN", bool, "TRUE or FALSE", "ISBOOLEAN(0)", False, "isbool")
 
 
 @function(LOGIC, "TYPEOF(value)", "TYPEOF(3)", "number", also=("typename", "vartype"))
@@ -133,13 +115,13 @@ def _to_boolean(value: JsonValue) -> JsonValue:
     """The value as TRUE or FALSE; texts such as yes, no, on and off are recognized."""
     if type(value) is not str:
         return truth(value)
-    meant = yes_or_no(value)
-    if meant is None:
-        number = as_number(value)
-        if number is None:
-            raise RunError(RunCode.BAD_VALUE, "CBOOL needs one of the texts true, false, yes, no, on, off, 1 and 0")
-        return bool(number)
-    return meant
+    word = value.strip().lower()
+    if word in _YES or word in _NO:
+        return word in _YES
+    number = as_number(value)
+    if number is None:
+        raise RunError(RunCode.BAD_VALUE, "CBOOL needs one of the texts true, false, yes, no, on, off, 1 and 0")
+    return bool(number)
 
 
 @function(LOGIC, "CDATE(value)", 'CDATE("31.12.2026 8:05 PM")', "2026-12-31 20:05:00", also=("todate",))

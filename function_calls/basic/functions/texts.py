@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.functions.declaration import ANY, Group, LanguageFunction, function
+from function_calls.basic.functions.declaration import ANY, TEXT, Group, LanguageFunction, function
 from function_calls.basic.value_sizes import MOST_ITEMS, check_count, check_length
 from function_calls.basic.values import as_number, is_in, kind_of, order, text_of
 from services.refs import JsonValue
@@ -19,12 +20,23 @@ def _padded(text: str, width: int, fill: str, *, left: bool) -> JsonValue:
     return text.rjust(width, fill) if left else text.ljust(width, fill)
 
 
-def _case(text: str, *, upper: bool) -> JsonValue:
+def _lower(text: str) -> str:
     check_length(len(text) * (1 if text.isascii() else 3), "the text")
-    return text.upper() if upper else text.lower()
+    return text.lower()
+
+
+def _upper(text: str) -> str:
+    check_length(len(text) * (1 if text.isascii() else 3), "the text")
+    return text.upper()
 
 
 TEXTS: list[LanguageFunction] = []
+
+
+def _changed(
+    name: str, change: Callable[[str], str], about: str, example: str, gives: str, also: Sequence[str] = ()
+) -> None:
+    function(TEXTS, f"{name}(text)", example, gives, also=also, about=about, takes=(TEXT,))(change)
 
 
 @function(TEXTS, "LEFT(text, count)", 'LEFT("hello", 2)', "he")
@@ -131,34 +143,11 @@ def _len(value: JsonValue) -> JsonValue:
     return len(value) if type(value) in (list, dict) else len(text_of(value))
 
 
-@function(TEXTS, "LOWER(text)", 'LOWER("Hi")', "hi", also=("lcase", "tolower"))
-def _lower(text: str) -> JsonValue:
-    """The text in lower case."""
-    return _case(text, upper=False)
-
-
-@function(TEXTS, "UPPER(text)", 'UPPER("Hi")', "HI", also=("ucase", "toupper"))
-def _upper(text: str) -> JsonValue:
-    """In capitals."""
-    return _case(text, upper=True)
-
-
-@function(TEXTS, "TRIM(text)", 'TRIM("  a b ")', "a b")
-def _trim(text: str) -> JsonValue:
-    """The text without spaces at both ends."""
-    return text.strip()
-
-
-@function(TEXTS, "LTRIM(text)", 'LTRIM("  a ")', "a ")
-def _ltrim(text: str) -> JsonValue:
-    """The text without spaces at the start."""
-    return text.lstrip()
-
-
-@function(TEXTS, "RTRIM(text)", 'RTRIM("  a ")', "  a")
-def _rtrim(text: str) -> JsonValue:
-    """The text without spaces at the end."""
-    return text.rstrip()
+_changed("LOWER", _lower, "The text in lower case.", 'LOWER("Hi")', "hi", also=("lcase", "tolower"))
+_changed("UPPER", _upper, "In capitals.", 'UPPER("Hi")', "HI", also=("ucase", "toupper"))
+_changed("TRIM", str.strip, "The text without spaces at both ends.", 'TRIM("  a b ")', "a b")
+_changed("LTRIM", str.lstrip, "The text without spaces at the start.", 'LTRIM("  a ")', "a ")
+_changed("RTRIM", str.rstrip, "The text without spaces at the end.", 'RTRIM("  a ")', "  a")
 
 
 @function(TEXTS, "REPEAT(text, count)", 'REPEAT("ab", 3)', "ababab")

@@ -13,11 +13,10 @@ from typing import Final, ParamSpec, TypeVar
 from function_calls.basic.codes import RunCode
 from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value
-from function_calls.basic.run.session import ScriptFiles
 from function_calls.spec import Message
 from services.clock import Clock
 from services.refs import JsonObject
-from services.scripts.files import NoSuchScriptFile, csv_rows
+from services.scripts.files import LocalScriptFiles, NoSuchScriptFile, csv_rows
 from services.scripts.filter_texts import condition_of, filter_of, filter_of_parts
 from services.scripts.filters import (
     AllOf,
@@ -53,7 +52,7 @@ class RowSources:
     """Services from which keywords read rows."""
 
     tables: ScriptTables
-    files: ScriptFiles
+    files: LocalScriptFiles
     clock: Clock
 
 

@@ -40,7 +40,8 @@ def as_run_errors(run: ScriptRun, name: str = "") -> Iterator[None]:
     except (FilterError, RecordError, CsvError) as fault:
         raise _of_a_problem(run, fault, name) from None
     except (TableFull, MemoryFull) as full:
-        raise fault_of(run, RunCode.NOT_ALLOWED, _full(full), **_LIMITS, name=name) from None
+        key = "memory_full" if isinstance(full, MemoryFull) else f"table_full.{full.of}"
+        raise fault_of(run, RunCode.NOT_ALLOWED, key, **_LIMITS, name=name) from None
     except TooLarge as large:
         raise fault_of(run, RunCode.NOT_ALLOWED, "too_large", most=large.most_bytes // 1000, name=name) from None
     except ScriptFileTooLarge as large:
@@ -103,10 +104,6 @@ _BAD: dict[type[Exception], str] = {
     BadRowId: "bad_id",
     NoDuration: "bad_duration",
 }
-
-
-def _full(full: TableFull | MemoryFull) -> str:
-    return "memory_full" if isinstance(full, MemoryFull) else f"table_full.{full.of}"
 
 
 def _of_a_problem(run: ScriptRun, fault: FilterError | RecordError | CsvError, name: str) -> RunError:

@@ -6,7 +6,7 @@ from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules.records import template_text
 from function_calls.basic.keyword_modules.talk import member_called
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.session import ScriptFiles, count_up, translated_error
+from function_calls.basic.run.session import count_up, translated_error
 from function_calls.basic.run.web import loaded
 from function_calls.basic.values import text_of
 from function_calls.spec import Message
@@ -16,6 +16,7 @@ from services.mail import Letter, Mailer, MailError, MailFile, addresses_in
 from services.patterns import visible_line
 from services.refs import ErrorCode
 from services.sandbox.workspace import Workspaces
+from services.scripts.files import LocalScriptFiles
 
 _SENT = "mail.sent"
 _TOUCHES = ("reaches_out", "sends_out", "reads_outside")
@@ -82,7 +83,7 @@ async def send_template(
     values: Value = None,
     channel: Value = None,
     *,
-    files: ScriptFiles,
+    files: LocalScriptFiles,
     members: KnownMembers,
     mailer: Mailer,
     clock: Clock,

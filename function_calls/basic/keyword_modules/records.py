@@ -18,10 +18,9 @@ from function_calls.basic.keyword_modules._rows import (
 )
 from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.session import ScriptFiles
 from function_calls.basic.value_sizes import check_length
 from function_calls.basic.values import text_of
-from services.scripts.files import NoSuchScriptFile
+from services.scripts.files import LocalScriptFiles, NoSuchScriptFile
 from services.scripts.filter_texts import read_operand
 from services.scripts.filters import Filter, Order, field_getter
 from services.scripts.records import (
@@ -101,7 +100,7 @@ async def map_rows(run: ScriptRun, data: Value, fields: Value, *, sources: RowSo
 
 @basic_keyword("FILL {data}, {template}", "FILL {data} [WITH {values}]")
 async def fill(
-    run: ScriptRun, data: Value, template: Value = None, values: Value = None, *, files: ScriptFiles
+    run: ScriptRun, data: Value, template: Value = None, values: Value = None, *, files: LocalScriptFiles
 ) -> Value:
     """A text or map with the values of a row in place of `{{field}}`, once for each row of a list. The template may
     also be the first argument, or be a text file next to the script: `FILL "letter.txt" WITH person`."""
@@ -115,7 +114,7 @@ async def fill(
         return await in_thread_if_large(run, MANY, filled, template, data)
 
 
-async def template_text(run: ScriptRun, files: ScriptFiles, name: str, data: Value) -> str:
+async def template_text(run: ScriptRun, files: LocalScriptFiles, name: str, data: Value) -> str:
     """The text file `name`, with or without `.txt`, next to the script, with the values of a map in place of
     `{{field}}`. Raises RunError if there is no such file."""
     for file in (name.strip(), f"{name.strip()}.txt"):

@@ -53,7 +53,8 @@ def _no_time(when: Value) -> str:
         rule = _read(text_of(when), WhenReader(Times()), _SOME_MOMENT, _UTC.key)
         check(rule.rule, _UTC, _SOME_MOMENT)
     except (BadRule, UnclearWhen):
-        return _unclear(text_of(when))
+        right = "write it like “every day at 7:30”, “every 5 minutes” or “0 7 * * 1-5”"
+        return f"“{text_of(when)}” is not a schedule; {right}"
     return ""
 
 
@@ -174,8 +175,3 @@ def _read(text: str, reader: WhenReader, now: datetime, zone: str) -> When:
     seconds = _SECONDS_FIRST.fullmatch(words)
     words = seconds[1] if seconds is not None else _WORDS.get(words.casefold(), words)
     return reader.parse_fixed(words, now, zone)
-
-
-def _unclear(text: str) -> str:
-    right = "write it like “every day at 7:30”, “every 5 minutes” or “0 7 * * 1-5”"
-    return f"“{text}” is not a schedule; {right}"

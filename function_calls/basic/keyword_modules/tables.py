@@ -26,7 +26,9 @@ from function_calls.basic.keyword_modules._rows import (
 from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.machine.values_code import changes_of
-from function_calls.basic.run.session import ChatWorld, ScriptModel, ScriptWeb
+from function_calls.basic.run.model import ModelOfScripts
+from function_calls.basic.run.session import ChatWorld
+from function_calls.basic.run.web import WebOfScripts
 from function_calls.basic.values import text_of
 from services.clock import Clock
 from services.refs import JsonObject
@@ -209,7 +211,7 @@ async def delete(
     filter: Value = ALL,  # noqa: A002 - the slot's name, which authors see
     *,
     tables: ScriptTables,
-    web: ScriptWeb,
+    web: WebOfScripts,
     clock: Clock,
 ) -> Value:
     """Delete the matching rows of a table, `DELETE "people", "age < 18"`, or send a DELETE request to a web address. To
@@ -262,7 +264,7 @@ async def save_from_unstructured(
     *,
     tables: ScriptTables,
     sources: RowSources,
-    model: ScriptModel,
+    model: ModelOfScripts,
 ) -> Value:
     """Store the information in a text as a row and return its id. JSON is stored directly; from other text the language
     model extracts values for the columns of the table."""
@@ -295,7 +297,9 @@ def _given_rows(run: ScriptRun, fields: Value) -> tuple[list[JsonObject], bool]:
     if len(values) == _PAIR and not isinstance(values[0], dict | list):
         row = _row_of(values[1], values[0], next(iter(fields)))
         if row is not None:
-            return [_with_id(row, values[0])], False
+            others = {name: value for name, value in row.items() if name.lower() != "id"}
+            row_id = like(row, "id") if values[0] is None else values[0]
+            return [{"id": row_id, **others}], False
     if not values or (len(values) == 1 and values[0] is None):
         raise wrong_type(run, "row")
     return [_columns(fields)], False
@@ -342,11 +346,6 @@ def _first(value: Value) -> Value:
 def _columns(fields: JsonObject) -> JsonObject:
     """Rename fields without a name, `#1`, to columns named by position, `column1`; other fields are unchanged."""
     return {f"column{name[1:]}" if name.startswith("#") else name: value for name, value in fields.items()}
-
-
-def _with_id(row: JsonObject, row_id: Value) -> JsonObject:
-    others = {name: value for name, value in row.items() if name.lower() != "id"}
-    return {"id": like(row, "id") if row_id is None else row_id, **others}
 
 
 def _maps(run: ScriptRun, data: Value) -> list[JsonObject]:

@@ -14,7 +14,6 @@ from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.run.answer_parsers import ALIASES, KINDS, Answer, AnswerMismatch, chosen, read
 from function_calls.basic.run.session import SUGGESTIONS, ChatWorld, EndOfRun, translated_error
 from function_calls.basic.values import as_number, text_of
-from function_calls.context import MessageContext
 from function_calls.spec import Choice, Message
 from services.chats.members import KnownMembers, SeveralMembers, UnknownMember, called
 from services.clock import Clock
@@ -131,7 +130,7 @@ async def member_called(run: ScriptRun, name: str, members: KnownMembers) -> Mem
     """The member called `name` who has spoken in this chat; None for the whole chat. Raises RunError for another chat,
     and if nobody or several members have this name."""
     context = run.context
-    if _is_here(name, context):
+    if name.casefold() in ("", "here", "chat", "all", context.chat.key.casefold()):
         return None
     known = await members.of(context.chat)
     for ref in (context.sender.ref, *(one.ref for one in known)):
@@ -150,10 +149,6 @@ async def member_called(run: ScriptRun, name: str, members: KnownMembers) -> Mem
         ) from None
     except UnknownMember:
         raise RunError(RunCode.NO_SUCH_THING, texts.say("basic.talk.nobody", to=name)) from None
-
-
-def _is_here(name: str, context: MessageContext) -> bool:
-    return name.casefold() in ("", "here", "chat", "all", context.chat.key.casefold())
 
 
 MOST_RETRIES = 3

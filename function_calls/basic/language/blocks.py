@@ -11,7 +11,7 @@ from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.expressions import Expressions, key, more_specific_problem
 from function_calls.basic.language.open_blocks import ENDING_WORDS, Ending, OpenBlocks, Opened, is_over
 from function_calls.basic.language.parser_state import ParserState
-from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.language.tokens import Cursor, Kind, Token, has_then
 from function_calls.basic.nodes import At, Expression, Statement
 
 DIVIDED = ","
@@ -51,6 +51,15 @@ _HEADERS = frozenset(("PARAM", "DESCRIPTION", "RETURNS", "META", "SUB", "FUNCTIO
 _BEHIND_A_NAME = frozenset(("=", ".", "(", "[", "+", "-", "*", "/", "\\", "^", "&"))
 _GO = ("GOTO", "GOSUB")
 _INLINE_ENDS = frozenset(("ELSE", "ELSEIF", "ENDIF"))
+
+
+Comparison = OneOf["=", "<>", "<", "<=", ">", ">="]
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+_FAR = 300
+"""Maximum distance in tokens of END WITH. A WITH usually has a dozen entries."""
+_BLOCKS = {"IF": "IF", "SELECT": "SELECT", "SWITCH": "SELECT"}
+"""Blocks misplaced in a WITH, by first word."""
+_WITH_MAPS_HEADERS = frozenset(("PARAM", "SUB", "FUNCTION", "BEGIN"))
 
 
 class Blocks:
@@ -154,7 +163,7 @@ class Blocks:
         if token.value in _GO or (token.kind is Kind.LINE and cursor.ahead().value == "THEN"):
             return found  # IF a GOTO 10; or THEN on the next line, reported there
         is_over_here = token.kind in (Kind.LINE, Kind.END)
-        if not is_over_here and self._has_then(cursor):
+        if not is_over_here and has_then(cursor.tokens, cursor.index + 1):
             cursor.fail(f"expected an operator in the condition, {cursor.found()}")
         message = f"expected THEN after the condition, {cursor.found()}"
         if not is_over_here and token.kind not in (Kind.WORD, Kind.NUMBER):
@@ -162,14 +171,6 @@ class Blocks:
         # Continue as if THEN were there, to keep the block structure.
         self._reading.fault(token.at, Code.SYNTAX, message)
         return found
-
-    def _has_then(self, cursor: Cursor) -> bool:
-        count = 1
-        while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
-            if token.kind is Kind.WORD and token.value == "THEN":
-                return True
-            count += 1
-        return False
 
     def _leads_to_lines(self, cursor: Cursor) -> bool:
         """Skip the line of an invalid IF; returns whether it opens a block."""
@@ -370,52 +371,36 @@ class Blocks:
         outermost = self.open.stack[0] if self.open.stack else None
         return outermost is None or token.at.column <= outermost.at.column
 
-
-def _is_colon(token: Token) -> bool:
-    """Whether this is a `:` with another statement after it on the line."""
-    return token.kind is Kind.LINE and token.text == ":"
-
-
-Comparison = OneOf["=", "<>", "<", "<=", ">", ">="]
-_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
-
-
-class Selects:
-    """Parser of SELECT and SWITCH."""
-
-    def __init__(self, reading: ParserState, read: Expressions, blocks: Blocks) -> None:
-        self._reading = reading
-        self._read = read
-        self._blocks = blocks
+    # SELECT and SWITCH
 
     def select(self, cursor: Cursor, into: list[Statement]) -> None:
         """Parse SELECT [CASE] x or SWITCH x, up to END SELECT or END SWITCH."""
-        blocks, token = self._blocks, cursor.take()
+        token = cursor.take()
         if cursor.is_at("CASE") and token.value == "SELECT":
             cursor.index += 1
-        subject = blocks.header(cursor, lambda: self._read.expression(cursor)) or nodes.Literal(token.at, None)
-        blocks.line_end(cursor, str(token.value))
+        subject = self.header(cursor, lambda: self._read.expression(cursor)) or nodes.Literal(token.at, None)
+        self.line_end(cursor, str(token.value))
         cases: list[tuple[tuple[nodes.Case, ...], Body]] = []
         otherwise: list[Statement] = []
         last: At | None = None
-        with blocks.open.block("SELECT", token) as opened:
-            before = blocks.body(cursor)
+        with self.open.block("SELECT", token) as opened:
+            before = self.body(cursor)
             if before:
                 message = f"expected CASE as the first statement of the {token.value} on line {token.at.line}"
                 self._reading.fault(before[0].at, Code.MISPLACED, message)
-            while (ending := blocks.open.ending(cursor)) and not ending.is_end and ending.kind == "SELECT":
-                blocks.open.divide()
+            while (ending := self.open.ending(cursor)) and not ending.is_end and ending.kind == "SELECT":
+                self.open.divide()
                 if last is not None:
                     message = f"the default case on line {last.line} must be the last one; move it to the end"
                     self._reading.fault(ending.token.at, Code.MISPLACED, message)
                 is_otherwise, fits = self._case(cursor)
-                body = blocks.body(cursor)
+                body = self.body(cursor)
                 if is_otherwise:
                     last = last or ending.token.at
                     otherwise.extend(body)
                 else:
                     cases.append((fits, body))
-            blocks.end(cursor, opened)
+            self.end(cursor, opened)
         into.append(nodes.Select(token.at, subject, tuple(cases), tuple(otherwise)))
 
     def _case(self, cursor: Cursor) -> tuple[bool, tuple[nodes.Case, ...]]:
@@ -423,12 +408,12 @@ class Selects:
         is_default = cursor.words("DEFAULT")
         if is_default or cursor.words("CASE", "ELSE") or cursor.words("CASE", "DEFAULT"):
             cursor.words("THEN")
-            self._blocks.line_end(cursor, "DEFAULT" if is_default else "CASE ELSE")
+            self.line_end(cursor, "DEFAULT" if is_default else "CASE ELSE")
             return True, ()
         cursor.index += 1
-        fits = self._blocks.header(cursor, lambda: self._fits(cursor)) or ()
+        fits = self.header(cursor, lambda: self._fits(cursor)) or ()
         cursor.words("THEN")
-        self._blocks.line_end(cursor, "CASE")
+        self.line_end(cursor, "CASE")
         return False, fits
 
     def _fits(self, cursor: Cursor) -> tuple[nodes.Case, ...]:
@@ -450,66 +435,31 @@ class Selects:
         low = self._read.expression(cursor)
         return nodes.Case(at, low, self._read.expression(cursor)) if cursor.words("TO") else nodes.Case(at, low)
 
-
-_FAR = 300
-"""Maximum distance in tokens of END WITH. A WITH usually has a dozen entries."""
-_BLOCKS = {"IF": "IF", "SELECT": "SELECT", "SWITCH": "SELECT"}
-"""Blocks misplaced in a WITH, by first word."""
-_WITH_MAPS_HEADERS = frozenset(("PARAM", "SUB", "FUNCTION", "BEGIN"))
-
-
-def _is_none(cursor: Cursor) -> bool:
-    """Whether these words cannot begin an entry."""
-    token, following = cursor.now, cursor.ahead()
-    if following.kind in (Kind.SYMBOL, Kind.LINE, Kind.END):
-        return False
-    return token.value in _WITH_MAPS_HEADERS or (token.value != "WITH" and following.text != "=")
-
-
-def _has_end(cursor: Cursor) -> bool:
-    """Whether END WITH follows within _FAR tokens and before another WITH."""
-    for count in range(1, _FAR):
-        token, before = cursor.ahead(count), cursor.ahead(count - 1)
-        if token.kind is Kind.END or token.value in _WITH_MAPS_HEADERS:
-            return False
-        if token.value == "WITH":
-            return bool(before.value == "END")
-        if token.value == "ENDWITH" and before.kind is Kind.LINE:
-            return True
-    return False
-
-
-class WithMaps:
-    """Parser of WITH blocks."""
-
-    def __init__(self, reading: ParserState, read: Expressions, blocks: Blocks) -> None:
-        self._reading = reading
-        self._read = read
-        self._blocks = blocks
+    # WITH
 
     def with_(self, cursor: Cursor, into: list[Statement]) -> None:
         """Parse WITH target and its entries, up to END WITH."""
         into.append(self._with(cursor))
 
     def _with(self, cursor: Cursor) -> nodes.With:
-        blocks, token = self._blocks, cursor.take()
+        token = cursor.take()
         cursor.symbol(".")
-        target = blocks.header(cursor, lambda: self._read.target(cursor)) or nodes.Name(token.at, "with")
-        blocks.line_end(cursor, "WITH")
+        target = self.header(cursor, lambda: self._read.target(cursor)) or nodes.Name(token.at, "with")
+        self.line_end(cursor, "WITH")
         entries: list[tuple[str, Expression | nodes.With]] = []
-        with blocks.open.block("WITH", token) as opened:
+        with self.open.block("WITH", token) as opened:
             while not self._is_over(cursor):
                 begin = cursor.index
                 try:
                     entries.append(self._entry(cursor))
-                    blocks.line_end(cursor, "the entry")
+                    self.line_end(cursor, "the entry")
                 except ScriptError as error:
                     self._reading.failed(error.fault, error.fault.at.line, error.fault.at.line)
                     self._skip(cursor, begin)
                     while cursor.now.text == ":":
                         cursor.index += 1
-                        blocks.skip_line(cursor)
-            blocks.end(cursor, opened)
+                        self.skip_line(cursor)
+            self.end(cursor, opened)
         return nodes.With(token.at, target, tuple(entries))
 
     def _skip(self, cursor: Cursor, begin: int) -> None:
@@ -530,7 +480,7 @@ class WithMaps:
             if previous.kind is not Kind.LINE or first.kind is not Kind.WORD:
                 continue
             here, cursor.index = cursor.index, cursor.index + count
-            ending = self._blocks.open.ending(cursor)
+            ending = self.open.ending(cursor)
             cursor.index = here
             if ending is not None and ending.is_end and ending.kind == "WITH":
                 return
@@ -550,12 +500,12 @@ class WithMaps:
                 return True
             if token.kind is not Kind.WORD:
                 return False
-            ending = self._blocks.open.ending(cursor)
+            ending = self.open.ending(cursor)
             if ending is None:
                 return _is_none(cursor) and not _has_end(cursor)
-            if not self._blocks.open.is_stray(cursor, ending):
+            if not self.open.is_stray(cursor, ending):
                 return True
-            self._blocks.skip_line(cursor)
+            self.skip_line(cursor)
 
     def _entry(self, cursor: Cursor) -> tuple[str, Expression | nodes.With]:
         if cursor.is_at("WITH") and cursor.ahead().text != "=":
@@ -583,3 +533,29 @@ class WithMaps:
         elif cursor.now.kind is Kind.LINE and cursor.now.text.startswith(":"):
             hint = f"; write {name} = value"
         cursor.fail(f"expected `key = value` inside WITH, {cursor.found()}{hint}; put other statements after END WITH")
+
+
+def _is_colon(token: Token) -> bool:
+    """Whether this is a `:` with another statement after it on the line."""
+    return token.kind is Kind.LINE and token.text == ":"
+
+
+def _is_none(cursor: Cursor) -> bool:
+    """Whether these words cannot begin an entry."""
+    token, following = cursor.now, cursor.ahead()
+    if following.kind in (Kind.SYMBOL, Kind.LINE, Kind.END):
+        return False
+    return token.value in _WITH_MAPS_HEADERS or (token.value != "WITH" and following.text != "=")
+
+
+def _has_end(cursor: Cursor) -> bool:
+    """Whether END WITH follows within _FAR tokens and before another WITH."""
+    for count in range(1, _FAR):
+        token, before = cursor.ahead(count), cursor.ahead(count - 1)
+        if token.kind is Kind.END or token.value in _WITH_MAPS_HEADERS:
+            return False
+        if token.value == "WITH":
+            return bool(before.value == "END")
+        if token.value == "ENDWITH" and before.kind is Kind.LINE:
+            return True
+    return False

@@ -12,7 +12,7 @@ from function_calls.basic.language.forms import Forms
 from function_calls.basic.language.lexer import tokens_inside
 from function_calls.basic.language.parser_state import HIGHEST, ParserState
 from function_calls.basic.language.quoted import Part
-from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token
+from function_calls.basic.language.tokens import Cursor, Inner, Kind, Token, behind_bracket
 from function_calls.basic.language.unsupported import foreign_phrase, unsupported_message, words_at
 from function_calls.basic.nodes import At, Expression, Target
 
@@ -165,24 +165,14 @@ class WordValues:
 
 def _is_followed_by_as(cursor: Cursor) -> bool:
     """Whether AS follows the parentheses, as in `FORMAT (a + b) AS "0.00"`: a keyword instead of a call."""
-    depth, count = 0, 1
-    while (token := cursor.ahead(count)).kind not in (Kind.LINE, Kind.END):
-        if token.kind is Kind.SYMBOL and token.text == "(":
-            depth += 1
-        elif token.kind is Kind.SYMBOL and token.text == ")":
-            depth -= 1
-            if not depth:
-                following = cursor.ahead(count + 1)
-                return following.kind is Kind.WORD and following.value == "AS"
-        count += 1
-    return False
+    following = cursor.tokens[behind_bracket(cursor.tokens, cursor.index + 1)]
+    return following.kind is Kind.WORD and following.value == "AS"
 
 
 def _begins_value(word: Token, following: Token) -> bool:
     """Whether the token after a word can begin a value, so that the word is more likely a keyword."""
     if following.kind is Kind.SYMBOL:
-        touches = following.at == (word.at.line, word.at.column + len(word.text))
-        return following.text in ("(", "{", "#{") or (following.text == "[" and not touches)
+        return following.text in ("(", "{", "#{") or (following.text == "[" and following.at != word.end)
     if following.kind is Kind.WORD:
         return following.value not in _ENDS_OPERAND
     return following.kind in (Kind.TEXT, Kind.NUMBER, Kind.BLOCK)

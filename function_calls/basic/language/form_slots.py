@@ -9,7 +9,7 @@ from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.language.filter_texts import filter_text
 from function_calls.basic.language.form_parts import ExpressionParser, SlotKind
-from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.language.tokens import CLOSING, OPENING, Cursor, Kind, Token, behind_bracket
 from function_calls.basic.nodes import At, Expression, Target
 
 _SIGNS = frozenset({"=", "<>", "<", "<=", ">", ">="})
@@ -17,7 +17,6 @@ _WORDS = frozenset({"LIKE", "ILIKE", "CONTAINS", "IN", "BETWEEN", "IS"})
 _JOINS = frozenset({"AND", "OR"})
 _STOPS = _WORDS | _JOINS | {"NOT"}
 _TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_OPENS, _CLOSES = frozenset({"(", "[", "{", "#{"}), frozenset({")", "]", "}"})
 _CONTINUE_OPERAND = _SIGNS | {"+", "-", "*", "/", "\\", "^", "&", ".", "["}
 _HIGHEST = 60
 """Maximum height of a condition tree with its values; recursive functions over the tree rely on it."""
@@ -123,8 +122,7 @@ class _Reader:
         """Whether the parenthesis here contains a condition, instead of beginning a value."""
         if not self._cursor.is_symbol("("):
             return False
-        count = self._operand_length(stops=False)
-        behind = self._cursor.ahead(count) if count else self._cursor.now
+        behind = self._cursor.tokens[behind_bracket(self._cursor.tokens, self._cursor.index)]
         return behind.kind is not Kind.SYMBOL or behind.text not in _CONTINUE_OPERAND
 
     def _comparison(self) -> Expression | _Bare:
@@ -169,7 +167,7 @@ class _Reader:
     def _operand(self) -> Expression:
         """Parse an expression that ends before the next comparison, AND or OR of this condition."""
         cursor = self._cursor
-        length = self._operand_length(stops=True)
+        length = self._operand_length()
         if not length:
             cursor.fail(f"expected a value, {cursor.found()}; {_MEANT}")
         tokens = [cursor.now, *(cursor.ahead(count) for count in range(1, length))]
@@ -179,20 +177,20 @@ class _Reader:
         cursor.index += inner.index
         return found
 
-    def _operand_length(self, *, stops: bool) -> int:
-        """Number of tokens of the operand; without `stops`, of the bracket at the cursor."""
+    def _operand_length(self) -> int:
+        """Number of tokens of the operand."""
         depth, count = 0, 0
         while True:
-            token = self._cursor.ahead(count) if count else self._cursor.now
+            token = self._cursor.ahead(count)
             if token.kind in (Kind.LINE, Kind.END):
                 return count
             if token.kind is Kind.SYMBOL:
-                depth += (token.text in _OPENS) - (token.text in _CLOSES)
+                depth += (token.text in OPENING) - (token.text in CLOSING)
                 if depth < 0:
                     return count
             count += 1
-            if depth == 0 and (not stops or _stops(self._cursor.ahead(count))):
-                return count if not stops or not _stops_at_once(self._cursor.now) else 0
+            if depth == 0 and _stops(self._cursor.ahead(count)):
+                return 0 if _stops_at_once(self._cursor.now) else count
 
 
 def _turned(at: At, left: Expression, operator: str, right: Expression) -> Expression:
@@ -481,9 +479,8 @@ class Slots:
         text, ends = token.text, token
         while True:
             token = self.cursor.now
-            touches = token.at == (ends.at.line, ends.at.column + len(ends.text))
             fits = token.kind in (Kind.WORD, Kind.NUMBER) or (token.kind is Kind.SYMBOL and token.text in _IN_WORDS)
-            if not touches or not fits:
+            if token.at != ends.end or not fits:
                 return text
             ends = self.cursor.take()
             text += ends.text

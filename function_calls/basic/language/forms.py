@@ -31,7 +31,7 @@ from function_calls.basic.language.form_parts import (
 )
 from function_calls.basic.language.form_slots import COLUMNS, Absent, Slots
 from function_calls.basic.language.tokens import Cursor, Kind, Token
-from function_calls.basic.nodes import At, Expression, KeywordCall, Literal, Target
+from function_calls.basic.nodes import Expression, KeywordCall, Literal, Target
 from function_calls.basic.values import abbreviated
 
 _PART = re.compile(
@@ -280,11 +280,7 @@ def _is_name(cursor: Cursor, way: _Way) -> bool:
         return after.value in _NOT_AFTER_NAMES
     if after.kind is not Kind.SYMBOL:
         return after.kind in (Kind.LINE, Kind.END)
-    return after.text not in _BEGINS_VALUE or (after.text == "[" and _touch(word, after))
-
-
-def _touch(first: Token, second: Token) -> bool:
-    return second.at == At(first.at.line, first.at.column + len(first.text))
+    return after.text not in _BEGINS_VALUE or (after.text == "[" and after.at == word.end)
 
 
 class _Matching:
@@ -495,7 +491,7 @@ def _behind_parenthesis(cursor: Cursor) -> tuple[Token | None, bool]:
     whether there are commas directly within the parentheses."""
     depth, count, has_comma = 0, 0, False
     while True:
-        token = cursor.ahead(count) if count else cursor.now
+        token = cursor.ahead(count)
         if token.kind in (Kind.LINE, Kind.END):
             return None, has_comma
         if token.kind is Kind.SYMBOL:
@@ -514,7 +510,7 @@ def _follows(cursor: Cursor, index: int) -> bool:
     here, now = cursor.index, cursor.now
     cursor.index = index
     word, cursor.index = cursor.now, here
-    return _touch(word, now)
+    return now.at == word.end
 
 
 def _continues(token: Token) -> bool:

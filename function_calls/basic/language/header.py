@@ -126,7 +126,7 @@ class _ParamReader:
         if token.value in ("AS", "LIKE") or (token.value in _CLAUSES and after.kind is Kind.TEXT):
             self._bad(f"expected a name after PARAM, found {token.value}")
         self.name = token.text
-        if after.at == _behind(token) and after.kind not in (Kind.LINE, Kind.END, Kind.TEXT):
+        if after.at == token.end and after.kind not in (Kind.LINE, Kind.END, Kind.TEXT):
             joined = _text_of(_touching(cursor))
             self._bad(f"`{joined}` is not a valid name: names consist of letters, digits and `_`", token.at)
         cursor.take()
@@ -268,16 +268,12 @@ def _literal(token: Token) -> str:
     return "".join(part if isinstance(part, str) else f"${{{part.source}}}" for part in parts)
 
 
-def _behind(token: Token) -> At:
-    return At(token.at.line, token.at.column + len(token.text))
-
-
 def _touching(cursor: Cursor) -> list[Token]:
     """Tokens from the cursor on that are not separated by spaces."""
     found = [cursor.now]
     while True:
         token = cursor.ahead(len(found))
-        if token.kind in (Kind.LINE, Kind.END) or token.at != _behind(found[-1]):
+        if token.kind in (Kind.LINE, Kind.END) or token.at != found[-1].end:
             return found
         found.append(token)
 
@@ -288,5 +284,5 @@ def _text_of(tokens: Sequence[Token]) -> str:
     for token in tokens:
         gap = token.at.column - ends.column if ends is not None and ends.line == token.at.line else 1
         text += " " * max(gap, 0) + token.text if ends is not None else token.text
-        ends = _behind(token)
+        ends = token.end
     return text

@@ -134,11 +134,6 @@ def _prose(text: str, line: Raw) -> tuple[list[str], int]:
     return words, end
 
 
-def param_description(text: str, position: int) -> Raw | None:
-    """Unquoted text after the DESCRIPTION of a PARAM; None if there is none, or if it is quoted."""
-    return _up_to(_DESCRIPTION_END, text, position)
-
-
 def example(text: str, position: int) -> Raw | None:
     """Unquoted example after LIKE of a PARAM; None if it is quoted, or a single number or word."""
     raw = _up_to(_EXAMPLE_END, text, position)
@@ -146,6 +141,7 @@ def example(text: str, position: int) -> Raw | None:
 
 
 def _up_to(last: re.Pattern[str], text: str, position: int) -> Raw | None:
+    """Unquoted text up to `last`; None if there is none, or if it is quoted."""
     line = _line(text, position)
     if line.text.startswith(_OWN_READING):
         return None
@@ -165,11 +161,6 @@ def _line(text: str, position: int) -> Raw:
 def is_named_otherwise(text: str, position: int) -> bool:
     """Whether the word that ends at `position` is a name instead of a statement: `begin = 1`, `begin.x`."""
     return _line(text, position).text.startswith(_MARK)
-
-
-def has_end_table(text: str, position: int) -> bool:
-    """Whether an END TABLE line follows."""
-    return _HAS_END_TABLE.search(text, position) is not None
 
 
 def block_end(text: str, position: int, word: str) -> re.Match[str] | None:
@@ -315,7 +306,7 @@ class _Lexer:
         if value == "LIKE":
             return self._raw(piece, value, start, example(self._text, end)) if self._param else -1
         if value == "DESCRIPTION" and self._param:
-            return self._raw(piece, value, start, param_description(self._text, end))
+            return self._raw(piece, value, start, _up_to(_DESCRIPTION_END, self._text, end))
         if value.startswith(("HTTP", "WS", "FTP")):
             url = _URL.match(self._text, end)
             return self._raw("", "", start, Raw(piece + url.group(), start, url.end())) if url else -1
@@ -344,7 +335,7 @@ class _Lexer:
 
     def _has_end_table(self, position: int) -> bool:
         if not self._no_end_table:
-            self._no_end_table = not has_end_table(self._text, position)
+            self._no_end_table = _HAS_END_TABLE.search(self._text, position) is None
         return not self._no_end_table
 
     def _raw(self, piece: str, value: str, start: int, raw: Raw | None) -> int:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
 from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import is_assignment
-from function_calls.basic.language.tokens import Cursor, Kind, Token
+from function_calls.basic.language.tokens import Cursor, Kind, Token, has_then
 from function_calls.basic.nodes import At
 
 Path = tuple[int, ...]
@@ -224,14 +224,12 @@ class OpenBlocks:
         if token.value == "END":
             kind = _ENDS_BEHIND_END.get(following.value) if following.kind is Kind.WORD else None
             return Ending(kind, 2, True, token) if kind else None
-        if following.kind is Kind.SYMBOL and following.text in ("=", ".", "[") and not self._is_case(token):
+        is_case = token.value == "CASE" and bool(self.stack) and self.stack[-1].kind == "SELECT"
+        if following.kind is Kind.SYMBOL and following.text in ("=", ".", "[") and not is_case:
             return None
         if token.value in _ENDS:
             return Ending(_ENDS[token.value], 1, True, token)
         return Ending(_DIVIDES[token.value], 1, False, token)
-
-    def _is_case(self, token: Token) -> bool:
-        return token.value == "CASE" and bool(self.stack) and self.stack[-1].kind == "SELECT"
 
     def is_stray(self, cursor: Cursor, ending: Ending) -> bool:
         """Whether the words at the cursor match no open block, which is reported. An end of another kind than the
@@ -386,23 +384,18 @@ _ENDS_OF: Mapping[str, tuple[str, ...]] = {
 """Ends whose presence confirms a misspelt opener."""
 
 
-def correct_spelling(
-    tokens: Sequence[Token], knows: Callable[[Token], bool]
-) -> tuple[list[Token], list[ScriptProblem]]:
-    """Correct misspelt block words; returns the tokens and a problem for each. `knows` tests for known words."""
-    found = _SpellingCorrection(tokens, knows)
-    found.run()
-    return found.tokens, found.faults
+class SpellingCorrection:
+    """Correction of misspelt block words in `tokens`, with a problem in `faults` for each."""
 
-
-class _SpellingCorrection:
     def __init__(self, tokens: Sequence[Token], knows: Callable[[Token], bool]) -> None:
+        """`knows` tests for known words."""
         self.tokens = list(tokens)
         self.faults: list[ScriptProblem] = []
         self._knows = knows
         self._words = {token.value for token in tokens if token.kind is Kind.WORD}
 
     def run(self) -> None:
+        """Correct the tokens."""
         begins = True
         for index, token in enumerate(self.tokens):
             if len(self.faults) >= _MOST:
@@ -484,7 +477,7 @@ class _SpellingCorrection:
             case "ELSE":
                 return (is_alone or following.value == "IF") and "IF" in self._words
             case "ELSEIF":
-                return self._has_then(index)
+                return has_then(self.tokens, index)
             case "CASE" | "DEFAULT":
                 return is_alone is (word == "DEFAULT") and bool({"SELECT", "SWITCH"} & self._words)
             case _:
@@ -494,7 +487,7 @@ class _SpellingCorrection:
         """Whether the line is valid for a block that begins with `word`."""
         following = self.tokens[index + 1]
         if word == "IF":
-            return self._has_then(index)
+            return has_then(self.tokens, index)
         if word in ("FOR", "FOREACH"):
             behind = self.tokens[index + 2]
             is_counting = following.kind is Kind.WORD and (behind.text == "=" or behind.value == "IN")
@@ -505,13 +498,6 @@ class _SpellingCorrection:
 
     def _has_end(self, word: str) -> bool:
         return any(one in self._words for one in _ENDS_OF[word])
-
-    def _has_then(self, index: int) -> bool:
-        while (token := self.tokens[index]).kind not in (Kind.LINE, Kind.END):
-            if token.value == "THEN":
-                return True
-            index += 1
-        return False
 
 
 def _is_near(written: str, word: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -52,12 +51,6 @@ def type_named(name: str) -> ParamType | None:
 def type_names() -> tuple[str, ...]:
     """All names, the common ones first."""
     return tuple(_TYPES)
-
-
-def nearest_type(name: str, known: Sequence[str]) -> str:
-    """The name in `known` most similar to `name`; empty if none is."""
-    near = difflib.get_close_matches(name, known, n=1)
-    return near[0] if near else ""
 
 
 def type_of_choices(choices: Sequence[JsonValue]) -> ParamType:

@@ -12,7 +12,7 @@ from function_calls.basic.language.form_parts import keyword_words_of
 from function_calls.basic.language.forms import Forms
 from function_calls.basic.language.header import read_description, read_metadata, read_param
 from function_calls.basic.language.lexer import as_lines, tokens_of
-from function_calls.basic.language.open_blocks import Labels, TooManyBlocks, correct_spelling
+from function_calls.basic.language.open_blocks import Labels, SpellingCorrection, TooManyBlocks
 from function_calls.basic.language.parser_state import Arity, ParserState
 from function_calls.basic.language.scopes import Survey, survey
 from function_calls.basic.language.statements import LANGUAGE, Statements
@@ -239,8 +239,9 @@ def _corrected(
         callable_names = name in functions or name in names.definitions
         return callable_names or token.value in LANGUAGE or token.value in first or name in names.goals
 
-    tokens, slips = correct_spelling(tokens, knows)
-    faults += slips
+    correction = SpellingCorrection(tokens, knows)
+    correction.run()
+    tokens, faults = correction.tokens, [*faults, *correction.faults]
     if not faults:
         return written, names, faults
     again = survey(tokens)

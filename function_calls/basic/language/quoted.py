@@ -58,11 +58,6 @@ _CODE = lazy_pattern(
 """Lines that are code rather than the continuation of a text."""
 
 
-def reads_like_prose(text: str, position: int) -> bool:
-    """Whether the line at `position` can be the continuation of an open text."""
-    return position < len(text) and not _CODE.match(text, position)
-
-
 def continues(last: Token, text: str, position: int, brackets: Sequence[str], over_blank_line: bool) -> bool:
     """Whether the statement whose line ends with `last` continues on the line at `position`.
 
@@ -242,7 +237,9 @@ class _Reader:
 
     def _goes_on(self) -> bool:
         """Whether the text continues after this line end."""
-        return self._quote == "`" or (self._quote == '"' and reads_like_prose(self._text, self._position + 1))
+        following = self._position + 1
+        is_prose = following < len(self._text) and not _CODE.match(self._text, following)
+        return self._quote == "`" or (self._quote == '"' and is_prose)
 
     def _take(self, part: Part, length: int) -> None:
         self._parts.append(part)

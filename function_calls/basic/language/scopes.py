@@ -10,15 +10,13 @@ from function_calls.basic import nodes
 from function_calls.basic.environment import ERROR_NAMES
 from function_calls.basic.functions import CHANGING
 from function_calls.basic.language.filter_texts import tracked_variables
-from function_calls.basic.language.tokens import Kind, Token
+from function_calls.basic.language.tokens import Kind, Token, behind_bracket
 from function_calls.basic.nodes import Expression, Statement
 
 _DECLARES = frozenset(["EACH", "DIM", "REDIM", "PRESERVE", "PARAM"])
 _GIVES = frozenset(["FOR", "HEAR", "INPUT", "GOTO", "GOSUB"]) | _DECLARES
 """Words followed by a name that is assigned or is a label; after FOR, HEAR and INPUT only if no other words follow."""
 _BEFORE_ASSIGNMENT = frozenset(["THEN", "ELSE", "SET", "LET", "CONST"])
-_OPENERS = frozenset(("(", "[", "{", "#{"))
-_CLOSERS = frozenset((")", "]", "}"))
 CHANGES = frozenset(["+", "-", "*", "/", "&", "\\"])
 """Operators of compound assignments: `total += 1`."""
 
@@ -126,25 +124,9 @@ def is_assignment(tokens: Sequence[Token], index: int) -> bool:
         if token.text == "." and tokens[index + 1].kind is Kind.WORD:
             index += 2
         elif token.text in ("(", "["):
-            index = _behind(tokens, index)
+            index = behind_bracket(tokens, index)
         else:
             return False
-
-
-def _behind(tokens: Sequence[Token], index: int) -> int:
-    """Index after the bracket at `index` is closed, or the end of its statement."""
-    depth = 0
-    while tokens[index].kind not in (Kind.LINE, Kind.END):
-        token = tokens[index]
-        if token.kind is Kind.SYMBOL:
-            if token.text in _OPENERS:
-                depth += 1
-            elif token.text in _CLOSERS:
-                depth -= 1
-                if not depth:
-                    return index + 1
-        index += 1
-    return index
 
 
 def _is(token: Token, symbol: str) -> bool:

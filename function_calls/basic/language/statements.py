@@ -7,7 +7,7 @@ from typing import NoReturn, cast
 
 from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError
-from function_calls.basic.language.blocks import Blocks, Selects, WithMaps
+from function_calls.basic.language.blocks import Blocks
 from function_calls.basic.language.comments import plain
 from function_calls.basic.language.expressions import (
     Expressions,
@@ -24,8 +24,8 @@ from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import Survey, is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.language.unsupported import (
+    COMPANIONS,
     NO_EFFECT,
-    belongs_to,
     foreign_phrase,
     unsupported_message,
     words_at,
@@ -52,10 +52,6 @@ class Assignments:
         self._reading = reading
         self._read = read
 
-    def is_here(self, cursor: Cursor) -> bool:
-        """Whether an assignment begins at the cursor."""
-        return is_assignment(cursor.tokens, cursor.index)
-
     def simple(self, cursor: Cursor, into: list[Statement]) -> None:
         """Parse `name = value` and append the assignment to `into`."""
         token = cursor.take()
@@ -79,7 +75,7 @@ class Assignments:
     def let(self, cursor: Cursor, into: list[Statement]) -> None:
         """Parse LET target = value and append the assignment to `into`. Raises ScriptError for anything else."""
         token = cursor.take()
-        if cursor.now.kind is not Kind.WORD or not self.is_here(cursor):
+        if cursor.now.kind is not Kind.WORD or not is_assignment(cursor.tokens, cursor.index):
             cursor.fail(f"expected `name = value` after LET, {cursor.found()}")
         self.assign(cursor, into, token.at)
 
@@ -254,7 +250,7 @@ class StatementErrors:
     def continues_reported(self, cursor: Cursor) -> bool:
         """Whether this continues a foreign statement that was already reported, such as CATCH after TRY."""
         words = words_at(cursor)
-        return any(belongs_to(" ".join(words[:count])) in self._reading.foreign for count in (1, 2))
+        return any(COMPANIONS.get(" ".join(words[:count])) in self._reading.foreign for count in (1, 2))
 
     def check_name(self, cursor: Cursor, token: Token) -> None:
         """Raise ScriptError for an assignment to a reserved word."""
@@ -389,16 +385,15 @@ class Statements:
         self._calls = Calls(reading, read, self._words)
         self._errors = StatementErrors(forms, reading)
         flow = Flow(reading, read, self.open, self.labels)
-        selects = Selects(reading, read, self.blocks)
         self._language: dict[str, Reader] = {
             "IF": self.blocks.if_,
             "FOR": self.blocks.for_,
             "FOREACH": self.blocks.for_,
             "WHILE": self.blocks.while_,
             "DO": self.blocks.do,
-            "SELECT": selects.select,
-            "SWITCH": selects.select,
-            "WITH": WithMaps(reading, read, self.blocks).with_,
+            "SELECT": self.blocks.select,
+            "SWITCH": self.blocks.select,
+            "WITH": self.blocks.with_,
             "EXIT": flow.exit,
             "BREAK": flow.break_,
             "CONTINUE": flow.continue_,
@@ -476,7 +471,7 @@ class Statements:
 
     def _is_changed(self, cursor: Cursor, token: Token) -> bool:
         """Whether it assigns to a variable of the script: `description += "…"`, `stop[0] = 1`."""
-        return token.text.lower() in self._reading.variables and self.assignments.is_here(cursor)
+        return token.text.lower() in self._reading.variables and is_assignment(cursor.tokens, cursor.index)
 
     def _other(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> None:
         """Parse a statement that does not begin with a word of the language: label, assignment, call or keyword. Raises
@@ -487,7 +482,7 @@ class Statements:
             self.labels.define(token.at, name, self.open.path)
             into.append(nodes.Label(token.at, name))
             return
-        if following.kind is Kind.SYMBOL and self.assignments.is_here(cursor):
+        if following.kind is Kind.SYMBOL and is_assignment(cursor.tokens, cursor.index):
             self.assignments.assign(cursor, into)
             return
         if name in self._reading.definitions:

@@ -23,6 +23,9 @@ class Kind(Enum):
     END = auto()  # end of the script
 
 
+OPENING, CLOSING = frozenset({"(", "[", "{", "#{"}), frozenset({")", "]", "}"})
+
+
 class Inner(NamedTuple):
     """Source of an expression in `${…}` within a text."""
 
@@ -39,6 +42,33 @@ class Token(NamedTuple):
     value: JsonValue
     """Value by `kind`; for a WORD the text in upper case."""
     at: At
+
+    @property
+    def end(self) -> At:
+        """Position after the token, which is on one line."""
+        return At(self.at.line, self.at.column + len(self.text))
+
+
+def has_then(tokens: Sequence[Token], index: int) -> bool:
+    """Whether THEN follows in the statement, from the token at `index` on."""
+    while tokens[index].kind not in (Kind.LINE, Kind.END):
+        if tokens[index].kind is Kind.WORD and tokens[index].value == "THEN":
+            return True
+        index += 1
+    return False
+
+
+def behind_bracket(tokens: Sequence[Token], index: int) -> int:
+    """Index after the bracket at `index` is closed, or the end of its statement."""
+    depth = 0
+    while tokens[index].kind not in (Kind.LINE, Kind.END):
+        token = tokens[index]
+        index += 1
+        if token.kind is Kind.SYMBOL:
+            depth += (token.text in OPENING) - (token.text in CLOSING)
+            if token.text in CLOSING and not depth:
+                break
+    return index
 
 
 class Cursor:
@@ -72,7 +102,7 @@ class Cursor:
         return token
 
     def is_at(self, *words: str) -> bool:
-        """Whether the next tokens are these words, table_variables in upper case."""
+        """Whether the next tokens are these words, in upper case."""
         for offset, word in enumerate(words):
             token = self.ahead(offset) if offset else self.now
             if token.kind is not Kind.WORD or token.value != word:

@@ -51,7 +51,7 @@ FOREIGN: Mapping[str, str] = {
 """Suggested alternative by the first words of the statement; empty if there is none."""
 NO_EFFECT = frozenset(("SET ANSWER MODE", "SET MAX LINES", "PUBLISH"))
 """Keywords that are accepted and ignored."""
-_COMPANIONS: Mapping[str, str] = {
+COMPANIONS: Mapping[str, str] = {
     **dict.fromkeys(("CATCH", "FINALLY", "EXCEPT", "END TRY"), "TRY"),
     "UNTIL": "REPEAT",
     "TABLE": "TABLE",
@@ -83,11 +83,6 @@ def unsupported_message(phrase: str) -> str:
     """Message for a phrase of FOREIGN."""
     instead = FOREIGN[phrase]
     return f"{phrase} is not supported{'; ' if instead else ''}{instead}"
-
-
-def belongs_to(phrase: str) -> str:
-    """The statement that this phrase continues, such as TRY for CATCH; empty if it is independent."""
-    return _COMPANIONS.get(phrase, "")
 
 
 def words_at(cursor: Cursor) -> list[str]:

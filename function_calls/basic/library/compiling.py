@@ -177,15 +177,13 @@ class Programs:
         key = (*tool.key, tool.checksum)
         known = self._loaded.get(key)
         if known is None:
-            known = await self._threads.run(self._from_folder, tool) or await self._anew(tool, profile, read)
+            known = await self._threads.run(self._work.program, *tool.key, tool.checksum)
+            known = known or await self._anew(tool, profile, read)
         self._loaded[key] = known
         self._loaded.move_to_end(key)
         if len(self._loaded) > _MOST_LOADED:
             self._loaded.popitem(last=False)
         return known
-
-    def _from_folder(self, tool: LibraryTool) -> Program | None:
-        return self._work.program(*tool.key, tool.checksum)
 
     async def _anew(self, tool: LibraryTool, profile: Profile, read: ReadScript) -> Program:
         bot, name = tool.key

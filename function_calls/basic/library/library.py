@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -144,101 +144,6 @@ class Outcome:
     rows: tuple[Write, ...] = ()
 
 
-class Outcomes:
-    """Computes the new state of files from the results of compilation."""
-
-    def __init__(self, key: str, profile: Profile, services: LibraryServices) -> None:
-        self._key = key
-        self._profile = profile
-        self._services = services
-
-    async def of(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
-        """Return the new state and the rows to write. An unread file is read again at the next refresh. `known` is the
-        previous state; `outdated` are rows of another compiler version."""
-        path = one.place.path
-        if one.is_unread:
-            # Without an etag the next refresh reads it again.
-            return Outcome(path, replace(known, etag="", findings=one.findings))
-        if one.is_known:
-            rows = basic_tools.seen(self._key, path, one.etag, findings_text(known.findings))
-            return Outcome(path, replace(known, etag=one.etag), rows=(rows,))
-        if one.tools:
-            return self._whole(one, known)
-        return await self._broken(one, known, outdated)
-
-    def _whole(self, one: Compiled, known: KnownScript) -> Outcome:
-        """State of a script without errors: tools whose names are available become active."""
-        place, owner = one.place, NameOwner(self._key, one.place.path, one.file)
-        self._services.names.free(self._key, place.path, but=[tool.key for tool, _ in one.tools])
-        mine: list[tuple[LibraryTool, bytes]] = []
-        wanted: list[ToolKey] = []
-        findings = list(one.findings)
-        for tool, program in one.tools:
-            first = self._services.names.take(tool.key, owner)
-            if first is None:
-                mine.append((tool, program))
-            else:
-                wanted.append(tool.key)
-                findings.append(duplicate_tool(tool.key, first.file, one.file, tool.definition.line))
-        tools = tuple(tool for tool, _ in mine)
-        names = {tool.definition.name for tool in tools}
-        gone = tuple(tool.definition.name for tool in known.tools if tool.definition.name not in names)
-        said = findings_text(findings)
-        rows = [basic_tools.deactivate(place.bot, name, self._key) for name in gone]
-        # Without an etag a conflicting file is checked again at the next start.
-        etag = "" if wanted else one.etag
-        rows += [self._row(one, said, etag, tool) for tool in tools]
-        files = (Files(place.bot, place.name, one.content, tuple(mine), gone),) if mine or not wanted else ()
-        script = KnownScript(one.etag, one.content_hash, tools, tuple(findings), tuple(wanted))
-        return Outcome(place.path, script, files, tuple(rows))
-
-    def _row(self, one: Compiled, said: str, etag: str, tool: LibraryTool | None = None) -> Write:
-        """Write that stores `tool`, or the findings of a file that was never a valid tool."""
-        stored = StoredTool(
-            bot=one.place.bot,
-            tool_name=tool.definition.name if tool else one.place.name,
-            source=self._key,
-            path=one.place.path,
-            etag=etag,
-            content_hash=one.content_hash,
-            definition=tool.described() if tool else "",
-            program=tool.facts() if tool else "",
-            findings=said,
-            is_active=int(tool is not None),
-            compiled_ms=self._services.clock.now_ms(),
-        )
-        return self._services.tools.save(stored, text_of(one.content))
-
-    async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
-        """State of a script with errors: its previous tools stay active, recompiled from the stored text if only
-        `outdated` rows remain. The outcome's rows store the findings."""
-        place, said = one.place, findings_text(one.findings)
-        seen = basic_tools.seen(self._key, place.path, one.etag, said)
-        files = (Files(place.bot, place.name, one.content),)
-        if not known.tools and outdated:
-            earlier = await self._recovered(one, outdated)
-            if earlier is not None:
-                script = replace(earlier.script, etag=one.etag, findings=one.findings)
-                return replace(earlier, script=script, files=(*earlier.files, *files), rows=(*earlier.rows, seen))
-        if known.tools:
-            script = KnownScript(one.etag, known.content_hash, known.tools, one.findings)
-            return Outcome(place.path, script, files, (seen,))
-        script = KnownScript(one.etag, one.content_hash, (), one.findings)
-        return Outcome(place.path, script, files, (self._row(one, said, one.etag),))
-
-    async def _recovered(self, one: Compiled, outdated: Sequence[StoredTool]) -> Outcome | None:
-        """Compile the last valid version of the file from its stored source; None if there is none."""
-        rows = [row for row in outdated if row.definition]
-        try:
-            texts = {await self._services.tools.script_of(row.bot, row.tool_name, row.content_hash) for row in rows}
-        except StoreError:
-            return None
-        if len(texts) != 1 or None in texts:
-            return None
-        earlier = await self._services.compiling.from_text(one.place, one.file, self._profile, str(texts.pop()))
-        return self._whole(earlier, KnownScript()) if earlier.tools else None
-
-
 _PATIENT_SECONDS = 5.0
 """Timeout for listing the storage, and for a batch of compilations until it is first exceeded."""
 _LESS_PATIENT_SECONDS = 0.5
@@ -272,7 +177,6 @@ class ScriptLibrary:
         self._profile = profile
         self._bots = bots
         self._services = services
-        self._outcomes = Outcomes(key, profile, services)
         self._tell = tell
         self._turn = asyncio.Lock()
         self._scripts: dict[str, KnownScript] = {}
@@ -565,13 +469,99 @@ class ScriptLibrary:
         for one in compiled:
             path = one.place.path
             known, outdated = self._scripts.get(path, KnownScript()), self._outdated.get(path, ())
-            outcome = await self._outcomes.of(one, known, outdated)
+            outcome = await self._outcome(one, known, outdated)
             if not one.is_known and not one.is_unread:
                 self._changes.note(_happened(one, known, is_outdated=bool(outdated)), path)
             self._scripts[path] = outcome.script
             files += outcome.files
             rows += outcome.rows
         return files, rows
+
+    async def _outcome(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
+        """Return the new state and the rows to write. An unread file is read again at the next refresh. `known` is the
+        previous state; `outdated` are rows of another compiler version."""
+        path = one.place.path
+        if one.is_unread:
+            # Without an etag the next refresh reads it again.
+            return Outcome(path, replace(known, etag="", findings=one.findings))
+        if one.is_known:
+            rows = basic_tools.seen(self.key, path, one.etag, findings_text(known.findings))
+            return Outcome(path, replace(known, etag=one.etag), rows=(rows,))
+        if one.tools:
+            return self._whole(one, known)
+        return await self._broken(one, known, outdated)
+
+    def _whole(self, one: Compiled, known: KnownScript) -> Outcome:
+        """State of a script without errors: tools whose names are available become active."""
+        place, owner = one.place, NameOwner(self.key, one.place.path, one.file)
+        self._services.names.free(self.key, place.path, but=[tool.key for tool, _ in one.tools])
+        mine: list[tuple[LibraryTool, bytes]] = []
+        wanted: list[ToolKey] = []
+        findings = list(one.findings)
+        for tool, program in one.tools:
+            first = self._services.names.take(tool.key, owner)
+            if first is None:
+                mine.append((tool, program))
+            else:
+                wanted.append(tool.key)
+                findings.append(duplicate_tool(tool.key, first.file, one.file, tool.definition.line))
+        tools = tuple(tool for tool, _ in mine)
+        names = {tool.definition.name for tool in tools}
+        gone = tuple(tool.definition.name for tool in known.tools if tool.definition.name not in names)
+        said = findings_text(findings)
+        rows = [basic_tools.deactivate(place.bot, name, self.key) for name in gone]
+        # Without an etag a conflicting file is checked again at the next start.
+        etag = "" if wanted else one.etag
+        rows += [self._row(one, said, etag, tool) for tool in tools]
+        files = (Files(place.bot, place.name, one.content, tuple(mine), gone),) if mine or not wanted else ()
+        script = KnownScript(one.etag, one.content_hash, tools, tuple(findings), tuple(wanted))
+        return Outcome(place.path, script, files, tuple(rows))
+
+    def _row(self, one: Compiled, said: str, etag: str, tool: LibraryTool | None = None) -> Write:
+        """Write that stores `tool`, or the findings of a file that was never a valid tool."""
+        stored = StoredTool(
+            bot=one.place.bot,
+            tool_name=tool.definition.name if tool else one.place.name,
+            source=self.key,
+            path=one.place.path,
+            etag=etag,
+            content_hash=one.content_hash,
+            definition=tool.described() if tool else "",
+            program=tool.facts() if tool else "",
+            findings=said,
+            is_active=int(tool is not None),
+            compiled_ms=self._services.clock.now_ms(),
+        )
+        return basic_tools.keep(script=text_of(one.content), **asdict(stored))
+
+    async def _broken(self, one: Compiled, known: KnownScript, outdated: Sequence[StoredTool]) -> Outcome:
+        """State of a script with errors: its previous tools stay active, recompiled from the stored text if only
+        `outdated` rows remain. The outcome's rows store the findings."""
+        place, said = one.place, findings_text(one.findings)
+        seen = basic_tools.seen(self.key, place.path, one.etag, said)
+        files = (Files(place.bot, place.name, one.content),)
+        if not known.tools and outdated:
+            earlier = await self._recovered(one, outdated)
+            if earlier is not None:
+                script = replace(earlier.script, etag=one.etag, findings=one.findings)
+                return replace(earlier, script=script, files=(*earlier.files, *files), rows=(*earlier.rows, seen))
+        if known.tools:
+            script = KnownScript(one.etag, known.content_hash, known.tools, one.findings)
+            return Outcome(place.path, script, files, (seen,))
+        script = KnownScript(one.etag, one.content_hash, (), one.findings)
+        return Outcome(place.path, script, files, (self._row(one, said, one.etag),))
+
+    async def _recovered(self, one: Compiled, outdated: Sequence[StoredTool]) -> Outcome | None:
+        """Compile the last valid version of the file from its stored source; None if there is none."""
+        rows = [row for row in outdated if row.definition]
+        try:
+            texts = {await self._services.tools.script_of(row.bot, row.tool_name, row.content_hash) for row in rows}
+        except StoreError:
+            return None
+        if len(texts) != 1 or None in texts:
+            return None
+        earlier = await self._services.compiling.from_text(one.place, one.file, self._profile, str(texts.pop()))
+        return self._whole(earlier, KnownScript()) if earlier.tools else None
 
     async def _write_behind(
         self, before: asyncio.Task[None] | None, files: Sequence[Files], rows: Sequence[Write]

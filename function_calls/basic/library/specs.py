@@ -27,39 +27,9 @@ _KINDS: Mapping[str, str] = {
 """Kind of HEAR that parses natural-language input, by parameter type."""
 
 
-class NaturalLanguageParser(Protocol):
-    """Parser of natural-language values."""
-
-    def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
-        """Parse `text` as a kind of HEAR, in the language and time zone of `profile`. Raises ValueError if it is not
-        understood."""
-
-
 def kind_of(parameter: ParamDecl) -> str:
     """Kind of HEAR that parses natural-language input of this parameter, such as `date`; empty if there is none."""
     return "" if parameter.choices else _KINDS.get(parameter.type, "")
-
-
-def parse_natural_language(
-    raw: Mapping[str, Any], parameters: Sequence[ParamDecl], reads: NaturalLanguageParser, profile: ChatProfile
-) -> dict[str, Any]:
-    """Convert natural-language arguments to the types of the schema. Valid and unparsable values are returned
-    unchanged."""
-    return {**raw, **{one.name: _read(raw[one.name], one, reads, profile) for one in parameters if one.name in raw}}
-
-
-def _read(value: Any, parameter: ParamDecl, reads: NaturalLanguageParser, profile: ChatProfile) -> Any:
-    kind, of_type = kind_of(parameter), type_named(parameter.type)
-    if not kind or of_type is None or not isinstance(value, str):
-        return value
-    try:
-        of_type.read(value)
-    except DoesNotFit:
-        try:
-            return reads.parse(kind, value, profile)
-        except ValueError:
-            return value
-    return value
 
 
 TAG = "basic"
@@ -69,8 +39,12 @@ KEYWORDS = "keywords"
 LoadProgram = Callable[[], Awaitable[Program]]
 
 
-class Runs(NaturalLanguageParser, Protocol):
+class Runs(Protocol):
     """Interface to the script runtime."""
+
+    def parse(self, kind: str, text: str, profile: ChatProfile) -> JsonValue:
+        """Parse `text` as a kind of HEAR, in the language and time zone of `profile`. Raises ValueError if it is not
+        understood."""
 
     def handler(self, tool: LibraryTool, load: LoadProgram, source: BasicSource) -> Handler:
         """Handler that runs `tool`, a script of this config entry; `load` returns its program."""
@@ -85,11 +59,26 @@ class Runs(NaturalLanguageParser, Protocol):
         """Timeout in seconds of a script with these keywords."""
 
 
+def _read(value: Any, parameter: ParamDecl, reads: Runs, profile: ChatProfile) -> Any:
+    """The natural-language argument as the type of the schema. Valid and unparsable values are returned unchanged."""
+    kind, of_type = kind_of(parameter), type_named(parameter.type)
+    if not kind or of_type is None or not isinstance(value, str):
+        return value
+    try:
+        of_type.read(value)
+    except DoesNotFit:
+        try:
+            return reads.parse(kind, value, profile)
+        except ValueError:
+            return value
+    return value
+
+
 class LazyArguments:
     """Argument parser for a valid schema. The validator is created at the first call, since few of many scripts are
     called. Natural-language values are converted to the declared types."""
 
-    def __init__(self, schema: JsonObject, parameters: Sequence[ParamDecl], reads: NaturalLanguageParser) -> None:
+    def __init__(self, schema: JsonObject, parameters: Sequence[ParamDecl], reads: Runs) -> None:
         self._schema = schema
         self._parameters = parameters
         self._reads = reads
@@ -112,7 +101,8 @@ class LazyArguments:
 
     def said(self, raw: Mapping[str, Any], profile: ChatProfile) -> Mapping[str, Any]:
         """Arguments with dates and numbers parsed from natural language; see `ReadsPeople`."""
-        return parse_natural_language(raw, self._parameters, self._reads, profile)
+        given = [one for one in self._parameters if one.name in raw]
+        return {**raw, **{one.name: _read(raw[one.name], one, self._reads, profile) for one in given}}
 
     def dump(self, arguments: Any) -> JsonObject:
         """Return the arguments as a new dict."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 from function_calls.basic import nodes
-from function_calls.basic.codes import Code, RunError, ScriptProblem
+from function_calls.basic.codes import Code, RunError, ScriptError
 from function_calls.basic.environment import ERROR_MEMBERS, ERROR_NAMES
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.language.filter_texts import is_id, is_of_author, nodes_in, parts_variable
@@ -86,7 +85,6 @@ Task = Expression | Emit | JumpTarget
 class Findings:
     """Findings of code generation for a procedure."""
 
-    faults: list[ScriptProblem] = field(default_factory=list)
     keywords: set[str] = field(default_factory=set)
     calls: set[str] = field(default_factory=set)
     """Functions that it CALLs by a literal name."""
@@ -101,10 +99,6 @@ class ExpressionCode:
         self._assembly = assembly
         self._scope = scope
         self._found = found
-
-    def fault(self, at: At, code: Code, message: str) -> None:
-        """Record a problem; compilation continues."""
-        self._found.faults.append(ScriptProblem(at, code, message))
 
     def expression(self, node: Expression) -> None:
         """Emit code that pushes the expression's value. Uses a work list instead of recursion."""
@@ -170,7 +164,7 @@ class ExpressionCode:
             if type(value) is int or type(value) is float:
                 value = normalized_number(value)
         except RunError as fault:
-            self.fault(node.at, Code.SYNTAX, f"{fault.detail}; a number has at most 308 digits")
+            raise ScriptError(node.at, Code.SYNTAX, f"{fault.detail}; a number has at most 308 digits") from None
         return (Emit(node.at, "const", value),)
 
     def _template(self, node: nodes.Template) -> Iterable[Task]:
@@ -216,7 +210,7 @@ class ExpressionCode:
             self._check_count(node, function.fewest, function.most)
             return (*node.arguments, Emit(node.at, "function", [node.name, len(node.arguments)]))
         if not self._scope.has(node.name):
-            self.fault(node.at, Code.UNKNOWN_FUNCTION, self._unknown(node.name))
+            raise ScriptError(node.at, Code.UNKNOWN_FUNCTION, f"unknown function {node.name.upper()}")
         tasks: list[Task] = list(self.load(node.at, node.name))
         for index in node.arguments:
             tasks += (index, Emit(node.at, "item"))
@@ -239,7 +233,8 @@ class ExpressionCode:
     def _of_row(self, node: nodes.RowExpression) -> Iterable[Task]:
         """Tasks that push an expression of UPDATE: its value, or its code if it can contain columns. The bot's settings
         may set names that the script does not, so the run decides: unset names are columns."""
-        names = {one.name: one for one in sorted(_names_in(node.value), key=lambda one: one.at, reverse=True)}
+        found = [one for one in nodes_in((node.value,)) if isinstance(one, nodes.Name)]
+        names = {one.name: one for one in sorted(found, key=lambda one: one.at, reverse=True)}
         columns = sorted(name for name in names if self._may_be_column(name))
         if not columns:
             return (nodes.Literal(node.at, "value"), node.value, Emit(node.at, "list", 2))
@@ -251,7 +246,7 @@ class ExpressionCode:
                 f"`{columns[0]}` is a column here, and an expression on columns may use only operators and built-in "
                 "functions; compute the rest in a variable first, or loop over the rows with FOR EACH"
             )
-            self.fault(names[columns[0]].at, Code.SYNTAX, message)
+            raise ScriptError(names[columns[0]].at, Code.SYNTAX, message)
         variables = [name for name in names if name not in columns]
         loaded = [task for name in variables for task in self.load(node.at, name)]
         return (*loaded, Emit(node.at, "of_row", [[list(one) for one in code], variables, columns]))
@@ -265,12 +260,7 @@ class ExpressionCode:
         given = len(node.arguments)
         if given < fewest or (most is not None and given > most):
             message = f"{node.name.upper()} takes {arguments_text(fewest, most)}, got {given}"
-            self.fault(node.at, Code.WRONG_COUNT, message)
-
-    def _unknown(self, name: str) -> str:
-        near = get_close_matches(name, [*self._scope.definitions, *self._scope.top, *FUNCTIONS], 1)
-        hint = f"; did you mean {near[0].upper()}?" if near else ""
-        return f"unknown function {name.upper()}, and no variable of this name is assigned{hint}"
+            raise ScriptError(node.at, Code.WRONG_COUNT, message)
 
     # On the class: instances that hold their own methods would be reference cycles.
     _tasks: ClassVar[Mapping[type, Callable[[Any, Any], Iterable[Task]]]] = {
@@ -289,7 +279,3 @@ class ExpressionCode:
         nodes.FilterText: _filter_text,
         nodes.RowExpression: _of_row,
     }
-
-
-def _names_in(value: Expression) -> Iterable[nodes.Name]:
-    return [one for one in nodes_in((value,)) if isinstance(one, nodes.Name)]

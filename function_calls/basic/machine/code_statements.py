@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple
 
 from function_calls.basic import nodes
-from function_calls.basic.codes import Code, ScriptError, ScriptProblem
+from function_calls.basic.codes import Code, ScriptError
 from function_calls.basic.environment import ERROR_NAMES
 from function_calls.basic.language.filter_texts import is_of_author, parts_of, parts_variable
 from function_calls.basic.language.scopes import Scope, changed_by, clears_error, own_scope, root_of, top_scope
@@ -32,7 +30,6 @@ class Around(NamedTuple):
 
 
 class _Place(NamedTuple):
-    at: At
     spot: JumpTarget
     path: Path
     loops: int
@@ -46,18 +43,17 @@ class _Jump(NamedTuple):
     path: Path
     target: JumpTarget
     loops: JumpTarget
-    what: str
 
 
 _ALSO = {"do": "while", "while": "do"}
 
 
 class Jumps:
-    """Labels and jumps of one procedure. Collected during code generation; resolved at the end."""
+    """Labels and jumps of one procedure. Collected during code generation; resolved at the end. The parser has reported
+    invalid ones to the author, so that ScriptError is raised only for other trees."""
 
-    def __init__(self, assembly: Assembly, faults: list[ScriptProblem]) -> None:
+    def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
-        self._faults = faults
         self._labels: dict[str, _Place] = {}
         self._jumps: list[_Jump] = []
         self._around: list[Around] = []
@@ -83,20 +79,14 @@ class Jumps:
         self._path = before
 
     def label(self, label: nodes.Label) -> None:
-        """Define a label here. A second definition is recorded as DUPLICATE_NAME."""
+        """Define a label here."""
         spot = JumpTarget()
         self._assembly.mark(spot)
-        first = self._labels.setdefault(label.name, _Place(label.at, spot, self._path, self.loops))
-        if first.spot is not spot:
-            self._faults.append(
-                ScriptProblem(
-                    label.at, Code.DUPLICATE_NAME, f"the label {label.name} is already defined on line {first.at.line}"
-                )
-            )
+        self._labels[label.name] = _Place(spot, self._path, self.loops)
 
     def go(self, at: At, label: str, comes_back: bool) -> None:
         """Emit GOTO, or GOSUB if `comes_back`. `settle` resolves the target."""
-        jump = _Jump(at, label, self._path, JumpTarget(), JumpTarget(), "GOSUB" if comes_back else "GOTO")
+        jump = _Jump(at, label, self._path, JumpTarget(), JumpTarget())
         self._jumps.append(jump)
         if comes_back:
             self._assembly.emit(at, "gosub", [jump.target, jump.loops])
@@ -107,76 +97,87 @@ class Jumps:
 
     def on_error(self, at: At, label: str) -> None:
         """Emit ON ERROR GOTO: its label must be outside of all blocks, since errors occur anywhere."""
-        jump = _Jump(at, label, (), JumpTarget(), JumpTarget(), "ON ERROR GOTO")
+        jump = _Jump(at, label, (), JumpTarget(), JumpTarget())
         self._jumps.append(jump)
         self._assembly.emit(at, "on_error", jump.target)
 
     def leave(self, at: At, what: str) -> None:
-        """Emit EXIT or BREAK: a jump past the innermost block of kind `what`; a problem if there is none."""
-        around = self._innermost(what)
-        if around is None:
-            self._misplaced(at, "BREAK" if what == "loop" else f"EXIT {what.upper()}", what)
-        else:
-            self._go(at, around.leave, around.leave_loops)
+        """Emit EXIT or BREAK: a jump past the innermost block of kind `what`."""
+        around = self._innermost(at, what)
+        self._go(at, around.leave, around.leave_loops)
 
     def again(self, at: At, what: str) -> None:
         """Emit CONTINUE: a jump to the next iteration of the innermost loop of this kind."""
-        around = self._innermost(what)
-        if around is None or around.again is None:
-            self._misplaced(at, "CONTINUE" if what == "loop" else f"CONTINUE {what.upper()}", what)
-        else:
-            self._go(at, around.again, around.again_loops)
+        around = self._innermost(at, what)
+        if around.again is None:
+            raise ScriptError(at, Code.MISPLACED, f"CONTINUE is not inside a {what}")
+        self._go(at, around.again, around.again_loops)
 
     def settle(self) -> None:
-        """Resolve all jumps after the last label. Unknown labels and jumps into a block are recorded as problems."""
+        """Resolve all jumps after the last label. Raises ScriptError for an unknown label and a jump into a block."""
         for jump in self._jumps:
             place = self._labels.get(jump.label)
             if place is None:
-                near = get_close_matches(jump.label, list(self._labels), 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                message = f"unknown label {jump.label} for {jump.what} in this SUB, FUNCTION or script{hint}"
-                self._faults.append(ScriptProblem(jump.at, Code.UNKNOWN_LABEL, message))
-            elif place.path != jump.path[: len(place.path)]:
-                message = (
-                    f"{jump.what} {jump.label} would jump into a block: the label on line {place.at.line} is inside "
-                    "an IF, a loop or a SELECT; move it before or after that"
-                )
-                self._faults.append(ScriptProblem(jump.at, Code.MISPLACED, message))
-            else:
-                jump.target.position = place.spot.position
-                jump.loops.position = place.loops
+                raise ScriptError(jump.at, Code.UNKNOWN_LABEL, f"unknown label {jump.label}")
+            if place.path != jump.path[: len(place.path)]:
+                raise ScriptError(jump.at, Code.MISPLACED, f"a jump to {jump.label} would jump into a block")
+            jump.target.position = place.spot.position
+            jump.loops.position = place.loops
 
-    def _innermost(self, what: str) -> Around | None:
+    def _innermost(self, at: At, what: str) -> Around:
         for wanted in (what, _ALSO.get(what)):
             for around in reversed(self._around):
                 if around.kind == wanted or (what == "loop" and around.kind != "select"):
                     return around
-        return self._around[-1] if what == "loop" and self._around else None
+        raise ScriptError(at, Code.MISPLACED, f"EXIT or CONTINUE is not inside a {what}")
 
     def _go(self, at: At, spot: JumpTarget, loops: int) -> None:
         if loops != self.loops:
             self._assembly.emit(at, "cut", loops)
         self._assembly.emit(at, "jump", spot)
 
-    def _misplaced(self, at: At, statement: str, what: str) -> None:
-        of = "loop" if what == "loop" else what.upper()
-        self._faults.append(ScriptProblem(at, Code.MISPLACED, f"{statement} is not inside a {of}"))
+
+_DEEPEST = 120
+"""Limit on nested blocks, above the parser's so that the parser reports it first."""
+UNWORDED_ASSERTION = "an ASSERT of the script does not hold"
+"""Message of an ASSERT without a message."""
 
 
-Body = Callable[[tuple[Statement, ...]], None]
+class StatementCode:
+    """Code generation for one procedure."""
 
-
-class BlockCode:
-    """Code generation for blocks of one procedure."""
-
-    def __init__(self, assembly: Assembly, scope: Scope, values: ExpressionCode, jumps: Jumps, body: Body) -> None:
-        self._assembly = assembly
+    def __init__(self, scope: Scope, name: str, found: Findings) -> None:
+        self._assembly = Assembly()
         self._scope = scope
-        self._values = values
-        self._jumps = jumps
-        self._body = body
+        self._name = name
+        self._found = found
+        self._depth = 0
+        self._values = ExpressionCode(self._assembly, scope, found)
+        self._jumps = Jumps(self._assembly)
+        self._end = JumpTarget()
 
-    def if_(self, node: nodes.If) -> None:
+    def procedure(self, at: At, parameters: tuple[str, ...], body: tuple[Statement, ...]) -> Procedure:
+        """Emit the body and the return, resolve its jumps, and return the finished procedure."""
+        self._body(body)
+        self._assembly.mark(self._end)
+        self._give_back(at)
+        self._jumps.settle()
+        return self._assembly.procedure(self._name, parameters)
+
+    def _body(self, body: tuple[Statement, ...]) -> None:
+        if self._depth >= _DEEPEST:
+            raise ScriptError(body[0].at if body else At(1, 1), Code.TOO_DEEP, f"more than {_DEEPEST} nested blocks")
+        self._depth += 1
+        for statement in body:
+            if isinstance(statement, nodes.Label):
+                self._jumps.label(statement)
+            else:
+                start = self._assembly.here
+                self._make[type(statement)](self, statement)
+                self._assembly.statement(start, self._jumps.loops)
+        self._depth -= 1
+
+    def _if(self, node: nodes.If) -> None:
         """Emit code that runs the first branch whose condition is true, else the ELSE branch."""
         end = JumpTarget()
         for condition, body in node.branches:
@@ -191,13 +192,13 @@ class BlockCode:
             self._body(node.otherwise)
         self._assembly.mark(end)
 
-    def for_each(self, node: nodes.ForEach) -> None:
+    def _for_each(self, node: nodes.ForEach) -> None:
         """The iterated value is evaluated once."""
         self._values.expression(node.of)
         self._assembly.emit(node.at, "each")
         self._for(node.at, "next_each", node.variable, node.body)
 
-    def for_to(self, node: nodes.ForTo) -> None:
+    def _for_to(self, node: nodes.ForTo) -> None:
         """After the loop, the variable has the first value past the end, as in traditional BASIC."""
         self._values.expression(node.first)
         self._values.expression(node.last)
@@ -208,7 +209,7 @@ class BlockCode:
         self._assembly.emit(node.at, "to")
         self._for(node.at, "next_to", node.variable, node.body)
 
-    def loop(self, node: nodes.Loop) -> None:
+    def _loop(self, node: nodes.Loop) -> None:
         """Emit code for WHILE and DO, with the condition at the beginning or, if `at_end`, at the end."""
         start, again, end = JumpTarget(), JumpTarget(), JumpTarget()
         on, off = ("jump_false", "jump_true") if node.until else ("jump_true", "jump_false")
@@ -230,7 +231,7 @@ class BlockCode:
             self._assembly.emit(node.at, "jump", start)
         self._assembly.mark(end)
 
-    def select(self, node: nodes.Select) -> None:
+    def _select(self, node: nodes.Select) -> None:
         """The first matching case. The subject is on the stack during the tests and dropped before a body."""
         end = JumpTarget()
         around = Around("select", end, self._jumps.loops)
@@ -272,58 +273,6 @@ class BlockCode:
         self._assembly.emit(at, "drop")
         with self._jumps.block(around):
             self._body(body)
-
-
-_DEEPEST = 120
-"""Limit on nested blocks, above the parser's so that the parser reports it first."""
-UNWORDED_ASSERTION = "an ASSERT of the script does not hold"
-"""Message of an ASSERT without a message."""
-
-
-class StatementCode:
-    """Code generation for one procedure."""
-
-    def __init__(self, scope: Scope, name: str, found: Findings) -> None:
-        self._assembly = Assembly()
-        self._scope = scope
-        self._name = name
-        self._found = found
-        self._depth = 0
-        self._values = ExpressionCode(self._assembly, scope, found)
-        self._jumps = Jumps(self._assembly, found.faults)
-        self._end = JumpTarget()
-
-    @property
-    def blocks(self) -> BlockCode:
-        """Code generator for the blocks."""
-        return BlockCode(self._assembly, self._scope, self._values, self._jumps, self._body)
-
-    def procedure(self, at: At, parameters: tuple[str, ...], body: tuple[Statement, ...]) -> Procedure:
-        """Emit the body and the return, resolve its jumps, and return the finished procedure."""
-        self._body(body)
-        self._assembly.mark(self._end)
-        self._give_back(at)
-        self._jumps.settle()
-        return self._assembly.procedure(self._name, parameters)
-
-    def _body(self, body: tuple[Statement, ...]) -> None:
-        if self._depth >= _DEEPEST:
-            at = body[0].at if body else At(1, 1)
-            self._values.fault(at, Code.TOO_DEEP, f"more than {_DEEPEST} nested blocks")
-            return
-        self._depth += 1
-        for statement in body:
-            if isinstance(statement, nodes.Label):
-                self._jumps.label(statement)
-            elif type(statement) in self._make:
-                start = self._assembly.here
-                self._make[type(statement)](self, statement)
-                self._assembly.statement(start, self._jumps.loops)
-            else:
-                self._values.fault(
-                    statement.at, Code.MISPLACED, "SUB and FUNCTION are only allowed at the top level of a script"
-                )
-        self._depth -= 1
 
     def _assign(self, node: nodes.Assign) -> None:
         if clears_error(node) and not self._scope.has(str(root_of(node.target))):
@@ -373,10 +322,8 @@ class StatementCode:
                 keys.extend((None, index) for index in reversed(inner.arguments))
                 inner = nodes.Name(inner.at, inner.name)
             else:
-                self._values.fault(
-                    inner.at, Code.SYNTAX, "only a variable, or a member or item of one, can be assigned"
-                )
-                return
+                message = "only a variable, or a member or item of one, can be assigned"
+                raise ScriptError(inner.at, Code.SYNTAX, message)
         if keys:
             self._change(inner, keys[::-1])
         self._assembly.emit(target.at, self._scope.store(inner.name), inner.name)
@@ -422,7 +369,7 @@ class StatementCode:
         if node.what not in ("sub", "function"):
             self._jumps.leave(node.at, node.what)
         elif self._scope.own is None:
-            self._values.fault(node.at, Code.MISPLACED, f"EXIT {node.what.upper()} is not inside a {node.what.upper()}")
+            raise ScriptError(node.at, Code.MISPLACED, f"EXIT {node.what.upper()} is not inside a {node.what.upper()}")
         else:
             self._assembly.emit(node.at, "jump", self._end)
 
@@ -457,11 +404,9 @@ class StatementCode:
         self._store(node.target)
 
     def _entries(self, node: nodes.With, depth: int) -> None:
-        """Emit code that sets members of the map on the stack. More than _DEEPEST nested WITH blocks are recorded as
-        TOO_DEEP."""
+        """Emit code that sets members of the map on the stack. Raises ScriptError for too many nested WITH blocks."""
         if depth >= _DEEPEST:
-            self._values.fault(node.at, Code.TOO_DEEP, f"more than {_DEEPEST} nested WITH blocks")
-            return
+            raise ScriptError(node.at, Code.TOO_DEEP, f"more than {_DEEPEST} nested WITH blocks")
         self._assembly.emit(node.at, "as_map")
         for name, value in node.entries:
             if isinstance(value, nodes.With):
@@ -495,11 +440,11 @@ class StatementCode:
         nodes.Assign: _assign,
         nodes.Dim: _dim,
         nodes.Evaluate: _evaluate,
-        nodes.If: lambda code, node: code.blocks.if_(node),
-        nodes.ForEach: lambda code, node: code.blocks.for_each(node),
-        nodes.ForTo: lambda code, node: code.blocks.for_to(node),
-        nodes.Loop: lambda code, node: code.blocks.loop(node),
-        nodes.Select: lambda code, node: code.blocks.select(node),
+        nodes.If: _if,
+        nodes.ForEach: _for_each,
+        nodes.ForTo: _for_to,
+        nodes.Loop: _loop,
+        nodes.Select: _select,
         nodes.Leave: _leave,
         nodes.Continue: _continue,
         nodes.Return: _return,
@@ -512,61 +457,26 @@ class StatementCode:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    procedure: Procedure
-    found: Findings
-
-
 def program_of(unit: Unit, definitions: Sequence[nodes.Define]) -> Program:
     """Program of one unit, with the reachable SUBs and FUNCTIONs of the file. Raises ScriptError for the first problem
-    of `faults_of`."""
-    parts = _parts(unit, definitions)
-    faults = _faults(parts, definitions)
-    if faults:
-        raise ScriptError(*faults[0][:3])
-    wanted, reached = [""], dict[str, _Made]()
-    while wanted:
-        name = wanted.pop()
-        if name not in reached:
-            reached[name] = parts[name]
-            wanted.extend(parts[name].found.procedures)
-    procedures = {name: reached[name].procedure for name in sorted(reached)}
-    keywords = [keyword for part in reached.values() for keyword in part.found.keywords]
-    return made(procedures, keywords, [name for part in reached.values() for name in part.found.calls])
-
-
-def faults_of(unit: Unit, definitions: Sequence[nodes.Define]) -> list[ScriptProblem]:
-    """Problems with jumps and labels, EXIT and CONTINUE, numbers of arguments and unknown functions, in the unit and
-    all definitions; in source order."""
-    return _faults(_parts(unit, definitions), definitions)
-
-
-def _parts(unit: Unit, definitions: Sequence[nodes.Define]) -> dict[str, _Made]:
+    of the unit or of a definition."""
     by_name = {definition.name: definition for definition in reversed(definitions)}
     scope = top_scope(unit.body, (param.name.lower() for param in unit.params), by_name)
     found = Findings()
-    parts = {"": _Made(StatementCode(scope, "", found).procedure(unit.at, (), unit.body), found)}
+    parts = {"": (StatementCode(scope, "", found).procedure(unit.at, (), unit.body), found)}
     for definition in by_name.values():
         found = Findings()
         code = StatementCode(own_scope(definition, scope), definition.name, found)
-        parts[definition.name] = _Made(code.procedure(definition.at, definition.parameters, definition.body), found)
-    return parts
-
-
-def _faults(parts: dict[str, _Made], definitions: Sequence[nodes.Define]) -> list[ScriptProblem]:
-    faults = [fault for part in parts.values() for fault in part.found.faults]
-    lines: dict[str, int] = {}
-    for definition in definitions:
-        first = lines.setdefault(definition.name, definition.at.line)
-        if first != definition.at.line:
-            message = f"the SUB or FUNCTION {definition.name.upper()} is already defined on line {first}"
-            faults.append(ScriptProblem(definition.at, Code.DUPLICATE_NAME, message))
-        doubles = {name for name in definition.parameters if definition.parameters.count(name) > 1}
-        faults += [
-            ScriptProblem(
-                definition.at, Code.DUPLICATE_NAME, f"duplicate parameter {name.upper()} of {definition.name.upper()}"
-            )
-            for name in sorted(doubles)
-        ]
-    return sorted(set(faults), key=lambda fault: fault.at)
+        parts[definition.name] = code.procedure(definition.at, definition.parameters, definition.body), found
+    wanted, reached = [""], set[str]()
+    while wanted:
+        name = wanted.pop()
+        if name not in reached:
+            reached.add(name)
+            wanted.extend(parts[name][1].procedures)
+    findings = [parts[name][1] for name in reached]
+    return made(
+        {name: parts[name][0] for name in sorted(reached)},
+        [keyword for one in findings for keyword in one.keywords],
+        [name for one in findings for name in one.calls],
+    )

@@ -11,7 +11,7 @@ from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.environment import LastError, Limits, World
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.machine.program import Procedure
-from function_calls.basic.value_sizes import DEEPEST, check_count, check_length, shallow_size
+from function_calls.basic.value_sizes import DEEPEST, check_count, check_length, shallow_size, size_of
 from function_calls.basic.values import (
     OPERATORS,
     is_null,
@@ -20,7 +20,6 @@ from function_calls.basic.values import (
     negated,
     set_item,
     set_member,
-    size_of,
     text_of,
     truth,
     whole_of,
@@ -363,10 +362,6 @@ _AT_ONCE = frozenset(
 """Functions in constant time for arguments of any size. Lists and maps that they return are not new."""
 
 
-def _load_top(run: RunState, stack: Stack, name: JsonValue) -> None:
-    stack.append(run.top.get(name))
-
-
 def _store_top(run: RunState, stack: Stack, name: JsonValue) -> None:
     run.top[name] = stack.pop()
 
@@ -375,10 +370,6 @@ def _load_own(run: RunState, stack: Stack, name: JsonValue) -> None:
     """A procedure's local variable; until it is set, the top-level variable with that name."""
     variables = run.frames[-1].variables
     stack.append(variables[name] if name in variables else run.top.get(name))
-
-
-def _load_error(run: RunState, stack: Stack, name: JsonValue) -> None:
-    stack.append(run.error.read(name))
 
 
 def _forget_error(run: RunState, stack: Stack, _: JsonValue) -> None:
@@ -492,14 +483,6 @@ def _function(run: RunState, stack: Stack, operand: JsonValue) -> None:
         run.memory.made_inside(result)
 
 
-def _duplicate(run: RunState, stack: Stack, _: JsonValue) -> None:
-    stack.append(stack[-1])
-
-
-def _drop(run: RunState, stack: Stack, _: JsonValue) -> None:
-    stack.pop()
-
-
 def _as_map(run: RunState, stack: Stack, _: JsonValue) -> None:
     """Target of WITH: a map or list unchanged, a new map for any other value."""
     if type(stack[-1]) is not dict and type(stack[-1]) is not list:
@@ -565,10 +548,10 @@ def _dim(run: RunState, stack: Stack, _: JsonValue) -> None:
 
 
 PLAIN: Mapping[str, PlainInstruction] = {
-    "load_top": _load_top,
+    "load_top": lambda run, stack, name: stack.append(run.top.get(name)),
     "store_top": _store_top,
     "load_own": _load_own,
-    "load_error": _load_error,
+    "load_error": lambda run, stack, name: stack.append(run.error.read(name)),
     "forget_error": _forget_error,
     "list": _list,
     "map": _map,
@@ -582,8 +565,8 @@ PLAIN: Mapping[str, PlainInstruction] = {
     "match": _match,
     "within": _within,
     "function": _function,
-    "duplicate": _duplicate,
-    "drop": _drop,
+    "duplicate": lambda run, stack, _: stack.append(stack[-1]),
+    "drop": lambda run, stack, _: stack.pop(),
     "as_map": _as_map,
     "put_member": _put_member,
     "changed": _changed,

@@ -285,15 +285,11 @@ class Driver:
             self._script.asked += 1
             return Asked(given)
         self._settled()
-        await self._give(given)
-        return None
-
-    async def _give(self, given: Value) -> None:
-        """Pass a value to the machine, which copies and measures it; in a thread if it is large."""
-        if not _is_large(given):
+        if _is_large(given):  # the machine copies and measures it
+            await self._script.call.threads.run(self._machine.resume_with, given)
+        else:
             self._machine.resume_with(given)
-            return
-        await self._script.call.threads.run(self._machine.resume_with, given)
+        return None
 
     def _keyword(self, wants: KeywordRequest) -> BoundKeyword:
         """The requested keyword. Raises RunError if the operator has removed it since compilation."""

@@ -27,7 +27,6 @@ from function_calls.basic.run.session import (
     ObservedVariables,
     OutputBuffer,
     session_variables,
-    variables_of,
     with_session_variables,
     with_suggestions,
 )
@@ -67,11 +66,6 @@ async def breathe() -> None:
     await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def no_parameters(bot: str) -> Mapping[str, Value]:
-    """An empty mapping: no variables from settings."""
-    return {}
-
-
 def script_seconds(keywords: Iterable[str]) -> float:
     """Timeout of a function with these keywords. The turn may have less time."""
     return _WAITING_SECONDS if {"WAIT", "SLEEP"} & set(keywords) else _USUAL_SECONDS
@@ -91,7 +85,7 @@ class ScriptHandler:
         clock: Clock,
         chance: Random,
         folder: str = "",
-        parameters: Callable[[str], Mapping[str, Value]] = no_parameters,
+        parameters: Callable[[str], Mapping[str, Value]] = lambda bot: {},
         pause: Pause = breathe,
         line: RunScheduler | None = None,
     ) -> None:
@@ -192,7 +186,8 @@ class ScriptHandler:
         given = {one.name: one.default for one in self._definition.parameters}
         given |= arguments
         session = session_variables(context, call, bot)
-        variables = variables_of(session, settings_give, given)
+        given = {**settings_give, **given}
+        variables = {**session, **{name.casefold(): value for name, value in given.items()}}
         if NOTE_KEYWORDS.isdisjoint(program.keywords):
             return Machine(program, variables, world, limits)
 

@@ -77,17 +77,16 @@ class ModelOfScripts:
         wanted = f"Its keys are these, written exactly so: {json.dumps(list(fields), ensure_ascii=False)}."
         free = "Choose short keys in small letters with _ between words."
         instructions = _EXTRACT.format(fields=wanted if fields else free)
-        run.has_outside_text = True
-        found = _fields_of(await self._answer(run, instructions, _as_data(text)), fields)
-        if found is None:
-            raise translated_error(run, RunCode.UNAVAILABLE, "model.no_fields")
-        return found
+        return await self._fields(run, instructions, text, fields)
 
     async def judged(self, run: ScriptRun, task: str, text: str, fields: Sequence[str]) -> JsonObject:
         """The model's judgement of `text` as a flat map with these fields. Raises RunError as `extract` does."""
-        run.has_outside_text = True
         keys = json.dumps(list(fields))
-        found = _fields_of(await self._answer(run, _JUDGE.format(task=task, keys=keys), _as_data(text)), fields)
+        return await self._fields(run, _JUDGE.format(task=task, keys=keys), text, fields)
+
+    async def _fields(self, run: ScriptRun, instructions: str, text: str, fields: Sequence[str]) -> JsonObject:
+        run.has_outside_text = True
+        found = _fields_of(await self._answer(run, instructions, _as_data(text)), fields)
         if found is None:
             raise translated_error(run, RunCode.UNAVAILABLE, "model.no_fields")
         return found

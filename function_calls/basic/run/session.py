@@ -1,4 +1,4 @@
-"""Environment of a script: variables for caller, chat and settings, ports to the daemon, and its output."""
+"""Environment of a script: variables for caller, chat and settings, and its output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
 
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value
@@ -48,15 +47,6 @@ def session_variables(context: MessageContext, call: Call, bot: str) -> dict[str
     # Unknown to networks; defined so that scripts can test for them.
     found |= dict.fromkeys(("mobile", "userphone", "useremail"), "")
     return found
-
-
-def variables_of(
-    session: Mapping[str, Value], parameters: Mapping[str, Value], arguments: Mapping[str, Value]
-) -> dict[str, Value]:
-    """All variables by lower-case name: arguments override parameters of the settings, which override session
-    variables."""
-    given = {**parameters, **arguments}
-    return {**session, **{name.casefold(): value for name, value in given.items()}}
 
 
 class ObservedVariables(dict[str, JsonValue]):
@@ -105,34 +95,6 @@ class ChatWorld:
 
     def unique(self) -> str:
         return str(uuid.UUID(int=self._ids.getrandbits(128), version=4))
-
-
-class ScriptFiles(Protocol):
-    """The files next to a bot's scripts."""
-
-    def read(self, bot: str, folder: str, name: str) -> bytes:
-        """Content of the file `name` in the folder of a script of `bot`. Blocking: call it in a thread. Raises
-        NoSuchScriptFile and ScriptFileTooLarge of `services.scripts.files`, and StorageError if it cannot be read."""
-
-    def missed(self, bot: str, folder: str, name: str) -> None:
-        """Record that a script looked for this file's rows and found them nowhere else either."""
-
-
-class ScriptWeb(Protocol):
-    """Web access for keywords of other subjects."""
-
-    async def delete(self, run: ScriptRun, url: str) -> JsonObject:
-        """Response of the server at `url` to DELETE. Checks the address and the run's permissions as GET does, sends
-        the run's headers, and sets `run.has_outside_text`. Raises RunError."""
-
-
-class ScriptModel(Protocol):
-    """Language model for keywords of other subjects."""
-
-    async def extract(self, run: ScriptRun, text: str, fields: Sequence[str]) -> JsonObject:
-        """Data in `text` as a flat map, with these fields or, without `fields`, with keys of the model's choice. Fields
-        without data are absent. Counts towards the chat's daily quota and sets `run.has_outside_text`. Raises RunError
-        (UNAVAILABLE) if there is no model or its answer is unusable."""
 
 
 class EndOfRun(Exception):

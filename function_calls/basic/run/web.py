@@ -23,6 +23,7 @@ from services.clock import Clock
 from services.patterns import visible
 from services.refs import ErrorCode, JsonValue
 from services.sandbox.workspace import Problem, Workspace, WorkspaceError, Workspaces
+from services.scripts.values import is_deeper
 from services.web.addresses import host_of
 from services.web.content import data_in, media_type_in
 from services.web.http import MayAsk, Method, WebAnswer, WebClient, WebError, WebLimits, json_value
@@ -48,22 +49,6 @@ def body_value(answer: WebAnswer) -> JsonValue:
             raise WebError(ErrorCode.FAILED, problem, is_unknown=True)
         return value
     return _text(body, content_type.get_content_charset())
-
-
-def is_deeper(value: JsonValue, levels: int) -> bool:
-    """Whether lists and maps in `value` are nested deeper than `levels`."""
-    now = [value]
-    for _ in range(levels):
-        now = [
-            inner
-            for one in now
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
-            if isinstance(inner, dict | list)
-        ]
-        if not now:
-            return False
-    return True
 
 
 def _content_type(header: str) -> EmailMessage:

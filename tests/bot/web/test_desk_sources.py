@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from bot.web.desk.accounts import DeskRole
+from services.store.chats import script_data
+from tests.bot.test_traces import a_receiver
 from tests.harness.desk import a_desk
 
 GOOD = 'PARAM who AS string LIKE "Ann" DESCRIPTION "Whom"\nDESCRIPTION "Greet"\nTALK "Hello"\nRETURN 1\n'
@@ -65,3 +68,79 @@ async def test_a_new_script_is_offered_for_folders_by_their_place_among_all_sour
         assert f'<option value="1">{scripts}</option>' in page
         assert '<option value="0">' not in page
         assert (await owner.post("/desk/sources/new", {"name": "hello", "source": "0"})).status_code == 404
+
+
+ASKS = """\
+PARAM who AS string LIKE "Ann" DESCRIPTION "Who is greeted"
+PARAM times AS integer LIKE 2 DESCRIPTION "How often" DEFAULT 1
+DESCRIPTION "Greets somebody"
+FOR i = 1 TO times
+    TALK "<b>Hello</b> " + who
+NEXT
+TALK "Which size?"
+HEAR size AS "Small", "Large"
+RETURN #{size: size}
+"""
+
+
+async def test_the_text_of_the_editor_is_tried_with_arguments_and_answers(tmp_path: Path) -> None:
+    (tmp_path / "greet.bas").write_text(GOOD, encoding="utf-8")
+    async with a_desk(settings={"sources": {"basic": [str(tmp_path)]}}) as world, world.person() as owner:
+        assert 'name="argument.greet.who"' in (await owner.get("/desk/sources/script?id=0/greet.bas")).text
+        sent = {"id": "0/greet.bas", "text": ASKS, "argument.greet.who": "Bo", "argument.greet.times": "2"}
+        fields = (await owner.post("/desk/sources/check", sent)).text
+        assert 'name="argument.greet.times" value="2"' in fields
+        asked = (await owner.post("/desk/sources/try", sent)).text
+        assert asked.count("&lt;b&gt;Hello&lt;/b&gt; Bo") == 2
+        assert "waits for an answer" in asked
+        ended = (await owner.post("/desk/sources/try", {**sent, "answers": "Small\r\n"})).text
+        assert "[Small]" in ended
+        assert "<code>{&#34;size&#34;: &#34;Small&#34;}</code>" in ended
+        assert (tmp_path / "greet.bas").read_text(encoding="utf-8") == GOOD
+        assert await world.group.daemon.store.read(script_data.ALL_ROWS) == []
+
+
+async def test_errors_of_a_tried_script_are_shown_with_their_place(tmp_path: Path) -> None:
+    (tmp_path / "greet.bas").write_text(GOOD, encoding="utf-8")
+    async with a_desk(settings={"sources": {"basic": [str(tmp_path)]}}) as world, world.person() as owner:
+        sent = {"id": "0/greet.bas", "text": 'DESCRIPTION "Divide"\nx = 0\nRETURN 1 / x\n'}
+        assert "line 3, column" in (await owner.post("/desk/sources/try", sent)).text
+        broken = {**sent, "text": 'DESCRIPTION "Divide"\nIF 1 THEN\n'}
+        assert "The script cannot run" in (await owner.post("/desk/sources/try", broken)).text
+
+
+async def test_a_tried_script_reaches_no_server_and_keeps_its_rows_to_itself(tmp_path: Path) -> None:
+    (tmp_path / "greet.bas").write_text(GOOD, encoding="utf-8")
+    async with a_desk(settings={"sources": {"basic": [str(tmp_path)]}}) as world, world.person() as owner:
+        text = 'DESCRIPTION "Read"\nSAVE "seen", "a", 1\npage = GET "https://example.org/"\nRETURN page\n'
+        tried = (await owner.post("/desk/sources/try", {"id": "0/greet.bas", "text": text})).text
+        assert "Error:" in tried
+        assert "allowed to reach example.org" in tried
+        assert await world.group.daemon.store.read(script_data.ALL_ROWS) == []
+
+
+async def test_one_script_is_tried_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "greet.bas").write_text(GOOD, encoding="utf-8")
+    async with a_desk(settings={"sources": {"basic": [str(tmp_path)]}}) as world, world.person() as owner:
+        sent = {"id": "0/greet.bas", "text": GOOD, "argument.greet.who": "Bo"}
+        both = await asyncio.gather(*(owner.post("/desk/sources/try", sent) for _ in range(2)))
+        assert sorted("A trial is running already" in tried.text for tried in both) == [False, True]
+        assert "Hello" in (await owner.post("/desk/sources/try", sent)).text
+
+
+async def test_only_owners_try_scripts(tmp_path: Path) -> None:
+    (tmp_path / "greet.bas").write_text(GOOD, encoding="utf-8")
+    settings = {"sources": {"basic": [str(tmp_path)]}}
+    async with a_desk(settings=settings) as world, world.person(DeskRole.OPERATOR) as operator:
+        assert "/desk/sources/try" not in (await operator.get("/desk/sources/script?id=0/greet.bas")).text
+        assert (await operator.post("/desk/sources/try", {"id": "0/greet.bas", "text": GOOD})).status_code == 403
+
+
+async def test_a_tried_script_sends_no_traces(tmp_path: Path) -> None:
+    (tmp_path / "greet.bas").write_text(GOOD, encoding="utf-8")
+    async with a_receiver() as receiver:
+        settings = {"sources": {"basic": [str(tmp_path)]}, "telemetry": {"traces_url": receiver.url}}
+        async with a_desk(settings=settings) as world, world.person() as owner:
+            sent = {"id": "0/greet.bas", "text": GOOD, "argument.greet.who": "Bo"}
+            assert "Hello" in (await owner.post("/desk/sources/try", sent)).text
+        assert receiver.spans == []

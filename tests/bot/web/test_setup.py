@@ -111,7 +111,7 @@ async def test_answers_become_a_private_file_that_serves(tmp_path: Path) -> None
         assert done.status_code == 200, done.text
         assert await wizard.ended == FirstOwner("Ann", OWNER["password"])
     settings = load_settings(file, {})
-    assert settings.chats.allow == ("web:main:*", "telegram:main:-1001", "telegram:main:-1002")
+    assert settings.chats.allow == ("web:main:*", "console:main:*", "telegram:main:-1001", "telegram:main:-1002")
     assert settings.bots["default"].name == "Helper"
     assert settings.models[0].model == "stub"
     assert settings.timezone == "Europe/Paris"
@@ -133,3 +133,14 @@ async def test_what_cannot_be_used_is_said_and_the_answers_are_kept(tmp_path: Pa
         zone = await wizard.post("/setup", {**OWNER, "timezone": "Mars/Base"})
         assert zone.status_code == 422
         assert not file.exists()
+
+
+async def test_a_model_without_function_calls_is_written_with_functions_as_text(tmp_path: Path) -> None:
+    file = tmp_path / "bot.yaml"
+    async with a_wizard(file) as wizard, OpenAIServer([WORDS]) as model:
+        form = {**OWNER, "bot_language": "zh", "model": "stub", "base_url": model.base_url, "api_key": "k"}
+        assert (await wizard.post("/setup", form)).status_code == 200
+        await wizard.ended
+    settings = load_settings(file, {})
+    assert settings.models[0].protocol == "json_text"
+    assert settings.language == "zh"

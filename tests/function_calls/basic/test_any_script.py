@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from function_calls.basic.codes import RunCode, ScriptError, ScriptProblem
 from function_calls.basic.environment import Limits
-from function_calls.basic.machine.code_statements import faults_of, program_of
+from function_calls.basic.machine.code_statements import program_of
 from function_calls.basic.machine.machine import Ended, Failed
 from function_calls.basic.machine.program import Program
 from tests.function_calls.basic.runs import SMALL, run_through, stored
@@ -24,23 +23,21 @@ FEW = Limits(steps=400, memory_bytes=20_000, depth=4)
 ARGUMENTS = {"p": [1, {"x": "y"}], "Username": "Mia"}
 
 
-def a_program(seed: int) -> Program | list[ScriptProblem]:
-    """A random program, or its problems."""
-    unit, definitions = Trees(Random(seed)).script()
-    faults = faults_of(unit, definitions)
-    if faults:
-        with pytest.raises(ScriptError):
-            program_of(unit, definitions)
-        return faults
-    return program_of(unit, definitions)
+def a_program(seed: int) -> Program | ScriptProblem:
+    """A random program, or its problem."""
+    try:
+        return program_of(*Trees(Random(seed)).script())
+    except ScriptError as error:
+        return error.fault
 
 
 @settings(max_examples=150)
 @given(SEEDS)
 def test_any_script_ends_within_its_limits_and_never_by_a_fault_of_ours(seed: int) -> None:
     program = a_program(seed)
-    if isinstance(program, list):
-        assert all(fault.at.line >= 1 and fault.message for fault in program)
+    if isinstance(program, ScriptProblem):
+        assert program.at.line >= 1
+        assert program.message
         return
     with capture_logs() as logs:
         ran = run_through(program, ARGUMENTS)
@@ -54,7 +51,7 @@ def test_any_script_ends_within_its_limits_and_never_by_a_fault_of_ours(seed: in
 @given(SEEDS, st.sampled_from((1, 2, 7, 100_000)))
 def test_a_run_that_is_stored_and_read_at_every_stop_is_the_same_as_one_that_never_was(seed: int, steps: int) -> None:
     program = a_program(seed)
-    if isinstance(program, list):
+    if isinstance(program, ScriptProblem):
         return
     straight = run_through(program, ARGUMENTS, FEW)
     stopped = run_through(program, ARGUMENTS, FEW, steps=steps, stop=True)
@@ -73,7 +70,7 @@ def test_scripts_by_chance_are_worth_trying() -> None:
             ends[ran.event.code if isinstance(ran.event, Failed) else "ended"] += 1
             ends["wanted"] += bool(ran.wants)
         else:
-            ends.update(f"fault {fault.code}" for fault in program)
+            ends[f"fault {program.code}"] += 1
     assert ends["ended"] > 20
     assert ends["wanted"] > 20
     assert len(ends) > 10, ends

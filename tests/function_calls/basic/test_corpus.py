@@ -13,8 +13,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from bot.checks.scratch import scratch_daemon
+from bot.checks.script_trial import Ended, Said, ScriptTrial, Trying, no_web
 from bot.checks.scripts_check import check_scripts
-from bot.cli.basic_run import Ended, Said, ScriptTrial, Trying, no_web
 from bot.overrides import Overrides
 from config.diagnostics import Diagnostic
 from config.sections.basic import BasicSource
@@ -134,3 +134,16 @@ def _pattern(wanted: str) -> str:
 
 def _holds(wanted: Mapping[int, str], told: Mapping[int, str]) -> bool:
     return all(word in told.get(line, "") for line, word in wanted.items())
+
+
+async def test_a_trial_has_a_time_limit(tmp_path: Path) -> None:
+    text = 'DESCRIPTION "Rests"\nWAIT 15\nRETURN 1\n'
+    (tmp_path / "rest.bas").write_text(text, encoding="utf-8")
+    settings = Settings(sources=SourcesSettings(basic=(BasicSource(path=tmp_path),)), chats=ChatsSettings(allow=("*",)))
+    clock = SystemClock()
+    async with scratch_daemon(settings, Overrides(clock=clock, web=no_web("nothing is asked"))) as daemon:
+        [spec] = [one for one in daemon.registry.of("default").specs if one.name == "rest"]
+        trial = ScriptTrial(daemon, clock, Trying(ANN, "Ann", Role.OWNER, ChatRef("cli", "main", "rest")), seconds=10)
+        _, result = await _tried(trial, spec, {})
+    assert result.error is not None
+    assert "longer than the time left" in result.error.text

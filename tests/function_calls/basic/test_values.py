@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from function_calls.basic.codes import RunCode, RunError
-from function_calls.basic.value_sizes import DEEPEST, LARGEST, MOST_ITEMS
+from function_calls.basic.value_sizes import DEEPEST, LARGEST, MOST_ITEMS, shallow_size, size_of
 from function_calls.basic.values import (
     OPERATORS,
     is_null,
@@ -24,8 +24,6 @@ from function_calls.basic.values import (
     number_of,
     set_item,
     set_member,
-    shallow_size,
-    size_of,
     text_of,
     truth,
 )

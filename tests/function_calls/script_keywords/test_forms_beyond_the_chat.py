@@ -15,7 +15,6 @@ from function_calls.basic.language.tokens import Cursor
 from function_calls.basic.nodes import Literal
 from function_calls.basic.run.keyword_table import KeywordTable
 from function_calls.basic.run.model import ModelOfScripts
-from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
 from function_calls.basic.run.web import WebOfScripts
 from function_calls.call import Call
 from function_calls.context import MessageContext
@@ -28,6 +27,7 @@ from services.llm.model import ModelAnswer, Usage
 from services.mail import Mailer
 from services.refs import Effect, ErrorCode
 from services.sandbox.workspace import Workspaces
+from services.scripts.files import LocalScriptFiles
 from services.scripts.memory import ScriptMemory
 from services.web.http import WebClient
 from tests.fakes.script_runs import a_run
@@ -48,7 +48,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> KeywordTable:
         ModelOfScripts: ModelOfScripts(NotAsked(), clock),  # type: ignore[arg-type]
         Mailer: Mailer(MailSettings(), clock),
         Workspaces: Workspaces(tmp_path_factory.mktemp("chats")),
-        **dict.fromkeys((KnownMembers, ScriptFiles, ScriptMemory), NotAsked()),
+        **dict.fromkeys((KnownMembers, LocalScriptFiles, ScriptMemory), NotAsked()),
     }
     return KeywordTable([web, mail, files, calls], services)
 
@@ -105,9 +105,8 @@ def test_a_script_is_as_strong_as_the_strongest_of_its_keywords(table: KeywordTa
 
 
 @tool_function(name="haiku", commands=("haiku",), effect="read")
-async def haiku(context: MessageContext, *, model: ModelOfScripts, port: ScriptModel, call: Call) -> FunctionResult:
+async def haiku(context: MessageContext, *, model: ModelOfScripts, call: Call) -> FunctionResult:
     """Ask the model as a script does."""
-    assert port is model
     try:
         return FunctionResult.say(await model.ask(a_run(context, call=call), "Write a haiku"))
     except RunError as fault:
@@ -133,9 +132,8 @@ async def test_the_chat_pays_as_well() -> None:
 
 
 @tool_function(name="reach", commands=("reach",), effect="read")
-async def reach(context: MessageContext, *, web: WebOfScripts, port: ScriptWeb, call: Call) -> FunctionResult:
+async def reach(context: MessageContext, *, web: WebOfScripts, call: Call) -> FunctionResult:
     """Ask this machine as a script does."""
-    assert port is web
     try:
         return FunctionResult.say(str(await web.get(a_run(context, call=call), "http://127.0.0.1:8080/")))
     except RunError as fault:

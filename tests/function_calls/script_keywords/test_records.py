@@ -12,7 +12,8 @@ import pytest
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import records, tables
 from function_calls.basic.keyword_modules._rows import RowSources
-from function_calls.basic.run.session import ScriptFiles, ScriptModel, ScriptWeb
+from function_calls.basic.run.model import ModelOfScripts
+from function_calls.basic.run.web import WebOfScripts
 from services.clock import Clock, VirtualClock
 from services.scripts.files import LocalScriptFiles
 from services.scripts.tables import ScriptTables
@@ -38,9 +39,9 @@ async def say(tmp_path: Path) -> AsyncIterator[Saying]:
         services: dict[type, object] = {
             ScriptTables: (script_tables := ScriptTables(store, Ids(clock), clock)),
             RowSources: RowSources(script_tables, LocalScriptFiles([]), clock),
-            ScriptFiles: LocalScriptFiles([]),
-            ScriptWeb: None,
-            ScriptModel: None,
+            LocalScriptFiles: LocalScriptFiles([]),
+            WebOfScripts: None,
+            ModelOfScripts: None,
             Clock: clock,
         }
         yield Saying([records, tables], services)

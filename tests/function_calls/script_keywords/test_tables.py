@@ -12,7 +12,8 @@ from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules import tables
 from function_calls.basic.keyword_modules._rows import RowSources
 from function_calls.basic.keywords import Grants, ScriptRun
-from function_calls.basic.run.session import ScriptModel, ScriptWeb
+from function_calls.basic.run.model import ModelOfScripts
+from function_calls.basic.run.web import WebOfScripts
 from function_calls.basic.values import set_member
 from services.clock import Clock, VirtualClock
 from services.refs import ChatRef, JsonObject
@@ -66,8 +67,8 @@ async def say(tmp_path: Path) -> AsyncIterator[Saying]:
         services: dict[type, object] = {
             ScriptTables: (script_tables := ScriptTables(store, Ids(clock), clock)),
             RowSources: RowSources(script_tables, LocalScriptFiles([ScriptFolder(scripts, "default")]), clock),
-            ScriptWeb: WEB,
-            ScriptModel: MODEL,
+            WebOfScripts: WEB,
+            ModelOfScripts: MODEL,
             Clock: clock,
         }
         yield Saying([tables], services)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.checks.scratch import scratch_daemon
-from bot.cli.basic_run import Ended, Said, ScriptTrial, Trying, no_web
+from bot.checks.script_trial import Ended, Said, ScriptTrial, Trying, no_web
 from bot.overrides import Overrides
 from config.sections.basic import BasicSource
 from config.sections.bots import ChatsSettings

@@ -16,7 +16,7 @@ from services.store.port import StoreError
 from services.store.postgres.upgrade import upgrade
 from tests.harness.postgres_server import PostgresServer
 
-FIRST = "9c4e1f7a2d35"
+FIRST = "03300af6cec5"
 HEAD = read_revisions(VERSIONS).head
 COLUMNS = """
     SELECT table_name, column_name, data_type, is_nullable, collation_name FROM information_schema.columns
@@ -26,7 +26,7 @@ INDEXES = r"""
     SELECT tablename, regexp_replace(indexdef, '_pkey\d*', '_pkey') FROM pg_indexes
     WHERE schemaname = current_schema() AND tablename <> 'alembic_version' ORDER BY tablename, indexname
 """
-HISTORY = "INSERT INTO history VALUES (%s, 'chat', %s, %s, 'name', 'words', 0, %s, NULL, '', '', NULL, %s)"
+HISTORY = "INSERT INTO history VALUES (%s, 'chat', %s, %s, 'name', 'words', 0, %s, NULL, '', '')"
 
 
 def rows(url: str, query: str) -> list[tuple[Any, ...]]:
@@ -47,8 +47,8 @@ def of_first_release(empty: str, tmp_path: Path) -> str:
     shutil.copy(file, tmp_path / "first")
     upgrade(empty, versions=tmp_path / "first")
     with psycopg.connect(empty) as database:
-        database.execute(HISTORY, (1, "m1", "platform:account:ann", 0, "m1"))
-        database.execute(HISTORY, (2, "b1", "", 1, None))
+        database.execute(HISTORY, (1, "m1", "platform:account:ann", 0))
+        database.execute(HISTORY, (2, "b1", "", 1))
     return empty
 
 
@@ -72,9 +72,9 @@ def test_text_is_compared_by_code_point_whatever_the_database_does(new_postgres_
 
 def test_an_old_database_keeps_its_rows(of_first_release: str) -> None:
     assert upgrade(of_first_release, tables=all_tables()) == Upgraded(FIRST, str(HEAD), None)
-    assert rows(of_first_release, "SELECT id, sender, thread FROM history ORDER BY id") == [
+    assert rows(of_first_release, "SELECT id, asked_by, thread FROM history ORDER BY id") == [
         (1, "platform:account:ann", "m1"),
-        (2, "", None),
+        (2, None, None),
     ]
     assert upgrade(of_first_release, tables=all_tables()) is None
 

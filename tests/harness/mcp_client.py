@@ -1,5 +1,6 @@
-"""A program that logs in to the MCP server in its last argument and calls its tools, as the conformance suite expects
-of clients. Its browser follows the redirect of the login page without asking anybody."""
+"""A program that connects to the MCP server in its last argument, logs in and calls its tools, as the conformance suite
+expects of clients. Its browser follows the redirect of the login page without asking anybody, and its user skips the
+fields of forms."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,12 +18,16 @@ from urllib.parse import urlsplit
 import httpx2
 
 from config.sections.mcp import McpLoginSettings, McpServerSettings
+from config.texts import Texts
+from function_calls.loading.foreign_questions import Questionnaire
 from services.clock import SystemClock
+from services.mcp.connection import Connection
 from services.mcp.login import Browser
 from services.mcp.opening import Opening
-from services.mcp.problems import ServerError
-from services.mcp.tools import Questions, Replies, ToolDefinition
+from services.mcp.problems import CallRefused, ServerError
+from services.mcp.tools import Questions, ToolDefinition
 
+TEXTS = Texts().of("en")
 _DOCUMENT = "https://conformance-test.local/client-metadata.json"
 
 
@@ -34,7 +41,8 @@ def settings_of(url: str, scenario: str, given: dict[str, Any]) -> McpServerSett
         login["issuer"] = given.get("issuer") or _issuer_of(url)
     if scenario.startswith("auth/client-credentials"):
         login["grant"] = "client_credentials"
-    return McpServerSettings(name="suite", url=url, login=McpLoginSettings(**login))
+    needs_login = scenario.startswith("auth/")
+    return McpServerSettings(name="suite", url=url, login=McpLoginSettings(**login) if needs_login else None)
 
 
 def _issuer_of(url: str) -> str:
@@ -50,11 +58,30 @@ async def _look(url: str, returned: list[str]) -> None:
         returned[:] = [urlsplit((await client.get(url)).headers["location"]).query]
 
 
-def _arguments(tool: ToolDefinition) -> dict[str, Any]:
-    """A value for each required argument of a tool."""
-    schema = tool.content.get("inputSchema", {})
+def _calls(tools: Sequence[ToolDefinition], given: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The calls that the suite's context names; else one of each tool, with a value for each required argument. An
+    argument that is a schema gets that of the first tool."""
+    known = {tool.name: tool.content.get("inputSchema", {}) for tool in tools}
+    if "toolCalls" in given:
+        return [(call["name"], call["arguments"]) for call in given["toolCalls"] if call["name"] in known]
     values = {"number": 5, "integer": 5, "boolean": True, "object": {}, "array": []}
-    return {name: values.get(schema["properties"][name].get("type"), "text") for name in schema.get("required", ())}
+    values |= {"schema": next(iter(known.values()), {})}
+    return [
+        (tool, {name: values.get(name, values.get(schema["properties"][name].get("type"), "text")) for name in needed})
+        for tool, schema in known.items()
+        for needed in [schema.get("required", ())]
+    ]
+
+
+async def _call(connection: Connection, tool: str, arguments: dict[str, Any]) -> None:
+    async def progress(_: object) -> None: ...
+
+    outcome = await connection.call(tool, arguments, progress)
+    while isinstance(outcome, Questions):
+        form = Questionnaire(Questionnaire.started(outcome), "suite", TEXTS)
+        while form.next() is not None:
+            form.take(TEXTS.say("foreign_tools.skip"))
+        outcome = await connection.call(tool, arguments, progress, form.replies)
 
 
 async def main(url: str) -> None:
@@ -65,19 +92,14 @@ async def main(url: str) -> None:
     async def answer() -> str:
         return returned[0]
 
-    async def progress(_: object) -> None: ...
-
     browser = Browser("http://localhost:3000/callback", lambda page: _look(page, returned), answer)
     with tempfile.TemporaryDirectory() as home:
         settings = settings_of(url, scenario, given)
         connection = await Opening(settings, SystemClock(), None, Path(home))(browser)  # type: ignore[arg-type]
         try:
-            for tool in (await connection.list_tools()).tools:
-                outcome = await connection.call(tool.name, _arguments(tool), progress)
-                while isinstance(outcome, Questions):
-                    accepted = {key: {"action": "accept", "content": {"confirmed": True}} for key in outcome.requests}
-                    replies = Replies(outcome.token, accepted)
-                    outcome = await connection.call(tool.name, _arguments(tool), progress, replies)
+            for tool, arguments in _calls((await connection.list_tools()).tools, given):
+                with suppress(CallRefused):
+                    await _call(connection, tool, arguments)
         finally:
             await connection.close()
 
