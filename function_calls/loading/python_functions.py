@@ -237,7 +237,12 @@ def _async_handler(run: Callable[..., Awaitable[Any]], signature: _Signature, ca
         value = await (run(*given, **{call_name: call}) if call_name else run(*given))
         return value if type(value) is FunctionResult else normalised(value, context.chat)
 
-    return handle
+    async def handle_plainly(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
+        """Fast path for the most common signature."""
+        value = await run(context, arguments)
+        return value if type(value) is FunctionResult else normalised(value, context.chat)
+
+    return handle_plainly if signature.names is None and not call_name else handle
 
 
 def _threaded_handler(run: Callable[..., Any], signature: _Signature, call_name: str) -> Handler:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import orjson
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from function_calls.profile import ChatProfile
 from function_calls.schema.schema import DRAFT_7, MANY, UnusableSchema, WithoutEnforcedEnums, closed, nodes, schema_of
@@ -328,6 +328,7 @@ class ModelArguments:
         self._extra: Literal["forbid"] | None = None if is_open else "forbid"
         self._validate = adapter.validator.validate_python
         self._dump = adapter.serializer.to_python
+        self._is_plain = isinstance(model, type) and issubclass(model, BaseModel) and _is_plain(model)
 
     def parse(self, raw: Mapping[str, Any]) -> Any:
         """Instance of the model. Raises ArgumentError."""
@@ -341,7 +342,14 @@ class ModelArguments:
     def dump(self, arguments: Any) -> JsonObject:
         """The instance as plain JSON that `parse` accepts, without nulls. Arguments that were never parsed are returned
         unchanged."""
-        if type(arguments) is not self._model and isinstance(arguments, Mapping):
+        if type(arguments) is self._model:
+            if self._is_plain:
+                # Same result as the serializer, in a third of the time.
+                values: JsonObject = arguments.__dict__.copy()
+                if None in values.values():
+                    values = {name: value for name, value in values.items() if value is not None}
+                return values
+        elif isinstance(arguments, Mapping):
             return dict(arguments)
         dumped: JsonObject = self._dump(arguments, mode="json", by_alias=True, exclude_none=True)
         return dumped
@@ -460,6 +468,27 @@ def _steps(schema: Any, step: str | int) -> Iterator[Any]:
     for union in MANY - {"items", "prefixItems"}:
         for one in schema.get(union) or ():
             yield from _steps(one, step)
+
+
+def _is_plain(model: type[BaseModel]) -> bool:
+    """Whether instances of `model` need no serialization: all fields are texts, integers or booleans, under their own
+    names and without custom serializers."""
+    schema: Any = model.__pydantic_core_schema__
+    fields = schema.get("schema", {})
+    if schema["type"] != "model" or "serialization" in schema or fields.get("type") != "model-fields":
+        return False
+    if fields.get("computed_fields") or schema.get("config", {}).get("extra_fields_behavior") == "allow":
+        return False
+    return all(_is_plain_field(field) for field in fields["fields"].values())
+
+
+def _is_plain_field(field: Any) -> bool:
+    if "serialization_alias" in field or "serialization_exclude" in field or "serialization_exclude_if" in field:
+        return False
+    schema = field["schema"]
+    while schema["type"] in ("default", "nullable") and "serialization" not in schema:
+        schema = schema["schema"]
+    return schema["type"] in ("str", "int", "bool") and "serialization" not in schema
 
 
 def _is_moment(text: str) -> bool:
