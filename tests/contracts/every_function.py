@@ -14,6 +14,7 @@ from function_calls.spec import FunctionResult, ToolError
 from services.clock import VirtualClock
 from services.refs import ChatRef, ErrorCode, Role
 from services.web.http import Method, WebAnswer, WebClient, WebLimits
+from tests.conftest import REPOSITORY
 from tests.fakes.dictionaries import DICTIONARY_PATH, english_answer
 from tests.fakes.feeds import RSS_PATH, feed_pages
 from tests.fakes.kept import last_reason
@@ -81,6 +82,7 @@ CASES: dict[str, Case] = {
     "mute": Case("mute"),
     "unmute": Case("unmute"),
     "news": Case("news"),
+    "knowledge_search": Case("kb compost", {"query": "compost"}),
     "use_tools": Case("use", by_model=False),
     "put_away_tools": Case("unuse", by_model=False),
     "list_tools": Case("tools"),
@@ -218,6 +220,7 @@ async def a_chat(case: Case, runs: Runs) -> AsyncIterator[Group]:
     async with WebServer(pages) as server:
         settings: dict[str, Any] = {
             "news": {"feeds": [{"name": "World", "url": server.url(RSS_PATH)}]},
+            "knowledge": {"bases": {"club": str(REPOSITORY / "benchmarks" / "knowledge")}},
             "search": {"kind": "searxng", "url": server.url(""), "private_network": True},
         }
         web = LocalWeb(server)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -71,11 +72,17 @@ NO_FILES = {
 """Names that are not files, or files of authors."""
 
 
+_INSTALLED = {".venv", ".foreign", ".git", "node_modules", "build"}
+
+
 @functools.cache
 def _names() -> frozenset[str]:
-    """Names of all files in the project's folders, except installed ones."""
-    files = ROOT.glob("*/**/*")
-    return frozenset(file.name for file in files if {".venv", "node_modules"}.isdisjoint(file.parts))
+    """Names of all files in the project's folders, except installed and built ones."""
+    found: set[str] = set()
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in _INSTALLED]
+        found.update(files if folder != str(ROOT) else ())
+    return frozenset(found)
 
 
 @pytest.mark.parametrize("path", PAGES)
