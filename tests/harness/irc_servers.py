@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -84,6 +85,9 @@ SyslogFacility = local1
 """
 
 
+_SECONDS_BETWEEN_STARTS = 1.5
+
+
 @dataclass(slots=True)
 class IrcServer:
     """A server that can be stopped and started again on the same port."""
@@ -95,6 +99,8 @@ class IrcServer:
     link_port: int = 0
     password: str = ""
     process: asyncio.subprocess.Process | None = field(default=None)
+    started_at: float = -_SECONDS_BETWEEN_STARTS
+    """On `time.monotonic()`."""
 
     @property
     def keeps_ids(self) -> bool:
@@ -103,6 +109,9 @@ class IrcServer:
 
     async def start(self) -> None:
         """Start it and wait until it accepts connections."""
+        # InspIRCd's ids of messages contain the second of its start, so two starts in one second repeat them.
+        await asyncio.sleep(max(0.0, self.started_at + _SECONDS_BETWEEN_STARTS - time.monotonic()))
+        self.started_at = time.monotonic()
         self.process = await asyncio.create_subprocess_exec(
             *self._command(),
             cwd=self.folder,

@@ -37,7 +37,7 @@ def said_by_people(home: Path) -> set[str]:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Poll until `holds()`; the daemon is another process and provides no event."""
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(30):
         while not holds():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
