@@ -7,6 +7,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from bot.platforms.base import SendFailed
@@ -33,6 +34,8 @@ async def test_messages_around_a_restart_of_the_server_are_received_once_in_orde
 async def test_the_bot_is_not_connected_before_the_server_answers(world: World, tmp_path: Path) -> None:
     async with a_network(world, tmp_path) as (network, host, side), receiving(network.platform, host.store) as daemon:
         assert isinstance(network.platform, MatrixPlatform)
+        # Commands that ran in this process may have left a level that hides warnings.
+        structlog.reset_defaults()
         with capture_logs() as logs:
             side.proxy.is_away = True
             side.proxy.break_sync()
