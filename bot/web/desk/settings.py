@@ -34,7 +34,7 @@ class FunctionLine(NamedTuple):
     spec: FunctionSpec
     bots: str
     statistics: CallStatistics | None
-    """Of the last 24 hours."""
+    """Statistics of the last 24 hours; None without a run."""
     is_on: bool
     """In the chosen chat; without one, as far as the whole file decides."""
     layer: str

@@ -183,7 +183,7 @@ async def test_models_are_offered_the_search_only_where_documents_are_configured
             assert ("knowledge_search" in offered(group.model.requests[0])) is is_offered
 
 
-# Who searches what
+# Access
 
 
 async def test_a_chat_never_sees_the_documents_of_another(tmp_path: Path) -> None:
