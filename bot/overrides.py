@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random, SystemRandom
 
-from bot.database.leadership import Lead, SoleLeader
 from config.settings import Settings
 from function_calls.filters.call import CallFilter
 from function_calls.loading.source import Changes, FunctionSource, Unwatched
@@ -46,5 +45,3 @@ class Overrides:
     """Path of the settings file, for diagnostics."""
     faults: FaultPoints = field(default_factory=FaultPoints)
     deadlines: Deadlines | None = None
-    lead: Lead = field(default_factory=SoleLeader)
-    """Whether this process may send, if several share the database."""

@@ -26,7 +26,6 @@ from structlog.typing import ExcInfo
 import function_calls
 import services
 from bot.daemon import Daemon, build_daemon
-from bot.database.leadership import Lead, SoleLeader
 from bot.database.opening import database_of, open_store
 from bot.overrides import Overrides
 from bot.platforms.base import Accepted, Deliver, Limits, Outgoing, Receipt
@@ -45,7 +44,7 @@ from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest,
 from services.refs import ChatRef, ErrorCode, MemberRef, Role
 from services.store.all_tables import all_tables
 from services.store.ids import Ids
-from services.store.port import Store, Write
+from services.store.port import Store
 from services.store.sqlite.upgrade import upgrade
 from services.store.sqlite.writer import connect_writer
 from services.web.http import WebClient
@@ -300,14 +299,12 @@ async def a_group(
     web: WebClient | None = None,
     sources: Sequence[FunctionSource] = (),
     changes: Changes | None = None,
-    lead: Lead | None = None,
-    guard: Write | None = None,
 ) -> AsyncIterator[Group]:
     """A group chat with the bot: a real daemon with the built-in functions and `functions`. The store is in a temporary
     folder, or in `home`, which is kept. `other_platforms` are additional networks of the same daemon. `settings` are
     as in YAML; None removes one of the group's. `web` replaces the web client; the default never connects to this
     machine. `sources` are additional sources, after all others; `changes` notifies the sources of changed files, by
-    default never. `lead` and `guard` belong to a lease, for a database server that several daemons share."""
+    default never."""
     with _short_tracebacks(), tempfile.TemporaryDirectory() as folder:
         at = home or Path(folder)
         test_settings = {
@@ -332,7 +329,7 @@ async def a_group(
         if not loaded.store.is_on_a_server and not (database := database_of(loaded)).exists():
             database.parent.mkdir(parents=True, exist_ok=True)
             database.write_bytes(_new_database())
-        store = around_store(await open_store(loaded, clock, guard=guard))
+        store = around_store(await open_store(loaded, clock))
         overrides = Overrides(
             clock=clock,
             rng=Random(1),  # noqa: S311 - the same random numbers in every test
@@ -344,7 +341,6 @@ async def a_group(
             filters=filters,
             faults=faults or FaultPoints(),
             deadlines=deadlines,
-            lead=lead or SoleLeader(),
         )
         try:
             daemon = build_daemon(loaded, store, [network, *other_platforms], Ids(clock), _TEXTS, overrides)

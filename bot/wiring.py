@@ -359,7 +359,6 @@ class Wiring:
             resent=lambda chat: chats.profile(chat).texts.say("delivery.resent"),
             late=late,
             dropped=lambda chat, lines: chats.profile(chat).texts.say("delivery.dropped", count=f"{lines:,}"),
-            lead=self.overrides.lead,
             statuses=StatusMessages(self.store, self.ids, clock, self.epoch, self.faults),
             hide=self.redact.known,
         )

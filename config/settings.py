@@ -110,8 +110,6 @@ class StoreSettings(Section):
     url: SecretStr = SecretStr("")
     """URL of a PostgreSQL database, as postgresql://user:password@host:5432/name; preferably a reference to the
     environment. Empty: a SQLite file in `home`."""
-    lease_seconds: Seconds = Field(default=15, ge=1)
-    """Of several daemons on one PostgreSQL, one leads. Without a renewal for this time another one takes over."""
     history_per_chat: Count = Field(default=1000, ge=0, le=1_000_000)
     """Maximum number of messages kept per chat."""
     days_kept: Count = Field(default=30, ge=1, le=3650)

@@ -11,8 +11,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from bot.daemon import Daemon, build_daemon
-from bot.database.leadership import lead_or_refuse
-from bot.database.opening import lead_of, open_store, operator_connection_of
+from bot.database.opening import open_store, operator_connection_of
 from bot.overrides import Overrides
 from config.settings import Settings
 from config.texts import Texts
@@ -64,18 +63,12 @@ async def a_daemon_for_calls(settings: Settings, *, logs_faults: bool) -> AsyncI
     functions, if the caller does not report them. Raises StoreError (StoreInUse if a daemon is running) and
     DefinitionError."""
     clock = SystemClock()
-    lead = lead_of(settings, clock)
-    try:
-        await lead_or_refuse(lead)
-        store = await open_store(settings, clock, guard=lead.guard)
-        overrides = Overrides(clock=clock, logs_faults=logs_faults, lead=lead)
-        async with _built(settings, store, overrides, Texts()) as daemon:
-            await daemon.chats.load(store)
-            await daemon.grants.load()
-            await daemon.functions.start()
-            yield daemon
-    finally:
-        await lead.end()
+    store = await open_store(settings, clock)
+    async with _built(settings, store, Overrides(clock=clock, logs_faults=logs_faults), Texts()) as daemon:
+        await daemon.chats.load(store)
+        await daemon.grants.load()
+        await daemon.functions.start()
+        yield daemon
 
 
 @asynccontextmanager

@@ -44,7 +44,7 @@ from services.web.search import Searcher, advice
 
 
 def check_database(settings: Settings) -> Diagnostic | str:
-    """Check that the database can be used; on a server also report its version, schema and leader."""
+    """Check that the database can be used; on a server also report its version, schema and processes."""
     return _on_server(settings) if settings.store.is_on_a_server else _on_sqlite(settings)
 
 
@@ -70,12 +70,12 @@ def _on_server(settings: Settings) -> Diagnostic | str:
     elif state.schema_version == revisions.head:
         schema = f"schema {state.schema_version}, up to date"
     elif state.schema_version in revisions.known:
-        schema = f"schema {state.schema_version}, migrated to {revisions.head} by the next leader"
+        schema = f"schema {state.schema_version}, migrated to {revisions.head} by the next start"
     else:
         text = f"{state.place} has schema {state.schema_version}, which needs a newer version of the program"
         return Diagnostic("store.url", 1, 1, "store.too_new", text)
-    leader = f"leader: {state.leader.holder}" if state.leader else "no leader"
-    return f"{state.place}: PostgreSQL {state.server_version}; {schema}; {leader}"
+    use = f"in use by {', '.join(state.holders)}" if state.holders else "not in use"
+    return f"{state.place}: PostgreSQL {state.server_version}; {schema}; {use}"
 
 
 Check = tuple[str, Callable[[], Diagnostic | str]]

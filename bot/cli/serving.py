@@ -18,8 +18,7 @@ import structlog
 
 from bot import VERSION
 from bot.daemon import Daemon, build_daemon
-from bot.database.leadership import Leadership, lead_or_refuse
-from bot.database.opening import lead_of, open_store, remedy
+from bot.database.opening import open_store, remedy
 from bot.live.settings import secrets_of
 from bot.live.watching import LOOK_SECONDS, Watcher
 from bot.mcp import callers
@@ -36,8 +35,7 @@ from services.clock import SystemClock
 from services.fault_points import FaultPoints
 from services.redaction import Redactor
 from services.store.ids import Ids
-from services.store.port import Store, StoreBroken, StoreError, StoreFenced
-from services.store.turns.leases import Held
+from services.store.port import Store, StoreBroken, StoreError
 from services.store.unit_queue import switch_threads_often
 
 if TYPE_CHECKING:
@@ -56,7 +54,6 @@ def collect_seldom() -> None:
 
 FAULTS_VARIABLE = "ROLLCALL_FAULTS"
 _log = structlog.get_logger("daemon")
-_ASK_SECONDS = 5.0
 
 
 class CannotStart(Exception):
@@ -106,27 +103,9 @@ class Stop:
             loop.add_signal_handler(number, self._by_signal)
 
     def on_broken(self, error: Exception) -> None:
-        """Stop because the store is broken or another daemon leads."""
+        """Stop because the store is broken."""
         self.broken = self.broken or error
         self._told.set()
-
-    async def or_begun(self, lead: Leadership, stands_by: Callable[[Held], None]) -> bool:
-        """Whether `lead` began before a stop was requested. Raises the exception of `lead.begin`."""
-        beginning = asyncio.create_task(lead.begin(stands_by))
-        told = asyncio.create_task(self._told.wait())
-        await asyncio.wait([beginning, told], return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
-        if beginning.done():
-            beginning.result()
-            return True
-        beginning.cancel()
-        await asyncio.wait([beginning])
-        return False
-
-    def stands_by(self, held: Held) -> None:
-        """Report the current leader, to the service manager too: waiting is not a failed start."""
-        self.manager.notify(f"READY=1\nSTATUS=Stands by, {held.holder} leads")
-        _stands_by(held)
 
     async def or_end_of(self, serving: asyncio.Task[None]) -> None:
         """Return when a stop is requested or `serving` has ended."""
@@ -180,55 +159,22 @@ async def _served(
 ) -> int:
     switch_threads_often()
     collect_seldom()
-    clock, stop = SystemClock(), Stop(ServiceManager(os.environ))
+    stop = Stop(ServiceManager(os.environ))
     stop.on_signals()
     stop.manager.feed_watchdog()
-    lead = lead_of(settings, clock, stop.on_broken)
-    try:
-        if not page:
-            # An interactive user should not have to wait.
-            await lead_or_refuse(lead)
-        elif not await stop.or_begun(lead, stop.stands_by):
-            _log.info("stopped_standing_by")
-            return 0
-        await _lead(settings, file, redact, lead, stop, console=console, page=page)
-        if isinstance(stop.broken, StoreBroken) and not lead.holds():
-            await _ask_who_leads(lead, stop)
-    finally:
-        await lead.end()
-    if isinstance(stop.broken, StoreFenced):
-        _log.critical("leads_no_more", problem=str(stop.broken), hint="start it again, and it stands by")
-    elif isinstance(stop.broken, StoreBroken):
+    await _run(settings, file, redact, stop, console=console, page=page)
+    if isinstance(stop.broken, StoreBroken):
         _report("rollcall ended", settings, stop.broken, shown=shown)
     _log.info("stopped")
     return 1 if stop.broken else 0
 
 
-async def _ask_who_leads(lead: Leadership, stop: Stop) -> None:
-    """After a broken store, find out whether another leader has closed the connections; set `stop.broken` to
-    StoreFenced then. Gives up after five seconds."""
-    try:
-        async with asyncio.timeout(_ASK_SECONDS):
-            await lead.sure()
-    except StoreFenced as fenced:
-        stop.broken = fenced
-    except TimeoutError:
-        return
-
-
-def _stands_by(held: Held) -> None:
-    """Report the current leader."""
-    _log.info("stands_by", leader=held.holder)
-    print(f"Stands by:   {held.holder} leads; this daemon takes over when that one ends", flush=True)
-
-
-async def _lead(
-    settings: Settings, file: SettingsFile, redact: Redactor, lead: Leadership, stop: Stop, *, console: bool, page: bool
+async def _run(
+    settings: Settings, file: SettingsFile, redact: Redactor, stop: Stop, *, console: bool, page: bool
 ) -> None:
-    """Build everything, run until stopped, and close the store. `lead` has begun. `console` and `page` select the
-    platforms."""
+    """Build everything, run until stopped, and close the store. `console` and `page` select the platforms."""
     faults, watcher, clock = _faults(), Watcher(), SystemClock()
-    store = await open_store(settings, clock, stop.on_broken, lead.guard)
+    store = await open_store(settings, clock, stop.on_broken)
     try:
         ids = Ids(clock)
         web = await _web(settings, store, ids, clock, file.path) if page else None
@@ -243,7 +189,6 @@ async def _lead(
             read_settings=file.read,
             settings_file=file.path,
             faults=faults,
-            lead=lead,
         )
         daemon = build_daemon(settings, store, platforms, ids, Texts(), given)
         if terminal is not None and not sys.stdin.isatty():

@@ -2,60 +2,33 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from bot.database.leadership import Leadership, Leading, SoleLeader
+from sqlalchemy import text
+
 from config.settings import Settings, StoreSettings
 from services.clock import Clock
 from services.extras import missing_extra
 from services.store.all_tables import all_tables
-from services.store.port import Store, StoreBroken, StoreDamaged, StoreError, StoreFull, Write
+from services.store.port import Statement, Store, StoreBroken, StoreDamaged, StoreError, StoreFull
 from services.store.reader import OperatorConnection, ReaderError
 from services.store.sqlite.store import SqliteStore, operator_connection
 from services.store.sqlite.upgrade import newest_good, upgrade
-
-if TYPE_CHECKING:
-    from services.store.postgres.lease import DatabaseState
-
-
-def lead_on_server(settings: StoreSettings, clock: Clock, on_lost: Callable[[Exception], None] | None) -> Leadership:
-    """Leadership on a database server, not started. Raises StoreError."""
-    with _driver():
-        from services.store.postgres.lease import PostgresLease
-
-    holder = f"process {os.getpid()} on {socket.gethostname()} ({secrets.token_hex(4)})"
-    url, seconds = settings.url.get_secret_value(), settings.lease_seconds
-    return Leading(PostgresLease(url, holder, seconds, partial(_prepare, url)), clock, seconds, on_lost)
 
 
 async def open_on_server(
     settings: StoreSettings,
     clock: Clock,
     on_broken: Callable[[StoreBroken], None] | None,
-    guard: Write | None,
 ) -> Store:
-    """The migrated store on a server. `guard`: first write of each transaction; without it, access is exclusive to this
-    process. Raises StoreError."""
+    """The migrated store on a server. Raises StoreError; StoreInUse if another process has it."""
     with _driver():
-        from services.store.postgres.connections import connect_writer
-        from services.store.postgres.lease import connect_as_leader
         from services.store.postgres.store import PostgresStore
 
-    return await PostgresStore.open(
-        settings.url.get_secret_value(),
-        clock=clock,
-        prepare=_prepare,
-        on_broken=on_broken,
-        guard=guard,
-        connect=connect_writer if guard is None else partial(connect_as_leader, seconds=settings.lease_seconds),
-    )
+    return await PostgresStore.open(settings.url.get_secret_value(), clock=clock, prepare=_prepare, on_broken=on_broken)
 
 
 def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> OperatorConnection:
@@ -68,14 +41,36 @@ def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> O
     return connection_on_server(settings.url.get_secret_value(), writes=writes)
 
 
+class DatabaseState(NamedTuple):
+    """State of a database as reported by its server."""
+
+    place: str
+    """Database and host, without user and password."""
+    server_version: str
+    schema_version: str | None
+    """None if the program's tables do not exist."""
+    holders: Sequence[str]
+    """Application names of the processes that have the database."""
+
+
+_STATE = Statement(
+    "database.state",
+    text("SELECT current_setting('server_version') AS version, to_regclass('alembic_version') IS NOT NULL AS is_ours"),
+)
+_SCHEMA = Statement("database.schema", text("SELECT version_num FROM alembic_version"))
+
+
 def state_on_server(settings: StoreSettings) -> DatabaseState:
     """State of the database. Raises ReaderError if it cannot be read."""
-    try:
-        with _driver():
-            from services.store.postgres.lease import state_of
-    except StoreError as error:
-        raise ReaderError(str(error)) from None
-    return state_of(settings.url.get_secret_value())
+    with operator_connection_on_server(settings, writes=False) as database:
+        from services.store.postgres.connections import place_of
+        from services.store.postgres.locks import EXCLUSIVE, HOLDERS
+
+        (server,) = database.rows(_STATE.query())
+        schemas = database.rows(_SCHEMA.query()) if server["is_ours"] else []
+        holders = [row["holder"] for row in database.rows(HOLDERS.query(name=EXCLUSIVE.name))]
+    schema = next((row["version_num"] for row in schemas), None)
+    return DatabaseState(place_of(settings.url.get_secret_value()), server["version"], schema, holders)
 
 
 def _prepare(url: str) -> None:
@@ -97,24 +92,12 @@ def _driver() -> Iterator[None]:
 DATABASE = "rollcall.sqlite"
 
 
-def lead_of(settings: Settings, clock: Clock, on_lost: Callable[[Exception], None] | None = None) -> Leadership:
-    """Leadership on the database of the settings, not started. `on_lost` is called on the event loop. Raises
-    StoreError."""
-    return lead_on_server(settings.store, clock, on_lost) if settings.store.is_on_a_server else SoleLeader()
-
-
-async def open_store(
-    settings: Settings,
-    clock: Clock,
-    on_broken: Callable[[StoreBroken], None] | None = None,
-    guard: Write | None = None,
-) -> Store:
-    """The migrated database of the settings. `guard`: first write of each transaction on a server; without it, access
-    is exclusive to this process. Raises StoreError."""
+async def open_store(settings: Settings, clock: Clock, on_broken: Callable[[StoreBroken], None] | None = None) -> Store:
+    """The migrated database of the settings. Raises StoreError; StoreInUse if another process has it."""
     home = Path(settings.home)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings.store.is_on_a_server:
-        return await open_on_server(settings.store, clock, on_broken, guard)
+        return await open_on_server(settings.store, clock, on_broken)
 
     def prepare(path: Path) -> None:
         upgrade(path, backups=home / "backups", clock=clock, keep=settings.store.backups_kept, tables=all_tables())

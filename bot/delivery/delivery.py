@@ -10,7 +10,6 @@ from dataclasses import InitVar, dataclass, replace
 
 import structlog
 
-from bot.database.leadership import Lead
 from bot.delivery.outgoing import (
     ROOM_FOR_LATENESS,
     Due,
@@ -104,8 +103,6 @@ class Delivery:
     """The note that a message is late, or empty."""
     dropped: Callable[[ChatRef, int], str]
     """The note on this number of dropped lines."""
-    lead: Lead
-    """Says whether this process may send."""
     statuses: StatusMessages
     hide: Callable[[str], str] = str
     """Removes known secrets from texts."""
@@ -311,7 +308,7 @@ class Delivery:
     async def typing(self, chat: ChatRef, status: str) -> None:
         """Show a progress status in `chat`; best effort."""
         platform = self.platform(chat)
-        if platform is not None and self.lead.holds():
+        if platform is not None:
             await platform.typing(chat, status)
 
     async def delivered(self, chat: ChatRef) -> None:
@@ -483,20 +480,19 @@ class Delivery:
             await self.store.commit([outbox.claim(message.row_id, self.epoch)])
 
     def _takes_place(self, chat: ChatRef, sends_per_minute: int) -> bool:
-        """Count one send in the chat's rate. Returns False without counting if the rate is used up or another process
-        may lead."""
+        """Count one send in the chat's rate. Returns False without counting if the rate is used up."""
         now, times = self.clock.monotonic(), self._sent_at.get(chat)
         if times is None:
             times = self._sent_at[chat] = deque()
         while times and times[0] <= now - _WINDOW_SECONDS:
             times.popleft()
-        if len(times) >= sends_per_minute or not self.lead.holds():
+        if len(times) >= sends_per_minute:
             return False
         times.append(now)
         return True
 
     async def _waits_for_place(self, chat: ChatRef, sends_per_minute: int) -> None:
-        """Wait until the chat's rate permits a send, and count it. Raises StoreError if another process leads."""
+        """Wait until the chat's rate permits a send, and count it."""
         times = self._sent_at[chat]
         while len(times) >= sends_per_minute:
             # Other lanes of the chat may wait for the same slot: only one of them gets it.
@@ -504,9 +500,6 @@ class Delivery:
             while times and times[0] <= self.clock.monotonic() - _WINDOW_SECONDS:
                 times.popleft()
         times.append(self.clock.monotonic())
-        if not self.lead.holds():
-            # The leading process sends it from the outbox.
-            await self.lead.sure()
 
     def _give_up(self, message: OutboundMessage, problem: str) -> None:
         if message.status is StatusPart.SHOW or message.only_ends_status:

@@ -91,7 +91,7 @@ class StoreDamaged(StoreBroken):
 
 
 class StoreFenced(StoreBroken):
-    """Another process has taken over the right to write. The unit was rolled back, and the process has to end."""
+    """Another process has taken a lock of this one. Nothing was written, and the process has to end."""
 
 
 class StoreClosed(StoreError):

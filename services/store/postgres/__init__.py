@@ -1,4 +1,4 @@
 """PostgreSQL store.
 
-Connections, writer, lease of the leader and upgrade. Used by `bot.database`.
+Connections, writer, its locks and upgrade. Used by `bot.database`.
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -15,9 +14,8 @@ from psycopg.types.numeric import IntDumper
 from psycopg.types.string import StrDumper
 
 from services.store.port import BadUnit, StoreBroken, StoreError, StoreFull
-from services.store.sqlite.lock import StoreInUse
 
-_LOCK_CLASS = 0x526F6C6C  # "Roll": distinguishes this lock from other programs' locks in the same database
+_MOST_IN_NAME = 63  # the server truncates longer application names
 _DEFAULTS: dict[str, str] = {
     "connect_timeout": "10",
     "target_session_attrs": "read-write",  # of several hosts, use the one that accepts writes
@@ -35,12 +33,6 @@ _SESSION = (
     "SET statement_timeout = 0",
     "SET lock_timeout = 0",
     "SET idle_in_transaction_session_timeout = '30s'",
-)
-_HOLDER = (
-    "SELECT a.application_name FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid "
-    "WHERE l.locktype = 'advisory' AND l.granted AND l.classid = %s::bigint::oid "
-    "AND l.objid = (hashtext(%s)::bigint & 4294967295)::oid "
-    "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 # The server is out of space or memory, or its disk failed: the statement was rolled back and may succeed later.
 _NO_ROOM = ("53100", "53200", "58030")
@@ -82,8 +74,16 @@ def address_of(url: str) -> str:
             "store.url is no address of a PostgreSQL database, like postgresql://user:password@host:5432/name"
         ) from None
     missing = {name: value for name, value in _DEFAULTS.items() if name not in parameters}
-    name = parameters.get("application_name") or f"rollcall {os.getpid()} on {socket.gethostname()}"[:63]
-    return make_conninfo(url, **missing, application_name=name, client_encoding="utf8")
+    return make_conninfo(url, **missing, application_name=application_name(url), client_encoding="utf8")
+
+
+def application_name(url: str) -> str:
+    """Name of this process's sessions, by which holders of locks are compared. The name of a valid `url` is completed
+    by process id and host. A long host name loses its beginning, because names of containers differ at the end."""
+    given = str(conninfo_to_dict(url).get("application_name") or "rollcall").encode("ascii", "replace").decode()
+    process = f" {os.getpid()} on "
+    host = socket.gethostname()[-(_MOST_IN_NAME - len("rollcall") - len(process)) :]
+    return f"{given[: _MOST_IN_NAME - len(process) - len(host)]}{process}{host}"
 
 
 def place_of(url: str) -> str:
@@ -139,31 +139,6 @@ def adapt(adapters: AdaptersMap) -> None:
     adapters.register_dumper(bool, _BoolDumper)
     for other in (float, "decimal.Decimal", list, tuple, dict, "datetime.datetime", "datetime.date", "uuid.UUID"):
         adapters.register_dumper(other, _Refused)
-
-
-def hang_up(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Shut down the socket of `connection`, so that a waiting call fails at once with psycopg.OperationalError.
-    Cancelling takes the driver up to ten seconds if the server is silent; closing leaves the loop waiting for a closed
-    socket."""
-    # A TLS session ends with its socket, too.
-    with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.pgconn.socket)) as same:
-        same.shutdown(socket.SHUT_RDWR)
-
-
-def take_lock(connection: psycopg.Connection[Any], url: str) -> None:
-    """Take the advisory lock on writing, held as long as `connection` lives: two writers would generate equal ids.
-
-    Raises:
-        StoreInUse: another process, or another store of this one, holds it.
-    """
-    (schema,) = connection.execute("SELECT coalesce(current_schema(), '')").fetchone() or ("",)
-    (acquired,) = connection.execute(
-        "SELECT pg_try_advisory_lock(%s::int, hashtext(%s))", (_LOCK_CLASS, schema)
-    ).fetchone() or (False,)
-    if not acquired:
-        row = connection.execute(_HOLDER, (_LOCK_CLASS, schema)).fetchone()
-        holder = row[0] if row and row[0] else "another process"
-        raise StoreInUse(f"{place_of(url)} is in use by {holder}; stop it first")
 
 
 def refusal(name: str, error: Exception) -> StoreError:

@@ -14,20 +14,21 @@ from psycopg.pq import TransactionStatus
 
 from services.clock import Clock
 from services.retry import Retry, RetryDecision, RetryPolicy
-from services.store.port import Conflict, Query, Row, StoreBroken, StoreError, StoreFenced, StoreHealth, Write
+from services.store.port import Conflict, Query, Row, StoreBroken, StoreError, StoreFenced, StoreHealth, Values
 from services.store.postgres.connections import (
     address_of,
+    application_name,
     connect_reader,
     connect_writer,
     is_from_server,
     passes,
     place_of,
     refusal,
-    take_lock,
 )
+from services.store.postgres.locks import END_SESSIONS, EXCLUSIVE, HOLDERS, TAKE, Claim, LockHeld, take
 from services.store.postgres.reader import PostgresReader
 from services.store.sqlite.lock import StoreInUse
-from services.store.statements import StatementCompiler, Step, Unit, give_all
+from services.store.statements import CompiledStatement, StatementCompiler, Unit, compile_statement, give_all
 from services.store.unit_queue import UnitQueue
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -40,20 +41,22 @@ class _NotNow(Exception):
 
 
 class PostgresCommitter:
-    """Executes groups of units on one connection, and reconnects when it is lost. `guard` is the first statement of
-    every transaction and has to touch one row. Used by one thread at a time."""
+    """Executes groups of units on one connection. When it is lost, connects again and takes all locks again. Used by
+    one thread at a time."""
 
     def __init__(
         self,
         connection: psycopg.Connection[Any],
-        connect: Callable[[], psycopg.Connection[Any]],
-        guard: Step | None = None,
+        connect: Callable[[Sequence[Claim]], psycopg.Connection[Any]],
+        claims: Sequence[Claim],
+        name: str,
     ) -> None:
-        """`connect` opens a new connection after a loss; it may raise psycopg.Error and StoreInUse, and is tried again
-        later."""
+        """`connection` holds the locks of `claims`. `connect` opens a new one with locks and may raise psycopg.Error
+        and LockHeld. `name`: application name of this process."""
         self._connection: psycopg.Connection[Any] | None = connection
         self._connect = connect
-        self._guard = guard
+        self._claims = dict.fromkeys(claims)
+        self._name = name
         self._cursors: list[_Cursor] = []
         self._log = structlog.get_logger("store")
         self.commits = 0
@@ -77,7 +80,7 @@ class PostgresCommitter:
         return ()
 
     def finish(self) -> None:
-        """Release the lock at once; otherwise the server does so some time after the connection is closed."""
+        """Release all locks at once; otherwise the server does so some time after the connection is closed."""
         try:
             if self._connection is not None and self.broken is None:
                 self._connection.execute("SELECT pg_advisory_unlock_all()")
@@ -93,8 +96,8 @@ class PostgresCommitter:
         """Position of the failed unit, with everything rolled back; None if every unit has its outcome. Raises _NotNow
         if it may be retried later."""
         if self.broken is None:
-            connection = self._connected()
             try:
+                connection = self._connected()
                 counts = self._executed(connection, units)
             except _UnitFailed as failure:
                 self._undo(connection)
@@ -110,11 +113,17 @@ class PostgresCommitter:
         return None
 
     def _connected(self) -> psycopg.Connection[Any]:
+        """The connection, with all locks. Raises _NotNow if it cannot be opened now, and StoreFenced if another process
+        has taken a lock."""
         if self._connection is None:
             try:
-                self._connection = self._connect()
-            except (psycopg.Error, StoreInUse) as error:
-                # Probably locked by this process's lost session, which the server has not noticed yet.
+                self._connection = self._connect([*self._claims])
+            except LockHeld as held:
+                if any(holder != self._name for holder in held.holders):
+                    raise StoreFenced(f"{held}: this process had lost its connection") from held
+                # Held by the lost session of this process, which the server has not noticed yet.
+                raise _NotNow(str(held)) from held
+            except psycopg.Error as error:
                 raise _NotNow(str(error)) from error
             self._cursors.clear()
             self._log.info("store_connected_again")
@@ -127,37 +136,32 @@ class PostgresCommitter:
 
     def _executed(self, connection: psycopg.Connection[Any], units: Sequence[Unit]) -> list[list[int]]:
         """Row counts of each unit's statements, in a transaction that stays open. Raises _UnitFailed, _NotNow for a
-        lost connection or temporary error, and StoreBroken (StoreFenced if the guard touched no row)."""
+        lost connection or temporary error, and StoreBroken if there is no transaction."""
         try:
             sent = self._send(connection, units)
         except psycopg.Error as lost:
-            sent = _Sent((), (), None, lost)
+            sent = _Sent(None, (), None, lost)
         error = sent.servers
         if connection.closed or connection.broken:
             raise self._lost(error)
         if error is not None and passes(error):
             self._undo(connection)
             raise _NotNow(f"{type(error).__name__} ({error.sqlstate})")
-        if not all(_is_done(cursor) for cursor in sent.opening):
+        if sent.begin is None or not _is_done(sent.begin):
             raise StoreBroken(f"the transaction could not begin: {error}")
-        if self._guard is not None and sent.opening[-1].rowcount != 1:
-            raise StoreFenced("another process has the right to write now")
         return [sent.counts(position, unit) for position, unit in enumerate(units)]
 
     def _send(self, connection: psycopg.Connection[Any], units: Sequence[Unit]) -> _Sent:
         """Send all statements in a pipeline and wait for all answers: a group takes one round trip, whatever its
         size."""
         cursors = self._cursors_of(connection)
-        opening: list[_Cursor] = []
+        begin: _Cursor | None = None
         by_unit: list[list[_Cursor]] = []
         ours: Exception | None = None
         servers: psycopg.Error | None = None
         with connection.pipeline() as pipeline:
             try:
-                opening.append(next(cursors).execute(_BEGIN))
-                if self._guard is not None:
-                    guard, values, _ = self._guard
-                    opening.append(next(cursors).execute(guard.sql, values))
+                begin = next(cursors).execute(_BEGIN)
                 for unit in units:
                     by_unit.append([])
                     for statement, values, _ in unit.steps:
@@ -171,7 +175,7 @@ class PostgresCommitter:
                 pipeline.sync()
             except psycopg.Error as error:
                 servers = servers or error
-        return _Sent(opening, by_unit, ours, servers)
+        return _Sent(begin, by_unit, ours, servers)
 
     def _cursors_of(self, connection: psycopg.Connection[Any]) -> Iterator[_Cursor]:
         """A cursor for each statement, which receives its answer; reused for the next group."""
@@ -206,6 +210,8 @@ class PostgresCommitter:
             return
         self.commits += 1
         for unit, count in zip(units, counts, strict=True):
+            if unit.steps and unit.steps[0][0].name == TAKE.name and count[0]:
+                self._claims[Claim(*unit.steps[0][1])] = None
             unit.outcome = count
 
     def _undo(self, connection: psycopg.Connection[Any]) -> None:
@@ -230,7 +236,7 @@ class PostgresCommitter:
 class _Sent(NamedTuple):
     """Cursors of the statements that were sent, and errors."""
 
-    opening: Sequence[_Cursor]
+    begin: _Cursor | None
     by_unit: Sequence[Sequence[_Cursor]]
     ours: Exception | None
     """Error of a value in the last unit that was rejected before it was sent."""
@@ -294,37 +300,34 @@ class PostgresStore:
         clock: Clock,
         prepare: Callable[[str], object] | None = None,
         on_broken: Callable[[StoreBroken], None] | None = None,
-        guard: Write | None = None,
+        claims: Sequence[Claim] = (EXCLUSIVE,),
         connect: Connect = connect_writer,
     ) -> PostgresStore:
         """Open the store in the existing database at `url`, `postgresql://user:password@host:5432/name`.
 
         `prepare` upgrades the schema; it is called with `url`, in a thread. `on_broken` is called once, in the loop,
-        when the store breaks and the process has to end. `guard` is the first statement of every transaction and has to
-        touch exactly one row: the right to write, if several processes compete for it. If it touches none, this group
-        and all later ones fail with StoreFenced. Without it the store takes a lock in the database, which allows one
-        store at a time. `connect` opens the writer's connection.
+        when the store breaks and the process has to end. `claims` are locks that are held like those of `claim`.
+        `connect` opens the writer's connection.
 
         Raises:
-            StoreInUse: another process has the database.
+            StoreInUse: another process holds one of `claims`.
             StoreError: the URL is invalid, or the database cannot be reached, is not in UTF-8 or rejects the login.
         """
         address = address_of(url)
 
-        def connect_to_write() -> psycopg.Connection[Any]:
+        def connect_to_write(claims: Sequence[Claim]) -> psycopg.Connection[Any]:
             connection = connect(address)
             try:
                 _check(connection, url)
-                if guard is None:
-                    take_lock(connection, url)
+                for claim in claims:
+                    take(connection, claim)
             except BaseException:
                 connection.close()
                 raise
             return connection
 
         compiler = StatementCompiler("postgresql")
-        first = None if guard is None else _step(guard, compiler)
-        connection = await _connected(connect_to_write, url, clock)
+        connection = await _connected(partial(connect_to_write, claims), url, clock)
         try:
             if prepare is not None:
                 await asyncio.to_thread(prepare, url)
@@ -332,7 +335,7 @@ class PostgresStore:
             connection.close()
             raise
         units = UnitQueue(
-            PostgresCommitter(connection, connect_to_write, first),
+            PostgresCommitter(connection, connect_to_write, claims, application_name(url)),
             compiler,
             clock,
             refusal=refusal,
@@ -362,11 +365,41 @@ class PostgresStore:
             StoreClosed: the store was closed.
             StoreError: the database could not be reached for a minute.
         """
-        statement, values = query
-        compiled = self.units.read(statement)
+        return await self._rows(self.units.read(query.statement), query.values)
+
+    async def claim(self, name: str) -> str | None:
+        """Take the lock `name`, unless another process holds it. Returns None if this process holds it now, else the
+        application name of the holder, or "another process" if unknown.
+
+        A lock is held until the store is closed. After a lost connection it is taken again before the next write; if
+        another process has taken it meanwhile, the store breaks with StoreFenced.
+
+        Raises:
+            StoreBroken, StoreClosed: as for `commit`.
+            StoreError: the holder could not be asked for.
+        """
+        (taken,) = await self.commit([TAKE.write(name=name)])
+        if taken:
+            return None
+        rows = await self._rows(compile_statement(HOLDERS, "postgresql"), {"name": name})
+        return next((str(row["holder"]) for row in rows), "another process")
+
+    async def end_session(self, holder_application_name: str) -> bool:
+        """Terminate the sessions of a process that hold locks, so that its locks are free. Returns whether there was
+        one.
+
+        Raises:
+            BadUnit: the sessions belong to a role that this role may not terminate.
+            StoreError: the database could not be reached for a minute.
+        """
+        values = {"holder": holder_application_name}
+        rows = await self._rows(compile_statement(END_SESSIONS, "postgresql"), values)
+        return any(row["ended"] for row in rows)
+
+    async def _rows(self, statement: CompiledStatement, values: Values) -> list[Row]:
         try:
-            return await self._reader.rows(compiled.sql, compiled.bind(values))
-        except (psycopg.Error, ValueError, OverflowError, TypeError) as error:
+            return await self._reader.rows(statement.sql, statement.bind(values))
+        except _REFUSED as error:
             raise refusal(statement.name, error) from error
 
     async def close(self) -> None:
@@ -377,7 +410,7 @@ class PostgresStore:
 
 async def _connected(connect: Callable[[], psycopg.Connection[Any]], url: str, clock: Clock) -> psycopg.Connection[Any]:
     """The first connection, retried for some seconds in case the server is starting up. Logs each failed attempt.
-    Raises StoreError if it cannot be reached or may not be used."""
+    Raises StoreError if it cannot be reached or may not be used, and StoreInUse if a lock is held."""
     log = structlog.get_logger("store")
 
     def judge(error: psycopg.OperationalError) -> RetryDecision:
@@ -391,6 +424,9 @@ async def _connected(connect: Callable[[], psycopg.Connection[Any]], url: str, c
             judge=judge,
             deadline=clock.monotonic() + _START_SECONDS,
         )
+    except LockHeld as held:
+        holders = ", ".join(held.holders) or "another process"
+        raise StoreInUse(f"{place_of(url)} is in use by {holders}; stop it first") from held
     except psycopg.Error as error:
         raise StoreError(f"{place_of(url)} cannot be reached: {error}") from error
 
@@ -399,8 +435,3 @@ def _check(connection: psycopg.Connection[Any], url: str) -> None:
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise StoreError(f"{place_of(url)} keeps text as {encoding}; make one with ENCODING 'UTF8'")
-
-
-def _step(write: Write, compiler: StatementCompiler) -> Step:
-    compiled = compiler.compiled(write.statement)
-    return compiled, compiled.bind(write.values), 1
