@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from bot.cli.doctor import check_database
-from bot.database.leadership import Leading
 from bot.testing import a_group, call
 from config.settings import Settings
 from services.clock import SystemClock
 from services.store.chats.mcp_pins import seen
-from services.store.postgres.lease import PostgresLease
+from services.store.postgres.store import PostgresStore
 from services.store.turns import budgets
 from tests.bot.cli.running import Printed, a_settings_file, an_environment, command
 from tests.bot.cli.running import without_a_model as without_a_model
@@ -149,42 +148,39 @@ def test_a_database_without_our_tables_or_without_a_server_is_told(
     assert "hunter2" not in printed.err
 
 
-def while_one_leads(url: str, work: Callable[[], Printed]) -> Printed:
+def while_in_use(url: str, work: Callable[[], Printed]) -> Printed:
+    """The result of `work` while a daemon uses the database."""
+
     async def scenario() -> Printed:
-        lead = Leading(
-            PostgresLease(url, "process 7 on elsewhere", 30, partial(as_a_daemon_makes_it, url)), SystemClock(), 30
-        )
-        assert await lead.try_to_begin() is None
+        store = await PostgresStore.open(f"{url}&application_name=daemon", clock=SystemClock())
         try:
             return await asyncio.to_thread(work)
         finally:
-            await lead.end()
+            await store.close()
 
     return asyncio.run(scenario())
 
 
-def test_a_function_is_not_called_beside_a_daemon_that_leads(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, url: str
-) -> None:
+def test_a_function_is_not_called_beside_a_daemon(capsys: pytest.CaptureFixture[str], tmp_path: Path, url: str) -> None:
     settings = on_server(tmp_path, url)
     asked = ("call", "calculate", "--json", '{"expression": "6*7"}', "--config", settings)
-    printed = while_one_leads(url, lambda: command(capsys, *asked))
+    printed = while_in_use(url, lambda: command(capsys, *asked))
     assert (printed.status, printed.out) == (1, "")
-    assert "is in use by process 7 on elsewhere" in printed.err
-    # Neither the leader's lease nor the command leaves a trace.
+    assert f"is in use by daemon {os.getpid()} on " in printed.err
+    # Neither the daemon's lock nor the command leaves a trace.
     assert [command(capsys, *asked).json["result"]["value"] for _ in range(2)] == ["42", "42"]
 
 
-def test_the_doctor_tells_the_versions_and_who_leads(
+def test_the_doctor_reports_versions_and_the_process_that_has_the_database(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, url: str
 ) -> None:
     settings = on_server(tmp_path, url, "")
     asked = ("doctor", "--no-model", "--no-web", "--no-networks", "--config", settings)
-    printed = while_one_leads(url, lambda: command(capsys, *asked))
+    printed = while_in_use(url, lambda: command(capsys, *asked))
     (line,) = [line for line in printed.out.splitlines() if line.split()[1] == "database"]
     assert line.startswith("ok     database   the database test_")
     assert ": PostgreSQL 1" in line
-    assert line.endswith(", up to date; leader: process 7 on elsewhere")
+    assert f", up to date; in use by daemon {os.getpid()} on " in line
 
 
 def checked(url: str) -> str:
@@ -196,7 +192,7 @@ def checked(url: str) -> str:
 def test_the_doctor_tells_what_will_be_done_to_the_tables_and_what_cannot_be_used(
     url: str, postgres_server: PostgresServer
 ) -> None:
-    assert checked(url).endswith(", up to date; no leader")
+    assert checked(url).endswith(", up to date; not in use")
     with psycopg.connect(url, autocommit=True) as server:
         server.execute("UPDATE alembic_version SET version_num = '9c4e1f7a2d35'")
         assert "schema 9c4e1f7a2d35, migrated to " in checked(url)
@@ -210,16 +206,18 @@ def test_the_doctor_tells_what_will_be_done_to_the_tables_and_what_cannot_be_use
     assert "hunter2" not in away
 
 
-def test_somebody_who_comes_to_talk_does_not_stand_by(tmp_path: Path, url: str) -> None:
+@pytest.mark.parametrize("started", ["chat", "run"])
+def test_a_second_daemon_names_the_process_that_has_the_database(tmp_path: Path, url: str, started: str) -> None:
     settings = on_server(tmp_path, url, "")
 
-    def chat() -> Printed:
+    def second() -> Printed:
         done = subprocess.run(
-            [*forked_command("bot"), "chat", "--config", str(settings)],
+            [*forked_command("bot"), started, "--config", str(settings)],
             cwd=tmp_path, env=an_environment(), input="", capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         return Printed(done.returncode, done.stdout, done.stderr)
 
-    printed = while_one_leads(url, chat)
+    printed = while_in_use(url, second)
     assert (printed.status, printed.out) == (1, "")
-    assert "rollcall cannot start: the database is in use by process 7 on elsewhere" in printed.err
+    assert "rollcall cannot start" in printed.err
+    assert f"is in use by daemon {os.getpid()} on " in printed.err

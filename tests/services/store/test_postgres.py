@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import psycopg
@@ -14,10 +16,12 @@ from structlog.testing import capture_logs
 
 from services.clock import InstantClock, SystemClock, VirtualClock
 from services.store.port import BadUnit, Statement, StoreBroken, StoreError, StoreFenced, StoreFull
-from services.store.postgres.connections import connect_writer
+from services.store.postgres.connections import address_of, application_name, connect_writer
+from services.store.postgres.locks import EXCLUSIVE, SHARED, Claim, take
 from services.store.postgres.store import PostgresStore
 from services.store.sqlite.lock import StoreInUse
-from tests.contracts.store_engines import ADD, ALL, BUDGETS, CHANGE, FIND, TAKE, PostgresEngine, notes
+from tests.conftest import REPOSITORY
+from tests.contracts.store_engines import ADD, ALL, CHANGE, FIND, PostgresEngine, notes
 from tests.harness.postgres_server import PostgresServer
 
 OF_THIS_DATABASE = "datname = current_database()"
@@ -128,50 +132,6 @@ async def test_two_that_wait_for_each_other_are_both_done(engine: PostgresEngine
     await store.close()
 
 
-async def test_a_guard_that_touches_its_row_lets_units_through(engine: PostgresEngine) -> None:
-    await allow(engine, 2)
-    store = await PostgresStore.open(engine.url, clock=VirtualClock(), guard=TAKE.write(budget=1, amount=1))
-    assert await store.commit([ADD.write(id=1, body="x")]) == [1]
-    with pytest.raises(BadUnit):
-        await store.commit([ADD.write(id=1, body="again")])
-    assert await store.commit([ADD.write(id=2, body="x")]) == [1]
-    assert store.broken is None
-    await store.close()
-
-
-async def test_a_guard_that_touches_no_row_fences_the_store_off_for_good(engine: PostgresEngine) -> None:
-    await allow(engine, 0)
-    told: list[StoreBroken] = []
-    store = await PostgresStore.open(
-        engine.url, clock=VirtualClock(), guard=TAKE.write(budget=1, amount=1), on_broken=told.append
-    )
-    group = [store.commit([ADD.write(id=number, body="too late")]) for number in range(3)]
-    results = await asyncio.gather(*group, return_exceptions=True)
-    assert [type(one) for one in results] == [StoreFenced] * 3
-    await allow(engine, 5)
-    with pytest.raises(StoreFenced):
-        await store.commit([ADD.write(id=9, body="later")])
-    await store.close()
-    assert [type(one) for one in told] == [StoreFenced]
-    assert engine.stored() == []
-
-
-async def test_a_guard_may_be_a_row_that_is_only_locked(engine: PostgresEngine) -> None:
-    from sqlalchemy import select
-
-    await allow(engine, 1)
-    locked = Statement("budgets.lock", select(BUDGETS.c.id).with_for_update(read=True))
-    store = await PostgresStore.open(engine.url, clock=VirtualClock(), guard=locked.write())
-    assert await store.commit([ADD.write(id=1, body="x")]) == [1]
-    await store.close()
-
-
-async def allow(engine: PostgresEngine, count: int) -> None:
-    """Allow `count` transactions by the guard of these tests."""
-    with another(engine) as other:
-        other.execute('INSERT INTO budgets VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET "left" = %s', (count, count))
-
-
 async def test_a_second_store_on_one_database_is_refused_and_told_who_has_it(engine: PostgresEngine) -> None:
     store = await engine.open()
     with pytest.raises(StoreInUse, match=rf"the database test_\d+ on .* is in use by rollcall {os.getpid()} on "):
@@ -179,6 +139,156 @@ async def test_a_second_store_on_one_database_is_refused_and_told_who_has_it(eng
     assert await store.commit([ADD.write(id=1, body="undisturbed")]) == [1]
     await store.close()
     await (await engine.open()).close()
+
+
+@asynccontextmanager
+async def process(
+    engine: PostgresEngine, name: str, claim: Claim = SHARED, on_broken: Callable[[StoreBroken], None] | None = None
+) -> AsyncIterator[PostgresStore]:
+    """The store of another process, whose application name begins with `name`."""
+    url = f"{engine.url}&application_name={name}"
+    store = await PostgresStore.open(url, clock=SystemClock(), claims=[claim], on_broken=on_broken)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def named(name: str) -> str:
+    return f"{name} {os.getpid()} on {socket.gethostname()}"
+
+
+async def claimed(store: PostgresStore, name: str) -> None:
+    """Wait until `store` has the lock `name`."""
+    async with asyncio.timeout(10):
+        while await store.claim(name) is not None:  # noqa: ASYNC110  # another process is waited for
+            await asyncio.sleep(0.005)
+
+
+async def test_a_claim_excludes_other_processes_and_names_its_holder(engine: PostgresEngine) -> None:
+    async with process(engine, "first") as first, process(engine, "second") as second:
+        assert await first.claim("gateway") is None
+        assert await second.claim("gateway") == named("first")
+        assert await first.claim("gateway") is None
+        assert await second.claim("another gateway") is None
+
+
+async def test_a_claim_is_free_when_its_process_closes_the_store(engine: PostgresEngine) -> None:
+    async with process(engine, "second") as second:
+        async with process(engine, "first") as first:
+            assert await first.claim("gateway") is None
+            assert await first.claim("gateway") is None
+        assert await second.claim("gateway") is None
+
+
+async def test_a_claim_is_free_when_its_process_is_killed(engine: PostgresEngine) -> None:
+    async with process(engine, "first") as first:
+        script = CLAIMS.format(url=engine.url)
+        async with asyncio.timeout(30):
+            other = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", script, cwd=REPOSITORY, stdout=asyncio.subprocess.PIPE
+            )
+            assert other.stdout is not None
+            assert await other.stdout.readline() == b"None\n"
+        assert await first.claim("gateway") == f"killed {other.pid} on {socket.gethostname()}"
+        other.kill()
+        await other.wait()
+        await claimed(first, "gateway")
+
+
+CLAIMS = """
+import asyncio
+from services.clock import SystemClock
+from services.store.postgres.locks import SHARED
+from services.store.postgres.store import PostgresStore
+async def main():
+    url = "{url}&application_name=killed"
+    store = await PostgresStore.open(url, clock=SystemClock(), claims=[SHARED])
+    print(await store.claim("gateway"), flush=True)
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+async def test_locks_are_taken_again_after_a_lost_connection(engine: PostgresEngine) -> None:
+    async with process(engine, "first") as first, process(engine, "second") as second:
+        assert await first.claim("gateway") is None
+        assert await second.end_session(named("first"))
+        assert await first.commit([ADD.write(id=1, body="x")]) == [1]
+        assert await second.claim("gateway") == named("first")
+        with pytest.raises(StoreInUse):
+            async with process(engine, "third", EXCLUSIVE):
+                pass
+        # The refused claim of the second process does not fence it.
+        assert await first.end_session(named("second"))
+        assert await second.commit([ADD.write(id=2, body="x")]) == [1]
+
+
+async def test_a_lock_of_its_own_lost_session_is_waited_for(engine: PostgresEngine) -> None:
+    async with process(engine, "first") as first:
+        assert await first.claim("gateway") is None
+        with process_session(engine, named("first")) as other:
+            end_writer(other)
+            take(other, Claim("gateway"))
+            writing = asyncio.ensure_future(first.commit([ADD.write(id=1, body="x")]))
+            with capture_logs() as logs:
+                await eventually(lambda: len(logs) > 1)
+            assert {entry["problem"] for entry in logs[1:]} == {f"the lock gateway is held by {named('first')}"}
+            assert not writing.done()
+        assert await writing == [1]
+
+
+@contextmanager
+def process_session(engine: PostgresEngine, name: str) -> Iterator[psycopg.Connection[Any]]:
+    """A session with that application name."""
+    with psycopg.connect(engine.url, autocommit=True, application_name=name) as other:
+        yield other
+
+
+def end_writer(other: psycopg.Connection[Any]) -> None:
+    """Terminate the session that holds locks, and wait for its end."""
+    holding = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2"
+    other.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({holding} GROUP BY pid) AS holders".encode())
+
+
+async def test_a_process_whose_lock_was_taken_over_is_told_and_writes_nothing_more(engine: PostgresEngine) -> None:
+    told: list[StoreBroken] = []
+    async with process(engine, "second") as second, process(engine, "first", on_broken=told.append) as first:
+        assert await first.claim("gateway") is None
+        assert not await second.end_session(named("nobody"))
+        assert await second.end_session(named("first"))
+        await claimed(second, "gateway")
+        group = [first.commit([ADD.write(id=number, body="too late")]) for number in range(3)]
+        results = await asyncio.gather(*group, return_exceptions=True)
+        assert [type(result) for result in results] == [StoreFenced] * 3
+        with pytest.raises(StoreFenced, match=f"the lock gateway is held by {named('second')}"):
+            await first.commit([ADD.write(id=9, body="later")])
+        with pytest.raises(StoreFenced):
+            await first.claim("gateway")
+        assert [type(error) for error in told] == [StoreFenced]
+        assert await second.commit([ADD.write(id=5, body="x")]) == [1]
+    assert engine.stored() == [(5, "x")]
+
+
+@pytest.mark.parametrize(("first", "second"), [(SHARED, EXCLUSIVE), (EXCLUSIVE, SHARED), (EXCLUSIVE, EXCLUSIVE)])
+async def test_a_single_process_excludes_all_others_and_is_excluded_by_them(
+    engine: PostgresEngine, first: Claim, second: Claim
+) -> None:
+    async with process(engine, "first", first):
+        with pytest.raises(StoreInUse, match=f"is in use by {named('first')}; stop it first"):
+            async with process(engine, "second", second):
+                pass
+    async with process(engine, "second", second):
+        pass
+
+
+async def test_a_long_application_name_is_shortened_as_by_the_server_and_keeps_the_process(
+    engine: PostgresEngine,
+) -> None:
+    url = f"{engine.url}&application_name={'operator%20' * 10}"
+    with psycopg.connect(address_of(url)) as other:
+        assert other.execute("SHOW application_name").fetchone() == (application_name(url),)
+    assert application_name(url).endswith(named(""))
 
 
 async def test_a_group_of_any_size_is_done_in_order(engine: PostgresEngine) -> None:
