@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import psycopg
 import pytest
 
 from bot.database.opening import DATABASE, operator_connection_of
-from bot.platforms.base import SendFailed
-from bot.testing import Group, a_group, call
+from bot.platforms.base import Limits, Outgoing, Receipt, SendFailed
+from bot.testing import Group, TestPlatform, a_group, call
 from config.settings import Settings
 from config.texts import Texts
+from function_calls.call import Call
+from function_calls.spec import FunctionResult, Message
 from services.llm.model import ModelAnswer, Usage
 from services.refs import Role
 from services.store.chats import outcomes
@@ -167,6 +170,38 @@ async def test_what_was_given_up_is_retried_beside_the_daemon(home: Opens) -> No
         await group.settle()
         assert sorted(one.text for one in group.platform.sent[1:]) == ["done: it", "done: that"]
         assert group.daemon.dead_letters.counts.total() == 0
+
+
+@pytest.mark.parametrize("idempotent", [True, False], ids=["with keys", "without keys"])
+async def test_a_message_is_stored_as_being_sent_before_it_is_sent(
+    tmp_path: Path, new_postgres_database: str, idempotent: bool
+) -> None:
+    limits = replace(TestPlatform().limits, sends_are_idempotent=idempotent)
+    platform = Watched(limits, new_postgres_database)
+    count = Recorder("count", does=three_messages, commands=["count"])
+    settings = {"store": {"url": new_postgres_database}}
+    async with a_group([count.spec], home=tmp_path, settings=settings, platform=platform) as group:
+        assert await group.say("Ann", "/count") == ["One.", "Two.", "Three."]
+    assert platform.states == ["sending"] * 3
+
+
+class Watched(TestPlatform):
+    """A network that reads the database with a separate connection at each send."""
+
+    def __init__(self, limits: Limits, url: str) -> None:
+        super().__init__(limits)
+        self._url = url
+        self.states: list[str | None] = []
+
+    async def send(self, outgoing: Outgoing) -> Receipt:
+        with psycopg.connect(self._url) as looking:
+            row = looking.execute("SELECT state FROM outbox WHERE key = %s", (outgoing.key,)).fetchone()
+        self.states.append(row[0] if row else None)
+        return await super().send(outgoing)
+
+
+async def three_messages(context: object, arguments: dict[str, Any], call: Call) -> FunctionResult:
+    return FunctionResult(messages=tuple(Message(text) for text in ("One.", "Two.", "Three.")))
 
 
 async def test_notes_are_replaced_restored_and_deleted(home: Opens) -> None:

@@ -51,7 +51,6 @@ RUN_BY_TESTS = {
     "docs/postgresql.md",
     "docs/reminders.md",
     "docs/schedules.md",
-    "docs/several-daemons.md",
     "docs/start.md",
 }
 NO_FILES = {

@@ -6,22 +6,28 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import select
 from structlog.testing import capture_logs
 
 from services.clock import InstantClock, SystemClock, VirtualClock
-from services.store.port import BadUnit, Statement, StoreBroken, StoreError, StoreFenced, StoreFull
+from services.store.ids import Ids
+from services.store.port import BadUnit, Conflict, Statement, StoreBroken, StoreError, StoreFenced, StoreFull, Write
 from services.store.postgres.connections import address_of, application_name, connect_writer
 from services.store.postgres.locks import EXCLUSIVE, SHARED, Claim, take
 from services.store.postgres.store import PostgresStore
 from services.store.sqlite.lock import StoreInUse
+from services.store.turns import due
+from services.store.turns.occurrences import OCCURRENCES
+from services.timers.timetable import Timetable
 from tests.conftest import REPOSITORY
 from tests.contracts.store_engines import ADD, ALL, CHANGE, FIND, PostgresEngine, notes
+from tests.fakes.drafts import a_draft, later
 from tests.harness.postgres_server import PostgresServer
 
 OF_THIS_DATABASE = "datname = current_database()"
@@ -143,11 +149,12 @@ async def test_a_second_store_on_one_database_is_refused_and_told_who_has_it(eng
 
 @asynccontextmanager
 async def process(
-    engine: PostgresEngine, name: str, claim: Claim = SHARED, on_broken: Callable[[StoreBroken], None] | None = None
+    url: str, name: str, claim: Claim = SHARED, on_broken: Callable[[StoreBroken], None] | None = None
 ) -> AsyncIterator[PostgresStore]:
     """The store of another process, whose application name begins with `name`."""
-    url = f"{engine.url}&application_name={name}"
-    store = await PostgresStore.open(url, clock=SystemClock(), claims=[claim], on_broken=on_broken)
+    store = await PostgresStore.open(
+        f"{url}&application_name={name}", clock=SystemClock(), claims=[claim], on_broken=on_broken
+    )
     try:
         yield store
     finally:
@@ -166,7 +173,7 @@ async def claimed(store: PostgresStore, name: str) -> None:
 
 
 async def test_a_claim_excludes_other_processes_and_names_its_holder(engine: PostgresEngine) -> None:
-    async with process(engine, "first") as first, process(engine, "second") as second:
+    async with process(engine.url, "first") as first, process(engine.url, "second") as second:
         assert await first.claim("gateway") is None
         assert await second.claim("gateway") == named("first")
         assert await first.claim("gateway") is None
@@ -174,15 +181,15 @@ async def test_a_claim_excludes_other_processes_and_names_its_holder(engine: Pos
 
 
 async def test_a_claim_is_free_when_its_process_closes_the_store(engine: PostgresEngine) -> None:
-    async with process(engine, "second") as second:
-        async with process(engine, "first") as first:
+    async with process(engine.url, "second") as second:
+        async with process(engine.url, "first") as first:
             assert await first.claim("gateway") is None
             assert await first.claim("gateway") is None
         assert await second.claim("gateway") is None
 
 
 async def test_a_claim_is_free_when_its_process_is_killed(engine: PostgresEngine) -> None:
-    async with process(engine, "first") as first:
+    async with process(engine.url, "first") as first:
         script = CLAIMS.format(url=engine.url)
         async with asyncio.timeout(30):
             other = await asyncio.create_subprocess_exec(
@@ -211,13 +218,13 @@ asyncio.run(main())
 
 
 async def test_locks_are_taken_again_after_a_lost_connection(engine: PostgresEngine) -> None:
-    async with process(engine, "first") as first, process(engine, "second") as second:
+    async with process(engine.url, "first") as first, process(engine.url, "second") as second:
         assert await first.claim("gateway") is None
         assert await second.end_session(named("first"))
         assert await first.commit([ADD.write(id=1, body="x")]) == [1]
         assert await second.claim("gateway") == named("first")
         with pytest.raises(StoreInUse):
-            async with process(engine, "third", EXCLUSIVE):
+            async with process(engine.url, "third", EXCLUSIVE):
                 pass
         # The refused claim of the second process does not fence it.
         assert await first.end_session(named("second"))
@@ -225,7 +232,7 @@ async def test_locks_are_taken_again_after_a_lost_connection(engine: PostgresEng
 
 
 async def test_a_lock_of_its_own_lost_session_is_waited_for(engine: PostgresEngine) -> None:
-    async with process(engine, "first") as first:
+    async with process(engine.url, "first") as first:
         assert await first.claim("gateway") is None
         with process_session(engine, named("first")) as other:
             end_writer(other)
@@ -253,7 +260,7 @@ def end_writer(other: psycopg.Connection[Any]) -> None:
 
 async def test_a_process_whose_lock_was_taken_over_is_told_and_writes_nothing_more(engine: PostgresEngine) -> None:
     told: list[StoreBroken] = []
-    async with process(engine, "second") as second, process(engine, "first", on_broken=told.append) as first:
+    async with process(engine.url, "second") as second, process(engine.url, "first", on_broken=told.append) as first:
         assert await first.claim("gateway") is None
         assert not await second.end_session(named("nobody"))
         assert await second.end_session(named("first"))
@@ -274,12 +281,40 @@ async def test_a_process_whose_lock_was_taken_over_is_told_and_writes_nothing_mo
 async def test_a_single_process_excludes_all_others_and_is_excluded_by_them(
     engine: PostgresEngine, first: Claim, second: Claim
 ) -> None:
-    async with process(engine, "first", first):
+    async with process(engine.url, "first", first):
         with pytest.raises(StoreInUse, match=f"is in use by {named('first')}; stop it first"):
-            async with process(engine, "second", second):
+            async with process(engine.url, "second", second):
                 pass
-    async with process(engine, "second", second):
+    async with process(engine.url, "second", second):
         pass
+
+
+@pytest.mark.requirement("D41")
+async def test_of_two_processes_that_claim_the_same_occurrences_at_once_each_occurrence_goes_to_one(
+    new_postgres_database: str,
+) -> None:
+    url, clock = new_postgres_database, SystemClock()
+    async with process(url, "first") as first, process(url, "second") as second:
+        at = later(clock.now(), hours=1)
+        drafts = [a_draft(f"t{number}", at) for number in range(200)]
+        await Timetable(first, clock, Ids(clock)).add(drafts, call_key="many", most_per_owner=1000)
+        claims = [
+            due.claim(row["id"], revision=0, wall=row["wall"], due_ms=row["due_ms"], now_ms=1, turn_id=1)
+            for row in await first.read(DUE.query())
+        ]
+        results = await asyncio.gather(*(went_to(store, claims) for store in (first, second)))
+        assert len(claims) == 200
+        assert [ours != theirs for ours, theirs in zip(*results, strict=True)] == [True] * 200
+
+
+DUE = Statement("test.occurrences", select(OCCURRENCES).order_by(OCCURRENCES.c.id))
+
+
+async def went_to(store: PostgresStore, claims: Sequence[Write]) -> list[bool]:
+    """Whether each claim succeeded with this store."""
+    done = await asyncio.gather(*(store.commit([claim]) for claim in claims), return_exceptions=True)
+    assert all(result == [1] or isinstance(result, Conflict) for result in done)
+    return [result == [1] for result in done]
 
 
 async def test_a_long_application_name_is_shortened_as_by_the_server_and_keeps_the_process(
