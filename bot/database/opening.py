@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
-
-from sqlalchemy import text
+from typing import TYPE_CHECKING
 
 from config.settings import Settings, StoreSettings
 from services.clock import Clock
 from services.extras import missing_extra
 from services.store.all_tables import all_tables
-from services.store.port import Statement, Store, StoreBroken, StoreDamaged, StoreError, StoreFull
+from services.store.port import Store, StoreBroken, StoreDamaged, StoreError, StoreFull
 from services.store.reader import OperatorConnection, ReaderError
 from services.store.sqlite.store import SqliteStore, operator_connection
 from services.store.sqlite.upgrade import newest_good, upgrade
+
+if TYPE_CHECKING:
+    from services.store.postgres.reader import DatabaseState
 
 
 async def open_on_server(
@@ -41,36 +42,14 @@ def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> O
     return connection_on_server(settings.url.get_secret_value(), writes=writes)
 
 
-class DatabaseState(NamedTuple):
-    """State of a database as reported by its server."""
-
-    place: str
-    """Database and host, without user and password."""
-    server_version: str
-    schema_version: str | None
-    """None if the program's tables do not exist."""
-    holders: Sequence[str]
-    """Application names of the processes that have the database."""
-
-
-_STATE = Statement(
-    "database.state",
-    text("SELECT current_setting('server_version') AS version, to_regclass('alembic_version') IS NOT NULL AS is_ours"),
-)
-_SCHEMA = Statement("database.schema", text("SELECT version_num FROM alembic_version"))
-
-
 def state_on_server(settings: StoreSettings) -> DatabaseState:
     """State of the database. Raises ReaderError if it cannot be read."""
-    with operator_connection_on_server(settings, writes=False) as database:
-        from services.store.postgres.connections import place_of
-        from services.store.postgres.locks import EXCLUSIVE, HOLDERS
-
-        (server,) = database.rows(_STATE.query())
-        schemas = database.rows(_SCHEMA.query()) if server["is_ours"] else []
-        holders = [row["holder"] for row in database.rows(HOLDERS.query(name=EXCLUSIVE.name))]
-    schema = next((row["version_num"] for row in schemas), None)
-    return DatabaseState(place_of(settings.url.get_secret_value()), server["version"], schema, holders)
+    try:
+        with _driver():
+            from services.store.postgres.reader import state_of
+    except StoreError as error:
+        raise ReaderError(str(error)) from None
+    return state_of(settings.url.get_secret_value())
 
 
 def _prepare(url: str) -> None:

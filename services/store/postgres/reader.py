@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
 
 import psycopg
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from services.clock import Clock
 from services.retry import Retry, RetryDecision, RetryPolicy
-from services.store.port import Row, StoreError
+from services.store.port import Row, Statement, StoreError
 from services.store.postgres.connections import adapt, address_of, passes, place_of
+from services.store.postgres.locks import EXCLUSIVE, HOLDERS
 from services.store.reader import OperatorConnection, ReaderError
 
 _Connection = psycopg.AsyncConnection[dict[str, Any]]
@@ -90,3 +91,32 @@ def operator_connection(url: str, *, writes: bool) -> OperatorConnection:
         return connection
 
     return OperatorConnection(create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool))
+
+
+class DatabaseState(NamedTuple):
+    """State of a database as reported by its server."""
+
+    place: str
+    """Database and host, without user and password."""
+    server_version: str
+    schema_version: str | None
+    """None if the program's tables do not exist."""
+    holders: Sequence[str]
+    """Application names of the processes that have the database."""
+
+
+_STATE = Statement(
+    "database.state",
+    text("SELECT current_setting('server_version') AS version, to_regclass('alembic_version') IS NOT NULL AS is_ours"),
+)
+_SCHEMA = Statement("database.schema", text("SELECT version_num FROM alembic_version"))
+
+
+def state_of(url: str) -> DatabaseState:
+    """State of the database at `url`. Raises ReaderError if it cannot be read."""
+    with operator_connection(url, writes=False) as database:
+        (server,) = database.rows(_STATE.query())
+        schemas = database.rows(_SCHEMA.query()) if server["is_ours"] else []
+        holders = [row["holder"] for row in database.rows(HOLDERS.query(name=EXCLUSIVE.name))]
+    schema = next((row["version_num"] for row in schemas), None)
+    return DatabaseState(place_of(url), server["version"], schema, holders)
