@@ -228,7 +228,6 @@ MEMBER_TABLES: Sequence[MemberTable] = (
     MemberTable("cursors", why="positions in the event streams of networks"),
     MemberTable("desk_accounts", why="operators' accounts, which the owners of the desk manage"),
     MemberTable("desk_sessions", why="operators' accounts, which the owners of the desk manage"),
-    MemberTable("leases", why="daemons"),
     MemberTable("mcp_pins", why="definitions of tools"),
     MemberTable("script_rows", why="tables of the operator's scripts, whose rows do not say whose they are"),
 )
