@@ -1,0 +1,153 @@
+"""`rollcall migrate`: copy the database of the settings to a PostgreSQL server, or from there to a SQLite file.
+
+The daemon has to be stopped. The source is not changed. Either everything is copied and equal, or nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from pydantic import SecretStr
+
+from bot.cli.options import add_config, on_settings, table
+from bot.database.opening import database_of, open_store, reader_of
+from config.settings import Settings
+from services.clock import SystemClock
+from services.store.copying import CopyConnection, TableCopy, copy_rows
+from services.store.port import StoreError
+from services.store.sqlite import copying as sqlite
+
+_SQLITE = "sqlite"
+_SECONDS_BETWEEN_LINES = 2.0
+_SECONDS_BETWEEN_UPDATES = 0.2
+_NEXT = {
+    False: 'store:\n  url: ""\n\nwithout ROLLCALL_STORE_URL in the environment.',
+    True: 'store:\n  url: "${ROLLCALL_STORE_URL}"\n\n'
+    "with ROLLCALL_STORE_URL in the environment: the address given with --to. It may contain a password.",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--to",
+        type=_target,
+        required=True,
+        metavar="URL",
+        help=f"postgresql://user@host:5432/name of an empty database, or `{_SQLITE}` for a new file in home; "
+        "libpq reads a password from PGPASSWORD or ~/.pgpass",
+    )
+    add_config(parser)
+    parser.set_defaults(run=run)
+
+
+def _target(text: str) -> str:
+    """The URL of `text`; empty for a SQLite file. Raises ArgumentTypeError, without the text, which may contain a
+    password."""
+    if text != _SQLITE and not text.startswith(("postgresql://", "postgres://")):
+        raise argparse.ArgumentTypeError(f"expected postgresql://user@host:5432/name, or {_SQLITE}")
+    return "" if text == _SQLITE else text
+
+
+@on_settings
+def run(options: argparse.Namespace, settings: Settings) -> int:
+    """Copy the database and print the comparison. Returns 1, with the reason on stderr, if nothing was copied."""
+    if options.to == settings.store.url.get_secret_value():
+        print("nothing was copied: this is the database of the settings already", file=sys.stderr)
+        return 1
+    store = settings.store.model_copy(update={"url": SecretStr(options.to)})
+    target = settings.model_copy(update={"store": store})
+    for each in [settings, target] if options.to else [settings]:
+        # Raises ReaderError at once if it cannot be reached or does not exist; `open_store` would retry or create it.
+        with reader_of(each):
+            pass
+    try:
+        with asyncio.Runner() as runner:
+            _migrate(settings, target, runner)
+    except (StoreError, OSError) as error:
+        print(f"nothing was copied: {error}", file=sys.stderr)
+        return 1
+    print(f"\nThe source was not changed. To use the copy, start the daemon with\n\n{_NEXT[bool(options.to)]}")
+    return 0
+
+
+def _migrate(settings: Settings, target: Settings, runner: asyncio.Runner) -> None:
+    with _exclusive(settings, runner), _source(settings) as old, _target_of(target, runner) as new:
+        print(f"From: {old.place}\nTo:   {new.place}", flush=True)
+        progress = Progress()
+        copies = copy_rows(old, new, progress)
+        progress.end()
+        print(_comparison(copies))
+        if nuls := sum(copy.source.nuls for copy in copies):
+            print(f"{nuls} texts have a NUL character, which PostgreSQL cannot store; the copy has U+FFFD instead.")
+        if not all(copy.is_equal for copy in copies):
+            raise StoreError("the copy differs from the source, and was undone")
+
+
+@contextmanager
+def _exclusive(settings: Settings, runner: asyncio.Runner) -> Iterator[None]:
+    """Open the store as a daemon does, so that none can start; with the schema of this version. Raises StoreError."""
+    store = runner.run(open_store(settings, SystemClock()))
+    try:
+        yield
+    finally:
+        runner.run(store.close())
+
+
+def _source(settings: Settings) -> AbstractContextManager[CopyConnection]:
+    if not settings.store.is_on_a_server:
+        return sqlite.copy_source(database_of(settings))
+    from services.store.postgres import copying as postgres
+
+    return postgres.copy_source(settings.store.url.get_secret_value())
+
+
+@contextmanager
+def _target_of(settings: Settings, runner: asyncio.Runner) -> Iterator[CopyConnection]:
+    if not settings.store.is_on_a_server:
+        with sqlite.copy_target(database_of(settings)) as connection:
+            yield connection
+        return
+    from services.store.postgres import copying as postgres
+
+    with _exclusive(settings, runner), postgres.copy_target(settings.store.url.get_secret_value()) as connection:
+        yield connection
+
+
+def _comparison(copies: Sequence[TableCopy]) -> str:
+    rows = [
+        (copy.name, str(copy.source.rows), str(copy.target.rows), copy.source.checksum, copy.target.checksum, verdict)
+        for copy in copies
+        if copy.source.rows or copy.target.rows
+        for verdict in ["equal" if copy.is_equal else "DIFFERENT"]
+    ]
+    return table(("table", "source", "copy", "checksum", "of the copy", ""), rows)
+
+
+class Progress:
+    """Rows and percent on standard error: one line that is overwritten in a terminal, else a line every two seconds."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._seconds = _SECONDS_BETWEEN_UPDATES if self._is_terminal else _SECONDS_BETWEEN_LINES
+        self._next = time.monotonic() + self._seconds
+
+    def __call__(self, step: str, total: int, done: int) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + self._seconds
+            text = f"{step} {done:,} of {total:,} rows, {done / max(total, done):.0%}"
+            print(
+                f"\r\x1b[K{text}" if self._is_terminal else text,
+                end="" if self._is_terminal else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def end(self) -> None:
+        """Clear the line in a terminal."""
+        if self._is_terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
