@@ -8,16 +8,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import TextIO
 
 from pydantic import SecretStr
 
 from bot.cli.options import add_config, on_settings, table
 from bot.database.opening import database_of, open_store, reader_of
 from config.settings import Settings
-from services.clock import SystemClock
+from services.clock import Clock, SystemClock
 from services.store.copying import CopyConnection, TableCopy, copy_rows
 from services.store.port import StoreError
 from services.store.sqlite import copying as sqlite
@@ -25,6 +25,7 @@ from services.store.sqlite import copying as sqlite
 _SQLITE = "sqlite"
 _SECONDS_BETWEEN_LINES = 2.0
 _SECONDS_BETWEEN_UPDATES = 0.2
+_CLEAR = "\r\x1b[K"
 _NEXT = {
     False: 'store:\n  url: ""\n\nwithout ROLLCALL_STORE_URL in the environment.',
     True: 'store:\n  url: "${ROLLCALL_STORE_URL}"\n\n'
@@ -78,9 +79,11 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 def _migrate(settings: Settings, target: Settings, runner: asyncio.Runner) -> None:
     with _exclusive(settings, runner), _source(settings) as old, _target_of(target, runner) as new:
         print(f"From: {old.place}\nTo:   {new.place}", flush=True)
-        progress = Progress()
-        copies = copy_rows(old, new, progress)
-        progress.end()
+        progress = Progress(sys.stderr, SystemClock())
+        try:
+            copies = copy_rows(old, new, progress)
+        finally:
+            progress.end()
         print(_comparison(copies))
         if nuls := sum(copy.source.nuls for copy in copies):
             print(f"{nuls} texts have a NUL character, which PostgreSQL cannot store; the copy has U+FFFD instead.")
@@ -129,25 +132,24 @@ def _comparison(copies: Sequence[TableCopy]) -> str:
 
 
 class Progress:
-    """Rows and percent on standard error: one line that is overwritten in a terminal, else a line every two seconds."""
+    """Rows and percent: one line that is overwritten in a terminal, else a line every two seconds."""
 
-    def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
+    def __init__(self, stream: TextIO, clock: Clock) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._is_terminal = stream.isatty()
         self._seconds = _SECONDS_BETWEEN_UPDATES if self._is_terminal else _SECONDS_BETWEEN_LINES
-        self._next = time.monotonic() + self._seconds
+        self._next = clock.monotonic() + self._seconds
 
     def __call__(self, step: str, total: int, done: int) -> None:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + self._seconds
+        if self._clock.monotonic() >= self._next:
+            self._next = self._clock.monotonic() + self._seconds
             text = f"{step} {done:,} of {total:,} rows, {done / max(total, done):.0%}"
-            print(
-                f"\r\x1b[K{text}" if self._is_terminal else text,
-                end="" if self._is_terminal else "\n",
-                file=sys.stderr,
-                flush=True,
-            )
+            self._stream.write(f"{_CLEAR}{text}" if self._is_terminal else f"{text}\n")
+            self._stream.flush()
 
     def end(self) -> None:
         """Clear the line in a terminal."""
         if self._is_terminal:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._stream.write(_CLEAR)
+            self._stream.flush()
