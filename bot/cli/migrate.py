@@ -9,7 +9,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TextIO
 
 from pydantic import SecretStr
@@ -20,7 +20,7 @@ from config.settings import Settings
 from services.clock import Clock, SystemClock
 from services.store.copying import CopyConnection, TableCopy, copy_rows
 from services.store.port import StoreError
-from services.store.sqlite import copying as sqlite
+from services.store.sqlite.copying import copy_source, copy_target
 
 _SQLITE = "sqlite"
 _SECONDS_BETWEEN_LINES = 2.0
@@ -77,9 +77,10 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _migrate(settings: Settings, target: Settings, runner: asyncio.Runner) -> None:
-    with _exclusive(settings, runner), _source(settings) as old, _target_of(target, runner) as new:
+    """Copy, print the comparison, and keep the copy if it is equal. Raises StoreError and OSError."""
+    progress = Progress(sys.stderr, SystemClock())
+    with _opened(settings, runner) as old, _opened(target, runner, is_target=True) as new:
         print(f"From: {old.place}\nTo:   {new.place}", flush=True)
-        progress = Progress(sys.stderr, SystemClock())
         try:
             copies = copy_rows(old, new, progress)
         finally:
@@ -92,38 +93,31 @@ def _migrate(settings: Settings, target: Settings, runner: asyncio.Runner) -> No
 
 
 @contextmanager
-def _exclusive(settings: Settings, runner: asyncio.Runner) -> Iterator[None]:
-    """Open the store as a daemon does, so that none can start; with the schema of this version. Raises StoreError."""
-    store = runner.run(open_store(settings, SystemClock()))
-    try:
-        yield
-    finally:
-        runner.run(store.close())
+def _opened(settings: Settings, runner: asyncio.Runner, *, is_target: bool = False) -> Iterator[CopyConnection]:
+    """The database of the settings with this version's schema, while no daemon can use it. Raises StoreError."""
+    path, url = database_of(settings), settings.store.url.get_secret_value()
+    with ExitStack() as stack:
+        if url or not is_target:
+            store = runner.run(open_store(settings, SystemClock()))
+            stack.callback(lambda: runner.run(store.close()))
+        if url:
+            from services.store.postgres.copying import copy_connection
 
-
-def _source(settings: Settings) -> AbstractContextManager[CopyConnection]:
-    if not settings.store.is_on_a_server:
-        return sqlite.copy_source(database_of(settings))
-    from services.store.postgres import copying as postgres
-
-    return postgres.copy_source(settings.store.url.get_secret_value())
-
-
-@contextmanager
-def _target_of(settings: Settings, runner: asyncio.Runner) -> Iterator[CopyConnection]:
-    if not settings.store.is_on_a_server:
-        with sqlite.copy_target(database_of(settings)) as connection:
-            yield connection
-        return
-    from services.store.postgres import copying as postgres
-
-    with _exclusive(settings, runner), postgres.copy_target(settings.store.url.get_secret_value()) as connection:
-        yield connection
+            yield stack.enter_context(copy_connection(url, is_target=is_target))
+        else:
+            yield stack.enter_context(copy_target(path) if is_target else copy_source(path))
 
 
 def _comparison(copies: Sequence[TableCopy]) -> str:
     rows = [
-        (copy.name, str(copy.source.rows), str(copy.target.rows), copy.source.checksum, copy.target.checksum, verdict)
+        (
+            copy.table.name,
+            str(copy.source.rows),
+            str(copy.target.rows),
+            copy.source.checksum,
+            copy.target.checksum,
+            verdict,
+        )
         for copy in copies
         if copy.source.rows or copy.target.rows
         for verdict in ["equal" if copy.is_equal else "DIFFERENT"]
@@ -141,9 +135,10 @@ class Progress:
         self._seconds = _SECONDS_BETWEEN_UPDATES if self._is_terminal else _SECONDS_BETWEEN_LINES
         self._next = clock.monotonic() + self._seconds
 
-    def __call__(self, step: str, total: int, done: int) -> None:
+    def __call__(self, step: str, total: int, before: int, rows: int) -> None:
         if self._clock.monotonic() >= self._next:
             self._next = self._clock.monotonic() + self._seconds
+            done = before + rows
             text = f"{step} {done:,} of {total:,} rows, {done / max(total, done):.0%}"
             self._stream.write(f"{_CLEAR}{text}" if self._is_terminal else f"{text}\n")
             self._stream.flush()

@@ -2,56 +2,38 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import Table, func, insert, select
+from sqlalchemy import Select, Table, func, select
 
 from services.store.all_tables import all_tables
-from services.store.port import Statement, StoreError
-from services.store.schema import binds
-from services.store.statements import DialectName, compile_statement
+from services.store.port import StoreError
 
-Row = tuple[int | str | None, ...]
-Progress = Callable[[str, int, int], None]
-"""Callback with a step ("copied" or "compared"), the rows in total and the rows done, after each thousand rows."""
-_ROWS_TO_PROGRESS = 1000
+Row = tuple[Any, ...]
+Progress = Callable[[str, int, int, int], None]
+"""Callback after each thousand rows, with the step ("copied" or "compared"), the total of rows, those of finished
+tables, and those of the current table."""
+_ROWS_TO_REPORT = 1000
 _CHECKSUM_BYTES = 8
 
 
 class CopyConnection(Protocol):
-    """One transaction on a database that has all tables of this version. All methods raise StoreError."""
+    """One transaction on a database that has all tables of this version."""
 
     place: str
     """Name of the database for messages, without user and password."""
-    holds_nul: bool
-    """Whether text may contain NUL."""
+    keeps_nul: bool
+    """Whether it can store NUL characters."""
 
-    def count(self, table: Table) -> int:
-        """Number of rows."""
-
-    def rows(self, table: Table) -> Iterator[Row]:
-        """All rows, in any order, fetched in batches."""
+    def select(self, query: Select[Any]) -> Iterator[Row]:
+        """Rows of a query, fetched in batches."""
 
     def insert(self, table: Table, rows: Iterable[Row]) -> None:
-        """Insert `rows`, which are consumed once."""
-
-
-class TableSql(NamedTuple):
-    """Statements for copying one table, with the values in the order of its columns."""
-
-    size: str
-    rows: str
-    insert: str
-
-    @classmethod
-    def of(cls, table: Table, dialect: DialectName) -> TableSql:
-        clauses = (select(func.count()).select_from(table), select(table), insert(table).values(binds(table)))
-        return cls(*(compile_statement(Statement(f"copy.{table.name}", each), dialect).sql for each in clauses))
+        """Insert `rows`, with values in the order of the table's columns."""
 
 
 class Content:
@@ -69,8 +51,9 @@ class Content:
         """Sum of the hashes of all rows, in hexadecimal digits."""
         return f"{self._sum % (1 << 8 * _CHECKSUM_BYTES):0{2 * _CHECKSUM_BYTES}x}"
 
-    def measured(self, rows: Iterable[Row], *, keeps_nul: bool) -> Iterator[Row]:
-        """Iterate over `rows` and add them to the content; with NUL replaced by U+FFFD unless `keeps_nul`."""
+    def measured(self, rows: Iterable[Row], report: Callable[[int], None], *, keeps_nul: bool) -> Iterator[Row]:
+        """Iterate over `rows` and add them to the content, with NUL replaced by U+FFFD unless `keeps_nul`. `report` is
+        called with the number of rows after each thousand."""
         for row in rows:
             shown = repr(row)
             if not keeps_nul and "\\x00" in shown:
@@ -79,13 +62,15 @@ class Content:
                 shown = repr(row)
             self._sum += int.from_bytes(blake2b(shown.encode(), digest_size=_CHECKSUM_BYTES).digest(), "big")
             self.rows += 1
+            if not self.rows % _ROWS_TO_REPORT:
+                report(self.rows)
             yield row
 
 
 class TableCopy(NamedTuple):
     """Contents of one table after the copy."""
 
-    name: str
+    table: Table
     source: Content
     target: Content
 
@@ -96,33 +81,29 @@ class TableCopy(NamedTuple):
 
 def copy_rows(source: CopyConnection, target: CopyConnection, progress: Progress) -> list[TableCopy]:
     """Copy all rows, then read those of the target again. Returns the contents of each table; the caller commits the
-    target's transaction if they are equal.
-
-    Raises:
-        StoreError: the target is not empty, or one of the databases failed.
-    """
-    tables = all_tables().sorted_tables
-    used = [table.name for table in tables if target.count(table)]
+    target's transaction if they are equal. Raises StoreError if the target is not empty."""
+    copies = [TableCopy(table, Content(), Content()) for table in all_tables().sorted_tables]
+    used = [copy.table.name for copy in copies if _count(target, copy.table)]
     if used:
         raise StoreError(
             f"{target.place} is not empty, it has rows in {', '.join(used)}. Name a new database, or another schema "
             "of this one (?options=-csearch_path%3Drollcall)"
         )
-    total = sum(map(source.count, tables))
-    copies = [TableCopy(table.name, Content(), Content()) for table in tables]
-    numbers = itertools.count(1)
-    for table, copy in zip(tables, copies, strict=True):
-        rows = copy.source.measured(source.rows(table), keeps_nul=target.holds_nul)
-        target.insert(table, _reported(rows, numbers, partial(progress, "copied", total)))
-    numbers = itertools.count(1)
-    for table, copy in zip(tables, copies, strict=True):
-        rows = copy.target.measured(target.rows(table), keeps_nul=True)
-        deque(_reported(rows, numbers, partial(progress, "compared", total)), maxlen=0)
+    total = sum(_count(source, copy.table) for copy in copies)
+    done = 0
+    for copy in copies:
+        rows = source.select(select(copy.table))
+        report = partial(progress, "copied", total, done)
+        target.insert(copy.table, copy.source.measured(rows, report, keeps_nul=target.keeps_nul))
+        done += copy.source.rows
+    done = 0
+    for copy in copies:
+        rows = target.select(select(copy.table))
+        deque(copy.target.measured(rows, partial(progress, "compared", total, done), keeps_nul=True), maxlen=0)
+        done += copy.target.rows
     return copies
 
 
-def _reported(rows: Iterator[Row], numbers: Iterator[int], report: Callable[[int], None]) -> Iterator[Row]:
-    for row, number in zip(rows, numbers, strict=False):
-        if not number % _ROWS_TO_PROGRESS:
-            report(number)
-        yield row
+def _count(database: CopyConnection, table: Table) -> int:
+    ((count,),) = database.select(select(func.count()).select_from(table))
+    return int(count)

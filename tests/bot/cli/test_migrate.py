@@ -328,7 +328,7 @@ async def test_the_progress_is_one_line_in_a_terminal_and_few_lines_elsewhere(st
     progress = Progress(stream, clock)
     for step, done, seconds in (("copied", 1000, 2.0), ("copied", 2000, 1.0), ("compared", 3000, 1.0)):
         await clock.advance(seconds)
-        progress(step, 4000, done)
-        progress(step, 4000, done + 1)
+        progress(step, 4000, 500, done - 500)
+        progress(step, 4000, 500, done)
     progress.end()
     assert stream.getvalue() == shown
