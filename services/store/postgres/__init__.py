@@ -1,4 +1,4 @@
 """PostgreSQL store.
 
-Connections, writer, lease of the leader and upgrade. Used by `bot.database`.
+Connections, writer, lease of the leader, upgrade and copies. Used by `bot.database` and `rollcall migrate`.
 """

@@ -15,14 +15,17 @@ from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import select
 
 from bot.cli.migrate import Progress
 from bot.database.opening import DATABASE
 from bot.testing import a_group
 from services.clock import SystemClock, VirtualClock
 from services.store.all_tables import all_tables
+from services.store.postgres.copying import copy_connection
 from services.store.postgres.store import PostgresStore
 from services.store.sqlite.lock import StoreLock
+from services.store.turns.audit import CHANGES
 from tests.bot.cli.running import Printed, a_settings_file, an_environment, command
 from tests.bot.cli.running import without_a_model as without_a_model
 from tests.harness.forked_processes import forked_command
@@ -213,6 +216,23 @@ def test_a_killed_copy_leaves_no_database_file_and_can_be_repeated(
         until(lambda: looking.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'").fetchone() is None)
     assert command(capsys, *asked).status == 0
     assert in_file(back / "var") == on_server(url)
+
+
+def test_nobody_else_writes_into_the_target_during_the_copy(with_tables: str) -> None:
+    insert = "INSERT INTO changes VALUES ('other', 1)"
+    with psycopg.connect(with_tables, autocommit=True) as other:
+        other.execute("SET lock_timeout = 100")
+        with copy_connection(with_tables, is_target=True), pytest.raises(psycopg.errors.LockNotAvailable):
+            other.execute(insert)
+        other.execute(insert)
+
+
+def test_rows_that_are_written_to_the_source_during_the_copy_are_not_in_it(with_tables: str) -> None:
+    with copy_connection(with_tables, is_target=False) as source, psycopg.connect(with_tables) as other:
+        assert list(source.select(select(CHANGES))) == []
+        other.execute("INSERT INTO changes VALUES ('other', 1)")
+        other.commit()
+        assert list(source.select(select(CHANGES))) == []
 
 
 def test_a_target_with_rows_is_refused(capsys: pytest.CaptureFixture[str], settings: Path, url: str) -> None:
