@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -210,9 +211,19 @@ def test_the_shipped_settings_need_only_the_small_lock(lived_in: House, with_uv:
     assert lived_in.start("./run", f"--config={ROOT / 'config' / 'bot.yaml'}", path=with_uv)[2] == ""
 
 
-def test_an_address_of_postgresql_in_the_environment_needs_its_driver(lived_in: House, with_uv: str) -> None:
+@pytest.mark.parametrize(
+    "started",
+    [
+        ("env", "ROLLCALL_STORE_URL=postgres://bot@db/bot", "./run"),
+        ("./run", "migrate", "--to", "postgresql://bot@db/bot"),
+    ],
+    ids=["environment", "argument"],
+)
+def test_an_address_of_postgresql_outside_the_settings_needs_its_driver(
+    lived_in: House, with_uv: str, started: Sequence[str]
+) -> None:
     (lived_in.root / "requirements-all.txt").write_text("# more\n", encoding="utf-8")
-    said = lived_in.start("env", "ROLLCALL_STORE_URL=postgres://bot@db/bot", "./run", path=with_uv)[2]
+    said = lived_in.start(*started, path=with_uv)[2]
     assert said == "rollcall: installing requirements-all.txt into .venv\n"
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "doctor": "check settings, database, disk, sandbox, model, search, feeds and networks",
     "backup": "copy the database and the keys into one file",
     "restore": "replace the database by a backup",
+    "migrate": "copy the database to PostgreSQL, or back to a SQLite file",
     "stats": "success, errors and latency by function",
     "selfcheck": "run the checks that every function has to pass",
 }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -10,7 +13,8 @@ import psycopg
 from bot.database.opening import open_store
 from config.loader import check_settings
 from services.clock import VirtualClock
-from tests.docs.documents import Page
+from tests.docs.documents import Block, Page
+from tests.docs.terminal import Terminal
 from tests.harness.postgres_server import PostgresServer
 
 PAGE = Page("docs/postgresql.md")
@@ -35,6 +39,20 @@ async def test_the_database_and_the_settings_of_the_page_serve_a_daemon(
     await (await open_store(loaded, VirtualClock())).close()
     with psycopg.connect(url) as database:
         assert database.execute("SELECT count(*) FROM alembic_version").fetchone() == (1,)
+
+
+def test_the_commands_of_the_page_move_the_database_there_and_back(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    with psycopg.connect(postgres_server.url, autocommit=True) as operator:
+        operator.execute("CREATE DATABASE rollcall_moved")
+    terminal = Terminal(tmp_path)
+    made = Block("made.md", 1, "", "console", '$ ./run call todo_add --json \'{"text": "water the plants"}\'')
+    url = shlex.quote(postgres_server.url_of("rollcall_moved"))
+    terminal.follow([made, *PAGE.of("console")], {"postgresql://rollcall@db.example:5432/rollcall": url})
+    for name in ("before.sqlite", "var/rollcall.sqlite"):
+        with closing(sqlite3.connect(terminal.house / name)) as database:
+            assert database.execute("SELECT text FROM todos").fetchall() == [("water the plants",)]
 
 
 def test_an_address_of_another_engine_is_a_fault_that_names_the_key(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
 """PostgreSQL store.
 
-Connections, writer, its locks and upgrade. Used by `bot.database`.
+Connections, writer, its locks, upgrade and copies. Used by `bot.database` and `rollcall migrate`.
 """

@@ -1,4 +1,4 @@
 """SQLite store.
 
-Writer, reader, lock, integrity and free space. Used by `bot.database` and commands.
+Writer, reader, lock, integrity, free space and copies. Used by `bot.database` and commands.
 """

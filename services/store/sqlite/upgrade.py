@@ -71,13 +71,13 @@ def back_up(
             if time.time() - left.stat().st_mtime > _STALE_SECONDS:
                 left.unlink(missing_ok=True)
         try:
-            _new_file(partial)
+            new_file(partial)
             _copy(path, partial, progress)
-            _sync(partial)
+            sync(partial)
             os.replace(partial, backup)
         finally:
             partial.unlink(missing_ok=True)
-        _sync(folder)
+        sync(folder)
         if keep is not None:
             for old in backups_in(path, folder)[max(keep, 1) :]:
                 old.unlink()
@@ -114,16 +114,16 @@ def restore(backup: Path, path: Path, *, clock: Clock, progress: Progress | None
     fresh = path.with_name(f"{path.name}.restoring")
     with _errors_of_files(f"restoring {backup} to {path}"):
         try:
-            _new_file(fresh)
+            new_file(fresh)
             keys = _copy_back(backup, fresh, progress)
-            _sync(fresh)
+            sync(fresh)
             for name, content in keys.items():
                 _put_key(path.with_name(KEYS) / name, content, clock)
             replaced = _set_aside(path, clock)
             os.replace(fresh, path)
         finally:
             fresh.unlink(missing_ok=True)
-        _sync(path.parent)
+        sync(path.parent)
     return Restored(replaced, tuple(keys))
 
 
@@ -161,7 +161,8 @@ def _errors_of_files(doing: str) -> Iterator[None]:
         raise StoreError(f"{doing}: {error.strerror}") from error
 
 
-def _new_file(path: Path) -> None:
+def new_file(path: Path) -> None:
+    """Replace `path` by an empty file for its owner only. Raises OSError."""
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
 
@@ -237,13 +238,13 @@ def _put_key(file: Path, content: bytes, clock: Clock) -> None:
         return
     file.parent.mkdir(mode=0o700, exist_ok=True)
     fresh = file.with_name(f"{file.name}.restoring")
-    _new_file(fresh)
+    new_file(fresh)
     fresh.write_bytes(content)
-    _sync(fresh)
+    sync(fresh)
     if file.exists():
         os.replace(file, file.with_name(f"{file.name}-replaced-{clock.now():{_TIME}}"))
     os.replace(fresh, file)
-    _sync(file.parent)
+    sync(file.parent)
 
 
 def _set_aside(path: Path, clock: Clock) -> Path | None:
@@ -272,7 +273,8 @@ def _link(file: Path, other_name: Path) -> None:
         shutil.copy2(file, other_name)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Write the file or folder to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

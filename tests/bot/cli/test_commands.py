@@ -18,7 +18,13 @@ from tests.bot.cli.running import without_a_model as without_a_model
 from tests.conftest import REPOSITORY
 
 NAMES = list(COMMANDS)
-ARGUMENTS = {"call": ["roll_dice"], "mcp": ["list"], "replay": ["cases.jsonl"], "plan": ["new.yaml"]}
+ARGUMENTS = {
+    "call": ["roll_dice"],
+    "migrate": ["--to", "sqlite"],
+    "mcp": ["list"],
+    "replay": ["cases.jsonl"],
+    "plan": ["new.yaml"],
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
