@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import time
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, cast
@@ -260,7 +260,7 @@ class Wiring:
 
     @cached_property
     def vouching(self) -> Vouching:
-        return Vouching(self.approvals, found_here)
+        return Vouching(self.approvals, found_here, partial(self.questions.allowed, self.store))
 
     @cached_property
     def filter_factory(self) -> FilterFactory:

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from bot.testing import Group, a_group
+from bot.testing import Group, a_group, call
 from config.texts import Texts
 from services.chats.member_links import Account
 from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import Query, Row, Store, StoreHealth, Write
 from tests.bot.basic_group import write_scripts
+from tests.bot.test_vouching import functions, is_asked
 from tests.fakes.functions import CITY, Recorder
 from tests.services.llm.test_failover import DOWN
 
@@ -184,3 +185,22 @@ async def test_a_restart_does_not_lift_a_limit_and_a_clock_set_back_does_not_ext
     clock.jump(-7200)
     async with a_group([note.spec], settings=settings, home=tmp_path, clock=clock) as group:
         assert await group.say("Ann", "/note") == ["done"]
+
+
+async def test_a_follow_up_of_an_approved_run_needs_no_question_in_another_daemon() -> None:
+    transfer = functions()["transfer"]
+    change = call("transfer", recipient="Tom", amount=9)
+    async with two_daemons(transfer.spec) as (first, second):
+        first.model.says(call("transfer", recipient="Tom", amount=20), "Done.", change, "Done.")
+        assert is_asked(await first.say("Ann", "@Rollcall do what is needed"))
+        await first.say("Ann", "yes")
+        second.model.says(change, "Done.", call("transfer", recipient="Eve", amount=9), "Done.", change, "Done.")
+        assert not is_asked(await second.say("Ann", "@Rollcall make it 9"))
+        assert transfer.runs == [{"recipient": "Tom", "amount": 20}, {"recipient": "Tom", "amount": 9}]
+        # Neither a value that the approval does not have, nor another member is covered.
+        assert is_asked(await second.say("Ann", "@Rollcall and 9 more"))
+        second.model.says(change)
+        assert is_asked(await second.say("Bob", "@Rollcall make it 9"))
+        await first.clock.advance(700)
+        first.model.says(change)
+        assert is_asked(await first.say("Ann", "@Rollcall make it 9"))
