@@ -71,7 +71,7 @@ class FilterFactory:
         self._made: dict[str, _Made] = {}
 
     def build(self, settings: FiltersSettings) -> Filters:
-        """All filters of `settings`, in order. A filter with unchanged settings and file is reused with its counters.
+        """All filters of `settings`, in order. A filter with unchanged settings and file is reused.
         Raises DefinitionError for a Python file that cannot be used."""
         before, self._made = self._made, {}
         try:
