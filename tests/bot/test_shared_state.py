@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from services.store.port import Query, Row, Store, StoreHealth, Write
 from tests.bot.basic_group import write_scripts
 from tests.bot.test_vouching import functions, is_asked
 from tests.fakes.functions import CITY, Recorder
+from tests.fakes.slow_commit import SlowCommit
 from tests.services.llm.test_failover import DOWN
 
 EN = Texts().of("en")
@@ -51,6 +53,37 @@ class Shared:
 
     async def close(self) -> None:
         await self._own.close()
+
+
+class LateRead:
+    """Passes on everything. While held, returns the rows of the statement `at` only after the release."""
+
+    def __init__(self, at: str) -> None:
+        self._at = at
+        self._free = asyncio.Event()
+        self._free.set()
+        self.has_read = asyncio.Event()
+
+    def under(self, store: Store) -> Store:
+        """This store, wrapped around `store`."""
+        self._inner = store
+        self.commit, self.post, self.health = store.commit, store.post, store.health
+        self.check, self.close = store.check, store.close
+        return self
+
+    def hold(self) -> None:
+        self._free.clear()
+        self.has_read.clear()
+
+    def let_go(self) -> None:
+        self._free.set()
+
+    async def read(self, query: Query) -> list[Row]:
+        rows = await self._inner.read(query)
+        if query.statement.name == self._at:
+            self.has_read.set()
+            await self._free.wait()
+        return rows
 
 
 @asynccontextmanager
@@ -94,6 +127,25 @@ async def test_a_standing_approval_and_its_end_apply_to_other_daemons() -> None:
         for group in (first, second):
             assert "posted" not in await group.say("Cleo", "/post Oslo")
         assert len(post.runs) == 3
+
+
+async def test_a_reload_during_a_revocation_does_not_restore_the_approval() -> None:
+    slow, late = SlowCommit("grants.revoke"), LateRead("grants.holding")
+    async with a_group(around_store=lambda store: late.under(slow.under(store))) as group:
+        grants, bob = group.daemon.grants, MemberRef("test", "bot", "bob")
+        await grants.add(OTHERS, "digest", function="post", arguments="", by=bob, by_name="Bob")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(grants.revoke(OTHERS, "digest", bob))
+            await slow.holds_a_commit()
+            # This reload ends before the commit, the other one after it.
+            await grants.load()
+            late.hold()
+            tasks.create_task(grants.load())
+            await late.has_read.wait()
+            slow.let_go()
+            await group.daemon.store.commit([])
+            late.let_go()
+        assert not grants.holds(OTHERS, "digest")
 
 
 async def test_links_of_accounts_and_their_erasure_apply_to_other_daemons() -> None:
