@@ -195,7 +195,7 @@ class Daemon(Wiring):
             await self.links.load()
             await self.chats.load(self.store)
 
-        self.member_data.on_forget += [self.vouching.forget, self.questions.forget, self.intake.forget, reload]
+        self.member_data.on_forget += [self.questions.forget, self.intake.forget, reload]
 
     def _register_metrics(self) -> None:
         """Register the metrics of all parts; those of the shadow, links and backups only if these exist."""

@@ -6,13 +6,13 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import time
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, cast
 
 from bot.chats.chat_changes import StoredActivations, StoredOwnSettings
-from bot.chats.chat_notes import ScriptNotes, ScriptSchedules, StartScripts, StoredChatNotes
+from bot.chats.chat_notes import STARTS, ScriptNotes, ScriptSchedules, StartScripts, StoredChatNotes
 from bot.chats.chats import Chats
 from bot.chats.digests import Digests
 from bot.chats.open_questions import OpenQuestions
@@ -74,6 +74,7 @@ from function_calls.ports import (
     TextModel,
 )
 from function_calls.registry import FunctionRegistry
+from function_calls.rounds.model_requests import COUNTER as OUTAGES
 from function_calls.rounds.model_requests import Outages
 from function_calls.rounds.shadow import Shadow
 from function_calls.rounds.shortlist import ChatLists, found_here
@@ -81,7 +82,9 @@ from function_calls.router import FunctionCallRouter
 from function_calls.schedule_check import ScheduleCheck
 from function_calls.schema.definition import DefinitionError
 from services.call_log import JsonLines
+from services.chats.grants import COUNTER as GRANTS
 from services.chats.grants import Grants
+from services.chats.member_links import COUNTER as LINKS
 from services.chats.member_links import MemberLinks
 from services.chats.members import MemberZones
 from services.chats.memory import Memory
@@ -147,7 +150,7 @@ class Wiring:
         self.questions = OpenQuestions(clock, settings.questions.expires_seconds, settings.approvals.expires_seconds)
         self.decisions = ApprovalOutcomes(store, self.questions, self.chats)
         self.grants = Grants(store, clock, self.ids)
-        self.outages = Outages(clock, settings.failover.say_again_seconds)
+        self.outages = Outages(store, clock, settings.failover.say_again_seconds)
         self.lists: ChatLists = OrderedDict()
         self.timetable = Timetable(store, clock, self.ids)
         self.reader = WhenReader(Times(), time.fromisoformat(settings.reminders.default_time))
@@ -257,7 +260,7 @@ class Wiring:
 
     @cached_property
     def vouching(self) -> Vouching:
-        return Vouching(self.approvals, found_here)
+        return Vouching(self.approvals, found_here, partial(self.questions.allowed, self.store))
 
     @cached_property
     def filter_factory(self) -> FilterFactory:
@@ -591,6 +594,10 @@ class Wiring:
                 SCRIPTS: self.scripts.reload_if_changed,
                 DEAD: self.dead_letters.look,
                 OPT_OUTS: self.member_data.load,
+                GRANTS: self.grants.load,
+                LINKS: self.links.load,
+                STARTS: self.start_scripts.load,
+                OUTAGES: self.outages.begin,
             },
             None if self.settings.store.is_on_a_server else database_of(self.settings),
         )

@@ -90,7 +90,7 @@ class Call:
     """One run of a function: its key, deadline and settings, and access to other functions and to the chat with the
     rights of the requesting member."""
 
-    __slots__ = ("_nested", "_request", "_runs", "_turn", "asked", "deadline", "key", "profile", "state")
+    __slots__ = ("_nested", "_request", "_runs", "_turn", "asked", "attempts", "deadline", "key", "profile", "state")
 
     def __init__(self, runs: Runs, request: CallRequest, profile: ChatProfile, *, deadline: float = 0.0) -> None:
         self.key = request.key
@@ -103,6 +103,8 @@ class Call:
         """The chat's language, time zone and texts."""
         self.asked: tuple[InputQuestion, ...] = ()
         """Questions that nested runs have asked so far."""
+        self.attempts = 0
+        """Number of times that the handler was started."""
         self._runs = runs
         self._request = request
         self._turn = request.turn
@@ -250,7 +252,8 @@ class Call:
         self._turn.memory.mark_outside(self.key)
 
     def start_attempt(self) -> None:
-        """Restart the numbering of nested runs before each attempt of the handler, so that each gets the same key."""
+        """Count the attempt, and restart the numbering of nested runs, so that they get the same keys."""
+        self.attempts += 1
         self._nested = 0
 
     async def role_now(self) -> Role:

@@ -87,8 +87,8 @@ class FunctionCallLLM:
     ) -> None:
         """`filters` wrap every request to the model, the first one outermost. `tool_choice` applies to the first
         request of a turn, as in ModelRequest. Without `budgets` nothing is counted. `lists` holds the functions that
-        chats were offered recently, to be reused."""
-        self._outages = outages or Outages(clock)
+        chats were offered recently, to be reused. Without `outages` each failure is reported."""
+        self._outages = outages
         self._ask = ModelRequests(
             model, clock, self._outages, filters=filters, record=record, faults=faults, budgets=budgets
         ).ask
@@ -169,7 +169,7 @@ class FunctionCallLLM:
             if context.unasked:
                 # The message was not a request, so the chat gets no notice of the outage.
                 return sent(ReasonCode.MODEL_FAILED, [])
-            return self._failed(progress, error)
+            return await self._failed(progress, error)
         except OverBudget as over:
             return progress.over_budget(over.text, over.setting)
         if not answer.text:
@@ -250,7 +250,7 @@ class FunctionCallLLM:
             return progress.over_budget(problem.text, problem.setting)
         if problem.problem is ModelProblem.REQUEST and progress.round_number == 0 and turn.input.functions.specs:
             return await self._without_what_is_refused(progress.context, turn, problem)
-        return self._failed(progress, problem)
+        return await self._failed(progress, problem)
 
     async def _without_what_is_refused(self, context: MessageContext, turn: Turn, error: ModelError) -> TurnOutcome:
         """Answer without functions after the provider rejected the request, most likely for a function's schema."""
@@ -259,11 +259,13 @@ class FunctionCallLLM:
         _log.error("provider_refuses_functions", turn=turn.input.id, functions=named, error=str(error))
         return await self.chat(context, turn)
 
-    def _failed(self, progress: Progress, error: ModelError) -> TurnOutcome:
-        was_notified = self._outages.was_notified(progress.context, error)
+    async def _failed(self, progress: Progress, error: ModelError) -> TurnOutcome:
+        if self._outages is None:
+            return progress.model_failed(error)
+        was_notified = await self._outages.was_notified(progress.context, error)
         outcome = progress.model_failed(error, was_notified=was_notified)
         if outcome.reason is ReasonCode.MODEL_FAILED:
-            self._outages.mark_notified(progress.context, error)
+            self._outages.notify(progress.context, progress.turn, error, outcome.messages[-1].text)
         return outcome
 
     async def _run_calls(

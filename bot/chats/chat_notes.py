@@ -188,6 +188,8 @@ class ScriptNotes:
         self._seen = scripts - removed, now
 
 
+STARTS = "begun_chats"
+"""Change counter of the chats where the start script has run."""
 _HINT = "chats where it has run keep the old result until an admin sends /begin again"
 
 
@@ -218,7 +220,7 @@ class StartScripts:
         has no start script. Raises StoreError."""
         if self._functions(bot).start_function is None:
             return False
-        await self._store.commit([chat_notes.forget_started(chat.key, bot)])
+        await self._store.commit([chat_notes.forget_started(chat.key, bot), audit.touch(STARTS)])
         self._started.discard((chat.key, bot))
         return True
 
@@ -234,19 +236,26 @@ class StartScripts:
             if before is not None and before != spec.origin.version:
                 _log.warning("beginning_changed", bot=bot, script=spec.name, chats_begun_before=chats, hint=_HINT)
 
-    def claim(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
+    async def claim(self, context: MessageContext, turn: Turn, *, is_aside: bool) -> bool:
         """Whether this turn runs the start script: its message is the first that the bot answers in the chat. The claim
         is exclusive, but a repeated attempt gets it again. `is_aside`: the turn runs outside the chat's queue and
-        cannot claim."""
+        cannot claim. Raises StoreError."""
+        key = context.chat.key, context.bot
         is_due = (
             turn.input.functions.start_function is not None
             and not is_aside
             and context.kind is Kind.MESSAGE
             and turn.input.addressed
             and turn.input.answering is None
-            and (context.chat.key, context.bot) not in self._started
+            and key not in self._started
         )
-        return is_due and self._claims.setdefault((context.chat.key, context.bot), turn.input.id) == turn.input.id
+        if not is_due or self._claims.setdefault(key, turn.input.id) != turn.input.id:
+            return False
+        # Another process may have run it since the last reload.
+        if not await self._store.read(chat_notes.started(*key)):
+            return True
+        self.mark_started(context)
+        return False
 
     async def begin(self, context: MessageContext, turn: Turn, router: FunctionCallRouter) -> TurnOutcome | None:
         """Run the start script; None if the bot has none. The reason of a failure is only logged, since the sender did
@@ -273,12 +282,13 @@ class StartScripts:
         ended = await router.end_run(context, turn, start.question)
         return replace(start, messages=(*start.messages[:-1], *ended), question=None)
 
-    def started_write(self, context: MessageContext) -> Write:
-        """The write that records the run, for the unit that ends the turn."""
-        return chat_notes.mark_started(context.chat.key, context.bot, self._clock.now_ms())
+    def started_writes(self, context: MessageContext) -> Sequence[Write]:
+        """The writes that record the run, for the unit that ends the turn."""
+        started = chat_notes.mark_started(context.chat.key, context.bot, self._clock.now_ms())
+        return [started, audit.touch(STARTS)]
 
     def mark_started(self, context: MessageContext) -> None:
-        """Update the memory after the write of `started_write` is durable."""
+        """Update the memory after the writes of `started_writes` are durable."""
         key = (context.chat.key, context.bot)
         self._started.add(key)
         self.warn_of_changes()

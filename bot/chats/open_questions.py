@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import NamedTuple
 
 import orjson
 
+from function_calls.context import MessageContext
 from function_calls.questions.open_questions import open_from_json, open_to_json
 from function_calls.spec import ApprovalQuestion, Question
 from function_calls.turn import OpenQuestion
 from services.clock import Clock
+from services.refs import JsonObject
+from services.store.ids import first_id_at
 from services.store.port import Store, Write
 from services.store.turns import pending
 
@@ -158,6 +162,21 @@ class OpenQuestions:
         """The question with that id, open or not; None if there is no such question. Raises StoreError."""
         rows = await store.read(pending.find(id_))
         return open_from_json(id_, orjson.loads(rows[0]["body"])) if rows else None
+
+    async def allowed(
+        self, store: Store, asker: MessageContext, function: str, since: datetime
+    ) -> Sequence[JsonObject]:
+        """Arguments of the approvals of `function` that were requested by the sender of `asker` in its chat since that
+        time, and given. Raises StoreError."""
+        rows = await store.read(pending.allowed(asker.chat.key, first_id_at(round(since.timestamp() * 1000))))
+        found = [open_from_json(row["id"], orjson.loads(row["body"])) for row in rows]
+        return [
+            one.question.arguments
+            for one in found
+            if one.terms is not None
+            and one.terms.asker.sender.ref == asker.sender.ref
+            and one.question.function == function
+        ]
 
     def claim_own(self, chat: str, member: str) -> Asked | None:
         """Claim and return the member's question, so that no other message answers it; None without an open

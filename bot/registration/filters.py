@@ -20,10 +20,10 @@ from config.sections.filters import (
 )
 from function_calls.filters import Filters
 from function_calls.filters.builtin import (
-    Limits,
     blacklist,
     classifier,
     harm,
+    limits,
     logged_calls,
     logged_rounds,
     logged_turns,
@@ -71,7 +71,7 @@ class FilterFactory:
         self._made: dict[str, _Made] = {}
 
     def build(self, settings: FiltersSettings) -> Filters:
-        """All filters of `settings`, in order. A filter with unchanged settings and file is reused with its counters.
+        """All filters of `settings`, in order. A filter with unchanged settings and file is reused.
         Raises DefinitionError for a Python file that cannot be used."""
         before, self._made = self._made, {}
         try:
@@ -132,8 +132,7 @@ class FilterFactory:
         if settings.logging is not None:
             return logged_calls(settings.logging.level, self._clock)
         if settings.limits is not None:
-            limits = settings.limits
-            return Limits(limits.calls_per_minute, limits.counted_by, f"{at}.limits", self._clock)
+            return limits(settings.limits, f"{at}.limits", self._store, self._clock)
         if settings.redaction is not None:
             return redaction(settings.redaction, self._redact)
         if settings.harm is not None:

@@ -252,7 +252,7 @@ class Closing:
         if reopened is not None:
             writes += self.questions.reopen_writes(chat, job.context.sender.ref.key, reopened, job.turn_id)
         if turn.output.ran_start_function:
-            writes.append(self.start_scripts.started_write(job.context))
+            writes += self.start_scripts.started_writes(job.context)
         writes += _end(job, outcome, now_ms, asker.sender.ref if self._is_unrecorded(job, turn) else None)
         self._reach("reply.before_outbox")
         try:

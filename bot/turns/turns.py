@@ -292,10 +292,11 @@ class Turns:
         is_silent = unasked or unheard or _is_silent(job)
         if seconds and not is_silent and self.delivery.has_status_messages(job.context.chat):
             sign.follow = functools.partial(self._show_status, job, turn, sign, self.clock.monotonic() + seconds)
-        if (job.recovered or job.repeated) and not unasked:
-            # An earlier attempt may have started the chat, whatever the outcome of this one.
-            turn.output.ran_start_function = self.start_scripts.claim(job.context, turn, is_aside=job.immediate)
         try:
+            if (job.recovered or job.repeated) and not unasked:
+                # An earlier attempt may have started the chat, whatever the outcome of this one.
+                is_first = await self.start_scripts.claim(job.context, turn, is_aside=job.immediate)
+                turn.output.ran_start_function = is_first
             if job.end_error_id:
                 outcome = end_not_stored(job, turn, log.results, job.end_error_id)
             else:
@@ -456,7 +457,7 @@ class Turns:
         role = self.chats.role(context.sender.ref.key, context.sender.role)
         if role is not context.sender.role:
             context = replace(context, sender=replace(context.sender, role=role))
-        if turn.input.functions.start_function is None or not self.start_scripts.claim(
+        if turn.input.functions.start_function is None or not await self.start_scripts.claim(
             context, turn, is_aside=job.immediate
         ):
             return await self._route_or_chat(context, turn, router)

@@ -48,7 +48,7 @@ class LimitsFilter(Section):
     """Rejects runs that are too frequent."""
 
     calls_per_minute: Count = Field(ge=1, le=100_000)
-    """Maximum number of runs in any 60 seconds."""
+    """Number of runs that are possible at once; each is available again after an equal part of 60 seconds."""
     counted_by: Literal["member", "chat"] = "member"
     """Whose runs are counted together: one member's in all chats, or all of one chat."""
 

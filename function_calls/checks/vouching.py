@@ -7,9 +7,8 @@ strangers, so the check does not ask what the model has read, but what the asker
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -30,7 +29,6 @@ from services.text_index import terms
 
 _RECENT = timedelta(minutes=10)
 """Age up to which the asker's earlier messages and approvals count."""
-_RECENT_KEPT = 2_000
 _CLAUSE = re.compile(r"[\n.;!?。；！？，,]|\b(?:and|then|und|dann)\b|然后|并且?|再", re.IGNORECASE)
 _URL = re.compile(r"\b(?:[a-z][a-z0-9+.-]*://|www\.)\S+", re.IGNORECASE)
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
@@ -43,6 +41,8 @@ _ENCODED = re.compile(r"(?=[^\s]*\d)(?=[^\s]*[A-Za-z])[A-Za-z0-9+/=_-]{16,}")
 
 Find = Callable[[MessageContext, Turn, str, int], Sequence[OfferedFunction]]
 """At most so many functions that match a text and that a model may call here for the sender, best first."""
+ApprovedSince = Callable[[MessageContext, str, datetime], Awaitable[Sequence[JsonObject]]]
+"""Arguments of runs of a function that were approved since a time for the sender of a message in its chat."""
 
 
 class Doubt(StrEnum):
@@ -69,19 +69,17 @@ class Unvouched(NamedTuple):
     parameter: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Approved:
-    at: datetime
-    arguments: JsonObject
+async def _none_approved(asker: MessageContext, function: str, since: datetime) -> Sequence[JsonObject]:
+    return ()
 
 
 class Vouching:
     """Approval policy: the rules for approvals, and vouching for calls that a model wrote."""
 
-    def __init__(self, approvals: Approvals, find: Find) -> None:
+    def __init__(self, approvals: Approvals, find: Find, approved: ApprovedSince = _none_approved) -> None:
         self._approvals = approvals
         self._find = find
-        self._recent: dict[tuple[str, str, str], deque[_Approved]] = {}
+        self._approved = approved
 
     def judge(
         self, request: CallRequest, spec: FunctionSpec, arguments: Any
@@ -100,26 +98,35 @@ class Vouching:
             return self._approvals.judge(request, spec, arguments)
         rule = self._approvals.rule(request.context.chat, spec, turn.input.profile())
         rule = self._approvals.unvouched if rule is None else rule.with_all_of(self._approvals.unvouched)
-        is_asked = turn.memory.approved is None
         decision = self._approvals.decide(request, spec, arguments, rule, for_always=False)
-        if decision.refusal is None and not is_asked:
-            self._note(request, spec, values)
         if decision.refusal is None or decision.refusal.question is None:
             return decision
         return replace(decision, refusal=replace(decision.refusal, metadata={UNVOUCHED: doubt.doubt.value}))
 
     async def unvouched(self, request: CallRequest, spec: FunctionSpec, values: JsonObject) -> Unvouched | None:
         """Reason why the asker's words do not stand for the call; None if they do."""
-        now, words = await self._words(request, spec)
+        now, words = await self._words(request)
         if spec.execution.effect is Effect.READ and Touch.REACHES_OUT not in spec.execution.touches:
             return await _leaks(request, spec, values, words)
         if Touch.AFFECTS_MEMBERS in spec.execution.touches:
             return Unvouched(Doubt.MEMBERS)
+        doubt = self._doubt(now, words, request, spec, values)
+        # An approval does not vouch for the run that it approves.
+        if doubt is None or request.turn.memory.approved is not None:
+            return doubt
+        context = request.context
+        approved = await self._approved(context, spec.name, context.sent_at - _RECENT)
+        return self._doubt(now, replace(words, approved=approved), request, spec, values) if approved else doubt
+
+    def _doubt(
+        self, now: AskersWords, words: AskersWords, request: CallRequest, spec: FunctionSpec, values: JsonObject
+    ) -> Unvouched | None:
+        """Reason why an effect is in doubt: the asker's words select another function, or name not all values."""
         if not self._selects(now, request, spec) and not self._continues(now, words, request, spec, values):
             return Unvouched(Doubt.FUNCTION)
         return _unnamed(spec, values, words)
 
-    async def _words(self, request: CallRequest, spec: FunctionSpec) -> tuple[AskersWords, AskersWords]:
+    async def _words(self, request: CallRequest) -> tuple[AskersWords, AskersWords]:
         """The asker's words of this request, and those together with their earlier words of the last ten minutes."""
         context, turn = request.context, request.turn
         zone = turn.input.profile().timezone
@@ -133,7 +140,7 @@ class Vouching:
         ]
         members = mentioned(context)
         now = AskersWords(texts, at.astimezone(zone), members)
-        return now, AskersWords([*texts, *before], now.now, members, self._approved_lately(request, spec))
+        return now, AskersWords([*texts, *before], now.now, members)
 
     def _selects(self, words: AskersWords, request: CallRequest, spec: FunctionSpec) -> bool:
         """Whether the words name the function, or the text index ranks it first for them or for a clause of them. A
@@ -164,22 +171,6 @@ class Vouching:
         ]
         return bool(named) and (bool(words.approved) or self._selects(words, request, spec))
 
-    def _approved_lately(self, request: CallRequest, spec: FunctionSpec) -> Sequence[JsonObject]:
-        known = self._recent.get(_place(request, spec), ())
-        return [one.arguments for one in known if request.context.sent_at - one.at <= _RECENT]
-
-    def _note(self, request: CallRequest, spec: FunctionSpec, values: JsonObject) -> None:
-        """Record that the asker approved `values`, for follow-up requests of the next ten minutes."""
-        if len(self._recent) >= _RECENT_KEPT:
-            self._recent.pop(next(iter(self._recent)))
-        known = self._recent.setdefault(_place(request, spec), deque(maxlen=5))
-        known.append(_Approved(request.context.sent_at, values))
-
-    async def forget(self, chat: str, member: str) -> None:
-        """Drop the arguments that the member has approved in the chat with that key, or without one in all chats."""
-        for place in [one for one in self._recent if one[1] == member and chat in ("", one[0])]:
-            del self._recent[place]
-
 
 def is_judged(request: CallRequest, spec: FunctionSpec) -> bool:
     """Whether the call needs the asker's words: a model wrote it, it may affect more than this chat or send data out,
@@ -189,10 +180,6 @@ def is_judged(request: CallRequest, spec: FunctionSpec) -> bool:
     if request.uncertain or spec.access.confirm or request.confirmed:
         return request.turn.memory.approved is not None
     return True
-
-
-def _place(request: CallRequest, spec: FunctionSpec) -> tuple[str, str, str]:
-    return request.context.chat.key, request.context.sender.ref.key, spec.name
 
 
 def _sinks(spec: FunctionSpec, values: JsonObject) -> Iterable[tuple[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import orjson
 import structlog
 
-from config.sections.filters import HarmFilter, RedactionFilter
+from config.sections.filters import HarmFilter, LimitsFilter, RedactionFilter
 from function_calls.context import MessageContext
 from function_calls.failures import refused_by
 from function_calls.filters.call import CallFilter, Invocation, Proceed
@@ -29,8 +28,8 @@ from services.llm.model import ModelAnswer, ModelError, ModelMessage, NoTextReas
 from services.patterns import word_finder
 from services.redaction import HIDDEN, Redactor
 from services.refs import ErrorCode, ReasonCode
-from services.store.port import Store
-from services.store.turns import turn_state
+from services.store.port import Conflict, Store
+from services.store.turns import budgets, turn_state
 
 Classify = Callable[[MessageContext], Awaitable[str | None]]
 """Returns None or an empty text to let the message pass, else a short reason, which `/why` shows."""
@@ -103,48 +102,25 @@ def harm(writer: ChatWriter, options: HarmFilter, setting: str) -> CallFilter:
     return around
 
 
-_WINDOW_SECONDS = 60.0
-_MOST_MEMBERS = 10_000
+def limits(options: LimitsFilter, setting: str, store: Store, clock: Clock) -> CallFilter:
+    """Filter that limits the runs per minute of each member or chat, counted in the store. `setting` is the key that
+    `/why` names. Immediate commands such as /stop are not limited, and retries of a run are counted once."""
 
-
-class Limits:
-    """Limits runs in the last 60 seconds, per member or per chat. Keeps the 10,000 most recently used counters."""
-
-    def __init__(self, calls_per_minute: int, counted_by: str, setting: str, clock: Clock) -> None:
-        """`setting` is the key that `/why` names."""
-        self._most = calls_per_minute
-        self._by_member = counted_by == "member"
-        self._setting = setting
-        self._clock = clock
-        self._runs: dict[str, deque[tuple[float, str]]] = {}
-
-    async def __call__(self, invocation: Invocation, proceed: Proceed) -> FunctionResult:
-        """Run the function, or return a refusal if the limit is reached. Immediate commands such as /stop are not
-        limited, and retries of a run are counted once."""
-        if invocation.spec.command.immediate:
-            # A member over the limit can still stop a running function.
+    async def around(invocation: Invocation, proceed: Proceed) -> FunctionResult:
+        context, call = invocation.context, invocation.call
+        # A member over the limit can still stop a running function.
+        if invocation.spec.command.immediate or call.attempts:
             return await proceed(invocation)
-        context, key = invocation.context, invocation.call.key
-        runs = self._of(context.sender.ref.key if self._by_member else context.chat.key)
-        now = self._clock.monotonic()
-        while runs and runs[0][0] <= now - _WINDOW_SECONDS:
-            runs.popleft()
-        # A retry of the same run is not counted again.
-        if not any(known == key for _, known in runs):
-            if len(runs) >= self._most:
-                text = invocation.call.say("filters.too_often", name=invocation.spec.name)
-                return refused_by(f"{self._setting}.calls_per_minute", text)
-            runs.append((now, key))
+        holder = f"member {context.sender.ref.key}" if options.counted_by == "member" else f"chat {context.chat.key}"
+        day, now_us = clock.now().date().isoformat(), clock.now_ms() * 1000
+        try:
+            await store.commit([budgets.run(holder, setting, day, options.calls_per_minute, now_us)])
+        except Conflict:
+            text = call.say("filters.too_often", name=invocation.spec.name)
+            return refused_by(f"{setting}.calls_per_minute", text)
         return await proceed(invocation)
 
-    def _of(self, who: str) -> deque[tuple[float, str]]:
-        runs = self._runs.pop(who, None)
-        if runs is None:
-            runs = deque()
-            if len(self._runs) >= _MOST_MEMBERS:
-                del self._runs[next(iter(self._runs))]
-        self._runs[who] = runs
-        return runs
+    return around
 
 
 _log = structlog.get_logger("filters")

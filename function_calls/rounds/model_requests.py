@@ -12,55 +12,69 @@ from function_calls.context import MessageContext
 from function_calls.filters.round import Round, RoundFilter, round_chain
 from function_calls.result import storable_text
 from function_calls.rounds.conversation import without_history
+from function_calls.turn import Notice, Turn
 from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.llm.model import ChatModel, ModelAnswer, ModelError, ModelRequest
-from services.refs import ChatRef, MemberRef, ModelProblem
+from services.refs import ModelProblem
+from services.store.port import Store
+from services.store.turns import audit, budgets
 
 _UNAVAILABLE = frozenset(
     {ModelProblem.OUTAGE, ModelProblem.BUSY, ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING}
 )
 """Problems that affect every message. Other errors concern a single message and are always reported."""
-_MOST_CHATS = 10_000
+COUNTER = "outages"
+"""Change counter of the notices of outages."""
 
 
 class Outages:
-    """Tracks which readers were notified of an outage. An outage starts with a message that no model could answer and
-    ends with the next answer of a model. State is lost on a restart."""
+    """Stores which readers were notified of an outage. An outage starts with a message that no model could answer and
+    ends with the next answer of a model, in any process."""
 
-    def __init__(self, clock: Clock, say_again_seconds: float = 600.0) -> None:
+    def __init__(self, store: Store, clock: Clock, say_again_seconds: float) -> None:
+        self._store = store
         self._clock = clock
         self._say_again_seconds = say_again_seconds
-        self._notified_at: dict[tuple[ChatRef, MemberRef | None], float] = {}
+        self._is_on = False
+        """Whether the store may have notices."""
 
     def use(self, say_again_seconds: float) -> None:
         """Set the minimum time between notices in a chat during an outage."""
         self._say_again_seconds = say_again_seconds
 
-    def was_notified(self, context: MessageContext, error: ModelError) -> bool:
-        """Whether the readers of a reply to `context` were recently notified of this outage."""
+    async def was_notified(self, context: MessageContext, error: ModelError) -> bool:
+        """Whether the readers of a reply to `context` were recently notified of this outage. Raises StoreError."""
         if error.problem not in _UNAVAILABLE:
             return False
-        notified_at = self._notified_at.get(_readers(context))
-        return notified_at is not None and self._clock.monotonic() - notified_at < self._say_again_seconds
+        [row] = await self._store.read(budgets.outage(_readers(context)))
+        at_ms = row["at_ms"]
+        return at_ms is not None and 0 <= self._clock.now_ms() - at_ms < self._say_again_seconds * 1000
 
-    def mark_notified(self, context: MessageContext, error: ModelError) -> None:
-        """Record that the readers are notified now."""
+    def notify(self, context: MessageContext, turn: Turn, error: ModelError, text: str) -> None:
+        """Record with the end of the turn that the readers are notified by `text`."""
         if error.problem not in _UNAVAILABLE:
             return
-        if len(self._notified_at) >= _MOST_CHATS:
-            # Forgetting a chat costs at most a repeated notice.
-            self._notified_at.pop(next(iter(self._notified_at)))
-        self._notified_at[_readers(context)] = self._clock.monotonic()
+        day = self._clock.now().date().isoformat()
+        record = budgets.note_outage(_readers(context), day, self._clock.now_ms())
+        turn.output.notices += (Notice(text, record),)
+        self._is_on = True
+        # The next answer of a model may be in another process.
+        self._store.post([audit.touch(COUNTER)])
+
+    async def begin(self) -> None:
+        """Expect notices in the store, as another process has added some."""
+        self._is_on = True
 
     def end(self) -> None:
         """End the outage, since a model answered."""
-        if self._notified_at:
-            self._notified_at.clear()
+        if self._is_on:
+            self._is_on = False
+            self._store.post([budgets.END_OUTAGES])
 
 
-def _readers(context: MessageContext) -> tuple[ChatRef, MemberRef | None]:
-    return context.chat, context.sender.ref if context.private else None
+def _readers(context: MessageContext) -> str:
+    return f"{context.chat.key} {context.sender.ref.key}" if context.private else context.chat.key
 
 
 _log = structlog.get_logger("asking")
@@ -82,7 +96,7 @@ class ModelRequests:
         self,
         model: ChatModel,
         clock: Clock,
-        outages: Outages,
+        outages: Outages | None,
         *,
         filters: Sequence[RoundFilter] = (),
         record: RecordAnswer = not_recorded,
@@ -104,7 +118,8 @@ class ModelRequests:
         self._reach("route.before_llm")
         began = self._clock.monotonic()
         answer = _storable(await self._answer(round_))
-        self._outages.end()
+        if self._outages is not None:
+            self._outages.end()
         self._reach("llm.after_response_before_persist")
         duration_us, offer = int((self._clock.monotonic() - began) * 1e6), round_.request.offer
         self._record(round_.turn.input.id, round_.number, answer, duration_us, () if offer is None else offer.names)

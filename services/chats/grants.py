@@ -12,6 +12,8 @@ from services.store.ids import Ids
 from services.store.port import Row, Store, Write
 from services.store.turns import audit
 
+COUNTER = "grants"
+"""Change counter of the grants."""
 CODE_CHARS = 6
 """Length of the digest's prefix that identifies a grant in its chat."""
 
@@ -42,10 +44,15 @@ class Grants:
         self._clock = clock
         self._ids = ids
         self._holding: set[tuple[str, str]] = set()
+        self._revocations = 0
 
     async def load(self) -> None:
         """Load the active grants; before that none is active."""
-        self._holding = {(row["chat"], row["digest"]) for row in await self._store.read(chat_settings.HOLDING)}
+        before: int | None = None
+        # Rows that were read during a revocation may be older than it.
+        while before != self._revocations:
+            before, rows = self._revocations, await self._store.read(chat_settings.HOLDING)
+        self._holding = {(row["chat"], row["digest"]) for row in rows}
 
     def holds(self, chat: ChatRef, digest: str) -> bool:
         """Whether the chat permits the run with that digest without asking; from memory."""
@@ -54,8 +61,8 @@ class Grants:
     def give(
         self, chat: ChatRef, digest: str, *, function: str, arguments: str, by: MemberRef, by_name: str
     ) -> list[Write]:
-        """Grant the run with that digest now, in memory; the returned writes (grant and audit row), which the caller
-        commits, make it durable."""
+        """Grant the run with that digest now, in memory; the returned writes (grant, audit row and change
+        counter), which the caller commits, make it durable."""
         self._holding.add((chat.key, digest))
         now_ms = self._clock.now_ms()
         return [
@@ -70,6 +77,7 @@ class Grants:
                 given_ms=now_ms,
             ),
             self._noted(chat, by, "grant", f"{function} {digest[:CODE_CHARS]}", now_ms),
+            audit.touch(COUNTER),
         ]
 
     async def add(self, chat: ChatRef, digest: str, **facts: Any) -> None:
@@ -94,10 +102,16 @@ class Grants:
             return None
         now_ms = self._clock.now_ms()
         # Effective at once, even if the disk is slow.
-        self._holding.discard((chat.key, found.digest))
+        self._drop(chat, found.digest)
         note = self._noted(chat, by, "revoke", f"{found.function} {found.code}", now_ms)
-        await self._store.commit([chat_settings.revoke(chat.key, found.digest, by.key, now_ms), note])
+        revoked = chat_settings.revoke(chat.key, found.digest, by.key, now_ms)
+        await self._store.commit([revoked, note, audit.touch(COUNTER)])
+        self._drop(chat, found.digest)
         return found
+
+    def _drop(self, chat: ChatRef, digest: str) -> None:
+        self._holding.discard((chat.key, digest))
+        self._revocations += 1
 
     def _noted(self, chat: ChatRef, by: MemberRef, action: str, detail: str, now_ms: int) -> Write:
         return audit.note(id=self._ids.next(), at_ms=now_ms, actor=by.key, chat=chat.key, action=action, detail=detail)

@@ -11,8 +11,10 @@ from services.clock import Clock
 from services.refs import ChatRef, MemberRef
 from services.store.chats import member_links
 from services.store.port import Conflict, Row, Store, Write
-from services.store.turns import budgets
+from services.store.turns import audit, budgets
 
+COUNTER = "member_links"
+"""Change counter of the links."""
 CODE_MINUTES = 10
 """How long a code can be redeemed, and how long its redemption can be accepted."""
 MOST_ACCOUNTS = 10
@@ -114,7 +116,7 @@ class MemberLinks:
         claimer, ended = await self._claimed(code, account.member, call_key)
         if self.person_of(claimer.member.key) != self.person_of(account.member.key):
             await self._check(account.member, claimer.member)
-        await self._commit([ended, *member_links.link(_values(account), _values(claimer))])
+        await self._commit([ended, *member_links.link(_values(account), _values(claimer)), audit.touch(COUNTER)])
         await self.load()
         return claimer
 
@@ -129,7 +131,7 @@ class MemberLinks:
         """Delete all links of the member's person and the codes that the member has issued or redeemed; returns the
         other accounts, empty without links."""
         others = await self.others_of(member)
-        await self._store.commit(member_links.dissolve(member.key))
+        await self._store.commit([*member_links.dissolve(member.key), audit.touch(COUNTER)])
         await self.load()
         return others
 

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from config.settings import StoreSettings
+from services.chats import grants, member_links
 from services.clock import Clock
 from services.refs import ChatRef, MemberRef
 from services.scripts.memory import of_member, of_member_in
@@ -21,6 +22,8 @@ from services.store.turns import audit as changes
 
 COUNTER = "opt_outs"
 """Change counter of the marks."""
+_ERASED = (grants.COUNTER, member_links.COUNTER, "chat_notes")
+"""Change counters of erased rows that processes keep in memory."""
 Forgotten = Callable[[str, str], Awaitable[None]]
 """Drops what is in memory about a member: the key of the chat, empty for all chats, and of the member."""
 
@@ -77,6 +80,8 @@ class MemberData:
         if opts_out:
             self._opted_out = {**self._opted_out, member.key: marks | {where}}
             writes += [opt_outs.add(member.key, where, self._clock.now_ms()), changes.touch(COUNTER)]
+        else:
+            writes += map(changes.touch, _ERASED)
         counts: Counter[str] = Counter()
         for (kind, _), rows in zip(erasures, await self._store.commit(writes), strict=False):
             counts[kind] += rows

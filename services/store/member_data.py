@@ -130,7 +130,7 @@ _IS_COUNT = or_(
 _IS_LIMIT = and_(
     _IN_ALL,
     or_(
-        _HOLDER.in_([_text("member ") + _MEMBER, _text("link ") + _MEMBER]),
+        _HOLDER.in_([_text(kind) + _MEMBER for kind in ("member ", "link ", "rate member ")]),
         and_(_HOLDER.like(_text("told %")), func.replace(_HOLDER, _MEMBER, _text("")) != _HOLDER),
     ),
 )

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from services.refs import JsonObject
 from services.store.chats.history import HISTORY
 from services.store.port import Query, Statement, Write
-from services.store.turns.budgets import BUDGETS, NOTICE_PREFIX
+from services.store.turns.budgets import BUDGETS, NOTICE_PREFIX, RATE_PREFIX
 from services.store.turns.inbox import INBOX
 from services.store.turns.ledger import LEDGER
 from services.store.turns.outbox import OUTBOX
@@ -178,7 +178,10 @@ class OperatorConnection:
         """Use of budgets from that ISO date on, newest day first. Raises ReaderError."""
         query = (
             select(BUDGETS.c.day, BUDGETS.c.holder, BUDGETS.c.kind, BUDGETS.c.used)
-            .where(BUDGETS.c.day >= bindparam("day"), ~BUDGETS.c.holder.startswith(NOTICE_PREFIX))
+            .where(
+                BUDGETS.c.day >= bindparam("day"),
+                *(~BUDGETS.c.holder.startswith(prefix) for prefix in (NOTICE_PREFIX, RATE_PREFIX)),
+            )
             .order_by(BUDGETS.c.day.desc(), BUDGETS.c.holder, BUDGETS.c.kind)
         )
         return [UsedShare(*row) for row in self._reported(query, day=since_day)]

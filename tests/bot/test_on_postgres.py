@@ -23,9 +23,13 @@ from services.refs import Role
 from services.store.chats import outcomes
 from services.store.sqlite.lock import StoreInUse
 from services.store.turns import audit
+from tests.bot.basic_group import write_scripts
+from tests.bot.test_outages import TOLD
+from tests.bot.test_vouching import functions, is_asked
 from tests.fakes.functions import Recorder
 from tests.fakes.held import Held, until
 from tests.fakes.timers import pass_time
+from tests.services.llm.test_failover import DOWN
 
 UNKNOWN = Texts().of("en").say("failures.unknown_outcome", name="/hold")
 Opens = Callable[..., AbstractAsyncContextManager[Group]]
@@ -35,8 +39,8 @@ Opens = Callable[..., AbstractAsyncContextManager[Group]]
 def home(tmp_path: Path, new_postgres_database: str) -> Opens:
     """Opens groups whose daemon uses the same database on the server."""
 
-    def open_group(functions: list[Any] | None = None) -> AbstractAsyncContextManager[Group]:
-        settings = {"store": {"url": new_postgres_database}}
+    def open_group(functions: list[Any] | None = None, **settings: Any) -> AbstractAsyncContextManager[Group]:
+        settings = {"store": {"url": new_postgres_database}, **settings}
         return a_group(functions or [], home=tmp_path, settings=settings)
 
     return open_group
@@ -242,3 +246,22 @@ async def test_a_member_is_forgotten_and_left_out(home: Opens) -> None:
         await group.say("Ann", "canary")
         await group.say("Bob", "@Rollcall hi")
         assert "canary" not in "".join(one.content for one in group.model.requests[-1].messages)
+
+
+async def test_limits_outages_start_scripts_and_approved_runs_are_stored(home: Opens, tmp_path: Path) -> None:
+    write_scripts(tmp_path / "scripts", {"start": 'TALK "Welcome"'})
+    sources = {"basic": [{"path": str(tmp_path / "scripts")}]}
+    transfer = functions()["transfer"]
+    filters = {"call": [{"limits": {"calls_per_minute": 4}}]}
+    async with home([transfer.spec], sources=sources, filters=filters) as group:
+        group.model.says("Hello.", DOWN, DOWN, call("transfer", recipient="Tom", amount=20), "Done.", "Done.")
+        said = [await group.say("Ann", "@Rollcall hello") for _ in range(3)]
+        assert said == [["Welcome", "Hello."], [TOLD], []]
+        assert is_asked(await group.say("Ann", "@Rollcall do what is needed"))
+        await group.say("Ann", "yes")
+    async with home([transfer.spec], sources=sources, filters=filters) as group:
+        group.model.says(*[call("transfer", recipient="Tom", amount=9), "Done."] * 3, DOWN)
+        for _ in range(3):
+            assert not is_asked(await group.say("Ann", "@Rollcall make it 9"))
+        assert [run["amount"] for run in transfer.runs] == [20, 9, 9]
+        assert await group.say("Ann", "@Rollcall hello") == [TOLD]

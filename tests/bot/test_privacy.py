@@ -26,6 +26,7 @@ from services.store.chats.history import HISTORY
 from services.store.chats.opt_outs import OPT_OUTS
 from services.store.port import Query, Statement
 from services.store.turns import http_events
+from services.store.turns.budgets import BUDGETS
 from tests.fakes.kept import heard, kept
 
 EN = Texts().of("en")
@@ -197,6 +198,16 @@ async def test_a_daily_limit_is_not_reset_by_forgetting() -> None:
         assert await group.say("Ann", "@Rollcall hi") == ["One."]
         await forget(group, **HOME)
         assert await group.say("Ann", "@Rollcall hi again") != ["Two."]
+
+
+async def test_runs_that_a_filter_counts_are_erased_but_for_those_of_today() -> None:
+    settings = {"filters": {"call": [{"limits": {"calls_per_minute": 9}}]}}
+    async with a_group(settings=settings) as group:
+        await group.say("Ann", "/roll")
+        await group.clock.advance(2 * 24 * 3600)
+        await forget(group, **HOME)
+        rows = await kept(group, BUDGETS.c.holder, BUDGETS.c.day)
+        assert rows == [(f"rate member {ANN.key}", "2026-01-07")]
 
 
 async def test_the_answer_says_how_long_backups_and_records_remain() -> None:

@@ -12,9 +12,11 @@ from bot.testing import Group, Step, call
 from function_calls.context import Quoted
 from services.llm.model import ToolCall
 from services.refs import Role
+from services.store.turns.audit import AUDIT
 from tests.fakes.asking import Asking
 from tests.fakes.functions import CITY, Recorder
 from tests.fakes.held import Held, killed_in
+from tests.fakes.kept import kept
 from tests.fakes.timers import pass_time
 from tests.fakes.wired_model import a_group, over_each_protocol
 from tests.fakes.wired_model import each_protocol as each_protocol
@@ -146,6 +148,15 @@ async def test_a_follow_up_of_the_same_member_stands_for_what_it_changes_within_
         assert await outcome(group, known, "send Tom 20 euros", PAY_TOM) == "ran"
         await pass_time(group, 660, step=60)
         assert await outcome(group, known, "yes, for Eve too", call("transfer", recipient="Eve", amount=20)) == "asked"
+
+
+async def test_an_approval_does_not_vouch_for_the_run_that_it_approves() -> None:
+    known = functions()
+    async with a_group([one.spec for one in known.values()]) as group:
+        assert await outcome(group, known, "send Tom some euros", PAY_TOM) == "asked"
+        await group.say("Ann", "yes")
+        assert len(known["transfer"].runs) == 1
+        assert await kept(group, AUDIT.c.action) == [("approve",)]
 
 
 async def test_data_of_the_chat_is_not_sent_out_with_a_read() -> None:

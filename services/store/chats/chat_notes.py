@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
-from services.store.port import Statement, Write
+from services.store.port import Query, Statement, Write
 from services.store.schema import delete_row, insert_new, integer, table, text, upsert
 
 CHAT_NOTES = table(
@@ -37,6 +37,12 @@ _MARK_STARTED = Statement("chat_notes.mark_started", insert_new(STARTED_CHATS))
 _FORGET_STARTED = Statement("chat_notes.forget_started", delete_row(STARTED_CHATS))
 STARTED = Statement("chat_notes.started", select(STARTED_CHATS.c.chat, STARTED_CHATS.c.bot)).query()
 """All chats whose start script has run: `chat`, `bot`."""
+_STARTED_HERE = Statement(
+    "chat_notes.started_here",
+    select(STARTED_CHATS.c.at_ms).where(
+        STARTED_CHATS.c.chat == bindparam("chat"), STARTED_CHATS.c.bot == bindparam("bot")
+    ),
+)
 
 
 def put(**values: str | int) -> Write:
@@ -52,6 +58,11 @@ def remove(chat: str, bot: str, name: str) -> Write:
 def mark_started(chat: str, bot: str, at_ms: int) -> Write:
     """Record that the chat's start script has run for that bot. Touches no row if it is recorded already."""
     return _MARK_STARTED.write(chat=chat, bot=bot, at_ms=at_ms)
+
+
+def started(chat: str, bot: str) -> Query:
+    """When the chat's start script ran for that bot; no row if it has not run."""
+    return _STARTED_HERE.query(chat=chat, bot=bot)
 
 
 def forget_started(chat: str, bot: str) -> Write:

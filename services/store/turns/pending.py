@@ -77,6 +77,16 @@ _MESSAGES = Statement(
 _CLOSED = select(PENDING.c.id, PENDING.c.body, PENDING.c.state, INBOX.c.sender_name).join(
     INBOX, INBOX.c.id == PENDING.c.answered_by, isouter=True
 )
+_ALLOWED = Statement(
+    "pending.allowed",
+    select(PENDING.c.id, PENDING.c.body)
+    .where(
+        PENDING.c.id >= bindparam("since_id"),
+        PENDING.c.chat == bindparam("in_chat"),
+        PENDING.c.state == literal_column("'allowed'"),
+    )
+    .order_by(PENDING.c.id),
+)
 _HOW_CLOSED = Statement("pending.how_closed", _CLOSED.where(_THIS))
 _HOW_CLOSED_WITH = Statement(
     "pending.how_closed_with",
@@ -144,6 +154,12 @@ def end_unanswered(id: int, turn_id: int) -> Write:
 def find(id: int) -> Query:
     """All columns of one question, in any state; no row if it was deleted."""
     return _FIND.query(row_id=id)
+
+
+def allowed(chat: str, since_id: int) -> Query:
+    """`id` and `body` of the chat's approval questions with ids from `since_id` on that were answered with yes, oldest
+    first."""
+    return _ALLOWED.query(in_chat=chat, since_id=since_id)
 
 
 def how_closed(id: int) -> Query:

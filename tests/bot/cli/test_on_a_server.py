@@ -59,7 +59,8 @@ async def _run(home: Path, store: dict[str, str]) -> None:
         told = budgets.mark_notified(
             f"{budgets.NOTICE_PREFIX}test:bot:ann", "requests", datetime.now(UTC).date().isoformat()
         )
-        await group.daemon.store.commit([tool, taken, told])
+        limited = budgets.run("member test:bot:ann", "limits", datetime.now(UTC).date().isoformat(), 3, 0)
+        await group.daemon.store.commit([tool, taken, told, limited])
 
 
 @pytest.fixture(scope="module")
