@@ -218,7 +218,7 @@ class PostgresCommitter:
         """Roll back if a transaction is open. Raises _NotNow if the connection is lost."""
         try:
             if connection.info.transaction_status != TransactionStatus.IDLE:
-                connection.execute("ROLLBACK")
+                connection.rollback()
         except psycopg.Error as error:
             raise self._lost(error) from error
 
@@ -287,8 +287,10 @@ Connect = Callable[[str], psycopg.Connection[Any]]
 class PostgresStore:
     """Store in one database of a server. Created by `open`; bound to the loop that opened it."""
 
-    def __init__(self, units: UnitQueue, reader: PostgresReader) -> None:
+    def __init__(self, units: UnitQueue, reader: PostgresReader, name: str) -> None:
         self.units = units
+        self.name = name
+        """Application name of this process's sessions."""
         self.commit, self.post = units.commit, units.post
         self._reader = reader
 
@@ -344,7 +346,7 @@ class PostgresStore:
             patience_seconds=_PATIENCE_SECONDS,
         )
         reader = PostgresReader(partial(connect_reader, address), clock, patience_seconds=_PATIENCE_SECONDS)
-        return cls(units, reader)
+        return cls(units, reader, application_name(url))
 
     @property
     def broken(self) -> StoreBroken | None:

@@ -8,11 +8,12 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from random import Random
 from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import select
+from sqlalchemy import literal_column, select
 from structlog.testing import capture_logs
 
 from services.clock import InstantClock, SystemClock, VirtualClock
@@ -26,7 +27,7 @@ from services.store.turns import due
 from services.store.turns.occurrences import OCCURRENCES
 from services.timers.timetable import Timetable
 from tests.conftest import REPOSITORY
-from tests.contracts.store_engines import ADD, ALL, CHANGE, FIND, PostgresEngine, notes
+from tests.contracts.store_engines import ADD, ADD_ONCE, ALL, CHANGE, FIND, PostgresEngine, notes
 from tests.fakes.drafts import a_draft, later
 from tests.harness.postgres_server import PostgresServer
 
@@ -450,3 +451,26 @@ async def test_a_server_that_acknowledges_before_it_has_written_is_told_not_to(e
         other.execute(f"ALTER DATABASE {other.info.dbname} SET synchronous_commit = off")
     with connect_writer(engine.url) as writer:
         assert writer.execute("SHOW synchronous_commit").fetchone() == ("on",)
+
+
+async def test_statements_work_after_groups_that_were_undone(engine: PostgresEngine) -> None:
+    """A statement that was prepared by a group that is undone is prepared again."""
+    chance = Random(5)
+    changes = [
+        Statement(f"notes.change{number}", CHANGE.clause.where(literal_column(str(number)) == literal_column("0")))  # type: ignore[attr-defined]
+        for number in range(4)
+    ]
+    for _ in range(6):
+        store = await engine.open()
+        await store.commit([ADD_ONCE.write(id=1, body="one")])
+        for _ in range(12):
+            units = [
+                [ADD.write(id=1, body="again")]
+                if chance.random() < 0.25
+                else [chance.choice(changes).write(note=1, to="two")]
+                for _ in range(chance.randrange(1, 6))
+            ]
+            await asyncio.gather(*(store.commit(unit) for unit in units), return_exceptions=True)
+        for change in changes:
+            assert len(await store.commit([change.write(note=1, to="three")])) == 1
+        await store.close()
