@@ -20,6 +20,8 @@ from benchmarks.measuring import REPOSITORY, STUB_CORE, pin
 
 CITIES = ("Berlin", "Paris", "Madrid", "Rome", "Vienna", "Oslo", "Lisbon", "Prague")
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_SLOW_SECONDS = 5.0
+"""Delay of the answer to a conversation with the word "slowly"."""
 _CITY = re.compile(rb"weather in (\w+)")
 _USAGE = b'"usage":{"prompt_tokens":1000,"completion_tokens":20,"total_tokens":1020}'
 _BEFORE = b'{"id":"chatcmpl-1","object":"chat.completion","created":1767600000,"model":"stub","choices":[{"index":0,'
@@ -53,8 +55,9 @@ def answer_to(body: bytes) -> bytes:
 
 
 class _Connection(asyncio.Protocol):
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, *, calls: bool) -> None:
         self._seconds = seconds
+        self._calls = calls
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -69,10 +72,11 @@ class _Connection(asyncio.Protocol):
             if len(self._received) < whole:
                 return
             body, self._received = self._received[end + 4 : whole], self._received[whole:]
-            completion = answer_to(body)
+            completion = answer_to(body) if self._calls else _TEXT % b"Oslo"
             response = _HEAD % len(completion) + completion
-            if self._seconds:
-                asyncio.get_running_loop().call_later(self._seconds, self._answer, response)
+            seconds = _SLOW_SECONDS if b"slowly" in body else self._seconds
+            if seconds:
+                asyncio.get_running_loop().call_later(seconds, self._answer, response)
             else:
                 self._answer(response)
 
@@ -81,19 +85,20 @@ class _Connection(asyncio.Protocol):
             self._transport.write(response)
 
 
-async def serve(seconds: float) -> None:
-    """Serve until stdin is closed, with a delay of `seconds` per request. Prints the port."""
+async def serve(seconds: float, *, calls: bool) -> None:
+    """Serve until stdin is closed, with a delay of `seconds` per request; without `calls`, every answer is a text.
+    Prints the port."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: _Connection(seconds), "127.0.0.1", 0, backlog=4096)
+    server = await loop.create_server(lambda: _Connection(seconds, calls=calls), "127.0.0.1", 0, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
     # The stub ends when the process that started it ends, for any reason.
     await loop.run_in_executor(None, sys.stdin.read)
 
 
 @contextmanager
-def a_stub(seconds: float = 0.0) -> Iterator[str]:
+def a_stub(seconds: float = 0.0, *options: str) -> Iterator[str]:
     """Base URL of a stub in a separate process on the other core."""
-    command = [sys.executable, "-m", "benchmarks.stub", "--seconds", str(seconds)]
+    command = [sys.executable, "-m", "benchmarks.stub", "--seconds", str(seconds), *options]
     with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -108,9 +113,10 @@ def main() -> None:
     """Serve with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=0.0, help="how long every answer takes")
+    parser.add_argument("--text", action="store_true", help="answer with texts only, without calls")
     options = parser.parse_args()
     pin(STUB_CORE)
-    asyncio.run(serve(options.seconds))
+    asyncio.run(serve(options.seconds, calls=not options.text))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -26,6 +27,9 @@ from services.timers.scheduler import Ticker
 from services.web.http import WebClient
 from services.web.news import News
 from services.web.search import WebSearch
+
+if TYPE_CHECKING:
+    from bot.cluster.cluster import Cluster
 
 _log = structlog.get_logger("daemon")
 DRAIN_SECONDS = 20.0
@@ -64,6 +68,8 @@ class Daemon(Wiring):
 
     def bind(self) -> None:
         """Build and connect the parts. Raises DefinitionError for filters and models that cannot be used."""
+        if self.overrides.cluster is not None:
+            self.overrides.cluster.bind(self)
         for name, part in vars(Wiring).items():
             if isinstance(part, cached_property):
                 getattr(self, name)
@@ -78,16 +84,20 @@ class Daemon(Wiring):
         newest = [row["id"] for row in await self.store.read(newest_ids()) if row["id"] is not None]
         self.ids.advance_past(max(newest, default=0))
         await self.functions.start()
-        await self.timers.start(generated_ms(max(newest)) if newest else None)
+        if self.receives:
+            await self.timers.start(generated_ms(max(newest)) if newest else None)
         await self.chats.load(self.store)
         await self.script_notes.sync()
         await self.start_scripts.load()
-        await self.questions.load(self.store)
         await self.grants.load()
         await self.links.load()
         await self.member_data.load()
-        await self.settings_schedules.sync()
         self.unknown_names.begin()
+        if self.overrides.cluster is not None:
+            # The state of each account is loaded when this process takes it.
+            return
+        await self.questions.load(self.store)
+        await self.settings_schedules.sync()
         unsent = await self.delivery.recover()
         unfinished = await self.intake.recover()
         await self.dead_letters.start()
@@ -100,11 +110,14 @@ class Daemon(Wiring):
         for bot in self.chats.bots:
             self.router.prepare(self.registry.of(bot))
         async with asyncio.TaskGroup() as tasks:
+            if self.overrides.cluster is not None:
+                tasks.create_task(self.overrides.cluster.run(), name="cluster")
             failed = tasks.create_task(self.engine.failed())
             menus = tasks.create_task(self.menus.run(), name="menus")
             receiving = [
                 tasks.create_task(platform.run(self.intake.accept), name=f"platform {platform.name}")
                 for platform in self.platforms
+                if self.receives
             ]
             if receiving:
                 await asyncio.wait(receiving)
@@ -118,6 +131,8 @@ class Daemon(Wiring):
         await self.timers.close()
         await self.intake.gathering.close()
         await self.intake.unasked.close()
+        if self.overrides.cluster is not None:
+            self.overrides.cluster.close()
         await self.engine.drain(0.0 if at_once else DRAIN_SECONDS)
         await self.unknown_names.close()
         await self.functions.close()
@@ -144,21 +159,34 @@ class Daemon(Wiring):
         ticker = Ticker()
         self.metrics.gauge("rollcall_ticker_lag_seconds", "Longest delay of a periodic job", lambda: ticker.lag_seconds)
         self.metrics.gauge("rollcall_loop_lag_seconds", "Longest delay of the loop", lambda: ticker.loop_lag_seconds)
-        ticker.every(_FORGET_SECONDS, "delete old rows", self.housekeeping.forget, first_seconds=_FIRST_FORGET_SECONDS)
-        ticker.every(_BACKUPS_SECONDS, "back up", self.backups.keep_up, first_seconds=_FIRST_BACKUP_SECONDS)
+        ticker.every(_STORE_SECONDS, "check the store", self.store.check)
+        ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
+        ticker.every(_SCHEDULES_SECONDS, "keep notes of scripts in step", self.script_notes.sync)
+        ticker.every(_KNOWLEDGE_SECONDS, "index documents", self.knowledge.refresh, first_seconds=1.0)
+        if not self.receives:
+            return ticker
         ticker.every(_FORGET_SECONDS, "count dead letters", self.dead_letters.start)
         ticker.every(_QUESTIONS_SECONDS, "expire questions", self.housekeeping.expire_questions)
-        ticker.every(_STORE_SECONDS, "check the store", self.store.check)
         ticker.every(_TIMERS_SECONDS, "fire what is due", self.timers.tick)
         ticker.every(_PENDING_SECONDS, "count timers", self.timers.count, first_seconds=_FIRST_FORGET_SECONDS)
         ticker.every(_COLLECTED_SECONDS, "send what was collected", self.collected.send)
-        ticker.every(_CHANGES_SECONDS, "notice changes", self.housekeeping.notice_changes)
-        ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", self.settings_schedules.sync)
-        ticker.every(_SCHEDULES_SECONDS, "keep schedules of scripts in step", self.script_schedules.sync)
-        ticker.every(_SCHEDULES_SECONDS, "keep notes of scripts in step", self.script_notes.sync)
-        ticker.every(_DIGESTS_SECONDS, "make digests", self.digests.make_due)
-        ticker.every(_KNOWLEDGE_SECONDS, "index documents", self.knowledge.refresh, first_seconds=1.0)
+        once = self._by_keeper
+        forget, settings_schedules = once(self.housekeeping.forget), once(self.settings_schedules.sync)
+        ticker.every(_FORGET_SECONDS, "delete old rows", forget, first_seconds=_FIRST_FORGET_SECONDS)
+        ticker.every(_BACKUPS_SECONDS, "back up", self.backups.keep_up, first_seconds=_FIRST_BACKUP_SECONDS)
+        ticker.every(_SCHEDULES_SECONDS, "keep schedules in step", settings_schedules)
+        ticker.every(_SCHEDULES_SECONDS, "keep schedules of scripts in step", once(self.script_schedules.sync))
+        ticker.every(_DIGESTS_SECONDS, "make digests", once(self.digests.make_due))
         return ticker
+
+    def _by_keeper(self, work: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[None]]:
+        """`work`, in one process of a cluster."""
+
+        async def run() -> None:
+            if self.is_keeper:
+                await work()
+
+        return run
 
     async def settle(self) -> None:
         """Return when every accepted message is answered and every reply sent. Timers that wait for the pace of their
@@ -219,6 +247,8 @@ class Daemon(Wiring):
         )
         self._register_store_metrics()
         self._register_link_metrics()
+        if self.overrides.cluster is not None:
+            self._register_cluster_metrics(self.overrides.cluster)
         timers, shadow = self.timers, self.shadow
         metrics.gauge("rollcall_timers_pending", "Timers that have not fired", lambda: timers.pending)
         metrics.gauge("rollcall_timers_overdue", "Timers that are due and wait", lambda: timers.waiting)
@@ -238,6 +268,28 @@ class Daemon(Wiring):
         metrics.gauge("rollcall_settings_faulty", "Problems in the settings file", lambda: len(self.reload.faults))
         if self.backups.are_scheduled:
             metrics.gauge("rollcall_backup_age_seconds", "Time since the newest backup", self.backups.age_seconds)
+
+    def _register_cluster_metrics(self, cluster: Cluster) -> None:
+        metrics = self.metrics
+        metrics.gauge(
+            "rollcall_cluster_heartbeat_age_seconds",
+            "Time since the last heartbeat",
+            lambda: cluster.heartbeat_age_seconds,
+        )
+        if cluster.is_gateway:
+            metrics.gauges(
+                "rollcall_cluster_account_held",
+                "1: this process holds the account",
+                "platform",
+                lambda: {account.key: float(account.is_here) for account in cluster.accounts},
+            )
+            metrics.gauge(
+                "rollcall_cluster_turns_waiting", "Turns that no worker is free to take", lambda: cluster.turns.waiting
+            )
+        if cluster.is_worker:
+            metrics.gauge(
+                "rollcall_cluster_turns_running", "Turns that run on this worker", lambda: cluster.worker.running
+            )
 
     def _register_store_metrics(self) -> None:
         self.metrics.gauge(

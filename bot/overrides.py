@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random, SystemRandom
+from typing import TYPE_CHECKING
 
 from config.settings import Settings
 from function_calls.filters.call import CallFilter
@@ -14,6 +15,9 @@ from services.clock import Clock, Deadlines, SystemClock
 from services.fault_points import FaultPoints
 from services.llm.model import ChatModel
 from services.web.http import WebClient
+
+if TYPE_CHECKING:
+    from bot.cluster.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +49,5 @@ class Overrides:
     """Path of the settings file, for diagnostics."""
     faults: FaultPoints = field(default_factory=FaultPoints)
     deadlines: Deadlines | None = None
+    cluster: Cluster | None = None
+    """The cluster that this process is part of."""

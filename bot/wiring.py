@@ -178,6 +178,18 @@ class Wiring:
     def approvals(self) -> Approvals:
         return Approvals(self.settings.approvals, self.grants, lambda chat: self.questions.approvals_in(chat.key))
 
+    @property
+    def receives(self) -> bool:
+        """Whether this process receives and sends messages; a worker of a cluster does not."""
+        cluster = self.overrides.cluster
+        return cluster is None or cluster.is_gateway
+
+    @property
+    def is_keeper(self) -> bool:
+        """Whether this process does the periodic work that only one process of a cluster may do."""
+        cluster = self.overrides.cluster
+        return cluster is None or cluster.is_keeper
+
     # The chat model, its budgets, and clients of it outside of turns.
 
     @cached_property
@@ -344,7 +356,7 @@ class Wiring:
 
     @cached_property
     def delivery(self) -> Delivery:
-        settings, chats, clock = self.settings, self.chats, self.clock
+        settings, chats, clock, cluster = self.settings, self.chats, self.clock, self.overrides.cluster
 
         def late(chat: ChatRef, due: Due) -> str:
             seconds = (clock.now_ms() - due.at_ms) // 1000
@@ -363,6 +375,7 @@ class Wiring:
             late=late,
             dropped=lambda chat, lines: chats.profile(chat).texts.say("delivery.dropped", count=f"{lines:,}"),
             statuses=StatusMessages(self.store, self.ids, clock, self.epoch, self.faults),
+            **({} if cluster is None else {"elsewhere": cluster.elsewhere}),
             hide=self.redact.known,
         )
 
@@ -472,6 +485,9 @@ class Wiring:
 
     @cached_property
     def engine(self) -> EmbeddedEngine:
+        cluster = self.overrides.cluster
+        if cluster is not None and cluster.is_gateway:
+            return EmbeddedEngine(cluster.turns.run, self.settings.limits, is_remote=True)
         return EmbeddedEngine(self.turns.run, self.settings.limits)
 
     @cached_property
@@ -506,6 +522,7 @@ class Wiring:
             decisions=self.decisions,
             bot_loop_limit=BotLoopLimit(delivery.last_unmarked_sent_at, self.clock, settings.limits.bot_alternations),
             notices=self.notices,
+            is_here=delivery.is_here,
             senders_retry=delivery.senders_retry,
             is_only_bot=delivery.is_only_bot,
             has_model=lambda: self.model.can_write,
@@ -530,6 +547,7 @@ class Wiring:
             clock=self.clock,
             ids=self.ids,
             faults=self.faults,
+            is_shared=self.overrides.cluster is not None,
         )
 
     # The reloading of settings, and notices to operators.
@@ -548,6 +566,7 @@ class Wiring:
             self.clock,
             self.redact,
             self.registry.serves_of,
+            lambda: self.is_keeper,
         )
 
     @cached_property

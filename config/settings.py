@@ -362,6 +362,9 @@ class Settings(Section):
     logging: LoggingSettings = LoggingSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     store: StoreSettings = StoreSettings()
+    engine: Literal["embedded", "cluster"] = "embedded"
+    """`embedded`: one process does everything. `cluster`: any number of processes share a PostgreSQL database, see
+    `rollcall run --role`."""
     models: tuple[ModelSettings, ...] = Field(default=(), max_length=20)
     """Language models in the order of use. Without a usable one the bot works with commands and the functions' examples
     only."""
@@ -404,6 +407,14 @@ class Settings(Section):
     plugins: Plugins = ()
     """Modules of functions for all bots: built-in ones by name, others by dotted name."""
     operators: OperatorsSettings = OperatorsSettings()
+
+    @field_validator("engine")
+    @classmethod
+    def _on_a_server(cls, engine: str, info: ValidationInfo) -> str:
+        store = info.data.get("store")
+        if engine == "cluster" and store is not None and not store.is_on_a_server:
+            raise settings_error("cluster needs a PostgreSQL database in store.url")
+        return engine
 
     @property
     def routing(self) -> RouterSettings:

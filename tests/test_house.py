@@ -67,6 +67,7 @@ def _blind_handlers() -> Counter[str]:
 
 
 BLIND_HANDLERS = {
+    "bot/cluster/requests.py::Requests._serve": "a failed request ends nothing but its asker's wait",
     "services/media/documents.py::document_to_json": "readers of documents raise anything; it runs in a child process",
     "bot/platforms/discord/gateway.py::Received.deliver": "an unexpected event must not hold up the later ones",
     "bot/delivery/delivery.py::Delivery._work_off": (

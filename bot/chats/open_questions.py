@@ -16,7 +16,7 @@ from function_calls.turn import OpenQuestion
 from services.clock import Clock
 from services.refs import JsonObject
 from services.store.ids import first_id_at
-from services.store.port import Store, Write
+from services.store.port import Row, Store, Write
 from services.store.turns import pending
 
 Asked = tuple[OpenQuestion, float]
@@ -43,6 +43,8 @@ class OpenQuestions:
         self._waiting: dict[tuple[str, str], Asked] = {}
         self._approvals: dict[str, dict[int, Asked]] = {}
         self._unanswered: list[OpenQuestion] = []
+        self._claimed: set[int] = set()
+        """Ids of own questions whose answer is being accepted or used."""
 
     def use(self, expires_seconds: int, approvals_expire_seconds: int) -> None:
         """Set how long new questions stay open; open ones keep their expiry."""
@@ -59,15 +61,48 @@ class OpenQuestions:
         is_approval = isinstance(question, ApprovalQuestion)
         return self._approvals_expire_seconds if is_approval else self._expires_seconds
 
-    async def load(self, store: Store) -> None:
-        """Load the questions that were open when the daemon stopped, with their remaining time. Raises StoreError."""
+    async def load(self, store: Store, account: str = "") -> None:
+        """Load the questions that were open when the daemon stopped, with their remaining time; in a cluster, those in
+        the chats of one account (`network:account`). Raises StoreError."""
         for row in await store.read(pending.OPEN_QUESTIONS):
-            question = open_from_json(row["id"], orjson.loads(row["body"]))
-            # A row has no member if a newer question must not close it.
-            member = row["member"] if question.asker is None else question.asker.sender.ref.key
-            # The wall clock may have been set back since.
-            since_ms = max(self._clock.now_ms(), row["asked_ms"])
-            self._keep(row["chat"], member, question, (row["expires_ms"] - since_ms) / 1000)
+            if row["chat"].startswith(account):
+                self._load(row)
+
+    async def sync(self, store: Store, chat: str) -> None:
+        """Reload the questions of `chat`, which another process may have changed. Raises StoreError."""
+        rows = await store.read(pending.open_in(chat))
+        if rows or self.any_waiting:
+            self.drop(chat)
+            for row in rows:
+                if row["id"] not in self._claimed:
+                    self._load(row)
+
+    def drop(self, chat: str) -> None:
+        """Forget the questions of `chat` in this process."""
+        self._approvals.pop(chat, None)
+        for place in [place for place in self._waiting if place[0] == chat]:
+            del self._waiting[place]
+
+    def _load(self, row: Row) -> None:
+        question = open_from_json(row["id"], orjson.loads(row["body"]))
+        # A row has no member if a newer question must not close it.
+        member = row["member"] if question.asker is None else question.asker.sender.ref.key
+        self._keep(row["chat"], member, question, self._seconds_left(row))
+
+    def _seconds_left(self, row: Row) -> float:
+        # The wall clock may have been set back since.
+        left_ms: int = row["expires_ms"] - max(self._clock.now_ms(), row["asked_ms"])
+        return left_ms / 1000
+
+    async def claimed_for(self, store: Store, question: OpenQuestion) -> Asked | None:
+        """The own question that a turn of another process has claimed; None for an approval. Raises StoreError."""
+        rows = await store.read(pending.find(question.id)) if question.terms is None else []
+        return (question, self._clock.monotonic() + self._seconds_left(rows[0])) if rows else None
+
+    def claim_ended(self, question: OpenQuestion | None) -> None:
+        """The turn that claimed the question has ended: the store says whether the question is open again."""
+        if question is not None:
+            self._claimed.discard(question.id)
 
     def of(self, chat: str, member: str) -> OpenQuestion | None:
         """The question that `member` may answer in `chat`, or None."""
@@ -181,12 +216,16 @@ class OpenQuestions:
     def claim_own(self, chat: str, member: str) -> Asked | None:
         """Claim and return the member's question, so that no other message answers it; None without an open
         question."""
-        return self._waiting.pop((chat, member), None)
+        claimed = self._waiting.pop((chat, member), None)
+        if claimed is not None:
+            self._claimed.add(claimed[0].id)
+        return claimed
 
     def reopen(self, chat: str, member: str, claimed: Asked | None) -> None:
         """Reopen a question whose answer was not accepted, unless there is a newer one."""
         if claimed is None:
             return
+        self._claimed.discard(claimed[0].id)
         newer = self._waiting.setdefault((chat, member), claimed)
         if newer is not claimed:
             self._add_unanswered(claimed[0])
@@ -281,7 +320,7 @@ class OpenQuestions:
         self._add_unanswered(question)
 
     def _add_unanswered(self, question: OpenQuestion) -> None:
-        if _has_waiting_run(question):
+        if _has_waiting_run(question) and all(known.id != question.id for known in self._unanswered):
             self._unanswered.append(question)
 
     def _keep(self, chat: str, member: str, question: OpenQuestion, seconds: float) -> None:

@@ -1,4 +1,4 @@
 """Commands of `rollcall`.
 
-One module per command, with `add_options(parser)`, imported by name when it is used; `options` is shared.
+One module per command or subject, with `add_options(parser)`, imported by name when it is used; `options` is shared.
 """

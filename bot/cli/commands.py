@@ -1,4 +1,4 @@
-"""Command line of `rollcall`; each command is a module."""
+"""Command line of `rollcall`; a module has one command, or commands on one subject."""
 
 from __future__ import annotations
 
@@ -25,28 +25,31 @@ COMMANDS = {
     "why": "explain how messages ended",
     "dead": "list, show, retry or drop dead letters",
     "doctor": "check settings, database, disk, sandbox, model, search, feeds and networks",
+    "cluster": "show the state of a cluster",
     "backup": "copy the database and the keys into one file",
     "restore": "replace the database by a backup",
     "migrate": "copy the database to PostgreSQL, or back to a SQLite file",
     "stats": "success, errors and latency by function",
     "selfcheck": "run the checks that every function has to pass",
 }
-"""Help text by name, which is also the module's name."""
+"""Help text by name."""
+_MODULES = {"chat": "run", "restore": "backup", "selfcheck": "check"}
+"""Modules of commands that share one; they add their options with `add_NAME_options`."""
 
 
 class _Command(argparse.ArgumentParser):
     """Subparser that imports its module on use: imports are half of the start time, and most commands need few of
     them."""
 
-    def __init__(self, *, module: str = "", **options: Any) -> None:
+    def __init__(self, *, module: str = "", function: str = "", **options: Any) -> None:
         super().__init__(**options)
-        self._module = module
+        self._module, self._function = module, function
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self._module:
             command = importlib.import_module(self._module)
             self.description, self._module = command.__doc__, ""
-            command.add_options(self)
+            getattr(command, self._function)(self)
         return super().parse_known_args(args, namespace)
 
 
@@ -59,7 +62,8 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action="version", version=f"rollcall {VERSION}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Command)
     for name, text in COMMANDS.items():
-        commands.add_parser(name, help=text, module=f"{__package__}.{name}")
+        module, function = _MODULES.get(name, name), f"add_{name}_options" if name in _MODULES else "add_options"
+        commands.add_parser(name, help=text, module=f"{__package__}.{module}", function=function)
     return root
 
 

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bot.checks.functions_check import Code, ProcessUse, check_functions, processes_of
+from bot.cli.cluster import check_cluster
 from bot.cli.options import add_config, config_path
 from bot.database.opening import database_of, restore_advice, state_on_server
 from bot.platforms.adapter import Adapter, CannotOpen
@@ -184,6 +185,8 @@ def run(options: argparse.Namespace) -> int:
         ("database", lambda: check_database(settings)),
         ("disk", lambda: _disk(settings)),
     ]
+    if settings.engine == "cluster":
+        checks.append(("cluster", lambda: check_cluster(settings)))
     if uses := processes_of(settings):
         checks.append(("sandbox", lambda: _sandbox(settings, uses)))
     if settings.knowledge.bases:

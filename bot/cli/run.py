@@ -1,4 +1,5 @@
-"""`rollcall run`: the daemon, with the chat page, and a console where there is a terminal."""
+"""`rollcall run`: the daemon, with the chat page, and a console where there is a terminal; `rollcall chat`: only the
+console, without a web server."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from bot.database.opening import open_store
 from config.settings import Settings
 from services.clock import SystemClock
 from services.store.ids import Ids
+from services.store.turns.cluster import ProcessRole
 
 if TYPE_CHECKING:
     from bot.web.setup import FirstOwner
@@ -31,8 +33,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="set up in a browser if there is no settings file (default: only in a terminal)",
     )
+    parser.add_argument(
+        "--role",
+        type=ProcessRole,
+        choices=list(ProcessRole),
+        default=ProcessRole.ALL,
+        help="work in a cluster: hold accounts and send (gateway), run turns (worker), or both (default)",
+    )
     parser.add_argument("--no-console", action="store_true", help="no chat in this terminal")
     parser.set_defaults(run=run, owner=None)
+
+
+def add_chat_options(parser: argparse.ArgumentParser) -> None:
+    add_config(parser)
+    parser.set_defaults(run=chat)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,6 +69,13 @@ def run(options: argparse.Namespace) -> int:
         return 1
     options.owner = owner
     return _run(options)
+
+
+@on_settings
+def chat(options: argparse.Namespace, settings: Settings) -> int:
+    """Chat until the end of input or Ctrl-C. 1: settings, functions or the store cannot be used."""
+    file = SettingsFile(config_path(options), lambda: reread(options))
+    return serve(settings, file, console=True, page=False)
 
 
 def _announce(path: Path, link: str) -> None:
@@ -80,7 +101,11 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
         asyncio.run(_add_owner(settings, options.owner))
     settings = _as_told(settings, options)
     file = SettingsFile(config_path(options), lambda: _reread(options))
-    return serve(settings, file, console=_console_wanted(settings) and not options.no_console, page=True)
+    console = _console_wanted(settings) and not options.no_console and settings.engine != "cluster"
+    if settings.engine != "cluster" and options.role is not ProcessRole.ALL:
+        print("--role needs `engine: cluster` in the settings", file=sys.stderr)
+        return 2
+    return serve(settings, file, console=console, page=True, role=options.role)
 
 
 def _reread(options: argparse.Namespace) -> Settings:

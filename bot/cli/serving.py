@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 
 from bot import VERSION
+from bot.cluster.opening import open_cluster
 from bot.daemon import Daemon, build_daemon
 from bot.database.opening import open_store, remedy
 from bot.live.settings import secrets_of
@@ -36,6 +37,7 @@ from services.fault_points import FaultPoints
 from services.redaction import Redactor
 from services.store.ids import Ids
 from services.store.port import Store, StoreBroken, StoreError
+from services.store.turns.cluster import ProcessRole
 from services.store.unit_queue import switch_threads_often
 
 if TYPE_CHECKING:
@@ -130,9 +132,12 @@ class SettingsFile(NamedTuple):
     """Reads the file and applies the command line. Raises SettingsInvalid."""
 
 
-def serve(settings: Settings, file: SettingsFile, *, console: bool, page: bool) -> int:
-    """Serve the console, the page, or both, until stopped. Settings and functions are reloaded when their files change
-    and, without a console, on SIGHUP. 0: stopped on request; 1: failed to start or crashed."""
+def serve(
+    settings: Settings, file: SettingsFile, *, console: bool, page: bool, role: ProcessRole = ProcessRole.ALL
+) -> int:
+    """Serve the console, the page, or both, until stopped; `role`: the work of this process in a cluster. Settings and
+    functions are reloaded when their files change and, without a console, on SIGHUP. 0: stopped on request; 1: failed
+    to start or crashed."""
     redact = Redactor(secrets_of(settings))
     try:
         shown = set_up_logs(settings.logging, redact=redact, console_chat=console)
@@ -140,7 +145,7 @@ def serve(settings: Settings, file: SettingsFile, *, console: bool, page: bool) 
         print(f"rollcall cannot start: its log: {error}", file=sys.stderr)
         return 1
     try:
-        return asyncio.run(_served(settings, file, redact, console=console, page=page, shown=shown))
+        return asyncio.run(_served(settings, file, redact, role, console=console, page=page, shown=shown))
     except (StoreError, DefinitionError, CannotStart, OSError) as error:
         _report("rollcall cannot start", settings, error, shown=shown)
         return 1
@@ -155,14 +160,21 @@ def _report(what: str, settings: Settings, error: Exception, *, shown: bool) -> 
 
 
 async def _served(
-    settings: Settings, file: SettingsFile, redact: Redactor, *, console: bool, page: bool, shown: bool
+    settings: Settings,
+    file: SettingsFile,
+    redact: Redactor,
+    role: ProcessRole,
+    *,
+    console: bool,
+    page: bool,
+    shown: bool,
 ) -> int:
     switch_threads_often()
     collect_seldom()
     stop = Stop(ServiceManager(os.environ))
     stop.on_signals()
     stop.manager.feed_watchdog()
-    await _run(settings, file, redact, stop, console=console, page=page)
+    await _run(settings, file, redact, stop, role, console=console, page=page)
     if isinstance(stop.broken, StoreBroken):
         _report("rollcall ended", settings, stop.broken, shown=shown)
     _log.info("stopped")
@@ -170,15 +182,25 @@ async def _served(
 
 
 async def _run(
-    settings: Settings, file: SettingsFile, redact: Redactor, stop: Stop, *, console: bool, page: bool
+    settings: Settings,
+    file: SettingsFile,
+    redact: Redactor,
+    stop: Stop,
+    role: ProcessRole,
+    *,
+    console: bool,
+    page: bool,
 ) -> None:
     """Build everything, run until stopped, and close the store. `console` and `page` select the platforms."""
     faults, watcher, clock = _faults(), Watcher(), SystemClock()
-    store = await open_store(settings, clock, stop.on_broken)
+    cluster = await open_cluster(settings, clock, stop.on_broken, role) if settings.engine == "cluster" else None
+    store: Store = await open_store(settings, clock, stop.on_broken) if cluster is None else cluster.store
     try:
-        ids = Ids(clock)
+        ids = Ids(clock) if cluster is None else cluster.ids
         web = await _web(settings, store, ids, clock, file.path) if page else None
         platforms: list[ChatPlatform] = [*web.platforms, *_networks(settings, store, ids, clock)] if web else []
+        if cluster is not None:
+            platforms = [cluster.account_of(platform) for platform in platforms]
         terminal = None
         if console:
             terminal = Console(settings.platforms.console.name, clock, read_from=sys.stdin, write_to=sys.stdout)
@@ -189,6 +211,7 @@ async def _run(
             read_settings=file.read,
             settings_file=file.path,
             faults=faults,
+            cluster=cluster,
         )
         daemon = build_daemon(settings, store, platforms, ids, Texts(), given)
         if terminal is not None and not sys.stdin.isatty():
@@ -253,9 +276,7 @@ async def _until_stopped(settings: Settings, daemon: Daemon, web: Web | None, st
     try:
         if web is not None:
             address = await _listening(settings, daemon, web)
-            public = next(iter(settings.platforms.web.public_url), address)
-            owner_link = await web.owner_link(daemon.store, SystemClock(), public)
-            print("\n".join(_greeting(settings, public, address, owner_link)), flush=True)
+            await _greet(settings, daemon, web, address)
         elif is_allowed(settings, TERMINAL.key) is None:
             print(f"This chat is not served: {TERMINAL.key} is not in chats.allow of the settings.", flush=True)
         _log.info("started", version=VERSION, home=str(Path(settings.home).resolve()))
@@ -307,6 +328,16 @@ def _faults() -> FaultPoints:
         return FaultPoints.parse(os.environ.get(FAULTS_VARIABLE, ""))
     except ValueError as error:
         raise CannotStart(f"{FAULTS_VARIABLE}: {error}") from None
+
+
+async def _greet(settings: Settings, daemon: Daemon, web: Web, address: str) -> None:
+    """Print the addresses of this process. Raises StoreError."""
+    if not daemon.receives:
+        print(f"Worker:      {address}/healthz", flush=True)
+        return
+    public = next(iter(settings.platforms.web.public_url), address)
+    owner_link = await web.owner_link(daemon.store, SystemClock(), public)
+    print("\n".join(_greeting(settings, public, address, owner_link)), flush=True)
 
 
 def _greeting(settings: Settings, public: str, address: str, owner_link: str) -> Sequence[str]:

@@ -26,16 +26,18 @@ async def open_on_server(
     on_broken: Callable[[StoreBroken], None] | None,
 ) -> Store:
     """The migrated store on a server. Raises StoreError; StoreInUse if another process has it."""
-    with _driver():
+    with driver():
         from services.store.postgres.store import PostgresStore
 
-    return await PostgresStore.open(settings.url.get_secret_value(), clock=clock, prepare=_prepare, on_broken=on_broken)
+    return await PostgresStore.open(
+        settings.url.get_secret_value(), clock=clock, prepare=prepare_server, on_broken=on_broken
+    )
 
 
 def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> OperatorConnection:
     """A connection next to a running daemon. Raises ReaderError without a driver, or if it cannot be opened."""
     try:
-        with _driver():
+        with driver():
             from services.store.postgres.reader import operator_connection as connection_on_server
     except StoreError as error:
         raise ReaderError(str(error)) from None
@@ -45,14 +47,14 @@ def operator_connection_on_server(settings: StoreSettings, *, writes: bool) -> O
 def state_on_server(settings: StoreSettings) -> DatabaseState:
     """State of the database. Raises ReaderError if it cannot be read."""
     try:
-        with _driver():
+        with driver():
             from services.store.postgres.reader import state_of
     except StoreError as error:
         raise ReaderError(str(error)) from None
     return state_of(settings.url.get_secret_value())
 
 
-def _prepare(url: str) -> None:
+def prepare_server(url: str) -> None:
     """Migrate the schema, after any migration in progress. Raises StoreError."""
     from services.store.postgres.upgrade import upgrade as upgrade_server
 
@@ -60,12 +62,12 @@ def _prepare(url: str) -> None:
 
 
 @contextmanager
-def _driver() -> Iterator[None]:
+def driver(extra: str = "postgresql", package: str = "psycopg") -> Iterator[None]:
     """Wraps imports that need the driver. Raises StoreError if it is not installed."""
     try:
         yield
     except ImportError as error:
-        raise StoreError(f"store.url: {missing_extra('postgresql', 'psycopg')} ({error})") from error
+        raise StoreError(f"store.url: {missing_extra(extra, package)} ({error})") from error
 
 
 DATABASE = "rollcall.sqlite"

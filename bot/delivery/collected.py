@@ -41,7 +41,11 @@ class Collected:
         rows = sorted(await self._store.read(outbox.HELD), key=_chat_of)
         for key, of_chat in itertools.groupby(rows, key=_chat_of):
             chat, platform = ChatRef.parse(key), self._delivery.platform(ChatRef.parse(key))
-            if platform is None or self._chats.quiet_until(chat, self._clock.now()) is not None:
+            if (
+                platform is None
+                or not self._delivery.is_here(chat)
+                or self._chats.quiet_until(chat, self._clock.now()) is not None
+            ):
                 self._may_hold = True
                 continue
             writes: list[Write] = []

@@ -22,7 +22,18 @@ from bot.delivery.outgoing import (
     pieces,
 )
 from bot.delivery.status_messages import StatusMessages
-from bot.platforms.base import ChatPlatform, Editing, Limits, Linked, Membership, Outgoing, Receipt, SendFailed
+from bot.platforms.base import (
+    ChatPlatform,
+    Editing,
+    Elsewhere,
+    Limits,
+    Linked,
+    Membership,
+    Outgoing,
+    Receipt,
+    SendFailed,
+    is_here,
+)
 from config.settings import DeliverySettings
 from config.texts import Phrases
 from function_calls.spec import Message
@@ -40,6 +51,7 @@ from services.store.turns import inbox, outbox
 _log = structlog.get_logger("delivery")
 _WINDOW_SECONDS = 60.0
 _CHATS_PACED = 10_000
+_MOST_CLAIMED = 200
 _STATUS_SHARE = 4
 """A status is posted or changed while at most this fraction, 1/4, of a chat's rate is used."""
 Lane = ChatRef | tuple[ChatRef, MemberRef]
@@ -104,6 +116,8 @@ class Delivery:
     dropped: Callable[[ChatRef, int], str]
     """The note on this number of dropped lines."""
     statuses: StatusMessages
+    elsewhere: Callable[[ChatRef], None] = lambda chat: None
+    """Called with the chat of each message that another process has to send."""
     hide: Callable[[str], str] = str
     """Removes known secrets from texts."""
 
@@ -136,6 +150,10 @@ class Delivery:
     def platform(self, chat: ChatRef) -> ChatPlatform | None:
         """The platform of `chat`, or None if it is not configured."""
         return self.platforms.get((chat.platform, chat.account))
+
+    def is_here(self, chat: ChatRef) -> bool:
+        """Whether this process sends in `chat`; also if its account is not configured."""
+        return is_here(self.platform(chat))
 
     def senders_retry(self, chat: ChatRef) -> bool:
         """Whether senders in `chat` retry messages that were rejected."""
@@ -174,6 +192,9 @@ class Delivery:
     def hand_over(self, messages: Sequence[OutboundMessage]) -> None:
         """Queue these behind messages of the same chats; on a paced network, as much as the queue may hold."""
         for message in messages:
+            if not self.is_here(message.outgoing.chat):
+                self.elsewhere(message.outgoing.chat)
+                continue
             lane = self._lane(message.outgoing)
             queue = self._queues.setdefault(lane, _Queue())
             platform = self.platform(message.outgoing.chat)
@@ -239,10 +260,13 @@ class Delivery:
             return chat
         return chat, outgoing.private_to
 
-    async def recover(self) -> int:
-        """Queue the outbox rows that an earlier process left; returns their number. Raises StoreError."""
+    async def recover(self, account: str = "") -> int:
+        """Queue the outbox rows that an earlier process left, of one account (`network:account`) in a cluster; returns
+        their number. Raises StoreError."""
         messages: list[OutboundMessage] = []
         for row in await self.store.read(outbox.UNSENT):
+            if not row["chat"].startswith(account):
+                continue
             message = message_of_row(row)
             # The end of its turn replaces or deletes a status.
             if message.status is not StatusPart.SHOW:
@@ -250,11 +274,22 @@ class Delivery:
         self.hand_over(messages)
         return len(messages)
 
-    async def take_up_retried(self) -> None:
-        """Send the given-up messages that an operator has released for a retry. Raises StoreError."""
-        for row in await self.store.read(outbox.RETRIED):
-            if (await self.store.commit([outbox.claim(row["id"], self.epoch)]))[0]:
-                self.hand_over([message_of_row(row)._replace(claimed=True)])
+    async def take_up(self) -> None:
+        """Send the messages that no process has claimed: of workers, and given-up ones that an operator has released
+        for a retry. Raises StoreError."""
+        found = [row for row in await self.store.read(outbox.UNCLAIMED) if self.is_here(ChatRef.parse(row["chat"]))]
+        # Turns have increasing ids in each chat; messages of several workers need not.
+        found.sort(key=lambda row: row["turn_id"] or row["id"])
+        for start in range(0, len(found), _MOST_CLAIMED):
+            rows = found[start : start + _MOST_CLAIMED]
+            claimed = await self.store.commit([outbox.claim(row["id"], self.epoch) for row in rows])
+            self.hand_over(
+                [
+                    message_of_row(row)._replace(claimed=True)
+                    for row, is_ours in zip(rows, claimed, strict=True)
+                    if is_ours
+                ]
+            )
 
     def _marked(self, outgoing: Outgoing) -> Outgoing:
         """`outgoing` with a note that it may be a duplicate, unless the network deduplicates sends. `pieces` has
@@ -290,6 +325,11 @@ class Delivery:
         rate. Returns whether it is queued."""
         chat = outgoing.chat
         platform, linked = self.platform(chat), self._linked.get((chat.platform, chat.account))
+        remote: object = platform
+        if isinstance(remote, Elsewhere) and not remote.is_here:
+            if self.statuses.may_show(turn_id):
+                remote.show_status(turn_id, outgoing)
+            return True
         if (
             platform is None
             or chat in self._tasks
@@ -609,6 +649,8 @@ class OutboxRows:
                 )
             )
         claimed = limits.sends_are_idempotent
+        # The process that holds the account claims the messages of other processes.
+        epoch = self._epoch if is_here(to.platform) else outbox.NOBODY
         key, room = f"{origin.turn_id}:{origin.number}", ROOM_FOR_LATENESS if due is not None else 0
         closes, asked_by = origin.closes, origin.asked_by.key if limits.is_paced and due is None else ""
         parts = pieces(message, chat, to.private_to, key, limits, origin.texts, origin.bot_name, room)
@@ -620,18 +662,16 @@ class OutboxRows:
             sent = OutboundMessage(
                 self._ids.next(), piece, history_id, claimed, now_ms, due, origin.turn_id, asked_by, status
             )._replace(is_unrecorded=origin.is_unrecorded)
-            writes.append(
-                outbox_row(sent, self._epoch, "held" if origin.is_held else "sending" if claimed else "pending")
-            )
+            writes.append(outbox_row(sent, epoch, "held" if origin.is_held else "sending" if claimed else "pending"))
             if not origin.is_held:
                 outbound.append(sent)
             history_id = due = None
         return writes, outbound
 
-    def end_of_status(self, turn_id: int, number: int, chat: ChatRef, now_ms: int) -> tuple[Write, OutboundMessage]:
+    def end_of_status(self, turn_id: int, number: int, to: Address, now_ms: int) -> tuple[Write, OutboundMessage]:
         """The write and the outbound message that delete the status of the turn; `number` as in Origin."""
-        outgoing = Outgoing(chat, f"{turn_id}:{number}:0", "")
+        outgoing = Outgoing(to.chat, f"{turn_id}:{number}:0", "")
         message = OutboundMessage(
             self._ids.next(), outgoing, None, claimed=True, created_ms=now_ms, turn_id=turn_id, status=StatusPart.END
         )
-        return outbox_row(message, self._epoch), message
+        return outbox_row(message, self._epoch if is_here(to.platform) else outbox.NOBODY), message

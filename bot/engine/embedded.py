@@ -30,6 +30,8 @@ class Job:
     """Number of runs known to have been started and not ended by earlier processes."""
     recovered: bool = False
     """Accepted by an earlier process: parts of it may be stored, and each run is counted before it starts."""
+    is_counted: bool = False
+    """Its attempt is counted in the store already, by the worker that runs it."""
     suspect: bool = False
     """An earlier process died during a counted run of it. It runs alone, so that the cause of a crash is known."""
     immediate: bool = False
@@ -44,6 +46,8 @@ class Job:
     """Its message was deleted before it was queued."""
     edited: bool = False
     """Its message was edited during the turn."""
+    changed: Callable[[], None] | None = None
+    """Called after `edited` is set, if the turn runs in another process."""
     repeated: bool = False
     """Whether this process has tried the turn before, so that parts of it may be stored."""
     end_error_id: str = ""
@@ -60,6 +64,12 @@ class Job:
         """The message on whose sender's behalf the turn runs: for an approval the request, else the message itself."""
         terms = self.question.terms if self.question is not None else None
         return self.context if terms is None else terms.asker
+
+    def mark_edited(self) -> None:
+        """Record that its message was edited during the turn."""
+        self.edited = True
+        if self.changed is not None:
+            self.changed()
 
     def answers(self, native_id: str) -> bool:
         """Whether it answers the platform message with that id. Ids of timers and expired questions are assigned by the
@@ -78,8 +88,10 @@ _log = structlog.get_logger("engine")
 class EmbeddedEngine:
     """Runs turns: one at a time per chat, at most `parallel_turns` at once."""
 
-    def __init__(self, run: RunTurn, limits: LimitsSettings) -> None:
+    def __init__(self, run: RunTurn, limits: LimitsSettings, *, is_remote: bool = False) -> None:
+        """`is_remote`: turns run in other processes, which limit how many run at once."""
         self._run = run
+        self._is_remote = is_remote
         self._limits = limits
         self._queues: dict[ChatRef, deque[Job]] = {}
         self._ready: deque[ChatRef] = deque()
@@ -255,7 +267,8 @@ class EmbeddedEngine:
             self._begin(chat, job)
 
     def _has_room(self) -> bool:
-        most = 1 if self._suspects else self._limits.parallel_turns
+        most = self._limits.queue_total if self._is_remote else self._limits.parallel_turns
+        most = 1 if self._suspects else most
         return self._accepts and len(self._running) < most
 
     def _begin(self, chat: ChatRef, job: Job) -> None:

@@ -281,6 +281,8 @@ class Intake:
     decisions: ApprovalOutcomes
     bot_loop_limit: BotLoopLimit
     notices: Notices
+    is_here: Callable[[ChatRef], bool]
+    """Whether this process holds the account of a chat."""
     senders_retry: Callable[[ChatRef], bool]
     is_only_bot: Callable[[ChatRef], bool]
     has_model: InitVar[Callable[[], bool]]
@@ -359,14 +361,18 @@ class Intake:
             self.notices.note(context, decision)
         return decision
 
-    async def recover(self) -> int:
-        """Queue the turns that an earlier process did not finish; returns their number. Raises StoreError."""
+    async def recover(self, account: str = "") -> int:
+        """Queue the turns that an earlier process did not finish, of one account (`network:account`) in a cluster;
+        returns their number. Raises StoreError."""
         jobs: list[Job] = []
         chats: set[ChatRef] = set()
         for row in await self.store.read(inbox.WAITING_TURNS):
-            job = await self._job_of_row(row)
+            if not row["chat"].startswith(account):
+                continue
+            job = await self.job_of_row(row)
             job.attempts = row["attempts"]
-            job.suspect = job.attempts > 0
+            # In a cluster the turn may be running on a worker, which is no reason for suspicion.
+            job.suspect = job.attempts > 0 and not account
             if job.context.chat not in chats and not job.suspect:
                 # First runs are not counted in the store. A chat's turns start in order, so only this one may have
                 # started.
@@ -382,11 +388,13 @@ class Intake:
     async def take_up_retried(self) -> None:
         """Run the given-up turns that an operator has released for a retry. Raises StoreError."""
         for row in await self.store.read(inbox.RETRIED):
-            job = await self._job_of_row(row)
+            job = await self.job_of_row(row)
+            if not self.is_here(job.context.chat):
+                continue
             if (await self.store.commit([inbox.take_up(job.turn_id, self.epoch, 0)]))[0]:
                 self.engine.submit(job)
 
-    async def _job_of_row(self, row: Row) -> Job:
+    async def job_of_row(self, row: Row) -> Job:
         """The job of a stored turn."""
         question = None
         if row["question_id"] is not None:
@@ -643,7 +651,7 @@ class Intake:
         self.questions.withdraw(chat, withdrawn)
         running = None if deletes or job is not None else self.engine.running_job(context.chat, native_id)
         if running is not None and running.context.text != context.text:
-            running.edited = True
+            running.mark_edited()
         if touched[len(writes)] == 0:
             self._pending_changes.remember_early((chat, native_id), None if deletes else context.text)
         return Accepted.NEW if touched[0] else Accepted.DUPLICATE

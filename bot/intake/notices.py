@@ -19,6 +19,7 @@ from services.recent import Recent
 from services.refs import ChatRef, MemberRef, ReasonCode
 from services.store.ids import Ids
 from services.store.port import Store, Write
+from services.store.turns import outbox
 
 _log = structlog.get_logger("gate")
 _QUIET_SECONDS = 60.0
@@ -136,7 +137,8 @@ class Notices:
             chat=chat, key=f"notice:{row_id}", text=text, reply_to=reply_to, private_to=private_to, closes=closes
         )
         message = OutboundMessage(row_id, outgoing, None, claimed=True, created_ms=now_ms, asked_by=asked_by)
-        return outbox_row(message, self._epoch), message
+        epoch = self._epoch if self._delivery.is_here(chat) else outbox.NOBODY
+        return outbox_row(message, epoch), message
 
     def reaches(self, chat: ChatRef) -> bool:
         """Whether the bot has a platform for that chat."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
-from bot.platforms.base import ChatPlatform, CommandHint, CommandMenus, SendFailed
+from bot.platforms.base import ChatPlatform, CommandHint, CommandMenus, SendFailed, is_here
 from config.settings import DEFAULT_BOT
 from config.texts import FALLBACK, Phrases
 from function_calls.checks.permissions import roles_here
@@ -49,18 +49,22 @@ class ShownMenus:
         self._changed = asyncio.Event()
 
     def changed(self) -> None:
-        """Show the menus again if the functions differ."""
+        """Show the menus again if the functions differ, and on networks that this process has taken over."""
         self._changed.set()
 
     async def run(self) -> None:
         """Show the menus until cancelled, again after changes."""
-        shown: Mapping[str, Sequence[CommandHint]] = {}
+        shown: dict[int, Mapping[str, Sequence[CommandHint]]] = {}
         while self._platforms:
             self._changed.clear()
             menus = self._menus()
-            if menus != shown:
-                shown = menus
-                await asyncio.gather(*(self._show(one, menus) for one in self._platforms))
+            due = [
+                number
+                for number, platform in enumerate(self._platforms)
+                if is_here(platform) and shown.get(number) != menus
+            ]
+            shown |= dict.fromkeys(due, menus)
+            await asyncio.gather(*(self._show(self._platforms[number], menus) for number in due))
             await self._changed.wait()
 
     async def _show(self, platform: CommandMenus, menus: Mapping[str, Sequence[CommandHint]]) -> None:

@@ -77,6 +77,8 @@ class OperatorNotices:
     redact: Redactor
     still_serves: Callable[[str], bool]
     """Whether functions of a file are still in use."""
+    is_active: Callable[[], bool] = lambda: True
+    """Whether this process reports problems; in a cluster, one does."""
 
     def __post_init__(self) -> None:
         self._watched: dict[str, Callable[[], Sequence[Diagnostic]]] = {}
@@ -112,7 +114,7 @@ class OperatorNotices:
     def changed(self) -> None:
         """Report changed problems in the background."""
         self._has_changed = True
-        if self.settings.chat is not None and self._task is None:
+        if self.settings.chat is not None and self._task is None and self.is_active():
             self._task = asyncio.get_running_loop().create_task(self._notify())
 
     async def close(self) -> None:
@@ -247,7 +249,7 @@ class DeadLetters:
     async def start(self) -> None:
         """Start the retries that operators requested, and count the rest. Raises StoreError."""
         await self.intake.take_up_retried()
-        await self.delivery.take_up_retried()
+        await self.delivery.take_up()
         counted = await self.store.read(outcomes.COUNTS)
         self.counts = Counter({row["kind"]: row["count"] for row in counted})
 

@@ -192,6 +192,11 @@ class ChatPlatform(Protocol):
         """Release what `run` did not."""
 
 
+def is_here(platform: object) -> bool:
+    """Whether this process receives and sends for the platform: in a cluster, one process at a time does."""
+    return getattr(platform, "is_here", True)
+
+
 @dataclass(frozen=True, slots=True)
 class CommandHint:
     """A command for the menu of a network."""
@@ -214,6 +219,16 @@ class Editing(Protocol):
 
     async def delete(self, chat: ChatRef, native_id: str) -> None:
         """Delete the bot's message `native_id`; succeeds if it is gone already. Raises SendFailed."""
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """An account of a cluster, which another process may hold."""
+
+    is_here: bool
+
+    def show_status(self, turn_id: int, outgoing: Outgoing) -> None:
+        """Let the holder post or change the status message of a turn; best effort."""
 
 
 @runtime_checkable

@@ -383,6 +383,8 @@ class Timers:
     clock: Clock
     ids: Ids
     faults: InitVar[FaultPoints]
+    is_shared: bool = False
+    """Whether other processes add timers too."""
 
     def __post_init__(self, faults: FaultPoints) -> None:
         self._reach = faults.reach
@@ -428,6 +430,9 @@ class Timers:
             self.timetable.begin_look()
             await self._review.run(turned_back=True)
             await self._set_soonest(-1)
+        if self.is_shared:
+            self.timetable.begin_look()
+            await self._set_soonest(-1)
         soonest, now_ms = self.timetable.soonest_ms, self.clock.now_ms()
         if soonest is not None and soonest <= now_ms:
             await self._look(now_ms)
@@ -461,7 +466,9 @@ class Timers:
         most = self._queue.known + _TIMERS_PAGE
         rows = await self.store.read(due.page(now_ms, (-1, 0), most))
         for row in rows:
-            self._queue.add(Line(row["kind"], row["chat"]), row["id"])
+            # In a cluster, the gateway that holds the account of the chat fires its timers.
+            if self.delivery.is_here(ChatRef.parse(row["chat"])):
+                self._queue.add(Line(row["kind"], row["chat"]), row["id"])
         if len(rows) < most:
             await self._set_soonest(now_ms)
 

@@ -29,6 +29,7 @@ from services.clock import Clock
 from services.fault_points import FaultPoints
 from services.refs import ChatRef, Effect, MemberRef, ReasonCode
 from services.store import member_data as member_rows
+from services.store.chats import history
 from services.store.ids import Ids, generated_ms
 from services.store.port import Conflict, Store, Write
 from services.store.turns import inbox, outbox
@@ -237,6 +238,10 @@ class Closing:
             replaced = self._replaced_question(job, turn, outcome)
             closes = await self._closed_messages(job, replaced, is_used=reopened is None) if outcome.messages else ()
         first = await self._next_number(job)
+        if job.context.is_group and not self.delivery.is_here(job.context.chat):
+            # The gateway has received the messages that came since.
+            newest = await self.store.read(history.newest_of_members(job.context.chat.key))
+            self.chats.note_latest(job.context.chat, newest[0]["id"] or 0)
         messages = final_messages(job, turn, outcome, replaced, asker)
         has_status = await self.delivery.statuses.end(job.turn_id, is_recovered=job.recovered)
         rows, outbound = self._outbound(job, turn, messages, now_ms, due, closes, first, ends_status=has_status)
@@ -363,9 +368,13 @@ class Closing:
             due = None
             closes = () if chat == context.chat else closes
         if ends_status and not any(one.status for one in outbound):
-            write, message_ = self._rows.end_of_status(job.turn_id, first + len(messages), job.context.chat, now_ms)
-            writes.append(write)
-            outbound.append(message_)
+            chat = job.context.chat
+            platform = served_platform(chat, chat, self.delivery, self.chats, str(job.turn_id))
+            if platform is not None:
+                to = Address(chat, None, platform)
+                write, message_ = self._rows.end_of_status(job.turn_id, first + len(messages), to, now_ms)
+                writes.append(write)
+                outbound.append(message_)
         return writes, outbound
 
     def _is_collected(self, job: Job, message: Message, chat: ChatRef) -> bool:

@@ -249,6 +249,10 @@ class Turns:
     def __post_init__(self) -> None:
         self._indicators = TypingIndicators(self.delivery.typing)
 
+    def show_typing(self, chat: ChatRef, text: str) -> None:
+        """Show the typing indicator of a turn in another process, best effort."""
+        self._indicators.show(chat, text)
+
     def use(self, router: FunctionCallRouter, settings: RouterSettings, attempts: int) -> None:
         """Apply new settings to turns that start from now on."""
         self.router = router
@@ -397,7 +401,7 @@ class Turns:
     async def _count_and_load(self, job: Job, log: StoreTurnLog) -> None:
         """Before the repeated run of a turn: durably count the attempt, which may crash the process, and load the log.
         Does nothing in the first run. Raises StoreError."""
-        if job.recovered:
+        if job.recovered and not job.is_counted:
             await self.store.commit([inbox.take_up(job.turn_id, self.epoch, job.attempts + 1)])
         if job.recovered or job.repeated:
             await log.load()

@@ -40,13 +40,16 @@ def page_key(folder: Path) -> bytes:
     Raises OSError, and ValueError if the file is no such key."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = folder / "page_members.key"
-    try:
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+    if not file.exists():
+        # Processes of a cluster may start at the same time: each sees the whole key of the first.
+        own = folder / f"page_members.{secrets.token_hex(8)}.new"
+        with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
             new.write(secrets.token_bytes(_KEY_BYTES))
             new.flush()
             os.fsync(new.fileno())
-    except FileExistsError:
-        pass
+        with suppress(FileExistsError):
+            os.link(own, file)
+        own.unlink()
     key = file.read_bytes()
     if len(key) != _KEY_BYTES:
         raise ValueError(f"{file}: is not a key of {_KEY_BYTES} bytes; remove it and a new one is made")

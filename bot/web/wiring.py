@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -156,6 +157,8 @@ class Web:
     async def start(self, daemon: Daemon) -> str:
         """Start serving; returns the URL for a browser on this machine. Raises OSError if the port is in use."""
         web = self._settings.platforms.web
+        if not daemon.receives:
+            return await self._serve(web_app(probes=probes_of(daemon), **self._access()))
         page = None
         if web.page:
             bot = self._settings.bots[DEFAULT_BOT]
@@ -180,13 +183,24 @@ class Web:
                 *_login_routes(self._settings),
                 *(self._desk_routes(daemon) if web.desk else ()),
             ],
-            hosts=[web.host],
-            public_urls=web.public_url,
-            exposed=is_exposed(web),
-            metrics_token=web.metrics_token,
-            clock=self._clock,
+            **self._access(),
         )
         self.routes = app.routes
+        return await self._serve(app)
+
+    def _access(self) -> dict[str, Any]:
+        """Arguments of the application that say who may use it."""
+        web = self._settings.platforms.web
+        return {
+            "hosts": [web.host],
+            "public_urls": web.public_url,
+            "exposed": is_exposed(web),
+            "metrics_token": web.metrics_token,
+            "clock": self._clock,
+        }
+
+    async def _serve(self, app: Starlette) -> str:
+        web = self._settings.platforms.web
         limits = ConnectionLimits(per_address=web.connections_per_address)
         self._server = WebServer(app, web.host, web.port, before_stop=self._end_streams, limits=limits)
         address = await self._server.start()
@@ -280,14 +294,14 @@ def is_exposed(web: WebSettings) -> bool:
 
 
 def probes_of(daemon: Daemon) -> Probes:
-    """Probes and metrics of `daemon`: always alive, and ready if the store has no problem; other states are only
-    details."""
+    """Probes and metrics of `daemon`: always alive, and ready if the store has no problem and a gateway of a cluster
+    holds an account; other states are only details."""
 
     def alive() -> Health:
         return Health(ok=True)
 
     def ready() -> Health:
-        store = daemon.store.health()
+        store, cluster = daemon.store.health(), daemon.overrides.cluster
         details = {
             "store": store.problem or "ok",
             **({} if store.checked_ms is None else {"integrity": f"checked at {at_ms(store.checked_ms).isoformat()}"}),
@@ -297,11 +311,13 @@ def probes_of(daemon: Daemon) -> Probes:
             "functions": _faulty(daemon.functions.faults),
             **({"backup": daemon.backups.state} if daemon.backups.are_scheduled else {}),
             "timers": _HELD if daemon.timers.is_holding else "ok",
+            **({} if cluster is None else {"cluster": cluster.state}),
             **{f"model.{state.name}": _in_words(state) for state in daemon.model.states()},
             # A lost network does not make the daemon unready: the others are served.
             **{f"{one.name}.{one.account}": one.link().words for one in daemon.platforms if isinstance(one, Linked)},
         }
-        return Health(ok=store.problem is None, details=details)
+        is_ready = store.problem is None and (cluster is None or cluster.is_ready)
+        return Health(ok=is_ready, details=details)
 
     return Probes(alive=alive, ready=ready, metrics=daemon.metrics.render)
 

@@ -228,6 +228,8 @@ MEMBER_TABLES: Sequence[MemberTable] = (
     MemberTable("cursors", why="positions in the event streams of networks"),
     MemberTable("desk_accounts", why="operators' accounts, which the owners of the desk manage"),
     MemberTable("desk_sessions", why="operators' accounts, which the owners of the desk manage"),
+    MemberTable("cluster_processes", why="processes"),
+    MemberTable("cluster_requests", why="requests between processes, deleted within a minute"),
     MemberTable("mcp_pins", why="definitions of tools"),
     MemberTable("script_rows", why="tables of the operator's scripts, whose rows do not say whose they are"),
 )

@@ -94,6 +94,10 @@ class StoreFenced(StoreBroken):
     """Another process has taken a lock of this one. Nothing was written, and the process has to end."""
 
 
+class Superseded(StoreError):
+    """A later attempt of the turn has begun, perhaps in another process; the unit was rolled back."""
+
+
 class StoreClosed(StoreError):
     """The store was closed before this unit."""
 

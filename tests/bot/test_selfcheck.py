@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.selfcheck import self_check
+from bot.cli.check import self_check
 from config.sections.models import ModelSettings
 from config.settings import Settings
 from tests.bot.cli.running import a_settings_file, command

@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 from bot.platforms.base import LinkState
 from bot.testing import TestPlatform, a_group
 from tests.conftest import REPOSITORY
+from tests.contracts.engines import a_conversation
 
 ALERTS = REPOSITORY / "deploy" / "alerts.yaml"
 UNIT_TEST = """\
@@ -24,6 +25,12 @@ tests:
     input_series:
       - {{series: 'rollcall_oldest_waiting_seconds{{instance="a"}}', values: '0x10 300x20'}}
       - {{series: 'rollcall_store_usable{{instance="a"}}', values: '1x10 0x20'}}
+      - {{series: 'rollcall_cluster_account_held{{job="r",instance="a",platform="irc:main"}}', values: '1x10 0x20'}}
+      - {{series: 'rollcall_cluster_account_held{{job="r",instance="b",platform="irc:main"}}', values: '0x30'}}
+      - {{series: 'rollcall_cluster_account_held{{job="r",instance="a",platform="web:main"}}', values: '1x10 0x20'}}
+      - {{series: 'rollcall_cluster_account_held{{job="r",instance="b",platform="web:main"}}', values: '0x10 1x20'}}
+      - {{series: 'rollcall_cluster_heartbeat_age_seconds{{instance="a"}}', values: '3x10 60x20'}}
+      - {{series: 'rollcall_cluster_turns_waiting{{instance="a"}}', values: '0x10 7x20'}}
       - {{series: 'rollcall_turns_total{{instance="a",reason="model_failed"}}', values: '0+5x60'}}
       - {{series: 'rollcall_turns_total{{instance="a",reason="chat"}}', values: '0+5x60'}}
       - {{series: 'rollcall_model_cost_total{{instance="a",model="main"}}', values: '0+0.01x60'}}
@@ -40,6 +47,24 @@ tests:
         exp_alerts:
           - exp_labels: {{severity: critical, instance: a}}
             exp_annotations: {{summary: The database cannot be written; no message is accepted}}
+      - {{eval_time: 5m, alertname: RollcallAccountNotHeld}}
+      - {{eval_time: 5m, alertname: RollcallHeartbeatLate}}
+      - {{eval_time: 15m, alertname: RollcallWorkersBusy}}
+      - eval_time: 20m
+        alertname: RollcallAccountNotHeld
+        exp_alerts:
+          - exp_labels: {{severity: critical, job: r, platform: "irc:main"}}
+            exp_annotations: {{summary: "No gateway holds irc:main"}}
+      - eval_time: 20m
+        alertname: RollcallHeartbeatLate
+        exp_alerts:
+          - exp_labels: {{severity: warning, instance: a}}
+            exp_annotations: {{summary: The last heartbeat was 1m 0s ago; other processes take over the work}}
+      - eval_time: 25m
+        alertname: RollcallWorkersBusy
+        exp_alerts:
+          - exp_labels: {{severity: warning, instance: a}}
+            exp_annotations: {{summary: 7 turns wait for a free worker}}
       - eval_time: 50m
         alertname: RollcallTurnsFail
         exp_alerts:
@@ -83,19 +108,23 @@ def test_alerts_fire_when_they_should_and_only_then(tmp_path: Path) -> None:
     assert status == 0, said
 
 
-async def test_alerts_use_metrics_that_a_daemon_has() -> None:
+@pytest.fixture
+async def text(tmp_path: Path, new_postgres_database: str) -> str:
+    """The metrics of a daemon with a network, and of the processes of a cluster."""
     async with a_group(platform=LinkedPlatform()) as group:
         group.daemon.ticker()
         text = group.daemon.metrics.render().decode()
+    async with a_conversation("cluster", tmp_path, new_postgres_database) as chat:
+        return text + "".join(daemon.metrics.render().decode() for daemon in chat.daemons)
+
+
+async def test_alerts_use_metrics_that_a_daemon_has(text: str) -> None:
     # Histograms without values have no samples.
     known = set(re.findall(r"^# TYPE (\S+) ", text, re.M)) | {"rollcall_turn_seconds_bucket"}
     used = {name for rule in rules() for name in re.findall(r"\brollcall_\w+", rule["expr"])}
     assert used - known == set()
 
 
-async def test_the_guide_names_each_metric() -> None:
-    async with a_group() as group:
-        group.daemon.ticker()
-        text = group.daemon.metrics.render().decode()
+async def test_the_guide_names_each_metric(text: str) -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (REPOSITORY / "docs").glob("*.md"))
     assert {name for name in re.findall(r"^# TYPE (\S+) ", text, re.M) if f"`{name}" not in pages} == set()

@@ -38,10 +38,24 @@ def last(name: str) -> str:
     return [arguments for instruction, arguments in stages()[-1] if instruction == name][-1]
 
 
-@pytest.fixture(scope="module")
-def compose() -> dict[str, Any]:
-    found: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "deploy" / "compose.yaml")
+COMPOSE = ("compose.yaml", "compose.cluster.yaml")
+
+
+@pytest.fixture(scope="module", params=COMPOSE)
+def compose(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """A compose file with the services that it takes from others."""
+    files: dict[str, dict[str, Any]] = {name: YAML(typ="safe").load(REPOSITORY / "deploy" / name) for name in COMPOSE}
+    found = files[request.param]
+    for name, service in found["services"].items():
+        if "extends" in service:
+            other = service["extends"]
+            found["services"][name] = files[other["file"]]["services"][other["service"]]
     return found
+
+
+def bots(compose: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The services of the image, by name."""
+    return {name: service for name, service in compose["services"].items() if name != "database"}
 
 
 def test_the_image_runs_as_a_numbered_user_that_owns_only_the_data() -> None:
@@ -92,11 +106,12 @@ def test_every_service_of_compose_is_confined_and_checked(compose: dict[str, Any
         assert service["read_only"] is True
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
-    bot, database = compose["services"]["bot"], compose["services"]["database"]
-    assert "cap_add" not in bot
-    assert bot["depends_on"] == {"database": {"condition": "service_healthy"}}
+    database = compose["services"]["database"]
+    for bot in bots(compose).values():
+        assert "cap_add" not in bot
+        assert bot["depends_on"] == {"database": {"condition": "service_healthy"}}
+        assert [port for port in bot.get("ports", ()) if not port.startswith("127.0.0.1:")] == []
     assert database["healthcheck"]["test"][0] == "CMD"
-    assert [port for port in bot["ports"] if not port.startswith("127.0.0.1:")] == []
     assert "ports" not in database
     assert compose["networks"]["database"] == {"internal": True}
 
@@ -116,6 +131,25 @@ def test_secrets_of_compose_come_from_its_environment_file(compose: dict[str, An
 
 
 def test_compose_builds_the_image_of_this_folder(compose: dict[str, Any]) -> None:
-    build = compose["services"]["bot"]["build"]
-    context = REPOSITORY / "deploy" / build["context"]
-    assert (context / build["dockerfile"]).resolve() == DOCKERFILE
+    for bot in bots(compose).values():
+        context = REPOSITORY / "deploy" / bot["build"]["context"]
+        assert (context / bot["build"]["dockerfile"]).resolve() == DOCKERFILE
+
+
+@pytest.mark.parametrize("compose", ["compose.cluster.yaml"], indirect=True)
+def test_the_cluster_of_compose_has_gateways_and_workers_that_share_all_but_logs_and_ports(
+    compose: dict[str, Any],
+) -> None:
+    processes = bots(compose)
+    roles = [service["command"][-1] for service in processes.values()]
+    assert roles == ["gateway"] * 2 + ["worker"] * 3
+    ports = [port for service in processes.values() for port in service.get("ports", ())]
+    assert (len(ports), len(set(ports))) == (2, 2)
+    environments = [dict(service["environment"]) for service in processes.values()]
+    assert len({environment.pop("ROLLCALL_LOGS") for environment in environments}) == len(processes)
+    assert [environment for environment in environments if environment != environments[0]] == []
+    different = dict.fromkeys(("command", "environment", "ports"))
+    assert len({json.dumps({**service, **different}, sort_keys=True) for service in processes.values()}) == 1
+    variables = {"ROLLCALL_ENGINE": environments[0]["ROLLCALL_ENGINE"], "ROLLCALL_STORE_URL": "postgresql://database/x"}
+    settings, found = check_settings(REPOSITORY / "deploy" / "container.yaml", variables)
+    assert (found.errors, settings and settings.engine) == ([], "cluster")

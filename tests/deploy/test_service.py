@@ -17,6 +17,7 @@ from tests.bot.cli.running import PYTHON, a_settings_file, an_environment
 from tests.conftest import REPOSITORY
 
 UNIT = REPOSITORY / "deploy" / "rollcall.service"
+WORKER = REPOSITORY / "deploy" / "rollcall-worker@.service"
 SECONDS = 60.0
 WATCHDOG_SECONDS = 0.4
 TOOLS = '''\
@@ -114,9 +115,10 @@ def started(folder: Path, manager: Manager, said: str = "", **variables: str) ->
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-def test_systemd_accepts_the_unit_and_finds_it_confined(tmp_path: Path) -> None:
-    unit = tmp_path / "rollcall.service"
-    unit.write_text(UNIT.read_text(encoding="utf-8").replace("/opt/rollcall/bin/rollcall", "/bin/true"), "utf-8")
+@pytest.mark.parametrize("source", [UNIT, WORKER], ids=lambda path: path.stem)
+def test_systemd_accepts_the_unit_and_finds_it_confined(tmp_path: Path, source: Path) -> None:
+    unit = tmp_path / source.name.replace("@", "@9201")
+    unit.write_text(source.read_text(encoding="utf-8").replace("/opt/rollcall/bin/rollcall", "/bin/true"), "utf-8")
     environment = {**os.environ, "SYSTEMD_COLORS": "0"}
     for command in (["verify"], ["security", "--offline=true", "--threshold=45"]):
         ended = subprocess.run(
@@ -131,12 +133,26 @@ def test_systemd_accepts_the_unit_and_finds_it_confined(tmp_path: Path) -> None:
         assert command != ["verify"] or ended.stderr == ""
 
 
+def service_of(unit: Path) -> dict[str, str]:
+    """The values of the section Service; the last one of repeated keys."""
+    parser = ConfigParser(strict=False, interpolation=None, delimiters=("=",))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(unit.read_text(encoding="utf-8"))
+    return dict(parser["Service"])
+
+
 def test_the_unit_starts_an_unprivileged_daemon_that_is_watched() -> None:
-    unit = ConfigParser(strict=False, interpolation=None, delimiters=("=",))
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read_string(UNIT.read_text(encoding="utf-8"))
-    service = unit["Service"]
+    service = service_of(UNIT)
     expected = {"Type": "notify", "DynamicUser": "yes", "NoNewPrivileges": "yes", "ProtectSystem": "strict"}
-    assert expected.items() <= dict(service).items()
+    assert expected.items() <= service.items()
     assert int(service["WatchdogSec"]) > 0
     assert service["ExecStart"].split()[1:] == ["run", "--no-console"]
+
+
+def test_a_worker_has_the_same_confinement_and_state_and_its_own_port_and_logs() -> None:
+    service, worker = service_of(UNIT), service_of(WORKER)
+    assert worker.pop("User") == UNIT.stem
+    assert worker["ExecStart"].split()[1:] == ["run", "--no-console", "--role", "worker", "--port", "%i"]
+    assert {name for name in service if worker[name] != service[name]} == {"ExecStart", "LogsDirectory"}
+    assert "ROLLCALL_LOGS=/var/log/rollcall/%i" in WORKER.read_text(encoding="utf-8")
+    assert worker.keys() == service.keys()

@@ -11,7 +11,7 @@ from tests import rooms_map
 
 MOST_WORDS = 1800
 MOST_MODULES = 20
-UNLIMITED = {"bot/cli", "services/store/migrations/versions"}
+UNLIMITED = {"services/store/migrations/versions"}
 ROOMS = dict(rooms_map.rooms())
 
 

@@ -50,6 +50,7 @@ RUN_BY_TESTS = {
     "docs/platforms/xmpp.md",
     "docs/postgresql.md",
     "docs/reminders.md",
+    "docs/scaling.md",
     "docs/schedules.md",
     "docs/start.md",
 }

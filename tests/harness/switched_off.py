@@ -465,7 +465,7 @@ SWITCHES: dict[str, Switch] = {
         "bot/test_rollout.py::test_a_flip_holds_within_the_turn_that_runs",
     ),
     "D68": Switch(
-        "bot/cli/selfcheck.py",
+        "bot/cli/check.py",
         "of(Code.READS_TEXT, Code.RAW_TEXT)",
         "of()",
         "bot/test_selfcheck.py::test_a_function_that_breaks_a_promise_is_found_at_its_place",

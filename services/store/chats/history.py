@@ -117,6 +117,12 @@ _RECENT_OF_CHAT = (
     .order_by(HISTORY.c.id.desc())
     .limit(bindparam("count"))
 )
+_NEWEST_OF_MEMBERS = Statement(
+    "history.newest_of_members",
+    select(func.max(HISTORY.c.id).label("id")).where(
+        HISTORY.c.chat == bindparam("chat"), HISTORY.c.from_bot == literal_column("0")
+    ),
+)
 _RECENT = Statement("history.recent", _RECENT_OF_CHAT)
 _RECENT_IN = Statement("history.recent_in", _RECENT_OF_CHAT.where(_IN_SCOPE))
 _BETWEEN = Statement(
@@ -216,6 +222,11 @@ def deleted(chat: str, native_id: str) -> Write:
 def sent(id: int, native_id: str) -> Write:
     """Set the network's id of a message that the bot sent."""
     return _SENT.write_row((native_id, id))
+
+
+def newest_of_members(chat: str) -> Query:
+    """The highest `id` of the messages of members in the chat, as one row; null without one."""
+    return _NEWEST_OF_MEMBERS.query(chat=chat)
 
 
 def recent(chat: str, before: int, count: int) -> Query:

@@ -1,4 +1,5 @@
 """PostgreSQL store.
 
-Connections, writer, its locks, upgrade and copies. Used by `bot.database` and `rollcall migrate`.
+Connections, writer, its locks, upgrade, copies, and the jobs and notifications of a cluster. Used by `bot.database`,
+`bot.cluster` and `rollcall migrate`.
 """

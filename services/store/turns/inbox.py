@@ -86,6 +86,18 @@ _WHILE_WAITING = update(INBOX).where(_THIS, INBOX.c.reason == WAITING)
 _TAKE_UP = Statement(
     "inbox.take_up", _WHILE_WAITING.values(epoch=bindparam("new_epoch"), attempts=bindparam("new_attempts"))
 )
+_BEGIN_ATTEMPT = Statement(
+    "inbox.begin_attempt",
+    _WHILE_WAITING.values(epoch=bindparam("attempt"), attempts=INBOX.c.attempts + literal_column("1")),
+)
+_OF_ATTEMPT = Statement(
+    "inbox.of_attempt",
+    select(INBOX.c.id, INBOX.c.body, INBOX.c.question_id, INBOX.c.attempts, INBOX.c.detail).where(
+        _THIS, INBOX.c.reason == WAITING, INBOX.c.epoch == bindparam("attempt")
+    ),
+)
+STOP_REQUESTED = "stop_requested"
+_REQUEST_STOP = Statement("inbox.request_stop", _WHILE_WAITING.values(detail=STOP_REQUESTED))
 _END = Statement(
     "inbox.end",
     _WHILE_WAITING.values(
@@ -117,11 +129,12 @@ _AMEND = Statement(
 _REPLACE = Statement("inbox.replace", _WHILE_WAITING.values(body=bindparam("new_body")))
 WAITING_TURNS = Statement(
     "inbox.waiting",
-    select(INBOX.c.id, INBOX.c.body, INBOX.c.question_id, INBOX.c.attempts)
+    select(INBOX.c.id, INBOX.c.chat, INBOX.c.body, INBOX.c.question_id, INBOX.c.attempts)
     .where(INBOX.c.reason == WAITING, INBOX.c.epoch != _RETRIED_EPOCH)
     .order_by(INBOX.c.id),
 ).query()
-"""Turns that have not ended, oldest first: `id`, `body`, `question_id`, `attempts`. Excludes unclaimed retries."""
+"""Turns that have not ended, oldest first: `id`, `chat`, `body`, `question_id`, `attempts`. Excludes unclaimed
+retries."""
 RETRIED = Statement(
     "inbox.retried",
     select(INBOX.c.id, INBOX.c.body, INBOX.c.question_id)
@@ -156,6 +169,24 @@ def take_up(id: int, epoch: int, attempts: int) -> Write:
     """Assign a turn left by an earlier process to the process `epoch`. `attempts`: its runs, including this one.
     Touches no row if it has ended."""
     return _TAKE_UP.write(row_id=id, new_epoch=epoch, new_attempts=attempts)
+
+
+def begin_attempt(id: int, attempt: int) -> Write:
+    """Begin the attempt of that unique id, and count it: earlier attempts, which may still run, can write no more.
+    Touches no row if the turn has ended."""
+    return _BEGIN_ATTEMPT.write(row_id=id, attempt=attempt)
+
+
+def of_attempt(id: int, attempt: int) -> Query:
+    """The turn: `id`, `body`, `question_id`, `attempts` (with this one), `detail`; no row if a later attempt has
+    begun."""
+    return _OF_ATTEMPT.query(row_id=id, attempt=attempt)
+
+
+def request_stop(id: int) -> Write:
+    """Mark the waiting turn as stopped by a member (`detail` is STOP_REQUESTED), for an attempt that begins later.
+    Touches no row if it has ended."""
+    return _REQUEST_STOP.write(row_id=id)
 
 
 def end(id: int, reason: str, detail: str, at_ms: int) -> Write:

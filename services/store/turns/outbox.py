@@ -53,21 +53,22 @@ _FAILED = Statement(
     update(OUTBOX).where(_THIS).values(state="failed", problem=bindparam("why"), at_ms=bindparam("failed_ms")),
 )
 IS_FAILED = OUTBOX.c.state == literal_column("'failed'")
-_RETRIED_EPOCH: ColumnElement[int] = literal_column("0")
-"""Epoch of retries that no process has claimed yet."""
+NOBODY = 0
+"""Epoch of messages that no process has claimed yet: of workers, and of retries."""
+_UNCLAIMED_EPOCH: ColumnElement[int] = literal_column(str(NOBODY))
 _RETRY = Statement(
     "outbox.retry",
-    update(OUTBOX).where(_THIS, IS_FAILED).values(state="pending", problem="", epoch=_RETRIED_EPOCH),
+    update(OUTBOX).where(_THIS, IS_FAILED).values(state="pending", problem="", epoch=_UNCLAIMED_EPOCH),
 )
 _DROP = Statement("outbox.drop", update(OUTBOX).where(_THIS, IS_FAILED).values(state="dropped"))
 _DROP_UNSENT = Statement(
     "outbox.drop_unsent",
     update(OUTBOX).where(_THIS, IS_OPEN).values(state="dropped", problem=bindparam("why")),
 )
-RETRIED = Statement(
-    "outbox.retried", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch == _RETRIED_EPOCH).order_by(OUTBOX.c.id)
+UNCLAIMED = Statement(
+    "outbox.unclaimed", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch == _UNCLAIMED_EPOCH).order_by(OUTBOX.c.id)
 ).query()
-"""Messages to be retried that no process has claimed, all columns, in order."""
+"""Open messages that no process has claimed, all columns, in order."""
 _KEYS = Statement(
     "outbox.keys",
     select(OUTBOX.c.key).where(OUTBOX.c.key >= bindparam("first_key"), OUTBOX.c.key < bindparam("after_keys")),
@@ -80,10 +81,10 @@ _END_STATUS = Statement(
     update(OUTBOX).where(OUTBOX.c.key == bindparam("status_key")).values(state="dropped", native_id=None),
 )
 UNSENT = Statement(
-    "outbox.unsent", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch != _RETRIED_EPOCH).order_by(OUTBOX.c.id)
+    "outbox.unsent", select(OUTBOX).where(IS_OPEN, OUTBOX.c.epoch != _UNCLAIMED_EPOCH).order_by(OUTBOX.c.id)
 ).query()
 """Open messages (pending or sending), all columns, in order; the network may have received some. Excludes unclaimed
-retries."""
+ones."""
 _TURN_OF = Statement(
     "outbox.turn_of",
     select(OUTBOX.c.turn_id)

@@ -56,6 +56,9 @@ _END_UNANSWERED = Statement(
 )
 OPEN_QUESTIONS = Statement("pending.open", select(PENDING).where(IS_OPEN).order_by(PENDING.c.id)).query()
 """All columns of all open questions, oldest first."""
+_OPEN_IN = Statement(
+    "pending.open_in", select(PENDING).where(PENDING.c.chat == bindparam("in_chat"), IS_OPEN).order_by(PENDING.c.id)
+)
 _FIND = Statement("pending.find", select(PENDING).where(_THIS))
 # Ids increase: a turn's messages have ids between its message and its question, which limits the rows of the join.
 _SENT_BY_TURN = (
@@ -149,6 +152,11 @@ def expire_now(id: int, now_ms: int) -> Write:
 def end_unanswered(id: int, turn_id: int) -> Write:
     """Expire the question and record the turn that ends its run; the unit is undone if it is no longer open."""
     return _END_UNANSWERED.write_expecting(1, row_id=id, turn_id=turn_id)
+
+
+def open_in(chat: str) -> Query:
+    """All columns of the open questions of the chat, oldest first."""
+    return _OPEN_IN.query(in_chat=chat)
 
 
 def find(id: int) -> Query:

@@ -20,6 +20,7 @@ from tests.conftest import REPOSITORY
 NAMES = list(COMMANDS)
 ARGUMENTS = {
     "call": ["roll_dice"],
+    "cluster": ["status"],
     "migrate": ["--to", "sqlite"],
     "mcp": ["list"],
     "replay": ["cases.jsonl"],
