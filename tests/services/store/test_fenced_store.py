@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from services.store.fenced import Attempt, FencedStore, in_attempt, running
 
 from services.clock import SystemClock
 from services.store.port import Conflict, Superseded, Write
+from services.store.postgres.fenced import Attempt, FencedStore, in_attempt, running
 from services.store.postgres.locks import SHARED
 from services.store.postgres.store import PostgresStore
 from services.store.turns import audit, inbox
