@@ -2,8 +2,8 @@
 
     python -m benchmarks.stub [--seconds 1.0]      prints its port
 
-A request without a tool message gets one call of `get_weather` for the city in its text; a request with a tool message
-gets a sentence about that city.
+A request without a tool message gets one call of `get_weather` for the city in its text, or of `get_forecast` if it
+asks for "the forecast, the weather in" a city; a request with a tool message gets a sentence about that city.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _SLOW_SECONDS = 5.0
 """Delay of the answer to a conversation with the word "slowly"."""
 _CITY = re.compile(rb"weather in (\w+)")
+_FORECAST = b"the forecast, the "
 _USAGE = b'"usage":{"prompt_tokens":1000,"completion_tokens":20,"total_tokens":1020}'
 _BEFORE = b'{"id":"chatcmpl-1","object":"chat.completion","created":1767600000,"model":"stub","choices":[{"index":0,'
 _CALL = (
     _BEFORE + b'"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":'
-    b'{"name":"get_weather","arguments":"{\\"city\\":\\"%b\\"}"}}],"refusal":null},"logprobs":null,'
+    b'{"name":"%b","arguments":"{\\"city\\":\\"%b\\"}"}}],"refusal":null},"logprobs":null,'
     b'"finish_reason":"tool_calls"}],' + _USAGE + b"}"
 )
 _TEXT = (
@@ -49,9 +50,12 @@ def expected(number: int) -> str:
 
 def answer_to(body: bytes) -> bytes:
     """The prepared completion for a request body."""
-    city = _CITY.search(body, body.rfind(b"weather in "))
+    start = body.rfind(b"weather in ")
+    city = _CITY.search(body, start)
     name = city[1] if city else b"Nowhere"
-    return (_TEXT if b'"role":"tool"' in body else _CALL) % name
+    if b'"role":"tool"' in body:
+        return _TEXT % name
+    return _CALL % (b"get_forecast" if body[:start].endswith(_FORECAST) else b"get_weather", name)
 
 
 class _Connection(asyncio.Protocol):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import math
 import secrets
 import signal
 import subprocess
@@ -146,24 +148,47 @@ class Client:
         """Post a message, again after each refusal."""
         await until(partial(self.post, chat, native_id, text))
 
-    async def post_all(self, messages: Sequence[tuple[str, str, str]], at_once: int = 64) -> None:
+    async def post_all(
+        self, messages: Sequence[tuple[str, str, str]], per_second: float = math.inf, at_once: int = 64
+    ) -> None:
         """Post the messages (chat, id, text), those of a chat in their order."""
-        lines: list[list[tuple[str, str, str]]] = [[] for _ in range(at_once)]
-        for message in messages:
-            lines[hash(message[0]) % at_once].append(message)
+        lines: list[list[tuple[float, tuple[str, str, str]]]] = [[] for _ in range(at_once)]
+        began = time.monotonic()
+        for number, message in enumerate(messages):
+            lines[hash(message[0]) % at_once].append((began + number / per_second, message))
 
-        async def work(line: Sequence[tuple[str, str, str]]) -> None:
-            for message in line:
+        async def work(line: Sequence[tuple[float, tuple[str, str, str]]]) -> None:
+            for at, message in line:
+                if (early := at - time.monotonic()) > 0:
+                    await asyncio.sleep(early)
                 await self.post_until_accepted(*message)
 
         await asyncio.gather(*map(work, lines))
+
+    async def read(self, chat: str, events: list[int], start: int = 0) -> None:
+        """Append the id of each event of `chat` to `events` until cancelled. Begins at the gateway number `start`, and
+        continues at the next one after each interruption."""
+        for attempt in itertools.count(start):
+            addresses = self._addresses()
+            url = (
+                f"{addresses[attempt % len(addresses)]}/api/v1/chats/{chat}/events?after={events[-1] if events else 0}"
+            )
+            timeout = aiohttp.ClientTimeout(total=None, sock_read=20, sock_connect=2)
+            try:
+                async with self._session.get(url, timeout=timeout) as response:
+                    async for line in response.content:
+                        if line.startswith(b"id: "):
+                            events.append(int(line[4:]))
+            except (aiohttp.ClientError, TimeoutError):
+                pass
+            await asyncio.sleep(0.2)
 
 
 @asynccontextmanager
 async def a_client(addresses: Callable[[], Sequence[str]]) -> AsyncIterator[Client]:
     """A client of the gateways at `addresses`."""
     headers, timeout = {"Authorization": f"Bearer {TOKEN}"}, aiohttp.ClientTimeout(total=20)
-    connector = aiohttp.TCPConnector(limit=128)
+    connector = aiohttp.TCPConnector(limit=192)
     async with aiohttp.ClientSession(headers=headers, connector=connector, timeout=timeout) as session:
         yield Client(session, addresses)
 

@@ -6,7 +6,9 @@ import asyncio
 import os
 import re
 import signal
+import time
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,28 +24,61 @@ from tests.fakes.drafts import a_draft, later
 from tests.harness.cluster import Cluster, a_client, until
 from tests.harness.postgres_server import PostgresServer
 
-FUNCTION = '''\
+FUNCTIONS = """\
+import asyncio
 import os
 
 from rollcall import MessageContext, tool_function
+
+
+async def _run(context: MessageContext, city: str) -> str:
+    line = f"{context.chat.native} {city}\\n".encode()
+    file = os.open(os.environ["CLUSTER_EFFECTS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, line)
+    os.close(file)
+    await asyncio.sleep(0.05)
+    return f"{city}: sunny"
 
 
 @tool_function(
     name="get_weather",
     description="The weather in a city",
     examples=("what is the weather in {city}",),
+    commands=("weather",),
     effect="once",
     touches="stays_here",
 )
 async def get_weather(context: MessageContext, city: str) -> str:
-    """Record the run outside of the process."""
-    line = f"{context.chat.native} {city}\\n".encode()
-    file = os.open(os.environ["CLUSTER_EFFECTS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(file, line)
-    os.close(file)
-    return "sunny"
-'''
-_NUMBER = re.compile(r"weather in N(\d+)")
+    return await _run(context, city)
+
+
+@tool_function(
+    name="get_forecast",
+    description="The forecast, the weather in a city tomorrow",
+    examples=("what is the forecast, the weather in {city}",),
+    effect="idempotent",
+    touches="stays_here",
+)
+async def get_forecast(context: MessageContext, city: str) -> str:
+    return await _run(context, city)
+"""
+_NUMBER = re.compile(r"\bN(\d+)")
+_REMINDER = re.compile(r"reminder R(\d+)")
+_STOPPED_GATEWAY_SECONDS = 15.0
+"""Another gateway takes the accounts after 12 seconds."""
+
+
+def _text(number: int) -> str:
+    if number % 5 == 0:
+        return f"/weather N{number}"
+    if _may_repeat(number):
+        return f"What is the forecast, the weather in N{number}?"
+    return f"What is the weather in N{number}?"
+
+
+def _may_repeat(number: int) -> bool:
+    """Whether the message has the function with the effect `idempotent`, which runs again after a failure."""
+    return number % 5 in (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,61 +88,79 @@ class Load:
     messages: int
     chats: int
     reminders: int
+    seconds: float
+    """Time in which the messages are posted."""
     stopped_seconds: float
     """How long a worker is stopped; above 30 seconds its turns run elsewhere meanwhile."""
 
 
 @dataclass(slots=True)
 class Audit:
-    """What happened: all zero or empty if the promises hold."""
+    """Result of a run."""
 
     lost: list[str] = field(default_factory=list)
     """Accepted messages without an answer."""
-    doubled_replies: int = 0
+    doubled_replies: list[str] = field(default_factory=list)
+    """Messages with more than one answer."""
+    wrong: list[str] = field(default_factory=list)
+    """Messages with the answer to another one."""
     reordered: list[str] = field(default_factory=list)
     """Chats whose answers or effects are not in the order of the messages."""
-    doubled_effects: int = 0
+    lost_effects: list[str] = field(default_factory=list)
+    """Messages whose answer reports an effect that is not recorded."""
+    doubled_effects: list[str] = field(default_factory=list)
+    """Messages whose `once` effect is recorded twice."""
     lost_reminders: int = 0
     doubled_reminders: int = 0
+    streams: list[str] = field(default_factory=list)
+    """Chats in which a reader of the event stream missed an event or received one twice."""
+    repeated: int = 0
+    """`idempotent` effects that ran again."""
     unknown: int = 0
-    """Effects whose outcome is unknown because their worker was killed, which the chat was told; no fault."""
+    """`once` effects with an unknown outcome, which is reported to the chat."""
+    exits: list[str] = field(default_factory=list)
+    """Processes that exited and were started again."""
 
     @property
     def is_clean(self) -> bool:
         """Whether nothing was lost, reordered or doubled."""
-        counts = (self.doubled_replies, self.doubled_effects, self.lost_reminders, self.doubled_reminders)
-        return not (self.lost or self.reordered or any(counts))
+        lists = (self.lost, self.doubled_replies, self.wrong, self.reordered, self.lost_effects, self.doubled_effects)
+        return not (any(lists) or self.streams or self.lost_reminders or self.doubled_reminders)
 
 
 async def run_with_faults(server: PostgresServer, home: Path, stub: str, load: Load) -> Audit:
-    """Two gateways and three workers under `load`, while a worker, the gateway that holds the account, and the database
-    are killed, and another worker is stopped."""
+    """Two gateways and three workers under `load`. A worker, the gateway that holds the account, and the database are
+    killed; another worker, and the gateway that has taken over, are stopped for a while."""
     effects = home / "effects"
     os.environ["CLUSTER_EFFECTS"] = str(effects)
-    (home / "weather.py").write_text(FUNCTION, encoding="utf-8")
+    (home / "weather.py").write_text(FUNCTIONS, encoding="utf-8")
     cluster = Cluster(server.url, home, stub, f"sources: {{python: [{home}/weather.py]}}")
-    supervising: asyncio.Task[None] | None = None
+    background: list[asyncio.Task[None]] = []
     try:
         await cluster.start("gateway", "gateway1")
         await cluster.start("gateway", "gateway2")
         for number in range(3):
             await cluster.start("worker", f"worker{number}")
         await _add_reminders(server.url, load.reminders)
-        supervising = asyncio.create_task(cluster.supervise())
+        background.append(asyncio.create_task(cluster.supervise()))
+        messages = [(f"c{number % load.chats}", f"m{number}", _text(number)) for number in range(load.messages)]
+        read: dict[str, list[int]] = {f"c{number}": [] for number in range(min(load.chats, 20))}
         async with a_client(cluster.gateways) as client:
-            messages = [
-                (f"c{number % load.chats}", f"m{number}", f"What is the weather in N{number}?")
-                for number in range(load.messages)
+            background += [
+                asyncio.create_task(client.read(chat, events, start))
+                for start, (chat, events) in enumerate(read.items())
             ]
-            posting = asyncio.create_task(client.post_all(messages))
+            posting = asyncio.create_task(client.post_all(messages, load.messages / load.seconds))
             faults = asyncio.create_task(_faults(cluster, server, load.stopped_seconds))
-            await posting
-            await faults
-        await until(lambda: _is_done(cluster, load), every=1.0)
-        return _audited(cluster, load, effects)
+            await asyncio.gather(posting, faults)
+            await until(lambda: _is_done(cluster, load), every=1.0)
+            # Streams of gateways that do not hold the account are read every five seconds.
+            await asyncio.sleep(6)
+        return _audited(cluster, load, effects, read)
     finally:
-        if supervising is not None:
-            supervising.cancel()
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
         cluster.end()
 
 
@@ -116,16 +169,26 @@ async def _faults(cluster: Cluster, server: PostgresServer, stopped_seconds: flo
     cluster.signal("worker0", signal.SIGKILL)
     await asyncio.sleep(1)
     cluster.signal("worker1", signal.SIGSTOP)
+    stopped_at = time.monotonic()
     await asyncio.sleep(2)
-    holder = cluster.rows("SELECT name FROM cluster_processes WHERE accounts LIKE '%http:main%' ORDER BY seen_ms DESC")
-    gateway = next(name for name, process in cluster.processes.items() if f" {process.pid} on " in holder[0][0])
-    cluster.signal(gateway, signal.SIGKILL)
+    cluster.signal(_holder(cluster), signal.SIGKILL)
     await asyncio.sleep(3)
     await asyncio.to_thread(server.kill)
     await asyncio.sleep(1)
     await asyncio.to_thread(server.start)
-    await asyncio.sleep(stopped_seconds - 6)
+    await asyncio.sleep(4)
+    gateway = _holder(cluster)
+    cluster.signal(gateway, signal.SIGSTOP)
+    await asyncio.sleep(_STOPPED_GATEWAY_SECONDS)
+    cluster.signal(gateway, signal.SIGCONT)
+    await asyncio.sleep(max(0.0, stopped_at + stopped_seconds - time.monotonic()))
     cluster.signal("worker1", signal.SIGCONT)
+
+
+def _holder(cluster: Cluster) -> str:
+    """The process that holds the account."""
+    rows = cluster.rows("SELECT name FROM cluster_processes WHERE accounts LIKE '%http:main%' ORDER BY seen_ms DESC")
+    return next(name for name, process in cluster.processes.items() if f" {process.pid} on " in rows[0][0])
 
 
 async def _add_reminders(url: str, count: int) -> None:
@@ -161,36 +224,60 @@ async def _is_done(cluster: Cluster, load: Load) -> bool:
     return bool(accepted == load.messages and waiting == unsent == due == 0)
 
 
-def _audited(cluster: Cluster, load: Load, effects: Path) -> Audit:
-    audit = Audit()
+def _audited(cluster: Cluster, load: Load, effects: Path, read: Mapping[str, Sequence[int]]) -> Audit:
+    audit = Audit(exits=cluster.exits)
     turns = {
         str(turn): (chat.rpartition(":")[2], int(native_id[1:]))
         for turn, chat, native_id in cluster.rows("SELECT id, chat, native_id FROM inbox WHERE kind = 'message'")
     }
     answers: dict[str, list[int]] = defaultdict(list)
-    seen: dict[int, Counter[str]] = defaultdict(Counter)
+    texts: dict[int, list[str]] = defaultdict(list)
     reminded: Counter[str] = Counter()
-    for body, key in cluster.rows("SELECT body, native_id FROM http_events ORDER BY id"):
+    stored: dict[str, list[int]] = defaultdict(list)
+    for id_, in_chat, body, key in cluster.rows("SELECT id, chat, body, native_id FROM http_events ORDER BY id"):
+        stored[in_chat.rpartition(":")[2]].append(id_)
         event = orjson.loads(body)
         turn = key.split(":")[1] if key.startswith("bot:") else ""
-        for name in re.findall(r"reminder R(\d+)", event.get("text", "")):
-            reminded[name] += 1
-        if turn in turns:
+        reminded.update(_REMINDER.findall(event.get("text", "")))
+        if turn in turns and event["type"] == "message":
             chat, number = turns[turn]
-            seen[number][event.get("text", "")] += 1
-            if not answers[chat] or answers[chat][-1] != number:
-                answers[chat].append(number)
-    audit.lost = [f"m{number}" for number in range(load.messages) if not seen[number]]
-    audit.doubled_replies = sum(count - 1 for texts in seen.values() for count in texts.values())
-    audit.unknown = sum(not any(_NUMBER.search(text) for text in texts) for texts in seen.values())
+            texts[number].append(event["text"])
+            answers[chat].append(number)
     done: dict[str, list[int]] = defaultdict(list)
     for line in effects.read_text(encoding="utf-8").splitlines():
         chat, city = line.split()
         done[chat].append(int(city[1:]))
-    audit.doubled_effects = sum(len(numbers) - len(set(numbers)) for numbers in done.values())
+    runs = Counter(number for numbers in done.values() for number in numbers)
+    for number in range(load.messages):
+        _check(audit, number, texts[number], runs[number])
     audit.reordered = [
         chat for lists in (answers, done) for chat, numbers in lists.items() if numbers != sorted(numbers)
     ]
     audit.lost_reminders = sum(not reminded[str(number)] for number in range(load.reminders))
     audit.doubled_reminders = sum(count - 1 for count in reminded.values())
+    audit.streams = [
+        f"{chat}: {len(set(stored[chat]) - set(ids))} missed, {len(ids) - len(set(ids))} twice"
+        for chat, ids in read.items()
+        if ids != stored[chat]
+    ]
     return audit
+
+
+def _check(audit: Audit, number: int, texts: Sequence[str], runs: int) -> None:
+    """Compare the answers to a message with the recorded runs of its function."""
+    name = f"m{number}: {' | '.join(texts)}"
+    known = [int(found[1]) for text in texts if (found := _NUMBER.search(text)) is not None]
+    if not texts:
+        audit.lost.append(name)
+    if len(texts) > 1:
+        audit.doubled_replies.append(name)
+    if any(found != number for found in known) or (texts and not known and _may_repeat(number)):
+        audit.wrong.append(name)
+    elif texts and not known:
+        audit.unknown += 1
+    if known and not runs:
+        audit.lost_effects.append(name)
+    if runs > 1 and _may_repeat(number):
+        audit.repeated += 1
+    elif runs > 1:
+        audit.doubled_effects.append(name)

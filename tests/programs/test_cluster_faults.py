@@ -9,8 +9,8 @@ from benchmarks.stub import a_stub
 from tests.harness.cluster_faults import Load, run_with_faults
 from tests.harness.postgres_server import PostgresServer
 
-_ALL = Load(messages=10_000, chats=500, reminders=1000, stopped_seconds=60)
-_SOME = Load(messages=600, chats=60, reminders=100, stopped_seconds=20)
+_ALL = Load(messages=10_000, chats=500, reminders=1000, seconds=80, stopped_seconds=60)
+_SOME = Load(messages=1200, chats=60, reminders=100, seconds=24, stopped_seconds=24)
 
 
 async def test_killed_and_stopped_processes_lose_reorder_and_double_nothing(tmp_path: Path) -> None:
