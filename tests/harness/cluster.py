@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+import os
 import secrets
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from typing import Any
 import aiohttp
 import psycopg
 
+from bot.cli.serving import FAULTS_VARIABLE
 from tests.conftest import REPOSITORY
 
 _SETTINGS = """\
@@ -53,10 +55,11 @@ class Cluster:
         self._home = home
         self._stub = stub
 
-    async def start(self, role: str, name: str) -> str:
-        """Start a process; returns its address when it serves."""
+    async def start(self, role: str, name: str, faults: str = "") -> str:
+        """Start a process; returns its address when it serves. `faults`: plan of fault points, until it is started
+        again."""
         self._roles[name] = role
-        return await asyncio.to_thread(self._start, name)
+        return await asyncio.to_thread(self._start, name, faults)
 
     async def stop(self, name: str) -> None:
         """Stop a process as a service manager does."""
@@ -97,7 +100,7 @@ class Cluster:
         with psycopg.connect(self.url, autocommit=True) as database:
             return database.execute(query.encode()).fetchall()
 
-    def _start(self, name: str) -> str:
+    def _start(self, name: str, faults: str = "") -> str:
         file = self._home / f"{name}.yaml"
         values = {"home": self._home, "name": name, "url": self.url, "stub": self._stub, "more": self._more}
         file.write_text(_SETTINGS.format(**values, port=0, token=TOKEN), encoding="utf-8")
@@ -105,7 +108,8 @@ class Cluster:
         command += ["--role", self._roles[name]]
         output = self._home / f"{name}.out"
         with output.open("w", encoding="utf-8") as written:
-            process = subprocess.Popen(command, cwd=REPOSITORY, stdout=written, text=True)
+            environment = {**os.environ, FAULTS_VARIABLE: faults}
+            process = subprocess.Popen(command, cwd=REPOSITORY, stdout=written, text=True, env=environment)
         self.processes[name] = process
         while process.poll() is None:
             for line in output.read_text(encoding="utf-8").splitlines():

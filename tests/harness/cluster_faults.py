@@ -24,7 +24,7 @@ from tests.fakes.drafts import a_draft, later
 from tests.harness.cluster import Cluster, a_client, until
 from tests.harness.postgres_server import PostgresServer
 
-FUNCTIONS = """\
+_FUNCTIONS = """\
 import asyncio
 import os
 
@@ -128,13 +128,18 @@ class Audit:
         return not (any(lists) or self.streams or self.lost_reminders or self.doubled_reminders)
 
 
+def a_cluster_with_effects(server: PostgresServer, home: Path, stub: str) -> tuple[Cluster, Path]:
+    """A cluster without processes, with functions that append chat and city to the returned file."""
+    effects = home / "effects"
+    os.environ["CLUSTER_EFFECTS"] = str(effects)
+    (home / "weather.py").write_text(_FUNCTIONS, encoding="utf-8")
+    return Cluster(server.url, home, stub, f"sources: {{python: [{home}/weather.py]}}"), effects
+
+
 async def run_with_faults(server: PostgresServer, home: Path, stub: str, load: Load) -> Audit:
     """Two gateways and three workers under `load`. A worker, the gateway that holds the account, and the database are
     killed; another worker, and the gateway that has taken over, are stopped for a while."""
-    effects = home / "effects"
-    os.environ["CLUSTER_EFFECTS"] = str(effects)
-    (home / "weather.py").write_text(FUNCTIONS, encoding="utf-8")
-    cluster = Cluster(server.url, home, stub, f"sources: {{python: [{home}/weather.py]}}")
+    cluster, effects = a_cluster_with_effects(server, home, stub)
     background: list[asyncio.Task[None]] = []
     try:
         await cluster.start("gateway", "gateway1")
