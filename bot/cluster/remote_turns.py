@@ -163,7 +163,9 @@ class RemoteTurns:
         return functions.command_line(context.text, bare=context.calls_bot) is not None
 
     async def _defer(self, job: Job) -> None:
-        deferred = cluster.defer(self.queue(), job.context.chat.key, job.turn_id, addressed=job.addressed)
+        deferred = cluster.defer(
+            self.queue(), job.context.chat.key, job.turn_id, addressed=job.addressed, recovered=job.recovered
+        )
         await self.store.commit([deferred])
 
     async def _wait(self, remote: _Remote) -> None:

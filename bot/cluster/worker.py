@@ -55,15 +55,15 @@ class Worker:
         """Number of running turns."""
         return len(self._runs)
 
-    async def run(self, job: JobRef, turn: int, addressed: bool) -> None:
+    async def run(self, job: JobRef, turn: int, addressed: bool, recovered: bool) -> None:
         """Run an attempt of the turn, delete its job and notify its gateway. Only deletes the job of a turn that has
-        ended. Raises StoreError: the job is repeated then."""
+        ended. `recovered`: a gateway may have run parts of it. Raises StoreError: the job is repeated then."""
         attempt = Attempt(turn, self.ids.next())
         # Registered before the attempt begins: a request to stop finds it here, or the attempt finds the request.
         run = self._runs[turn] = _Run()
         try:
             if (await self.store.commit([inbox.begin_attempt(turn, attempt.id)]))[0]:
-                await self._attempt(run, job.id, attempt, addressed=addressed)
+                await self._attempt(run, job.id, attempt, addressed=addressed, recovered=recovered)
         except Superseded:
             _log.warning("attempt_superseded", turn=turn)
             await self.store.commit([cluster.finish(*job)])
@@ -96,7 +96,7 @@ class Worker:
             if run.job is not None:
                 run.job.edited = True
 
-    async def _attempt(self, run: _Run, job_id: int, attempt: Attempt, *, addressed: bool) -> None:
+    async def _attempt(self, run: _Run, job_id: int, attempt: Attempt, *, addressed: bool, recovered: bool) -> None:
         self.ids.advance_past(attempt.turn)
         await self.notice_changes()
         rows = await self.store.read(inbox.of_attempt(attempt.turn, attempt.id))
@@ -107,11 +107,11 @@ class Worker:
         chat = job.context.chat.key
         await self.questions.sync(self.store, chat)
         job.attempts, job.is_counted = row["attempts"] - 1, True
-        job.addressed, job.recovered = addressed, job.attempts > 0
+        job.addressed, job.recovered = addressed, recovered or job.attempts > 0
         job.stopped = run.is_stopped or row["detail"] == inbox.STOP_REQUESTED
         job.edited, job.started = run.is_edited, True
         job.leave_queue = partial(self._leave_queue, job_id)
-        if job.question is not None and not job.recovered:
+        if job.question is not None and not job.attempts:
             job.claimed = await self.questions.claimed_for(self.store, job.question)
         run.job = job
         with running(attempt):

@@ -66,12 +66,14 @@ _DEFER = Statement(
     "cluster.defer",
     sql(
         "SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(:queue, 'turn', 0, :chat, NULL, "
-        "jsonb_build_object('turn', :turn, 'addressed', :addressed = 1), NULL)::procrastinate_job_to_defer_v1])"
+        "jsonb_build_object('turn', :turn, 'addressed', :addressed = 1, 'recovered', :recovered = 1), "
+        "NULL)::procrastinate_job_to_defer_v1])"
     ).bindparams(
         bindparam("queue", type_=Text),
         bindparam("chat", type_=Text),
         bindparam("turn", type_=INTEGER),
         bindparam("addressed", type_=Integer),
+        bindparam("recovered", type_=Integer),
     ),
 )
 _FINISH = Statement(
@@ -190,9 +192,9 @@ def notify(channel: str, payload: str) -> Write:
     return _NOTIFY.write(channel=channel, payload=payload)
 
 
-def defer(queue: str, chat: str, turn: int, *, addressed: bool) -> Write:
-    """Add a job that runs the turn, in the order of its chat."""
-    return _DEFER.write(queue=queue, chat=chat, turn=turn, addressed=int(addressed))
+def defer(queue: str, chat: str, turn: int, *, addressed: bool, recovered: bool) -> Write:
+    """Add a job that runs the turn, in the order of its chat. `recovered`: another process may have run parts of it."""
+    return _DEFER.write(queue=queue, chat=chat, turn=turn, addressed=int(addressed), recovered=int(recovered))
 
 
 def finish(job: int, attempts: int) -> Write:

@@ -43,9 +43,10 @@ class JobRef(NamedTuple):
     """Number of earlier attempts."""
 
 
-RunJob = Callable[[JobRef, int, bool], Awaitable[None]]
-"""Runs a turn, by its job, its id, and whether its message was addressed to the bot. Has to delete the job, in the unit
-that notifies others of the end: its lock would stop the next job of the chat."""
+RunJob = Callable[[JobRef, int, bool, bool], Awaitable[None]]
+"""Runs a turn, by its job, its id, whether its message was addressed to the bot, and whether another process may have
+run parts of it. Has to delete the job, in the unit that notifies others of the end: its lock would stop the next job of
+the chat."""
 
 
 def prepare_jobs(url: str) -> None:
@@ -113,9 +114,9 @@ class Jobs:
         self._app.job_manager = _Manager(connector)
 
         @self._app.task(name=TASK, pass_context=True, retry=_RETRY)
-        async def run_turn(context: JobContext, turn: int, addressed: bool) -> None:
+        async def run_turn(context: JobContext, turn: int, addressed: bool, recovered: bool) -> None:
             try:
-                await run(JobRef(context.job.id or 0, context.job.attempts), turn, addressed)
+                await run(JobRef(context.job.id or 0, context.job.attempts), turn, addressed, recovered)
             except Exception as error:
                 _log.warning("job_failed", turn=turn, attempt=context.job.attempts + 1, problem=str(error))
                 raise

@@ -15,11 +15,11 @@ from services.store.postgres.reader import operator_connection
 async def test_a_failed_job_is_logged_with_its_turn_and_repeated(new_postgres_database: str) -> None:
     prepare_jobs(new_postgres_database)
     with operator_connection(new_postgres_database, writes=True) as database:
-        database.commit([cluster.defer("abc", "http:main:family", 7, addressed=True)])
+        database.commit([cluster.defer("abc", "http:main:family", 7, addressed=True, recovered=False)])
     runs: list[JobRef] = []
     is_repeated = asyncio.Event()
 
-    async def run(job: JobRef, turn: int, addressed: bool) -> None:
+    async def run(job: JobRef, turn: int, addressed: bool, recovered: bool) -> None:
         runs.append(job)
         if len(runs) == 1:
             raise StoreError("the database is away")
