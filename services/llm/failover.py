@@ -86,6 +86,8 @@ class Breaker:
 
 
 _log = structlog.get_logger("models")
+_LATE_SECONDS = 5.0
+"""A failure noticed this long after the time limit of its request means that the process was suspended."""
 
 _AVAILABILITY = frozenset(
     {ModelProblem.OUTAGE, ModelProblem.BUSY, ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING}
@@ -200,11 +202,12 @@ class Failover:
         left = asked.deadline - self._clock.monotonic()
         seconds = left if is_last else min(left, self._settings.first_answer_seconds)
         request = _request_for(name, asked.request, seconds)
-        trial = breaker.begin()
+        trial, until = breaker.begin(), self._clock.monotonic() + seconds
         try:
             answer = await self._within(member.model, request)
         except ModelError as error:
-            self._note_failure(member, error, trial=trial, seconds=seconds)
+            was_suspended = self._clock.monotonic() > until + _LATE_SECONDS
+            self._note_failure(member, error, trial=trial, counts=not was_suspended, seconds=seconds)
             if error.problem in _NO_FAILOVER:
                 raise
             asked.errors.append(error)
@@ -223,15 +226,15 @@ class Failover:
                 ErrorCode.TIMEOUT, f"no answer within {request.timeout_seconds:.1f} s", retryable=True
             ) from None
 
-    def _note_failure(self, member: _Member, error: ModelError, *, trial: bool, seconds: float) -> None:
+    def _note_failure(self, member: _Member, error: ModelError, *, trial: bool, counts: bool, seconds: float) -> None:
         name, problem = member.model.name, error.problem
         _log.warning("model_gave_no_answer", model=name, problem=problem.value, code=error.code.value, error=str(error))
         if problem not in _AVAILABILITY:
             self._note_success(member)
             return
         member.failures += 1
-        if error.code is ErrorCode.TIMEOUT and seconds < self._settings.first_answer_seconds:
-            # Too little time for any model, so the timeout does not count against it.
+        if not counts or (error.code is ErrorCode.TIMEOUT and seconds < self._settings.first_answer_seconds):
+            # Too little time for any model, or this process was suspended: no information about the model.
             member.breaker.ended_without_result(trial=trial)
             return
         if member.breaker.failed(problem, trial=trial, retry_after_seconds=error.retry_after_seconds):

@@ -231,10 +231,12 @@ async def _is_done(cluster: Cluster, load: Load) -> bool:
 
 def _audited(cluster: Cluster, load: Load, effects: Path, read: Mapping[str, Sequence[int]]) -> Audit:
     audit = Audit(exits=cluster.exits)
-    turns = {
-        str(turn): (chat.rpartition(":")[2], int(native_id[1:]))
-        for turn, chat, native_id in cluster.rows("SELECT id, chat, native_id FROM inbox WHERE kind = 'message'")
-    }
+    turns: dict[str, tuple[str, int]] = {}
+    reasons: dict[int, str] = {}
+    query = "SELECT id, chat, native_id, reason FROM inbox WHERE kind = 'message'"
+    for id_, in_chat, native_id, reason in cluster.rows(query):
+        turns[str(id_)] = (in_chat.rpartition(":")[2], int(native_id[1:]))
+        reasons[int(native_id[1:])] = reason
     answers: dict[str, list[int]] = defaultdict(list)
     texts: dict[int, list[str]] = defaultdict(list)
     reminded: Counter[str] = Counter()
@@ -254,7 +256,7 @@ def _audited(cluster: Cluster, load: Load, effects: Path, read: Mapping[str, Seq
         done[chat].append(int(city[1:]))
     runs = Counter(number for numbers in done.values() for number in numbers)
     for number in range(load.messages):
-        _check(audit, number, texts[number], runs[number])
+        _check(audit, number, reasons[number], texts[number], runs[number])
     audit.reordered = [
         chat for lists in (answers, done) for chat, numbers in lists.items() if numbers != sorted(numbers)
     ]
@@ -268,9 +270,9 @@ def _audited(cluster: Cluster, load: Load, effects: Path, read: Mapping[str, Seq
     return audit
 
 
-def _check(audit: Audit, number: int, texts: Sequence[str], runs: int) -> None:
+def _check(audit: Audit, number: int, reason: str, texts: Sequence[str], runs: int) -> None:
     """Compare the answers to a message with the recorded runs of its function."""
-    name = f"m{number}: {' | '.join(texts)}"
+    name = f"m{number} ({reason}): {' | '.join(texts)}"
     known = [int(found[1]) for text in texts if (found := _NUMBER.search(text)) is not None]
     if not texts:
         audit.lost.append(name)

@@ -244,6 +244,16 @@ async def test_a_model_that_was_given_too_little_time_is_not_blamed() -> None:
     assert world.troubles() == [None]
 
 
+async def test_a_model_is_not_blamed_for_requests_that_timed_out_while_the_process_was_suspended() -> None:
+    world = World(Model("a", [None]))
+    for _ in range(5):
+        asking = world.asks(seconds=60)
+        await world.passes(70)
+        with pytest.raises(ModelError):
+            await asking
+    assert world.troubles() == [None]
+
+
 async def test_what_one_provider_wants_back_is_sent_to_no_other() -> None:
     signed = ModelMessage("assistant", "", opaque={"openai": {"message": {"signature": "s3cret"}}}, by="a")
     foreign = ModelMessage("assistant", "", opaque={"openai": {"message": {"signature": "other"}}})
