@@ -128,9 +128,13 @@ class Deadlines:
     """Cancels work that exceeds its deadline, accurate to `tick_seconds`. Nested runs and external cancellation are
     distinguished by each task's count of cancellations. Bound to the loop of its first run."""
 
-    def __init__(self, clock: Clock, tick_seconds: float = 0.25) -> None:
+    def __init__(self, clock: Clock, tick_seconds: float = 0.25, suspended_seconds: float = 2.0) -> None:
+        """A tick that is `suspended_seconds` late means that the process was suspended, or its loop blocked."""
         self._clock = clock
         self._tick_seconds = tick_seconds
+        self._suspended_seconds = suspended_seconds
+        self.suspensions = 0
+        """Number of times that the process was suspended during a run."""
         self._running: dict[object, tuple[asyncio.Task[object], float | Callable[[], float]]] = {}
         """Active runs: task and deadline by key."""
         self._late: dict[object, int] = {}
@@ -153,7 +157,7 @@ class Deadlines:
         key = object()
         self._running[key] = (task, at)
         if self._timer is None:
-            self._timer = loop.call_later(self._tick_seconds, self._tick)
+            self._timer = loop.call_later(self._tick_seconds, self._tick, loop)
         try:
             return await work
         except asyncio.CancelledError as cancelled:
@@ -178,8 +182,10 @@ class Deadlines:
                 self._late[key] = times + 1
                 task.cancel()
 
-    def _tick(self) -> None:
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None and loop.time() > self._timer.when() + self._suspended_seconds:
+            self.suspensions += 1
         self._timer = None
         self.expire()
-        if self._running and self._loop is not None:
-            self._timer = self._loop.call_later(self._tick_seconds, self._tick)
+        if self._running:
+            self._timer = loop.call_later(self._tick_seconds, self._tick, loop)

@@ -86,8 +86,6 @@ class Breaker:
 
 
 _log = structlog.get_logger("models")
-_LATE_SECONDS = 5.0
-"""A failure noticed this long after the time limit of its request means that the process was suspended."""
 
 _AVAILABILITY = frozenset(
     {ModelProblem.OUTAGE, ModelProblem.BUSY, ModelProblem.KEY, ModelProblem.QUOTA, ModelProblem.MISSING}
@@ -202,12 +200,12 @@ class Failover:
         left = asked.deadline - self._clock.monotonic()
         seconds = left if is_last else min(left, self._settings.first_answer_seconds)
         request = _request_for(name, asked.request, seconds)
-        trial, until = breaker.begin(), self._clock.monotonic() + seconds
+        trial, suspensions = breaker.begin(), self._deadlines.suspensions
         try:
             answer = await self._within(member.model, request)
         except ModelError as error:
-            was_suspended = self._clock.monotonic() > until + _LATE_SECONDS
-            self._note_failure(member, error, trial=trial, counts=not was_suspended, seconds=seconds)
+            counts = self._deadlines.suspensions == suspensions
+            self._note_failure(member, error, trial=trial, counts=counts, seconds=seconds)
             if error.problem in _NO_FAILOVER:
                 raise
             asked.errors.append(error)
@@ -234,7 +232,7 @@ class Failover:
             return
         member.failures += 1
         if not counts or (error.code is ErrorCode.TIMEOUT and seconds < self._settings.first_answer_seconds):
-            # Too little time for any model, or this process was suspended: no information about the model.
+            # Too little time for any model, or the process was suspended: no information about the model.
             member.breaker.ended_without_result(trial=trial)
             return
         if member.breaker.failed(problem, trial=trial, retry_after_seconds=error.retry_after_seconds):
