@@ -31,6 +31,7 @@ from config.settings import Settings
 from function_calls.registry import FunctionRegistry
 from services.clock import Clock
 from services.refs import ChatRef
+from services.store.all_tables import newest_ids
 from services.store.ids import Ids
 from services.store.postgres import cluster
 from services.store.postgres.fenced import FencedStore, in_attempt
@@ -205,6 +206,8 @@ class Cluster:
     async def _taken(self, account: Account) -> None:
         """Continue the work that an earlier holder of the account left."""
         parts = self._parts
+        newest = [row["id"] for row in await self.store.read(newest_ids()) if row["id"] is not None]
+        self.ids.advance_past(max(newest, default=0))
         self.turns.deferred = {row["turn"] for row in await self.store.read(cluster.DEFERRED)}
         await parts.questions.load(self.store, f"{account.key}:")
         unsent = await parts.delivery.recover(f"{account.key}:")

@@ -34,9 +34,9 @@ class Ids:
     def advance_past(self, newest: int) -> None:
         """Generate only ids above `newest` from now on; a lower `newest` has no effect. It may come from an earlier
         process whose clock was ahead."""
-        ms, sequence = newest >> _MS_SHIFT, newest & _LAST
-        if (ms, sequence) > (self._ms, self._sequence):
-            self._ms, self._sequence = ms, sequence
+        if newest >= (self._ms << _MS_SHIFT) | self._node | self._sequence:
+            # In the same millisecond, the ids of a node with a higher number are above all ids of this one.
+            self._ms, self._sequence = (newest >> _MS_SHIFT) + 1, 0
 
     def next(self) -> int:
         """The next id. More than 16,384 ids in a millisecond take numbers of the next one."""

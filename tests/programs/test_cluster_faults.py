@@ -7,12 +7,19 @@ import os
 from pathlib import Path
 
 import orjson
+import psycopg
 
 from benchmarks.stub import a_stub
+from services.clock import SystemClock
+from services.store.ids import Ids
 from tests.harness.cluster import Cluster, a_client, until
 from tests.harness.cluster_faults import Load, a_cluster_with_effects, run_with_faults
 from tests.harness.postgres_server import PostgresServer
 
+_EVENT = """
+INSERT INTO http_events (id, chat, native_id, body, private_to)
+VALUES (%s, 'http:main:c1', 'bot:1', '{"type": "message", "id": "bot:1", "text": "sunny"}', NULL)
+"""
 _ALL = Load(messages=10_000, chats=500, reminders=1000, seconds=80, stopped_seconds=60)
 _SOME = Load(messages=1200, chats=60, reminders=100, seconds=24, stopped_seconds=24)
 
@@ -29,6 +36,37 @@ async def test_killed_and_stopped_processes_lose_reorder_and_double_nothing(tmp_
         server.remove()
     assert audit.is_clean, audit
     assert audit.unknown <= load.messages // 50, audit
+
+
+async def test_a_gateway_that_takes_over_continues_after_the_ids_of_an_earlier_one_whose_clock_was_ahead(
+    tmp_path: Path,
+) -> None:
+    server = PostgresServer()
+    server.start()
+    ahead = Ids(SystemClock(), 9).next() + (60_000 << 22)
+    try:
+        with a_stub() as stub:
+            cluster, _ = a_cluster_with_effects(server, tmp_path, stub)
+            try:
+                await cluster.start("gateway", "first")
+                await cluster.start("gateway", "second")
+                with psycopg.connect(server.url, autocommit=True) as database:
+                    database.execute(_EVENT, (ahead,))
+                await cluster.stop("first")
+                async with a_client(cluster.gateways) as client:
+                    await client.post_until_accepted("c1", "m1", "/outlook N1")
+                    events = [ahead]
+                    reading = asyncio.create_task(client.read("c1", events))
+                    await until(lambda: _has(events, 2), seconds=20)
+                    reading.cancel()
+            finally:
+                cluster.end()
+    finally:
+        server.remove()
+
+
+async def _has(events: list[int], count: int) -> bool:
+    return len(events) >= count
 
 
 async def _has_answered(cluster: Cluster) -> bool:

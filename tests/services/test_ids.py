@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from services.clock import InstantClock, VirtualClock
 from services.store.ids import Ids
 
@@ -48,3 +50,13 @@ def test_ids_go_on_after_those_of_an_earlier_process_whose_clock_was_ahead() -> 
     ids.advance_past(newest)
     ids.advance_past(0)
     assert ids.next() > newest
+
+
+@pytest.mark.parametrize("node", [0, 1, 255])
+def test_ids_go_on_after_those_of_any_other_node(node: int) -> None:
+    clock = InstantClock(datetime(2027, 1, 1, tzinfo=UTC))
+    others, ids = Ids(clock, 100), Ids(clock, node)
+    for _ in range(3):
+        newest = others.next()
+        ids.advance_past(newest)
+        assert newest < ids.next() < ids.next()
