@@ -237,17 +237,21 @@ class Cluster:
     async def _work(self, url: str) -> None:
         """Run the jobs for the definitions of this process until cancelled. When these change, running jobs are
         finished beside the next ones. After a failure of the database it starts again."""
-        working: dict[asyncio.Task[None], str] = {}
+        working: set[asyncio.Task[None]] = set()
+        current: asyncio.Task[None] | None = None
+        queue = ""
         try:
             while True:
-                if self._definitions not in working.values():
-                    for task in working:
-                        task.cancel()
+                if current is None or current.done() or queue != self._definitions:
+                    if current is not None:
+                        current.cancel()
+                    queue = self._definitions
                     jobs = Jobs(url, self.worker.run, self._settings.limits.parallel_turns)
-                    working[asyncio.create_task(jobs.work(self._definitions))] = self._definitions
+                    current = asyncio.create_task(jobs.work(queue))
+                    working.add(current)
                 ended, _ = await asyncio.wait(working, timeout=_POLL_SECONDS)
                 for task in ended:
-                    del working[task]
+                    working.discard(task)
                     if not task.cancelled():
                         _log.warning("jobs_interrupted", problem=str(task.exception()))
                         await self._clock.sleep(_POLL_SECONDS)

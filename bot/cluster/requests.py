@@ -75,14 +75,12 @@ class Requests:
         try:
             # A request is executed at most once: after a crash it stays claimed, and nobody answers it.
             await self._store.commit([cluster.claim(id_)])
+            text = await answer(account, method, body)
+            await self._store.commit([cluster.answer(id_, text), cluster.notify(cluster.WORKERS, f"answer {id_}")])
         except Conflict:
             return
-        try:
-            text = await answer(account, method, body)
         except Exception as error:  # noqa: BLE001 - a broken request must not end the process; its asker gets no answer
             _log.error("request_failed", account=account, method=method, exc_info=error)
-            return
-        await self._store.commit([cluster.answer(id_, text), cluster.notify(cluster.WORKERS, f"answer {id_}")])
 
 
 async def wait(event: asyncio.Event, seconds: float) -> None:
