@@ -133,6 +133,9 @@ class NothingToSend:
     def __init__(self) -> None:
         self.on_given_up: list[object] = []
 
+    def is_here(self, chat: ChatRef) -> bool:
+        return True
+
     def platform(self, chat: ChatRef) -> Network:
         return Network()
 
