@@ -14,7 +14,6 @@ from bot.delivery.outgoing import outgoing_from_json, outgoing_to_json
 from bot.platforms.base import ChatPlatform, Deliver, FileUnavailable, Limits, LinkState, Outgoing, Receipt, SendFailed
 from function_calls.context import Attachment
 from function_calls.ports import ModerationRequest
-from services.background import Background
 from services.refs import ChatRef, MemberRef, Role
 from services.store.port import Store
 from services.store.postgres import cluster
@@ -73,7 +72,6 @@ class Account:
         self._store = store
         self._hold = hold
         self._taken = taken
-        self._background = Background()
         for name in (*_METHODS, *_HERE):
             if name != "role" and hasattr(network, name):
                 setattr(self, name, functools.partial(self._call, name))
@@ -119,7 +117,6 @@ class Account:
             self._store.post([cluster.notify(cluster.GATEWAYS, f"typing {chat.key}\n{status[:_TYPING]}")])
 
     async def close(self) -> None:
-        await self._background.close()
         await self.network.close()
 
     def show_status(self, turn_id: int, outgoing: Outgoing) -> None:

@@ -188,7 +188,7 @@ class Cluster:
 
     async def _hold(self, account: str) -> None:
         """Return when this process holds the account. A stalled holder loses it."""
-        await self._clock.sleep(_SHARE_SECONDS * sum(one.is_here for one in self.accounts))
+        await self._clock.sleep(_SHARE_SECONDS * sum(held.is_here for held in self.accounts))
         waits_for = None
         while (holder := await self._raw_store.claim(f"account {account}")) is not None:
             if holder != waits_for:
@@ -266,7 +266,7 @@ class Cluster:
     async def _beat(self) -> None:
         """Report this process, and find out which queues have workers. Raises StoreError."""
         self._definitions = definitions_of(self._settings_now, self._parts)
-        name, held = self._raw_store.name, " ".join(one.key for one in self.accounts if one.is_here)
+        name, held = self._raw_store.name, " ".join(account.key for account in self.accounts if account.is_here)
         roles = " ".join(["gateway"] * self.is_gateway + ["worker"] * self.is_worker)
         beat = cluster.beat(
             name=name,
@@ -319,10 +319,10 @@ class Cluster:
             await work()
 
     def _holds(self, account: str) -> bool:
-        return any(one.key == account and one.is_here for one in self.accounts)
+        return any(held.key == account and held.is_here for held in self.accounts)
 
     async def _answer(self, account: str, method: str, body: str) -> str:
-        found = next(one for one in self.accounts if one.key == account)
+        found = next(held for held in self.accounts if held.key == account)
         return await found.answer(method, body)
 
     def _connected(self) -> None:

@@ -1,4 +1,4 @@
-"""Opening the database as a process of a cluster."""
+"""Opening the database as a process of a cluster. Imports the packages of the extra `cluster` on demand."""
 
 from __future__ import annotations
 

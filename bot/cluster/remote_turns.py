@@ -184,6 +184,9 @@ class RemoteTurns:
 
 
 def _was_cancelled() -> bool:
-    """Undo the cancellation of the current task; False if there was none."""
+    """Whether the current task was cancelled; takes one cancellation back."""
     task = asyncio.current_task()
-    return task is not None and task.uncancel() >= 0
+    if task is None or not task.cancelling():
+        return False
+    task.uncancel()
+    return True
