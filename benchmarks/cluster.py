@@ -139,7 +139,9 @@ async def commands(count: int) -> dict[str, Any]:
     """Commands per second on idle chats through one gateway, next to three workers."""
     async with _a_cluster(3) as (cluster, client):
         began_ms = time.time() * 1000
-        await client.post_all([(f"c{number % 2000}", f"k{number}", "/roll 2d6") for number in range(2 * count)], 128)
+        await client.post_all(
+            [(f"c{number % 2000}", f"k{number}", "/roll 2d6") for number in range(2 * count)], at_once=128
+        )
         await _sent(cluster, 2 * count)
         (last,) = cluster.rows("SELECT max(ended_ms) FROM inbox")[0]
     return {"commands_per_second": round(2 * count / (last - began_ms) * 1000, 1)}

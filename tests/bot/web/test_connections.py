@@ -119,6 +119,55 @@ async def test_a_request_that_does_not_end_in_time_is_closed_however_it_trickles
                 writer.write(b"\r\n" if begun == b"\r\n" else b"x")
 
 
+@pytest.mark.parametrize("begun", [b"", HEAD.replace(b"/healthz", b"/slow")], ids=["first", "during an answer"])
+async def test_a_head_without_an_end_is_closed_at_64_kilobytes(begun: bytes) -> None:
+    async with (
+        a_server(replace(LIMITS, head_seconds=60)) as (address, _),
+        asyncio.timeout(10),
+        a_connection(address, begun + b"GET /healthz HTTP/1.1\r\n") as (reader, writer),
+    ):
+        reading = asyncio.create_task(reader.read())
+        sent = 0
+        while not reading.done() and sent < 1_000_000:
+            writer.write(b"X-%d: %s\r\n" % (sent, b"x" * 4000))
+            sent += 4000
+            with suppress(ConnectionError):
+                await writer.drain()
+            await asyncio.wait([reading], timeout=0.01)
+        with suppress(ConnectionError):
+            assert await reading == b""
+        assert 60_000 < sent < 1_000_000
+
+
+@pytest.mark.parametrize(
+    "target", ["OPTIONS *", "CONNECT example.org:443", "GET //", "GET http://[", "GET \xff", "GET /%zz"]
+)
+async def test_a_request_with_an_unusual_target_gets_an_answer_and_harms_nothing(target: str) -> None:
+    problems: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: problems.append(context))
+    asked = target.encode("latin-1") + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    async with a_server() as (address, _), asyncio.timeout(10):
+        async with a_connection(address, asked) as (reader, _):
+            assert (await reader.read()).startswith(b"HTTP/1.1 4")
+        async with a_connection(address, HEAD) as (reader, _):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    assert not problems
+
+
+async def test_a_second_request_during_an_answer_is_answered_after_it() -> None:
+    first = HEAD.replace(b"/healthz", b"/slow")
+    second = b"POST /body HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 6\r\nConnection: close\r\n\r\nsec"
+    async with (
+        a_server() as (address, go_on),
+        asyncio.timeout(10),
+        a_connection(address, first + second) as (reader, writer),
+    ):
+        asyncio.get_running_loop().call_later(4 * LIMITS.head_seconds, go_on.set)
+        assert await reader.readuntil(b"done")
+        writer.write(b"ond")
+        assert (await reader.read()).endswith(b"second")
+
+
 async def test_a_client_that_reads_nothing_is_closed() -> None:
     asked = HEAD.replace(b"/healthz", b"/long")
     async with (
