@@ -20,7 +20,6 @@ from bot.web.desk.plots import Series, bars, lines
 from config.diagnostics import Diagnostic
 from config.texts import Phrases
 from services.llm.failover import ModelState
-from services.timers.timer import at_ms
 
 
 class State(NamedTuple):
@@ -64,10 +63,7 @@ class Overview:
     def _states(self, texts: Phrases) -> Mapping[str, Sequence[State]]:
         return {
             "networks": self._networks(),
-            "models": [
-                State(state.name, "ok" if state.problem is None else state.problem.value, _level(state.problem is None))
-                for state in self._desk.daemon.model.states()
-            ],
+            "models": [State(state.name, *_model_state(state, texts)) for state in self._desk.daemon.model.states()],
             "work": self._work(texts),
             "health": self._health(texts),
         }
@@ -98,7 +94,7 @@ class Overview:
     def _health(self, texts: Phrases) -> list[State]:
         daemon, say = self._desk.daemon, texts.say
         store = daemon.store.health()
-        checked = "" if store.checked_ms is None else f"{at_ms(store.checked_ms):%Y-%m-%d %H:%M} UTC"
+        checked = self._desk.local(store.checked_ms)
         backup = daemon.backups.state if daemon.backups.are_scheduled else say("overview.no_backups")
         return [
             State(say("overview.store"), store.problem or f"ok {checked}", _level(store.problem is None)),
