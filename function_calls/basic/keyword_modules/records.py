@@ -20,12 +20,11 @@ from function_calls.basic.keyword_modules._service_errors import as_run_errors, 
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.value_sizes import check_length
 from function_calls.basic.values import text_of
+from services.scripts.errors import DataError, DataProblem
 from services.scripts.files import LocalScriptFiles, NoSuchScriptFile
 from services.scripts.filter_texts import read_operand
 from services.scripts.filters import Filter, Order, field_getter
 from services.scripts.records import (
-    RecordError,
-    RecordProblem,
     filled,
     grouped,
     joined,
@@ -169,7 +168,7 @@ async def pivot(
     rows = await Rows(run, sources).of(data)
     with as_run_errors(run):
         if total is None:
-            raise RecordError(RecordProblem.NO_TOTAL, text_of(how))
+            raise DataError(DataProblem.NO_TOTAL, found=text_of(how))
         if field is None:
             return await in_thread_if_large(run, len(rows), pivoted, rows, names[0], "", names[1], total)
         return await in_thread_if_large(run, MANY, pivoted, rows, names[0], names[1], names[2], total)
