@@ -486,28 +486,6 @@ class BasicCompiler:
     """Number of compilations so far."""
     _counting: Lock = field(default_factory=Lock, init=False, repr=False)
 
-    def compile(
-        self,
-        path: Path,
-        *,
-        name: str = "",
-        bot: str = "default",
-        profile: Profile = Profile.EXTENDED,
-        variables: Collection[str] = (),
-    ) -> CompilationResult:
-        """Compile a file. `name` defaults to the file's name. `variables`: set by the bot's configuration. An
-        unreadable file is an error in the result; nothing is raised."""
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            fault = ScriptProblem(
-                _FIRST, Code.UNREADABLE, f"cannot read the file: {error.strerror or type(error).__name__}"
-            )
-            return CompilationResult(diagnostics=(fault.diagnostic(str(path)),))
-        return self.compile_text(
-            content, str(path), name=name or path.stem, bot=bot, profile=profile, variables=variables
-        )
-
     def compile_text(
         self,
         text: str | bytes,
