@@ -19,7 +19,7 @@ from function_calls.basic.language.expressions import (
 from function_calls.basic.language.flow import Flow, label_name
 from function_calls.basic.language.form_parts import KeywordWords, keyword_words_of
 from function_calls.basic.language.forms import Forms, Matched
-from function_calls.basic.language.open_blocks import ENDING_WORDS, PROCEDURES, Labels, OpenBlocks, is_over
+from function_calls.basic.language.open_blocks import ENDING_WORDS, OPENS, PROCEDURES, Labels, OpenBlocks, is_over
 from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import Survey, is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
@@ -220,7 +220,7 @@ class Calls:
         return nodes.Apply(token.at, name, tuple(arguments))
 
 
-OVER_LINES = frozenset(("IF", "FOR", "FOREACH", "WHILE", "DO", "SELECT", "SWITCH", "WITH"))
+OVER_LINES = frozenset(OPENS) - PROCEDURES
 """Words that begin a block."""
 _OPERATORS = ("+", "-", "*", "/", "\\", "^", "&")
 _BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
