@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
 from function_calls.basic.codes import Code
-from function_calls.basic.language.filter_texts import filter_text
 from function_calls.basic.language.form_parts import (
     Either,
     Exactly,
@@ -29,7 +28,7 @@ from function_calls.basic.language.form_parts import (
     usages_of,
     words_of,
 )
-from function_calls.basic.language.form_slots import COLUMNS, Absent, Slots
+from function_calls.basic.language.form_slots import PARSERS, Absent, Slots
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import Expression, KeywordCall, Literal, Target
 from function_calls.basic.values import abbreviated
@@ -372,10 +371,6 @@ class _Matching:
 
     def _filling(self, slot: Slot, after: Node) -> Expression:
         match slot.kind:
-            case SlotKind.VALUE:
-                return self._slots.value()
-            case SlotKind.TEXT | SlotKind.LIST:
-                return self._slots.quoted() if slot.kind is SlotKind.TEXT else self._slots.values()
             case SlotKind.ONE_OF:
                 return self._slots.one_of(slot.words)
             case SlotKind.WORD | SlotKind.TOOL:
@@ -383,17 +378,7 @@ class _Matching:
                 return self._slots.word(before=signs, or_variable=slot.kind is SlotKind.TOOL)
             case SlotKind.NAME:
                 return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
-            case SlotKind.SEMICOLON | SlotKind.KEY:
-                return self._slots.key() if slot.kind is SlotKind.KEY else self._slots.semicolon()
-            case SlotKind.ASSIGNMENTS | SlotKind.CHANGES:
-                return self._slots.assignments(of_rows=slot.kind is SlotKind.CHANGES)
-            case SlotKind.CONDITION | SlotKind.FILTER:
-                is_text = slot.kind is SlotKind.FILTER
-                return filter_text(self._slots.value()) if is_text else self._slots.condition()
-            case SlotKind.NAMED | SlotKind.NAMES | SlotKind.ROW | SlotKind.PAIR:
-                return COLUMNS[slot.kind](self._slots)
-            case _:
-                return self._slots.block()
+        return PARSERS[slot.kind](self._slots)
 
     def _ends(self) -> bool:
         cursor = self._cursor
@@ -438,30 +423,26 @@ def _is_before(after: Node, kind: SlotKind) -> bool:
     return isinstance(after, Step) and isinstance(after.part, Slot) and after.part.kind is kind
 
 
+_CALLED = {
+    SlotKind.VARIABLE: "a variable",
+    SlotKind.ASSIGNMENTS: "`column = value`",
+    SlotKind.CHANGES: "`column = value`",
+    SlotKind.CONDITION: "a condition",
+    SlotKind.PAIR: "`name = value`",
+    SlotKind.SEMICOLON: "`;`",
+    SlotKind.NAMES: "`(column, …)`",
+    SlotKind.ROW: "`(value, …)`",
+    SlotKind.BLOCK: "the text of the block",
+}
+"""Descriptions of slots that do not name the slot."""
+
+
 def _called(slot: Slot) -> str:
     """Description of the missing slot for error messages, such as `a variable` or a list of the allowed words."""
-    match slot.kind:
-        case SlotKind.ONE_OF:
-            few = abbreviated(slot.words)
-            return " or ".join(f"`{word}`" for word in few) if few == slot.words else f"a word such as `{few[0]}`"
-        case SlotKind.VARIABLE:
-            return "a variable"
-        case SlotKind.ASSIGNMENTS | SlotKind.CHANGES:
-            return "`column = value`"
-        case SlotKind.CONDITION:
-            return "a condition"
-        case SlotKind.PAIR:
-            return "`name = value`"
-        case SlotKind.SEMICOLON:
-            return "`;`"
-        case SlotKind.NAMES:
-            return "`(column, …)`"
-        case SlotKind.ROW:
-            return "`(value, …)`"
-        case SlotKind.BLOCK:
-            return "the text of the block"
-        case _:
-            return f"a value for `{slot.name.rstrip('_') or slot.name}`"
+    if slot.kind is SlotKind.ONE_OF:
+        few = abbreviated(slot.words)
+        return " or ".join(f"`{word}`" for word in few) if few == slot.words else f"a word such as `{few[0]}`"
+    return _CALLED.get(slot.kind) or f"a value for `{slot.name.rstrip('_') or slot.name}`"
 
 
 def _is_over(token: Token) -> bool:
