@@ -17,7 +17,7 @@ import orjson
 from config.sections.basic import BasicWebSettings, host_fits
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value
-from function_calls.basic.run.session import count_up, translated_error
+from function_calls.basic.run.session import count_up, seconds_left, translated_error
 from function_calls.basic.values import text_of
 from services.clock import Clock
 from services.patterns import visible
@@ -90,8 +90,6 @@ _OURS = frozenset(
 _MOST_HEADERS = 20
 _MOST_BODY_BYTES = 256 * 1024
 _MOST_URL_CHARS = 4000
-_LEFT_SECONDS = 1.0
-"""Time of the run reserved for the statements after the request."""
 _Change = Literal["POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -173,7 +171,8 @@ class WebOfScripts:
     ) -> WebAnswer:
         url = self._checked(run, url)
         headers = {"accept": _ACCEPT, **({"content-type": body.media_type} if body.media_type else {}), **_headers(run)}
-        limits = WebLimits(timeout_seconds=self._seconds(run), body_bytes=most_bytes)
+        seconds = min(self._settings.timeout_seconds, seconds_left(run, self._clock))
+        limits = WebLimits(timeout_seconds=seconds, body_bytes=most_bytes)
         run.has_outside_text = True  # error texts may contain text of strangers as well
         try:
             return await self._client.request(
@@ -196,13 +195,6 @@ class WebOfScripts:
             raise translated_error(run, RunCode.BAD_VALUE, "web.long_address", most=_MOST_URL_CHARS)
         count_up(run, _REQUESTS, self._settings.requests, "web.too_many")
         return url
-
-    def _seconds(self, run: ScriptRun) -> float:
-        """Timeout of a request, which leaves time for the rest of the run."""
-        left = run.call.deadline - self._clock.monotonic() - _LEFT_SECONDS
-        if left <= 0:
-            raise translated_error(run, RunCode.UNAVAILABLE, "no_time")
-        return min(self._settings.timeout_seconds, left)
 
     def _body(self, run: ScriptRun, data: Value) -> _Body:
         """Encode the body of a request. Raises RunError if the data cannot be encoded or is too large."""
