@@ -68,17 +68,6 @@ def parts_of(path: str) -> tuple[str, ...]:
     return parts
 
 
-def folder_parts_of(path: str) -> tuple[str, ...]:
-    """Components of a folder's path; empty and `.` mean the workspace itself. Raises WorkspaceError as `parts_of`
-    does."""
-    return _parts(path) if path.strip() else ()
-
-
-def is_name(name: str) -> bool:
-    """Whether a file name would also be accepted by `parts_of`."""
-    return _problem(name) is None
-
-
 def folder_name(chat: ChatRef) -> str:
     """Folder name for `chat`: unique, also on case-insensitive file systems."""
     name = "".join(_plain(one) for one in chat.key)
@@ -375,9 +364,9 @@ class Workspace:
             remove(folder, name)
 
     def list(self, path: str = "") -> Listing:
-        """Entries of the folder `path`, sorted by name, without those of subfolders. Empty if the workspace does not
-        exist yet."""
-        parts = folder_parts_of(path)
+        """Entries of the folder `path` (empty and `.`: the workspace itself), sorted by name, without those of
+        subfolders. Empty if the workspace does not exist yet."""
+        parts = _parts(path) if path.strip() else ()
         try:
             with self._opened() as root, opened(root, parts) as folder:
                 return _listing(walk(folder, self._settings.most_files + 1, deep=False), parts)
@@ -448,7 +437,7 @@ def _listing(found: Iterator[Found], above: Sequence[str] = ()) -> Listing:
     entries: list[Entry] = []
     more = unnamed = 0
     for one in found:
-        if not (one.is_file or one.is_folder) or not all(is_name(part) for part in one.parts):
+        if not (one.is_file or one.is_folder) or any(map(_problem, one.parts)):
             unnamed += 1
         elif len(entries) == MOST_SHOWN:
             more += 1
