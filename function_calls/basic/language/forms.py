@@ -412,11 +412,8 @@ class _Matching:
 
 def _quotes(cursor: Cursor) -> str:
     """Hint for unquoted words, or for two texts without `+`."""
-    is_word, is_text = cursor.now.kind is Kind.WORD, cursor.now.kind is Kind.TEXT
-    cursor.index -= 1
-    is_behind_text = cursor.now.kind is Kind.TEXT
-    cursor.index += 1
-    return "; put texts in quotes and join them with `+`" if is_word or (is_text and is_behind_text) else ""
+    is_second_text = cursor.now.kind is cursor.ahead(-1).kind is Kind.TEXT
+    return "; put texts in quotes and join them with `+`" if is_second_text or cursor.now.kind is Kind.WORD else ""
 
 
 def _is_before(after: Node, kind: SlotKind) -> bool:
@@ -463,8 +460,8 @@ def _has_parentheses(cursor: Cursor, form: Form, inside: bool) -> bool:
         return _is_over(behind)
     if behind.kind is Kind.WORD and behind.value in form.words:
         return False
-    word = cursor.index - 1
-    return _follows(cursor, word) or not _continues(behind)
+    is_attached = cursor.now.at == cursor.ahead(-1).end  # no space before the parenthesis
+    return is_attached or not _continues(behind)
 
 
 def _behind_parenthesis(cursor: Cursor) -> tuple[Token | None, bool]:
@@ -484,14 +481,6 @@ def _behind_parenthesis(cursor: Cursor) -> tuple[Token | None, bool]:
                     return cursor.ahead(count + 1), has_comma
             has_comma = has_comma or (token.text == "," and depth == 1)
         count += 1
-
-
-def _follows(cursor: Cursor, index: int) -> bool:
-    """Whether the cursor directly follows the token at `index`, without a space."""
-    here, now = cursor.index, cursor.now
-    cursor.index = index
-    word, cursor.index = cursor.now, here
-    return now.at == word.end
 
 
 def _continues(token: Token) -> bool:

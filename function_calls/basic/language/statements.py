@@ -11,7 +11,6 @@ from function_calls.basic.language.blocks import Blocks
 from function_calls.basic.language.comments import plain
 from function_calls.basic.language.expressions import (
     Expressions,
-    before,
     mistaken_word,
     more_specific_problem,
     unknown_phrase,
@@ -447,7 +446,7 @@ class Statements:
             return True
         if first.kind is Kind.NUMBER and self.open.ending(cursor) is not None:
             return True
-        return before(cursor).kind is Kind.LINE
+        return cursor.ahead(-1).kind is Kind.LINE
 
     def _statement(self, cursor: Cursor, into: list[Statement], is_inline: bool) -> None:
         token = cursor.now
