@@ -298,25 +298,20 @@ class ScriptTables:
     async def save(self, place: TablePlace, rows: Sequence[JsonObject]) -> list[str]:
         """Store each row: merge its fields into the row with its id, or add it. Returns the ids in the order of `rows`.
         Raises DataError: TABLE_ROWS, TABLE_BYTES, TABLES, TOO_LARGE, NOT_KEEPABLE, BAD_ID or BUSY."""
-
-        async def attempt() -> list[str]:
-            unit = self._unit(place, await self._those(place, [id_in(row) for row in rows]))
-            ids = [unit.save(row) async for row in in_slices(rows)]
-            await self._commit(unit)
-            return ids
-
-        return await self._tried(attempt)
+        return await self._stored(place, rows, are_new=False)
 
     async def insert(self, place: TablePlace, rows: Sequence[JsonObject]) -> list[str]:
         """Add each row as a new one. Returns the ids in order. Raises the errors of `save`, and ROW_EXISTS; then no
         row is added."""
+        return await self._stored(place, rows, are_new=True)
 
+    async def _stored(self, place: TablePlace, rows: Sequence[JsonObject], *, are_new: bool) -> list[str]:
         async def attempt() -> list[str]:
             unit = self._unit(place, await self._those(place, [id_in(row) for row in rows]))
             ids = []
-            for row in rows:
+            async for row in in_slices(rows):
                 row_id = id_in(row) or ""
-                if row_id in unit:
+                if are_new and row_id in unit:
                     raise DataError(DataProblem.ROW_EXISTS, found=row_id)
                 ids.append(unit.save(row))
             await self._commit(unit)
