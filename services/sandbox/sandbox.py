@@ -357,7 +357,7 @@ class Sandbox:
             except OSError as error:
                 _log.warning("cgroup_not_created", problem=str(error))
             else:
-                group, end = str(created.folder), partial(cgroups.end, created)
+                group, end = str(created), partial(cgroups.end, created)
         if group or filter_path:
             argv = ["/bin/sh", "-c", _JOIN, "sh", group, filter_path, *argv]
         return Prepared(tuple(argv), env, folder, isolated, end)

@@ -221,11 +221,11 @@ def test_a_delegated_cgroup_limits_each_run_as_a_whole(tmp_path: Path) -> None:
     group = delegated_cgroups(proc).create(LIMITS)
     assert (own / "rollcall-daemon" / "cgroup.procs").read_text() == str(os.getpid())
     assert (own / "cgroup.subtree_control").read_text() == "+memory +pids"
-    assert group.folder.parent == own
-    assert (group.folder / "memory.max").read_text() == str(LIMITS.memory_bytes)
-    assert LIMITS.processes <= int((group.folder / "pids.max").read_text()) < LIMITS.processes + 8
+    assert group.parent == own
+    assert (group / "memory.max").read_text() == str(LIMITS.memory_bytes)
+    assert LIMITS.processes <= int((group / "pids.max").read_text()) < LIMITS.processes + 8
     (proc / "self" / "cgroup").write_text("0::/rollcall.service/rollcall-daemon\n")
-    assert delegated_cgroups(proc).create(LIMITS).folder.parent == own
+    assert delegated_cgroups(proc).create(LIMITS).parent == own
 
 
 @pytest.mark.parametrize(
