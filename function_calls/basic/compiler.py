@@ -6,9 +6,8 @@ import difflib
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
-from threading import Lock
 from typing import get_args
 
 import function_calls.basic
@@ -482,9 +481,6 @@ class BasicCompiler:
     """Size limit of a script."""
     spellings: tuple[str, ...] = ()
     """The declared spelling of the forms."""
-    compilations: int = field(default=0, init=False)
-    """Number of compilations so far."""
-    _counting: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def compile_text(
         self,
@@ -497,8 +493,6 @@ class BasicCompiler:
         variables: Collection[str] = (),
     ) -> CompilationResult:
         """Compile a text or the bytes of a file. `file` is the path in diagnostics."""
-        with self._counting:
-            self.compilations += 1
         content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         try:
             script_text = self._text(content)
