@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.message import EmailMessage
+from functools import partial
 from typing import Literal, TypeVar
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -121,7 +122,7 @@ class WebOfScripts:
     async def fetch(self, run: ScriptRun, url: str, most_bytes: int | None = None) -> WebAnswer:
         """The raw response from `url`. Raises RunError."""
         settings = self._settings
-        may_ask = _hosts(settings.get_from)
+        may_ask = partial(host_fits, settings.get_from)
         most = settings.answer_kilobytes * 1000 if most_bytes is None else most_bytes
         return await self._answer(run, "GET", url, _Body(), may_ask, "basic.web.get_from", most)
 
@@ -129,7 +130,7 @@ class WebOfScripts:
         """Response to `data`: a map or list is sent as JSON, or as a form if the run's headers say so; a text
         unchanged; NULL without a body. Raises RunError; UNKNOWN_OUTCOME if the request may have arrived."""
         settings = self._settings
-        body, may_ask = self._body(run, data), _hosts(settings.post_to)
+        body, may_ask = self._body(run, data), partial(host_fits, settings.post_to)
         most = settings.answer_kilobytes * 1000
         answer = await self._answer(run, method, url, body, may_ask, "basic.web.post_to", most)
         return self._value(run, url, answer, is_change=True)
@@ -211,10 +212,6 @@ class WebOfScripts:
             return body_value(answer)
         except WebError as error:
             raise _fault(run, error, url, "", is_change=is_change) from None
-
-
-def _hosts(patterns: tuple[str, ...]) -> MayAsk:
-    return lambda host: host_fits(patterns, host)
 
 
 def _headers(run: ScriptRun) -> Mapping[str, str]:
