@@ -10,9 +10,9 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from services.chats.documents import Document, Problem
+from services.chats.documents import Document
 from services.patterns import lazy_pattern
-from services.refs import ErrorCode
+from services.refs import ErrorCode, Problem
 from services.scripts.values import as_amount
 
 MOST_ENTRIES = 500

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from services.chats.documents import Document, Problem
+from services.chats.documents import Document
 from services.chats.todo import MOST_OPEN
+from services.refs import Problem
 
 _MOST_REMOVED = 200
 

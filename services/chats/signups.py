@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from services.chats.documents import Document, Problem
-from services.refs import ErrorCode
+from services.chats.documents import Document
+from services.refs import ErrorCode, Problem
 
 MOST_OPEN = 20
 MOST_PLACES = 10_000

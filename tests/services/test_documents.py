@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from bot.testing import a_group
-from services.chats.documents import Documents, Problem
+from services.chats.documents import Documents
 from services.chats.members import KnownMember
 from services.chats.shopping import ShoppingList
 from services.clock import VirtualClock
-from services.refs import ChatRef, MemberRef
+from services.refs import ChatRef, MemberRef, Problem
 
 HERE, THERE = ChatRef("test", "bot", "family"), ChatRef("test", "bot", "work")
 ANN = KnownMember(MemberRef("test", "bot", "ann"), "Ann")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.chats.documents import Problem
 from services.chats.expenses import MOST_ENTRIES, Expenses, read_line
+from services.refs import Problem
 
 MEMBERS = [f"test:bot:{letter}" for letter in "abcdefghijklmnop"]
 people = st.lists(st.sampled_from(MEMBERS[:8]), min_size=1, unique=True)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.chats.documents import Problem
 from services.chats.signups import Signup, Signups
+from services.refs import Problem
 
 moves = st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans()), max_size=40)
 

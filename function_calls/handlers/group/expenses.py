@@ -14,11 +14,11 @@ from function_calls.context import MessageContext
 from function_calls.handlers.group.document_changes import changed, changes_document, reads_document
 from function_calls.reminder_results import is_mentioned
 from function_calls.spec import Choice, FunctionResult, Message, ToolError
-from services.chats.documents import Documents, Problem
+from services.chats.documents import Documents
 from services.chats.expenses import Expenses, Transfer, in_words, read_line
 from services.chats.members import KnownMember, KnownMembers, SeveralMembers, UnknownMember, called
 from services.patterns import one_line
-from services.refs import ErrorCode, Role
+from services.refs import ErrorCode, Problem, Role
 from services.times.reminder_lines import ME, US
 
 _MOST_SHOWN = 20

@@ -13,10 +13,10 @@ from function_calls.context import MessageContext
 from function_calls.handlers.group.document_changes import changed, changes_document
 from function_calls.spec import Choice, FunctionResult, Message
 from services.calc.dice import alternatives
-from services.chats.documents import Documents, Problem
+from services.chats.documents import Documents
 from services.chats.shopping import Item, ShoppingList
 from services.chats.todo import matching
-from services.refs import ErrorCode
+from services.refs import ErrorCode, Problem
 
 _MOST_BUTTONS = 10
 _LONGEST = 100
