@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from services.clock import Clock
-from services.refs import ChatRef, JsonObject, MemberRef
+from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, Problem
 from services.store.ids import Ids
 from services.store.port import Conflict, Query, Row, Store, Write
 from services.store.turns import occurrences, timers
@@ -45,16 +45,20 @@ _ATTEMPTS = 5
 _Writes = Callable[[Row, str], Awaitable[tuple[list[Write], int | None]]]
 
 
-class TooMany(Exception):
+class TooMany(Problem):
     """The owner has or would have more than the maximum number of timers of a kind, `most`."""
 
     def __init__(self, most: int) -> None:
-        super().__init__(most)
+        super().__init__("reminders.too_many", most=most)
         self.most = most
 
 
-class NoSuchTimer(LookupError):
+class NoSuchTimer(Problem):
     """The timer was removed between reading and changing it."""
+
+    def __init__(self, timer: Timer) -> None:
+        key = "reminders.not_found" if timer.kind is TimerKind.REMINDER else "schedules.no_such"
+        super().__init__(key, ErrorCode.NOT_FOUND, fields=["which"], which=timer.number, number=timer.number)
 
 
 class Removed(NamedTuple):
@@ -271,7 +275,7 @@ class Timetable:
         for _ in range(_ATTEMPTS):  # the row may change between reading and writing
             row = next(iter(await self._store.read(timers.of_id(timer.id))), None)
             if row is None or row["state"] == TimerState.REMOVED:
-                raise NoSuchTimer(timer.number)
+                raise NoSuchTimer(timer)
             if row["changed_by"] == marker:
                 return timer_of(row)
             unit, due_ms = await writes(row, marker)

@@ -215,13 +215,9 @@ async def _called(
         mentioned = is_mentioned(name, context, except_in="")
         try:
             one = None if folded in ME | US else called(name, here, context.mentions, as_mention=mentioned)
-        except UnknownMember as error:
-            key = "reminders.unknown_member_similar" if error.similar else "reminders.unknown_member"
-            text = call.say(key, name=error.name, similar=", ".join(error.similar))
-            raise ToolError(text, ErrorCode.NOT_FOUND) from None
-        except SeveralMembers as error:
-            text = call.say("reminders.several_members", name=error.name, names=", ".join(error.names))
-            raise ToolError(text, ErrorCode.BAD_ARGUMENTS) from None
+        except (UnknownMember, SeveralMembers) as problem:
+            problem.fields = ()  # no argument here is called `who`
+            raise
         found += [one] if one is not None else here if folded in US else [me]
     return list({one.ref: one for one in found}.values())
 
