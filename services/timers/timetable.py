@@ -31,16 +31,6 @@ from services.times.recurrence import (
     rule_to_json,
 )
 
-__all__ = [
-    "Draft",
-    "NoSuchTimer",
-    "Removed",
-    "Timer",
-    "TimerKind",
-    "TimerState",
-    "Timetable",
-    "TooMany",
-]
 _ATTEMPTS = 5
 _Writes = Callable[[Row, str], Awaitable[tuple[list[Write], int | None]]]
 
@@ -108,20 +98,13 @@ class Timetable:
         """Timers created by that call, in order; including removed ones."""
         return await self._timers(timers.of_call(call_key))
 
-    async def of_chat(
-        self,
-        chat: ChatRef,
-        *,
-        kind: TimerKind,
-        member: MemberRef | None = None,
-        private_to: MemberRef | None = None,
-    ) -> list[Timer]:
-        """Active and paused timers of the chat, soonest first, paused ones last. `member`: only the member's own or
-        those with them as recipient. Private timers are included only for `private_to`."""
+    async def of_chat(self, chat: ChatRef, *, kind: TimerKind, private_to: MemberRef | None = None) -> list[Timer]:
+        """Active and paused timers of the chat, soonest first, paused ones last. Private timers are included only for
+        `private_to`."""
         found = [
             one
             for one in await self._timers(timers.of_chat(chat.key, kind.value))
-            if one.private_to in (None, private_to) and (member is None or one.concerns(member))
+            if one.private_to in (None, private_to)
         ]
         return sorted(
             found, key=lambda one: (one.soonest is None, ms_of(one.soonest) if one.soonest else 0, one.number)

@@ -19,7 +19,6 @@ from bot.web.desk.desk import Desk, Visit
 from bot.web.desk.plots import Series, bars, lines
 from config.diagnostics import Diagnostic
 from config.texts import Phrases
-from services.llm.failover import ModelState
 from services.timers.timer import at_ms
 
 
@@ -167,14 +166,6 @@ def drawn(hours: Sequence[Hour], labels: Sequence[str], texts: Phrases) -> Seque
         cost = say("overview.cost")
         plots.append(bars(cost, labels, [Series(cost, each(lambda hour: hour.cost), "warn")]))
     return plots
-
-
-def _model_state(state: ModelState, texts: Phrases) -> tuple[str, str]:
-    """Status of a model in words, and its level."""
-    words = "ok" if state.problem is None else state.problem.value
-    if state.failures:
-        words = f"{words}; {texts.say('overview.failures', count=state.failures)}"
-    return words, "bad" if state.problem is not None else _level(not state.failures, "warn")
 
 
 def _sum(hour: Hour, reasons: frozenset[str]) -> int:
