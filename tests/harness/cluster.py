@@ -44,14 +44,14 @@ class Cluster:
     """Processes on one database, each restarted by `supervise` when it exits."""
 
     def __init__(self, url: str, home: Path, stub: str, more: str = "") -> None:
-        """`stub`: base URL of the model. `more`: further settings, as YAML."""
+        """`stub`: base URL of the model. `more`: further settings of processes that start, as YAML."""
         self.url = url
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self.addresses: dict[str, str] = {}
         self.exits: list[str] = []
         """Names of the processes that exited and were started again."""
         self._roles: dict[str, str] = {}
-        self._more = more
+        self.more = more
         self._home = home
         self._stub = stub
 
@@ -102,7 +102,7 @@ class Cluster:
 
     def _start(self, name: str, faults: str = "") -> str:
         file = self._home / f"{name}.yaml"
-        values = {"home": self._home, "name": name, "url": self.url, "stub": self._stub, "more": self._more}
+        values = {"home": self._home, "name": name, "url": self.url, "stub": self._stub, "more": self.more}
         file.write_text(_SETTINGS.format(**values, port=0, token=TOKEN), encoding="utf-8")
         command = [sys.executable, "-m", "bot", "run", "--config", str(file), "--no-console"]
         command += ["--role", self._roles[name]]

@@ -1,4 +1,4 @@
-"""A cluster under load with faults, and the audit of what its chats and its effects saw."""
+"""A cluster under load with faults or an update, and the audit of what its chats and its effects saw."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import signal
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -61,6 +61,14 @@ async def get_weather(context: MessageContext, city: str) -> str:
 )
 async def get_forecast(context: MessageContext, city: str) -> str:
     return await _run(context, city)
+"""
+_NEW_FUNCTION = """\
+from rollcall import MessageContext, tool_function
+
+
+@tool_function(name="get_tide", description="The tide in a harbour", effect="reads", touches="stays_here")
+async def get_tide(context: MessageContext, harbour: str) -> str:
+    return f"{harbour}: high"
 """
 _NUMBER = re.compile(r"\bN(\d+)")
 _REMINDER = re.compile(r"reminder R(\d+)")
@@ -134,20 +142,37 @@ def a_cluster_with_effects(server: PostgresServer, home: Path, stub: str) -> tup
     effects = home / "effects"
     os.environ["CLUSTER_EFFECTS"] = str(effects)
     (home / "weather.py").write_text(_FUNCTIONS, encoding="utf-8")
-    return Cluster(server.url, home, stub, f"sources: {{python: [{home}/weather.py]}}"), effects
+    return Cluster(server.url, home, stub, _sources(home, "weather.py")), effects
+
+
+def _sources(home: Path, *files: str) -> str:
+    return f"sources: {{python: [{', '.join(str(home / name) for name in files)}]}}"
 
 
 async def run_with_faults(server: PostgresServer, home: Path, stub: str, load: Load) -> Audit:
     """Two gateways and three workers under `load`. A worker, the gateway that holds the account, and the database are
     killed; another worker, and the gateway that has taken over, are stopped for a while."""
     cluster, effects = a_cluster_with_effects(server, home, stub)
+    return await _run(cluster, effects, load, 3, lambda: _faults(cluster, server, load.stopped_seconds))
+
+
+async def run_with_update(server: PostgresServer, home: Path, stub: str, load: Load) -> Audit:
+    """Two gateways and two workers under `load` are replaced by ones with an additional function, in the order of
+    docs/scaling.md."""
+    cluster, effects = a_cluster_with_effects(server, home, stub)
+    return await _run(cluster, effects, load, 2, lambda: _update(cluster, home))
+
+
+async def _run(
+    cluster: Cluster, effects: Path, load: Load, workers: int, happens: Callable[[], Coroutine[None, None, None]]
+) -> Audit:
+    """Two gateways and `workers` under `load`. `happens` begins with the messages."""
     background: list[asyncio.Task[None]] = []
     try:
         await cluster.start("gateway", "gateway1")
-        await cluster.start("gateway", "gateway2")
-        for number in range(3):
-            await cluster.start("worker", f"worker{number}")
-        await _add_reminders(server.url, load.reminders)
+        names = [f"worker{number}" for number in range(workers)]
+        await asyncio.gather(cluster.start("gateway", "gateway2"), *(cluster.start("worker", name) for name in names))
+        await _add_reminders(cluster.url, load)
         background.append(asyncio.create_task(cluster.supervise()))
         messages = [(f"c{number % load.chats}", f"m{number}", _text(number)) for number in range(load.messages)]
         read: dict[str, list[int]] = {f"c{number}": [] for number in range(min(load.chats, 20))}
@@ -156,18 +181,28 @@ async def run_with_faults(server: PostgresServer, home: Path, stub: str, load: L
                 asyncio.create_task(client.read(chat, events, start))
                 for start, (chat, events) in enumerate(read.items())
             ]
-            posting = asyncio.create_task(client.post_all(messages, load.messages / load.seconds))
-            faults = asyncio.create_task(_faults(cluster, server, load.stopped_seconds))
-            await asyncio.gather(posting, faults)
+            await asyncio.gather(client.post_all(messages, load.messages / load.seconds), happens())
             await until(lambda: _is_done(cluster, load), every=1.0)
-            # Streams of gateways that do not hold the account are read every five seconds.
-            await asyncio.sleep(6)
+            # Gateways that do not hold the account read events that are two seconds old, every five seconds.
+            await asyncio.sleep(8)
         return _audited(cluster, load, effects, read)
     finally:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         cluster.end()
+
+
+async def _update(cluster: Cluster, home: Path) -> None:
+    await asyncio.sleep(3)
+    (home / "new.py").write_text(_NEW_FUNCTION, encoding="utf-8")
+    cluster.more = _sources(home, "weather.py", "new.py")
+    await asyncio.gather(cluster.start("worker", "worker2"), cluster.start("worker", "worker3"))
+    for name in ("gateway1", "gateway2"):
+        await cluster.stop(name)
+        await cluster.start("gateway", name)
+        await asyncio.sleep(2)
+    await asyncio.gather(cluster.stop("worker0"), cluster.stop("worker1"))
 
 
 async def _faults(cluster: Cluster, server: PostgresServer, stopped_seconds: float) -> None:
@@ -197,22 +232,22 @@ def _holder(cluster: Cluster) -> str:
     return next(name for name, process in cluster.processes.items() if f" {process.pid} on " in rows[0][0])
 
 
-async def _add_reminders(url: str, count: int) -> None:
-    """Reminders of which one is due every few milliseconds from ten seconds on."""
+async def _add_reminders(url: str, load: Load) -> None:
+    """Reminders that are due during the load, beginning in five seconds."""
     clock = SystemClock()
     store = await PostgresStore.open(url, clock=clock, claims=[])
     timetable, ann = Timetable(store, clock, Ids(clock, 200)), MemberRef("http", "main", "ann")
     drafts = [
         replace(
-            a_draft(f"reminder R{number}", later(clock.now(), seconds=10 + 20 * number / count)),
+            a_draft(f"reminder R{number}", later(clock.now(), seconds=5 + load.seconds * number / load.reminders)),
             chat=ChatRef("http", "main", f"r{number % 50}"),
             owner=ann,
             function=REMIND,
             arguments={"text": f"reminder R{number}"},
         )
-        for number in range(count)
+        for number in range(load.reminders)
     ]
-    await timetable.add(drafts, call_key="reminders", most_per_owner=count)
+    await timetable.add(drafts, call_key="reminders", most_per_owner=load.reminders)
     await store.close()
 
 

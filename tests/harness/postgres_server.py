@@ -27,7 +27,7 @@ _POLL_SECONDS = 0.02
 _NOBODY = "nobody"
 _PLACES = ("/dev/shm", "/tmp")
 # Tests kill only the server, not the machine, so nothing needs to be synced to disk.
-_OPTIONS = ("fsync=off", "full_page_writes=off", "autovacuum=off", "shared_buffers=16MB", "max_connections=60")
+_OPTIONS = ("fsync=off", "full_page_writes=off", "autovacuum=off", "shared_buffers=16MB", "max_connections=120")
 
 
 class PostgresServer:

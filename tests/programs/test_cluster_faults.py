@@ -13,7 +13,7 @@ from benchmarks.stub import a_stub
 from services.clock import SystemClock
 from services.store.ids import Ids
 from tests.harness.cluster import Cluster, a_client, until
-from tests.harness.cluster_faults import Load, a_cluster_with_effects, run_with_faults
+from tests.harness.cluster_faults import Load, a_cluster_with_effects, run_with_faults, run_with_update
 from tests.harness.postgres_server import PostgresServer
 
 _EVENT = """
@@ -21,6 +21,7 @@ INSERT INTO http_events (id, chat, native_id, body, private_to)
 VALUES (%s, 'http:main:c1', 'bot:1', '{"type": "message", "id": "bot:1", "text": "sunny"}', NULL)
 """
 _ALL = Load(messages=10_000, chats=500, reminders=1000, seconds=80, stopped_seconds=60)
+_UPDATE = Load(messages=500, chats=40, reminders=50, seconds=15, stopped_seconds=0)
 _SOME = Load(messages=1200, chats=60, reminders=100, seconds=24, stopped_seconds=24)
 
 
@@ -36,6 +37,18 @@ async def test_killed_and_stopped_processes_lose_reorder_and_double_nothing(tmp_
         server.remove()
     assert audit.is_clean, audit
     assert audit.unknown <= load.messages // 50, audit
+
+
+async def test_a_rolling_update_loses_reorders_and_doubles_nothing(tmp_path: Path) -> None:
+    server = PostgresServer()
+    server.start()
+    try:
+        with a_stub(0.15) as stub:
+            audit = await run_with_update(server, tmp_path, stub, _UPDATE)
+    finally:
+        server.remove()
+    assert audit.is_clean, audit
+    assert (audit.repeated, audit.unknown, audit.exits) == (0, 0, []), audit
 
 
 async def test_a_gateway_that_takes_over_continues_after_the_ids_of_an_earlier_one_whose_clock_was_ahead(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +26,8 @@ _SHOWN = ("timestamp", "at", "level", "event")
 class LogLine(NamedTuple):
     """One line of a log."""
 
-    at: str
+    at_ms: int | None
+    """Milliseconds since 1970 UTC."""
     level: str
     """Empty in logs without levels."""
     event: str
@@ -76,12 +79,18 @@ def newest_lines(path: Path, level: str, words: str) -> Sequence[LogLine]:
         its_level = str(fields.get("level", ""))
         if its_level in _LEVELS and _LEVELS.index(its_level) < least:
             continue
-        at = str(fields.get("timestamp", fields.get("at", "")))
         rest = {name: value for name, value in fields.items() if name not in _SHOWN}
-        found.append(LogLine(at[:19].replace("T", " "), its_level, str(fields.get("event", "")), _written(rest)))
+        found.append(LogLine(_milliseconds(fields), its_level, str(fields.get("event", "")), _written(rest)))
         if len(found) >= _MOST_LINES:
             break
     return found
+
+
+def _milliseconds(fields: Mapping[str, object]) -> int | None:
+    with suppress(ValueError):
+        at = datetime.fromisoformat(str(fields.get("timestamp", fields.get("at", ""))))
+        return round(at.replace(tzinfo=at.tzinfo or UTC).timestamp() * 1000)
+    return None
 
 
 def _written(fields: dict[str, object]) -> str:

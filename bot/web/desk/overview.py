@@ -19,7 +19,7 @@ from bot.web.desk.desk import Desk, Visit
 from bot.web.desk.plots import Series, bars, lines
 from config.diagnostics import Diagnostic
 from config.texts import Phrases
-from services.timers.timer import at_ms
+from services.llm.failover import ModelState
 
 
 class State(NamedTuple):
@@ -63,10 +63,7 @@ class Overview:
     def _states(self, texts: Phrases) -> Mapping[str, Sequence[State]]:
         return {
             "networks": self._networks(),
-            "models": [
-                State(state.name, "ok" if state.problem is None else state.problem.value, _level(state.problem is None))
-                for state in self._desk.daemon.model.states()
-            ],
+            "models": [State(state.name, *_model_state(state, texts)) for state in self._desk.daemon.model.states()],
             "work": self._work(texts),
             "health": self._health(texts),
         }
@@ -97,7 +94,7 @@ class Overview:
     def _health(self, texts: Phrases) -> list[State]:
         daemon, say = self._desk.daemon, texts.say
         store = daemon.store.health()
-        checked = "" if store.checked_ms is None else f"{at_ms(store.checked_ms):%Y-%m-%d %H:%M} UTC"
+        checked = self._desk.local(store.checked_ms)
         backup = daemon.backups.state if daemon.backups.are_scheduled else say("overview.no_backups")
         return [
             State(say("overview.store"), store.problem or f"ok {checked}", _level(store.problem is None)),
@@ -166,6 +163,14 @@ def drawn(hours: Sequence[Hour], labels: Sequence[str], texts: Phrases) -> Seque
         cost = say("overview.cost")
         plots.append(bars(cost, labels, [Series(cost, each(lambda hour: hour.cost), "warn")]))
     return plots
+
+
+def _model_state(state: ModelState, texts: Phrases) -> tuple[str, str]:
+    """Status of a model in words, and its level."""
+    words = "ok" if state.problem is None else state.problem.value
+    if state.failures:
+        words = f"{words}; {texts.say('overview.failures', count=state.failures)}"
+    return words, "bad" if state.problem is not None else _level(not state.failures, "warn")
 
 
 def _sum(hour: Hour, reasons: frozenset[str]) -> int:

@@ -10,11 +10,17 @@ from pydantic import BaseModel, Field
 
 from bot.web.desk.accounts import DeskRole
 from bot.web.desk.desk import SECTIONS
+from config.sections.models import FailoverSettings
 from config.texts import FOLDER, Texts, placeholders
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
+from services.clock import Deadlines, VirtualClock
+from services.llm.failover import Failover
+from services.llm.model import ModelError
+from services.refs import ErrorCode
 from services.store.turns import audit
+from tests.fakes.model import ScriptedModel
 from tests.harness.desk import PASSWORD, a_desk
 
 
@@ -168,6 +174,15 @@ async def test_the_overview_counts_messages_and_runs_of_the_hour() -> None:
         assert "<html" not in part.text
 
 
+async def test_the_overview_counts_failed_requests_of_a_model() -> None:
+    clock, down = VirtualClock(), ModelError(ErrorCode.TIMEOUT, "down")
+    model = Failover([ScriptedModel(down)], FailoverSettings(), clock, Deadlines(clock))
+    async with a_desk(clock=clock, model=model) as world, world.person(DeskRole.VIEWER) as viewer:
+        assert "failed requests" not in (await viewer.get("/desk")).text
+        await world.group.say("Ann", "@Rollcall what's new?")
+        assert "ok; failed requests: 1" in (await viewer.get("/desk")).text
+
+
 async def test_texts_of_members_are_escaped() -> None:
     async with a_desk() as world, world.person(DeskRole.OPERATOR) as operator:
         await world.group.say("Ann", "<script>alert(1)</script>")
@@ -270,7 +285,8 @@ async def test_an_owner_adds_changes_and_removes_accounts() -> None:
 
 
 async def test_the_log_shows_the_newest_lines_of_a_level_with_certain_words(tmp_path: Path) -> None:
-    async with a_desk(home=tmp_path) as world, world.person(DeskRole.OPERATOR) as operator:
+    settings = {"timezone": "Asia/Shanghai"}
+    async with a_desk(home=tmp_path, settings=settings) as world, world.person(DeskRole.OPERATOR) as operator:
         log = tmp_path / "logs" / "rollcall.jsonl"
         log.parent.mkdir(exist_ok=True)
         line = '{"event":"line_%d","level":"%s","chat":"<b>","timestamp":"2026-05-01T10:00:00Z"}\n'
@@ -279,6 +295,7 @@ async def test_the_log_shows_the_newest_lines_of_a_level_with_certain_words(tmp_
         assert "line_4999" in page.text
         assert "line_4998" not in page.text, "an info line"
         assert page.text.count("<tr>") == 201
+        assert page.text.count("2026-05-01 18:00:00") == 200
         assert "<b>" not in page.text.split("<tbody>")[1]
         found = await operator.get("/desk/logs/lines?words=LINE_77%22", headers={"hx-request": "true"})
         assert found.text.count("<tr>") == 2
