@@ -107,7 +107,7 @@ class ErrorCode(StrEnum):
     TOO_MANY_CALLS = "too_many_calls"
 
 
-class Problem(Exception):
+class RequestProblem(Exception):
     """A request that cannot be fulfilled. A handler that raises it fails with this code and text."""
 
     def __init__(

@@ -25,7 +25,7 @@ from function_calls.schema.arguments import ModelArguments
 from function_calls.schema.definition import DefinitionError, build_spec, misspelt_options
 from function_calls.schema.schema import UnusableSchema, cleaned
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
-from services.refs import JsonObject, Problem
+from services.refs import JsonObject, RequestProblem
 
 _BUILT_IN = "function_calls.handlers."
 
@@ -236,7 +236,7 @@ def _async_handler(run: Callable[..., Awaitable[Any]], signature: _Signature, ca
         given = signature.given(context, arguments)
         try:
             value = await (run(*given, **{call_name: call}) if call_name else run(*given))
-        except Problem as problem:
+        except RequestProblem as problem:
             return _failed(problem, call)
         return value if type(value) is FunctionResult else normalised(value, context.chat)
 
@@ -244,7 +244,7 @@ def _async_handler(run: Callable[..., Awaitable[Any]], signature: _Signature, ca
         """Fast path for the most common signature."""
         try:
             value = await run(context, arguments)
-        except Problem as problem:
+        except RequestProblem as problem:
             return _failed(problem, call)
         return value if type(value) is FunctionResult else normalised(value, context.chat)
 
@@ -259,13 +259,13 @@ def _threaded_handler(run: Callable[..., Any], signature: _Signature, call_name:
         named = {call_name: call} if call_name else {}
         try:
             return normalised(await call.threads.run(run, *given, **named), context.chat)
-        except Problem as problem:
+        except RequestProblem as problem:
             return _failed(problem, call)
 
     return handle
 
 
-def _failed(problem: Problem, call: Call) -> FunctionResult:
+def _failed(problem: RequestProblem, call: Call) -> FunctionResult:
     return FunctionResult.fail(problem.code, call.say(problem.key, **problem.values), problem.fields)
 
 

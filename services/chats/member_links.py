@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from services.clock import Clock
-from services.refs import ChatRef, MemberRef, Problem
+from services.refs import ChatRef, MemberRef, RequestProblem
 from services.store.chats import member_links
 from services.store.port import Conflict, Row, Store, Write
 from services.store.turns import audit, budgets
@@ -63,7 +63,7 @@ class MemberLinks:
         return [one for one in await self._accounts_of(member) if one.member != member]
 
     async def new_code(self, account: Account) -> str:
-        """A new code of the account, which replaces an earlier one. Raises Problem after too many on one day."""
+        """A new code of the account, which replaces an earlier one. Raises RequestProblem after too many on one day."""
         await self._count(account.member, "codes", MOST_CODES_PER_DAY, "too_many_codes")
         code = "".join(secrets.choice(_LETTERS) for _ in range(_CODE_CHARS))
         member, name, chat, language = _values(account)
@@ -75,7 +75,7 @@ class MemberLinks:
 
     async def claim(self, code: str, account: Account, *, call_key: str) -> Account:
         """Redeem the code of another account, which has to accept; returns that account. Each attempt counts, and a
-        repeated call succeeds again. Raises Problem."""
+        repeated call succeeds again. Raises RequestProblem."""
         await self._count(account.member, "attempts", MOST_ATTEMPTS_PER_DAY, "too_many_attempts")
         row = await self._found(code)
         issuer = Account(MemberRef.parse(row["member"]), row["name"], ChatRef.parse(row["chat"]), row["language"])
@@ -98,7 +98,7 @@ class MemberLinks:
 
     async def accept(self, code: str, account: Account, *, call_key: str) -> Account:
         """Link the account that has redeemed this account's code, and return it. A repeated call succeeds again. Raises
-        Problem."""
+        RequestProblem."""
         claimer, ended = await self._claimed(code, account.member, call_key)
         if self.person_of(claimer.member.key) != self.person_of(account.member.key):
             await self._check(account.member, claimer.member)
@@ -108,7 +108,7 @@ class MemberLinks:
 
     async def reject(self, code: str, member: MemberRef, *, call_key: str) -> Account:
         """Reject the account that has redeemed the member's code, and return it. The code cannot be used again. Raises
-        Problem for an unknown code."""
+        RequestProblem for an unknown code."""
         claimer, ended = await self._claimed(code, member, call_key)
         await self._commit([ended])
         return claimer
@@ -129,7 +129,7 @@ class MemberLinks:
         ]
 
     async def _check(self, first: MemberRef, second: MemberRef) -> None:
-        """Raise Problem if they are linked already, or would have too many accounts together."""
+        """Raise RequestProblem if they are linked already, or would have too many accounts together."""
         if self.person_of(first.key) == self.person_of(second.key):
             raise _problem("already_linked")
         if sum([len(await self._accounts_of(one)) or 1 for one in (first, second)]) > MOST_ACCOUNTS:
@@ -137,7 +137,7 @@ class MemberLinks:
 
     async def _claimed(self, code: str, member: MemberRef, call_key: str) -> tuple[Account, Write]:
         """The account that has redeemed the code, and the write that uses the code up, which ends in Conflict if it is
-        not the member's. Raises Problem."""
+        not the member's. Raises RequestProblem."""
         row = await self._found(code)
         if row["claimed_by"] is None:
             raise _problem("unknown_code")
@@ -158,7 +158,7 @@ class MemberLinks:
         return rows[0]
 
     async def _count(self, member: MemberRef, kind: str, most: int, problem: LinkProblem) -> None:
-        """Count one use of `kind` of the member today, in UTC. Raises Problem if there were `most` already."""
+        """Count one use of `kind` of the member today, in UTC. Raises RequestProblem if there were `most` already."""
         today = self._clock.now().date().isoformat()
         try:
             await self._store.commit([budgets.take(f"link {member.key}", kind, today, 1, most)])
@@ -169,8 +169,8 @@ class MemberLinks:
         return self._clock.now_ms() + CODE_MINUTES * 60_000
 
 
-def _problem(what: LinkProblem) -> Problem:
-    return Problem(f"links.problems.{what}", fields=["code"])
+def _problem(what: LinkProblem) -> RequestProblem:
+    return RequestProblem(f"links.problems.{what}", fields=["code"])
 
 
 def _values(account: Account) -> tuple[str, str, str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from services.clock import Clock
-from services.refs import ChatRef, ErrorCode, MemberRef, Problem
+from services.refs import ChatRef, ErrorCode, MemberRef, RequestProblem
 from services.store.chats import history, members
 from services.store.port import Store
 
@@ -27,7 +27,7 @@ class KnownMember:
     """Time of the latest message in milliseconds since 1970; 0 if unknown."""
 
 
-class UnknownMember(Problem):
+class UnknownMember(RequestProblem):
     """No member with that name has spoken in the chat; `similar` are close names of those who have."""
 
     def __init__(self, name: str, similar: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ class UnknownMember(Problem):
         self.similar = tuple(similar)
 
 
-class SeveralMembers(Problem):
+class SeveralMembers(RequestProblem):
     """More than one member has that name: `names` are their full names."""
 
     def __init__(self, name: str, names: Sequence[str]) -> None:

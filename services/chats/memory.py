@@ -11,7 +11,7 @@ from config.sections.models import MemorySettings
 from services.chats.members import KnownMember
 from services.clock import Clock
 from services.patterns import lazy_pattern, one_line
-from services.refs import ErrorCode, MemberRef, Problem
+from services.refs import ErrorCode, MemberRef, RequestProblem
 from services.store.chats import memory
 from services.store.chats.memory import Note
 from services.store.port import Conflict, Query, Store
@@ -86,8 +86,8 @@ class Memory:
         self, place: Place, text: str, author: KnownMember, *, on_chat: bool, replaces: int | None, at_ms: int, key: str
     ) -> Remembered:
         """Add a note on its author, or on the chat, that was said at `at_ms`; `key` is the key of the call. It replaces
-        the note with the number `replaces`, and notes with the same subject. Raises Problem if there are too many, or
-        none with that number."""
+        the note with the number `replaces`, and notes with the same subject. Raises RequestProblem if there are too
+        many, or none with that number."""
         text, about = one_line(text), "" if on_chat else author.ref.key
         subject, name = subject_of(text, on_chat=on_chat), one_line(author.name)
         new = Note(place.chat, 0, place.reader, about, author.ref.key, name, text, subject, at_ms, key)
@@ -110,7 +110,7 @@ class Memory:
             ends = [memory.replace(note, key, self._clock.now_ms()) for note in replaced]
             with suppress(Conflict):  # another process took the number
                 await self._store.commit([memory.add(new), *ends])
-        raise Problem("memory.full")
+        raise RequestProblem("memory.full")
 
     async def of(self, place: Place, member: MemberRef) -> Sequence[Note]:
         """The notes on `member` and on the chat that may be shown in `place`, by number."""
@@ -134,7 +134,7 @@ class Memory:
         """Erase the note that `which` selects, and the notes that it had replaced, or with `restore` make them valid
         again. Returns them; the note's text is empty if this call erased it earlier. `which` is a number, or words of
         one of the notes that `of` returns. Permitted to the note's author, and to restore to those of the others.
-        Raises Problem if there is none or it is another member's, and SeveralNotes."""
+        Raises RequestProblem if there is none or it is another member's, and SeveralNotes."""
         for note in await self._read(memory.by_call(place.chat, key)):
             return Remembered(note)
         number, wanted = _NUMBER.fullmatch(which.strip()), one_line(which).casefold()
@@ -151,7 +151,7 @@ class Memory:
         known = await self._read(memory.by_call(place.chat, note.call_key)) if restore else []
         restored = [one for one in known if one.ended_by == note.call_key]
         if not may_forget_any and all(one.author != by.key for one in (note, *restored)):
-            raise Problem("memory.foreign")
+            raise RequestProblem("memory.foreign")
         writes = [memory.restore(place.chat, note.call_key)] if restore else []
         await self._store.commit([*writes, *memory.forget(note, key, self._clock.now_ms())])
         return Remembered(note, restored)
@@ -160,8 +160,8 @@ class Memory:
         return [Note(**row) for row in await self._store.read(query)]
 
 
-def _unknown(words: str) -> Problem:
-    return Problem("memory.unknown", ErrorCode.NOT_FOUND, words=words)
+def _unknown(words: str) -> RequestProblem:
+    return RequestProblem("memory.unknown", ErrorCode.NOT_FOUND, words=words)
 
 
 def subject_of(text: str, *, on_chat: bool) -> str:

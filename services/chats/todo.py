@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from services.clock import Clock
 from services.patterns import one_line
-from services.refs import ChatRef, ErrorCode, MemberRef, Problem
+from services.refs import ChatRef, ErrorCode, MemberRef, RequestProblem
 from services.store.chats import todos
 from services.store.chats.todos import Todo
 from services.store.port import Store, Write
@@ -67,7 +67,7 @@ class TodoLists:
     async def add(
         self, chat: ChatRef, text: str, priority: Priority, *, author: MemberRef, author_name: str, call_key: str
     ) -> Todo:
-        """Add an open entry with a new number and return it. Raises Problem if 200 are open."""
+        """Add an open entry with a new number and return it. Raises RequestProblem if 200 are open."""
         now = self._clock.now_ms()
         addition = todos.add(
             chat=chat.key,
@@ -98,7 +98,7 @@ class TodoLists:
 
     async def finish(self, chat: ChatRef, which: str, *, call_key: str) -> tuple[Todo, bool]:
         """Mark and return the entry that `which` (a number or words of its text) selects as done; and whether this call
-        did it. Raises Problem if there is none, and SeveralTodos."""
+        did it. Raises RequestProblem if there is none, and SeveralTodos."""
         entries = await self._all(chat)
         ended = _ended_by(entries, call_key)
         if ended is not None:
@@ -120,13 +120,13 @@ class TodoLists:
         may_reword_any: bool,
         call_key: str,
     ) -> Todo:
-        """Change the text and the state of the entry with that number; None does not change them. Raises Problem for
-        an unknown entry, for the text of another member's, and if it cannot be opened again."""
+        """Change the text and the state of the entry with that number; None does not change them. Raises RequestProblem
+        for an unknown entry, for the text of another member's, and if it cannot be opened again."""
         entry = _numbered(await self._all(chat), number)
         changes: list[Write] = []
         if text is not None:
             if entry.author != by.key and not may_reword_any:
-                raise Problem("todo.not_yours_to_change", number=entry.number, author=entry.author_name)
+                raise RequestProblem("todo.not_yours_to_change", number=entry.number, author=entry.author_name)
             changes.append(todos.reword(chat.key, entry.number, one_line(text)))
         if state is State.DONE:
             changes.append(todos.finish(chat.key, entry.number, call_key=call_key, at_ms=self._clock.now_ms()))
@@ -140,14 +140,14 @@ class TodoLists:
 
     async def remove(self, chat: ChatRef, which: str, *, by: MemberRef, may_remove_any: bool, call_key: str) -> Todo:
         """Remove the entry that `which` selects and return it with its text, which is empty if this call removed it
-        earlier. Raises Problem for an unknown entry and that of another member, and SeveralTodos."""
+        earlier. Raises RequestProblem for an unknown entry and that of another member, and SeveralTodos."""
         entries = await self._all(chat)
         ended = _ended_by(entries, call_key)
         if ended is not None:
             return ended
         entry = _meant(entries, which)
         if entry.author != by.key and not may_remove_any:
-            raise Problem("todo.not_yours", number=entry.number, author=entry.author_name)
+            raise RequestProblem("todo.not_yours", number=entry.number, author=entry.author_name)
         await self._store.commit([todos.remove(chat.key, entry.number, call_key=call_key, at_ms=self._clock.now_ms())])
         return entry
 
@@ -167,7 +167,7 @@ def _numbered(entries: Sequence[Todo], number: int) -> Todo:
 
 
 def _meant(entries: Sequence[Todo], which: str) -> Todo:
-    """The only entry that `matching` finds. Raises Problem for none, and SeveralTodos."""
+    """The only entry that `matching` finds. Raises RequestProblem for none, and SeveralTodos."""
     candidates = matching(entries, which)
     if not candidates:
         raise _unknown(which)
@@ -176,12 +176,12 @@ def _meant(entries: Sequence[Todo], which: str) -> Todo:
     return candidates[0]
 
 
-def _unknown(item: str) -> Problem:
-    return Problem("todo.not_found", ErrorCode.NOT_FOUND, fields=["item"], item=item)
+def _unknown(item: str) -> RequestProblem:
+    return RequestProblem("todo.not_found", ErrorCode.NOT_FOUND, fields=["item"], item=item)
 
 
-def _full() -> Problem:
-    return Problem("todo.full", most=MOST_OPEN)
+def _full() -> RequestProblem:
+    return RequestProblem("todo.full", most=MOST_OPEN)
 
 
 class ListEntry(Protocol):

@@ -13,7 +13,7 @@ from config.texts import Phrases
 from services.chats.members import KnownMember, MemberZones
 from services.clock import Clock
 from services.patterns import lazy_pattern
-from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, Problem, Role
+from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, RequestProblem, Role
 from services.timers.timer import Draft, Timer, TimerKind, TimerState
 from services.timers.timetable import Removed, Timetable
 from services.times import Kind, TimeProblem, Times
@@ -104,7 +104,7 @@ _NOISE = lazy_pattern(
 _EDGES = " \t\"'“”「」.。!！"
 
 
-class NoSuchReminder(Problem):
+class NoSuchReminder(RequestProblem):
     """No reminder matches, or the asker may not see it."""
 
     def __init__(self, which: str) -> None:
@@ -281,8 +281,8 @@ class Reminders:
         self, asker: Requester, timer: Timer, text: str, time: RequestedTime, *, call_key: str
     ) -> tuple[Timer, Plan | None]:
         """Change the text, the time, or both; empty values are not changed. Returns the timer, and the plan of the new
-        time (None if it is not changed). Raises TimeNotUnderstood and BadRule, and Problem for a reminder of another
-        member."""
+        time (None if it is not changed). Raises TimeNotUnderstood and BadRule, and RequestProblem for a reminder of
+        another member."""
         require_mine(timer, asker)
         plan = None
         if not time.is_empty:
@@ -309,7 +309,7 @@ class Reminders:
     async def selected_or_last(self, asker: Requester, which: str, line: str) -> tuple[Timer | None, str]:
         """The reminder that `which` selects, else the one at the beginning of a line such as `3 10 minutes`, else the
         last one sent to the asker (None if there was none); and the rest of the line: the time. Raises NoSuchReminder,
-        SeveralReminders, and Problem if it does not concern the asker."""
+        SeveralReminders, and RequestProblem if it does not concern the asker."""
         if not which.strip():
             which, line = await self._split_line(asker, line)
         timer = await self._selected(asker, which)
@@ -319,17 +319,17 @@ class Reminders:
 
     async def snooze(self, asker: Requester, timer: Timer, words: str, *, call_key: str) -> Timer:
         """Snooze it until the time in `words`, or for the default duration; its rule does not change. Raises
-        TimeNotUnderstood, BadRule, and Problem for more than a single time."""
+        TimeNotUnderstood, BadRule, and RequestProblem for more than a single time."""
         if not words:
             return await self._timetable.snooze(timer, self.now() + self.snooze_for, call_key=call_key)
         now = await self.now_of(asker)
         time = to_rule(RequestedTime(words), self.times, now, self.default_time)
         if not is_once(time.rule):
-            raise Problem("reminders.snooze_once", ErrorCode.BAD_ARGUMENTS, fields=["when"], said=words)
+            raise RequestProblem("reminders.snooze_once", ErrorCode.BAD_ARGUMENTS, fields=["when"], said=words)
         return await self._timetable.snooze(timer, self._first(time, words).at, call_key=call_key)
 
     async def remove(self, asker: Requester, timers: Sequence[Timer], *, call_key: str) -> list[Removed]:
-        """Remove all of `timers`, or none. Raises Problem, before any is removed, for one of another member."""
+        """Remove all of `timers`, or none. Raises RequestProblem, before any is removed, for one of another member."""
         for timer in timers:
             require_mine(timer, asker)
         return await self._timetable.remove(timers, by=asker.member, call_key=call_key)
@@ -423,11 +423,11 @@ def concerns(timer: Timer, member: MemberRef) -> bool:
 
 def require_mine(timer: Timer, asker: Requester) -> None:
     """Check that the asker may change `timer`: its owner, its only recipient, or a moderator if it concerns others.
-    Raises Problem otherwise."""
+    Raises RequestProblem otherwise."""
     is_in_charge = not is_own_affair(timer, timer.owner) and asker.role in Role.at_least(Role.MODERATOR)
     if not (timer.owner == asker.member or is_own_affair(timer, asker.member) or is_in_charge):
         name = without_calls_to_all(timer.owner_name)
-        raise Problem("reminders.not_yours", fields=["which"], number=timer.number, name=name)
+        raise RequestProblem("reminders.not_yours", fields=["which"], number=timer.number, name=name)
 
 
 def is_own_affair(timer: Timer, member: MemberRef) -> bool:

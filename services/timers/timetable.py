@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from services.clock import Clock
-from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, Problem
+from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, RequestProblem
 from services.store.ids import Ids
 from services.store.port import Conflict, Query, Row, Store, Write
 from services.store.turns import occurrences, timers
@@ -35,7 +35,7 @@ _ATTEMPTS = 5
 _Writes = Callable[[Row, str], Awaitable[tuple[list[Write], int | None]]]
 
 
-class TooMany(Problem):
+class TooMany(RequestProblem):
     """The owner has or would have more than the maximum number of timers of a kind, `most`."""
 
     def __init__(self, most: int) -> None:
@@ -43,7 +43,7 @@ class TooMany(Problem):
         self.most = most
 
 
-class NoSuchTimer(Problem):
+class NoSuchTimer(RequestProblem):
     """The timer was removed between reading and changing it."""
 
     def __init__(self, timer: Timer) -> None:

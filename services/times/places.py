@@ -13,7 +13,7 @@ from functools import cached_property
 from config.word_tables import word_tables
 from services.clock import Clock
 from services.patterns import lazy_pattern
-from services.refs import ErrorCode, Problem
+from services.refs import ErrorCode, RequestProblem
 
 _NOISE = lazy_pattern(
     r"^(?:the|in|at)\s+|\s*(?:'s|local)?\s*\b(?:time\s*zone|time|right now|now)$|[?？。.!]+$"
@@ -40,7 +40,7 @@ class Place:
     zone: tzinfo
 
 
-class UnknownPlace(Problem):
+class UnknownPlace(RequestProblem):
     """No place has this name; `similar` are known names close to it."""
 
     def __init__(self, name: str, similar: Sequence[str]) -> None:
@@ -99,7 +99,7 @@ class Places:
 
     def convert(self, text: str, source: tzinfo, target: tzinfo) -> Conversion:
         """Convert the wall time `text` at the source (`15:30`, `3 pm`, `noon`, `now`, `下午3点半`, or with a date as in
-        `2026-03-29 02:30`) to the target; without a date it is today at the source. Raises Problem."""
+        `2026-03-29 02:30`) to the target; without a date it is today at the source. Raises RequestProblem."""
         now = self.now(source)
         if text.strip().casefold() in ("now", "right now", "现在", "此刻"):
             return Conversion(now, now.astimezone(target))
@@ -181,14 +181,14 @@ def zone_label(moment: datetime) -> str:
 
 
 def read_wall_time(text: str, now: datetime) -> datetime:
-    """Parse a naive wall time with an optional leading date, by default the day of `now`. Raises Problem."""
+    """Parse a naive wall time with an optional leading date, by default the day of `now`. Raises RequestProblem."""
     bare = text.strip().casefold().removeprefix("at ").strip()
     dated = _DATE.match(bare.upper())
     try:
         day = datetime.fromisoformat(dated[1]).date() if dated else now.date()
         return datetime.combine(day, _clock_time(bare[dated.end() :] if dated else bare))
     except ValueError as error:
-        raise Problem("time.bad_time", ErrorCode.BAD_ARGUMENTS, fields=["time"], time=text) from error
+        raise RequestProblem("time.bad_time", ErrorCode.BAD_ARGUMENTS, fields=["time"], time=text) from error
 
 
 def _clock_time(text: str) -> time:

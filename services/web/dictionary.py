@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from services.refs import ErrorCode, Problem
+from services.refs import ErrorCode, RequestProblem
 from services.web.content import text_of_html
 from services.web.http import WebClient, WebError
 
@@ -37,7 +37,7 @@ class Dictionary:
         self._url = url
 
     async def look_up(self, word: str) -> Sequence[Meanings]:
-        """The meanings of `word`: English first, or Chinese for other than Latin letters. Raises Problem for an
+        """The meanings of `word`: English first, or Chinese for other than Latin letters. Raises RequestProblem for an
         unknown word, and WebError if the service fails."""
         try:
             answer = await self._http.get_json(f"{self._url}/{quote(word.replace(' ', '_'), safe='')}")
@@ -55,8 +55,8 @@ class Dictionary:
         return meanings
 
 
-def _unknown(word: str) -> Problem:
-    return Problem("define.not_found", ErrorCode.NOT_FOUND, fields=["word"], word=word)
+def _unknown(word: str) -> RequestProblem:
+    return RequestProblem("define.not_found", ErrorCode.NOT_FOUND, fields=["word"], word=word)
 
 
 def _meanings(usage: dict[str, Any]) -> Meanings:

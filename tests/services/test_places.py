@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from services.clock import VirtualClock
-from services.refs import Problem
+from services.refs import RequestProblem
 from services.times.places import Places, UnknownPlace, zone_label
 
 OSLO, TOKYO, NEW_YORK = ZoneInfo("Europe/Oslo"), ZoneInfo("Asia/Tokyo"), ZoneInfo("America/New_York")
@@ -118,7 +118,7 @@ def test_a_time_of_day_is_read(places: Places, text: str, shown: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "25:00", "13 pm", "0 am", "12:60", "2026-02-30 10:00", "25点"])
 def test_what_is_no_time_of_day_is_refused(places: Places, text: str) -> None:
-    with pytest.raises(Problem, match=r"time\.bad_time"):
+    with pytest.raises(RequestProblem, match=r"time\.bad_time"):
         places.convert(text, OSLO, TOKYO)
 
 

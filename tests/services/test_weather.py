@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from services.clock import VirtualClock
-from services.refs import ErrorCode, Problem
+from services.refs import ErrorCode, RequestProblem
 from services.web.http import WebClient, WebError
 from services.web.weather import CACHED_PLACES, OpenMeteo, Sky
 from tests.fakes.open_meteo import FORECAST_PATH, GEOCODING_PATH, a_forecast, open_meteo_pages
@@ -48,7 +48,7 @@ async def test_a_place_that_is_not_known_is_named(city: str) -> None:
     if city == "Nowhere":
         pages[GEOCODING_PATH] = Page.json({"generationtime_ms": 0.3})
     async with WebServer(pages) as server:
-        with pytest.raises(Problem) as caught:
+        with pytest.raises(RequestProblem) as caught:
             await a_service(server, VirtualClock()).forecast(city, "en")
     assert caught.value.values["city"] == city
 

@@ -17,7 +17,7 @@ from function_calls.basic.values import text_of
 from function_calls.schedule_check import NotSchedulable, ScheduleCheck
 from function_calls.spec import FunctionSpec, Message
 from services.clock import Clock
-from services.refs import Problem, Role
+from services.refs import RequestProblem, Role
 from services.timers.schedules import (
     SCRIPTS,
     DeclaredSchedule,
@@ -105,7 +105,7 @@ async def set_schedule(
         )
     except NotSchedulable as error:
         raise RunError(RunCode.NOT_ALLOWED, error.text) from None
-    except Problem as full:
+    except RequestProblem as full:
         raise translated_error(run, RunCode.NOT_ALLOWED, "schedule.full", **full.values) from None
     except BadRule:
         raise translated_error(run, RunCode.BAD_VALUE, "schedule.never", text=text_of(when)) from None

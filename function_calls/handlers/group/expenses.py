@@ -18,7 +18,7 @@ from services.chats.documents import Documents
 from services.chats.expenses import Expenses, Transfer, in_words, read_line
 from services.chats.members import KnownMember, KnownMembers, SeveralMembers, UnknownMember, called
 from services.patterns import one_line
-from services.refs import ErrorCode, Problem, Role
+from services.refs import ErrorCode, RequestProblem, Role
 from services.times.reminder_lines import ME, US
 
 _MOST_SHOWN = 20
@@ -152,10 +152,10 @@ async def expense_paid(
         found = enumerate(state.transfers(), 1)
         meant = [one for at, one in found if number == str(at) or {me, other} == {one.payer, one.receiver}]
         if len(meant) != 1 or version not in (None, state.version):
-            raise Problem("expenses.no_transfer", ErrorCode.NOT_FOUND)
+            raise RequestProblem("expenses.no_transfer", ErrorCode.NOT_FOUND)
         one = meant[0]
         if me not in (one.payer, one.receiver) and not _may_change_all(context):
-            raise Problem("expenses.foreign_transfer")
+            raise RequestProblem("expenses.foreign_transfer")
         return [state.add(one.payer, Decimal(one.cents) / 100, one.currency, "", [one.receiver])]
 
     state, (paid,) = await changed(context, Expenses, change, documents, call)
@@ -193,7 +193,7 @@ async def expense_delete(
         entry = state.find(number)
         is_own = me == entry.payer or (not entry.what and me in entry.shares)
         if not is_own and not _may_change_all(context):
-            raise Problem("expenses.foreign", number=number)
+            raise RequestProblem("expenses.foreign", number=number)
         entry.is_deleted = not restore
         return []
 

@@ -15,7 +15,7 @@ from function_calls.spec import Choice, FunctionResult, Message
 from services.chats.documents import Documents
 from services.chats.signups import MOST_PLACES, Signup, Signups
 from services.patterns import lazy_pattern, one_line
-from services.refs import MemberRef, Problem, Role
+from services.refs import MemberRef, RequestProblem, Role
 
 _changes = partial(changes_document, tags=("signup", "plan"), scope="group")
 _reads = partial(reads_document, tags=("signup", "plan"), scope="group")
@@ -148,7 +148,7 @@ async def signup_close(
     def change(state: Signups, now_ms: int) -> list[int]:
         signup = state.find(number)
         if signup.author != context.sender.ref.key and context.sender.role not in Role.at_least(Role.ADMIN):
-            raise Problem("signup.not_yours", author=state.names[signup.author])
+            raise RequestProblem("signup.not_yours", author=state.names[signup.author])
         signup.closed_ms = None if reopen else signup.closed_ms or now_ms
         return [signup.number]
 

@@ -11,7 +11,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
-from services.refs import ErrorCode, Problem
+from services.refs import ErrorCode, RequestProblem
 from services.times.places import Place, Places, UnknownPlace, zone_label
 
 _PLACE = "City, country, IANA zone or abbreviation; absent: here"
@@ -134,7 +134,7 @@ def _find(name: str | None, places: Places, call: Call) -> tuple[Place, ...]:
 
 
 def _one(name: str | None, field: str, places: Places, call: Call) -> Place:
-    """The place with that name. Raises Problem, about the argument `field`, if there are several or none."""
+    """The place with that name. Raises RequestProblem, about the argument `field`, if there are several or none."""
     try:
         found = _find(name, places, call)
     except UnknownPlace as problem:
@@ -142,7 +142,7 @@ def _one(name: str | None, field: str, places: Places, call: Call) -> Place:
         raise
     if len(found) > 1:
         names = ", ".join(place.name for place in found)
-        raise Problem("time.which_zone", ErrorCode.BAD_ARGUMENTS, fields=[field], place=name, names=names)
+        raise RequestProblem("time.which_zone", ErrorCode.BAD_ARGUMENTS, fields=[field], place=name, names=names)
     return found[0]
 
 

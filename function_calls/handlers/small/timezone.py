@@ -13,7 +13,7 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import Choice, FunctionResult
 from services.chats.members import MemberZones
-from services.refs import ErrorCode, Problem
+from services.refs import ErrorCode, RequestProblem
 from services.times.places import Place, Places, zone_label
 from services.times.time_formatting import clock
 
@@ -60,14 +60,14 @@ async def timezone(
 
 
 def _found(query: str, places: Places, call: Call) -> str | FunctionResult:
-    """IANA name of the zone, or the question which of several to use. Raises Problem for an unknown place, and for one
-    without an IANA zone."""
+    """IANA name of the zone, or the question which of several to use. Raises RequestProblem for an unknown place, and
+    for one without an IANA zone."""
     zones = {str(one.zone): one for one in places.find(query)}
     if len(zones) > 1:
         return _which(query, zones, call)
     ((name, place),) = zones.items()
     if not isinstance(place.zone, ZoneInfo) or not is_timezone(name):
-        raise Problem("timezones.no_zone", ErrorCode.BAD_ARGUMENTS, fields=["place"], place=query)
+        raise RequestProblem("timezones.no_zone", ErrorCode.BAD_ARGUMENTS, fields=["place"], place=query)
     return name
 
 
