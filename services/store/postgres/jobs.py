@@ -72,21 +72,25 @@ async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
 
 
 class _Manager(JobManager):
-    """Leaves the deletion of jobs to the runs, and misses no notification of a job."""
+    """Leaves the deletion of jobs to the runs, misses no notification of a job, and finds none while `leaves_jobs`."""
 
-    _is_woken = False
+    def __init__(self, connector: procrastinate.PsycopgConnector, leaves_jobs: Callable[[], bool]) -> None:
+        super().__init__(connector)
+        self._leaves_jobs = leaves_jobs
+        self._is_woken = False
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         if status is not Status.SUCCEEDED:
             await super().finish_job(job, status, delete_job)
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
-        while True:
+        while not self._leaves_jobs():
             self._is_woken = False
             job = await super().fetch_job(queues, worker_id)
             # The worker forgets notifications that come during a fetch.
             if job is not None or not self._is_woken:
                 return job
+        return None
 
     async def listen_for_jobs(
         self, *, on_notification: NotificationCallback, queues: Iterable[str] | None = None
@@ -101,8 +105,8 @@ class _Manager(JobManager):
 class Jobs:
     """The jobs of one worker process."""
 
-    def __init__(self, url: str, run: RunJob, at_once: int) -> None:
-        """`at_once`: maximum number of concurrent jobs."""
+    def __init__(self, url: str, run: RunJob, at_once: int, leaves_jobs: Callable[[], bool]) -> None:
+        """`at_once`: maximum number of concurrent jobs. While `leaves_jobs()`, other workers get all jobs."""
         self._at_once = at_once
         connector = procrastinate.PsycopgConnector(
             conninfo=address_of(url),
@@ -111,7 +115,7 @@ class Jobs:
             configure=_configure,
         )
         self._app = procrastinate.App(connector=connector)
-        self._app.job_manager = _Manager(connector)
+        self._app.job_manager = _Manager(connector, leaves_jobs)
 
         @self._app.task(name=TASK, pass_context=True, retry=_RETRY)
         async def run_turn(context: JobContext, turn: int, addressed: bool, recovered: bool) -> None:
