@@ -191,17 +191,6 @@ def _depth(shown: tuple[Path, bool]) -> int:
     return len(shown[0].parts)
 
 
-__all__ = [
-    "CannotStart",
-    "Command",
-    "Finished",
-    "Isolation",
-    "Limits",
-    "NotIsolated",
-    "OnOutput",
-    "Prepared",
-    "Sandbox",
-]
 _log = structlog.get_logger("sandbox")
 _PROBE = Command(("true",))
 _PROBE_SECONDS = 10.0

@@ -12,7 +12,8 @@ from config.sections.processes import ProgramSettings, ShellSettings
 from config.sections.risky_programs import runs_others
 from services.patterns import is_visible
 from services.refs import ChatRef, MemberRef
-from services.sandbox.sandbox import Command, Finished, Isolation, Sandbox, limits_of
+from services.sandbox.processes import Command, Finished
+from services.sandbox.sandbox import Isolation, Sandbox, limits_of
 from services.sandbox.workspace import Workspaces
 from services.threads import Threads
 

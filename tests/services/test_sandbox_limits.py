@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from services.sandbox.cgroups import NoCgroups, delegated_cgroups
-from services.sandbox.sandbox import Limits
+from services.sandbox.processes import Limits
 from tests.harness.sandboxes import needs_bubblewrap
 
 pytestmark = [needs_bubblewrap, pytest.mark.requirement("E43")]
@@ -29,7 +29,8 @@ START = """
 import asyncio, json, sys
 sys.path.insert(0, sys.argv[1])
 from services.clock import SystemClock
-from services.sandbox.sandbox import Isolation, Limits, Sandbox
+from services.sandbox.processes import Limits
+from services.sandbox.sandbox import Isolation, Sandbox
 from tests.harness.sandboxes import python
 limits, sandbox = Limits(**json.loads(sys.argv[2])), Sandbox(SystemClock())
 async def attack():
