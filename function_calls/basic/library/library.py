@@ -204,13 +204,6 @@ class ScriptLibrary:
             yield from self._scripts[path].tools if path in self._scripts else ()
 
     @property
-    def findings(self) -> Iterator[Diagnostic]:
-        """Diagnostics of all files, including warnings."""
-        yield from self._strangers
-        for path in self._order:
-            yield from self._scripts[path].findings if path in self._scripts else ()
-
-    @property
     def faults(self) -> Iterator[Diagnostic]:
         """Diagnostics of everything that cannot be used: the storage, scripts of unknown bots, script errors, and
         scripts that are still being compiled."""
