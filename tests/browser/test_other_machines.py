@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,8 +10,8 @@ from playwright.async_api import Browser, expect
 from tests.browser.conftest import CHROMIUM, PATIENCE_SECONDS, SERVED_NAME, a_running_daemon
 from tests.docs.documents import Page as Document
 from tests.harness.irc_servers import a_certificate, free_ports
+from tests.harness.nginx import NGINX, nginx
 
-NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 [DOCUMENTED] = [block.text for block in Document("docs/operators.md").of("nginx")]
 REWRITTEN_HOST = "proxy_pass http://127.0.0.1:8080;"
 HOST_PASSED_ON = f"{REWRITTEN_HOST} proxy_set_header Host $http_host;"
@@ -38,33 +33,6 @@ def a_settings_file(folder: Path, port: int, public_url: str) -> Path:
         encoding="utf-8",
     )
     return file
-
-
-@asynccontextmanager
-async def nginx(folder: Path, server: str) -> AsyncIterator[None]:
-    """nginx with one `server` block, after it listens."""
-    assert NGINX is not None
-    configuration = folder / "nginx.conf"
-    configuration.write_text(
-        f"daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/error.log;\n"
-        f"events {{}}\nhttp {{ access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;\n"
-        f"fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;\n{server}\n}}\n",
-        encoding="utf-8",
-    )
-    process = await asyncio.create_subprocess_exec(
-        *(NGINX, "-p", str(folder), "-e", f"{folder}/error.log", "-c", str(configuration)),
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not (folder / "nginx.pid").exists():
-                assert process.returncode is None, (folder / "error.log").read_text()
-                await asyncio.sleep(0.01)
-        yield
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
 
 
 async def joins_sends_votes_and_reloads(browser: Browser, address: str, shots: str = "") -> bool:

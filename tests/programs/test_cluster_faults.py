@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
+import aiohttp
 import orjson
 import psycopg
+import pytest
 
 from benchmarks.stub import a_stub
 from services.clock import SystemClock
 from services.store.ids import Ids
+from tests.docs.documents import Page
 from tests.harness.cluster import Cluster, a_client, until
 from tests.harness.cluster_faults import Load, a_cluster_with_effects, run_with_faults, run_with_update
+from tests.harness.irc_servers import free_ports
+from tests.harness.nginx import NGINX, nginx
 from tests.harness.postgres_server import PostgresServer
 
 _EVENT = """
@@ -107,3 +113,36 @@ async def test_a_command_that_killed_its_gateway_is_not_run_again(tmp_path: Path
         server.remove()
     assert effects.read_text(encoding="utf-8") == "c1 N1\n"
     assert "can't tell whether it took effect" in orjson.loads(answer)["text"]
+
+
+@pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+async def test_the_documented_load_balancer_finds_the_gateway_that_takes_over(tmp_path: Path) -> None:
+    server = PostgresServer()
+    server.start()
+    [port] = free_ports(1)
+    [documented] = [block.text for block in Page("docs/scaling.md").of("nginx")]
+    try:
+        with a_stub() as stub:
+            cluster, _ = a_cluster_with_effects(server, tmp_path, stub)
+            try:
+                for name in ("gateway1", "gateway2"):
+                    await cluster.start("gateway", name)
+                    address = cluster.addresses[name].removeprefix("http://")
+                    documented = documented.replace(f"{name}:8080", address)
+                balanced = documented.replace("server {", f"server {{ listen 127.0.0.1:{port};", 1)
+                async with nginx(tmp_path, balanced), a_client(lambda: [f"http://127.0.0.1:{port}"]) as client:
+                    for number in range(4):
+                        assert await client.post("c1", f"m{number}", "/outlook N1")
+                    cluster.signal("gateway1", signal.SIGKILL)
+                    await until(lambda: _is_ready(cluster.addresses["gateway2"]), seconds=20)
+                    for number in range(4, 8):
+                        assert await client.post("c1", f"m{number}", "/outlook N1")
+            finally:
+                cluster.end()
+    finally:
+        server.remove()
+
+
+async def _is_ready(address: str) -> bool:
+    async with aiohttp.ClientSession() as session, session.get(f"{address}/readyz") as response:
+        return response.status == 200
