@@ -6,7 +6,7 @@ is added in the same transaction as our rows.
 
 from __future__ import annotations
 
-from sqlalchemy import Integer, Text, bindparam, delete, literal_column, select, update
+from sqlalchemy import bindparam, delete, literal_column, select, update
 from sqlalchemy import text as sql
 from sqlalchemy.dialects.postgresql import insert
 
@@ -56,31 +56,18 @@ _FORGET_FAILED = Statement(
 )
 _FORGET_LATE = Statement("cluster.forget_late", delete(REQUESTS).where(REQUESTS.c.until_ms < bindparam("now_ms")))
 
-_NOTIFY = Statement(
-    "cluster.notify",
-    sql("SELECT pg_notify(:channel, :payload)").bindparams(
-        bindparam("channel", type_=Text), bindparam("payload", type_=Text)
-    ),
-)
+_NOTIFY = Statement("cluster.notify", sql("SELECT pg_notify(:channel, :payload)"))
 _DEFER = Statement(
     "cluster.defer",
     sql(
         "SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(:queue, 'turn', 0, :chat, NULL, "
         "jsonb_build_object('turn', :turn, 'addressed', :addressed = 1, 'recovered', :recovered = 1), "
         "NULL)::procrastinate_job_to_defer_v1])"
-    ).bindparams(
-        bindparam("queue", type_=Text),
-        bindparam("chat", type_=Text),
-        bindparam("turn", type_=INTEGER),
-        bindparam("addressed", type_=Integer),
-        bindparam("recovered", type_=Integer),
     ),
 )
 _FINISH = Statement(
     "cluster.finish",
-    sql("DELETE FROM procrastinate_jobs WHERE id = :job AND status = 'doing' AND attempts = :attempts").bindparams(
-        bindparam("job", type_=INTEGER), bindparam("attempts", type_=INTEGER)
-    ),
+    sql("DELETE FROM procrastinate_jobs WHERE id = :job AND status = 'doing' AND attempts = :attempts"),
 )
 _REAP = Statement(
     "cluster.reap",
@@ -89,12 +76,9 @@ _REAP = Statement(
         "LEFT JOIN procrastinate_workers AS w ON w.id = j.worker_id WHERE j.status = 'doing' "
         "AND (w.id IS NULL OR w.last_heartbeat < now() - make_interval(secs => :seconds)) FOR UPDATE OF j SKIP LOCKED) "
         "SELECT procrastinate_retry_job_v2(id, now(), NULL, NULL, NULL) FROM stalled"
-    ).bindparams(bindparam("seconds", type_=Integer)),
+    ),
 )
-_UNLOCK = Statement(
-    "cluster.unlock",
-    sql("UPDATE procrastinate_jobs SET lock = NULL WHERE id = :job").bindparams(bindparam("job", type_=INTEGER)),
-)
+_UNLOCK = Statement("cluster.unlock", sql("UPDATE procrastinate_jobs SET lock = NULL WHERE id = :job"))
 _MOVE = Statement(
     "cluster.move",
     sql(
@@ -102,23 +86,16 @@ _MOVE = Statement(
         "WHERE status = 'todo' AND queue_name <> :queue AND NOT EXISTS (SELECT 1 FROM cluster_processes AS p "
         "WHERE p.definitions = queue_name AND p.roles LIKE '%worker%' "
         "AND p.seen_ms > CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) - :age_ms)"
-    ).bindparams(bindparam("queue", type_=Text), bindparam("age_ms", type_=INTEGER)),
-)
-_GUARD = Statement(
-    "cluster.guard",
-    sql("SELECT id FROM inbox WHERE id = :turn AND epoch = :attempt FOR SHARE").bindparams(
-        bindparam("turn", type_=INTEGER), bindparam("attempt", type_=INTEGER)
     ),
 )
+_GUARD = Statement("cluster.guard", sql("SELECT id FROM inbox WHERE id = :turn AND epoch = :attempt FOR SHARE"))
 _OPEN_TURNS = Statement(
     "cluster.open_turns",
     sql(
         "SELECT i.id, j.turn IS NOT NULL AS has_job FROM inbox AS i LEFT JOIN (SELECT DISTINCT "
         "CAST(args ->> 'turn' AS BIGINT) AS turn FROM procrastinate_jobs WHERE status IN ('todo', 'doing')) AS j "
         "ON j.turn = i.id WHERE i.reason = 'waiting' AND i.id = ANY(CAST(string_to_array(:ids, ',') AS BIGINT[]))"
-    )
-    .bindparams(bindparam("ids", type_=Text))
-    .columns(id=INTEGER, has_job=Integer),
+    ).columns(id=INTEGER, has_job=INTEGER),
 )
 DEFERRED = Statement(
     "cluster.deferred",
