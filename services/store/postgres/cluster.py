@@ -26,7 +26,7 @@ _NOW = literal_column("CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGI
 _BEAT = Statement("cluster.beat", replacing(PROCESSES, insert(PROCESSES).values({**binds(PROCESSES), "seen_ms": _NOW})))
 _LEAVE = Statement("cluster.leave", delete(PROCESSES).where(PROCESSES.c.name == bindparam("process")))
 _FORGET_DEAD = Statement(
-    "cluster.forget_dead", delete(PROCESSES).where(PROCESSES.c.seen_ms < _NOW - bindparam("age_ms", type_=INTEGER))
+    "cluster.forget_dead", delete(PROCESSES).where(PROCESSES.c.seen_ms < _NOW - bindparam("age_ms"))
 )
 ALIVE = Statement(
     "cluster.alive", select(PROCESSES, (_NOW - PROCESSES.c.seen_ms).label("age_ms")).order_by(PROCESSES.c.name)
@@ -34,18 +34,15 @@ ALIVE = Statement(
 """All columns of all processes, with `age_ms`: milliseconds since the last heartbeat."""
 
 _ASK = Statement("cluster.ask", insert(REQUESTS).values({**binds(REQUESTS), "state": "open", "answer": ""}))
-_IS_OPEN = REQUESTS.c.state == literal_column("'open'")
+_IS_OPEN = REQUESTS.c.state == "open"
 OPEN_REQUESTS = Statement("cluster.open_requests", select(REQUESTS).where(_IS_OPEN).order_by(REQUESTS.c.id)).query()
 """All columns of the requests that nobody has claimed, oldest first."""
 _THIS = REQUESTS.c.id == bindparam("row_id")
 _CLAIM = Statement("cluster.claim", update(REQUESTS).where(_THIS, _IS_OPEN).values(state="claimed"))
 _ANSWER = Statement(
-    "cluster.answer",
-    update(REQUESTS).where(_THIS).values(state="answered", answer=bindparam("new_answer", type_=TEXT)),
+    "cluster.answer", update(REQUESTS).where(_THIS).values(state="answered", answer=bindparam("new_answer"))
 )
-_ANSWERED = Statement(
-    "cluster.answered", select(REQUESTS.c.answer).where(_THIS, REQUESTS.c.state == literal_column("'answered'"))
-)
+_ANSWERED = Statement("cluster.answered", select(REQUESTS.c.answer).where(_THIS, REQUESTS.c.state == "answered"))
 _WITHDRAW = Statement("cluster.withdraw", delete(REQUESTS).where(_THIS))
 _FORGET_FAILED = Statement(
     "cluster.forget_failed",

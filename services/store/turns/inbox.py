@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Index, and_, bindparam, func, literal_column, select, update
+from sqlalchemy import Index, and_, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -34,7 +34,7 @@ INBOX = table(
     integer("epoch"),
     integer("attempts"),
 )
-WAITING: ColumnElement[str] = literal_column("'waiting'")
+WAITING = "waiting"
 Index("inbox_once", INBOX.c.key, unique=True)
 Index(
     "inbox_waiting",
@@ -75,20 +75,19 @@ _ACCEPT_ANSWER = _accept_statement(
     "inbox.accept_answer", ("body", "received_ms", "turn_id", "question_id", "epoch"), _WAITS_FOR_ANSWER
 )
 _NOTE = _accept_statement("inbox.note", ("received_ms", "reason", "detail", "ended_ms"), {"body": "", "epoch": 0})
-GAVE_UP: ColumnElement[str] = literal_column("'gave_up'")
-MAY_RUN = INBOX.c.body != literal_column("''")
+GAVE_UP = "gave_up"
+MAY_RUN = INBOX.c.body != ""
 """Condition: waiting, or given up and still retryable."""
 IS_DEAD = and_(INBOX.c.reason == GAVE_UP, MAY_RUN)
 """Condition: given up, with the body that a retry needs."""
-_RETRIED_EPOCH: ColumnElement[int] = literal_column("0")
+_RETRIED_EPOCH = 0
 """Epoch of retries that no process has claimed yet."""
 _WHILE_WAITING = update(INBOX).where(_THIS, INBOX.c.reason == WAITING)
 _TAKE_UP = Statement(
     "inbox.take_up", _WHILE_WAITING.values(epoch=bindparam("new_epoch"), attempts=bindparam("new_attempts"))
 )
 _BEGIN_ATTEMPT = Statement(
-    "inbox.begin_attempt",
-    _WHILE_WAITING.values(epoch=bindparam("attempt"), attempts=INBOX.c.attempts + literal_column("1")),
+    "inbox.begin_attempt", _WHILE_WAITING.values(epoch=bindparam("attempt"), attempts=INBOX.c.attempts + 1)
 )
 _OF_ATTEMPT = Statement(
     "inbox.of_attempt",
@@ -101,10 +100,7 @@ _REQUEST_STOP = Statement("inbox.request_stop", _WHILE_WAITING.values(detail=STO
 _END = Statement(
     "inbox.end",
     _WHILE_WAITING.values(
-        reason=bindparam("new_reason"),
-        detail=bindparam("new_detail"),
-        ended_ms=bindparam("at_ms"),
-        body=literal_column("''"),
+        reason=bindparam("new_reason"), detail=bindparam("new_detail"), ended_ms=bindparam("at_ms"), body=""
     ),
     takes=("new_reason", "new_detail", "at_ms", "row_id"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, literal_column, select, update
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
@@ -33,13 +33,10 @@ LEDGER = table(
 _BINDS = binds(LEDGER)
 _ENDS = ("ended_ms", "code")
 _RUN = tuple(name for name in _BINDS if name not in (*_ENDS, "result", "taint"))
-_STARTED: dict[str, ColumnElement[Any]] = {
-    **{name: _BINDS[name] for name in (*_RUN, "taint")},
-    "code": literal_column("''"),
-}
+_STARTED: dict[str, Any] = {**{name: _BINDS[name] for name in (*_RUN, "taint")}, "code": ""}
 
 
-def _once(name: str, values: Mapping[str, ColumnElement[Any]], *more: str) -> Statement:
+def _once(name: str, values: Mapping[str, Any], *more: str) -> Statement:
     once = insert(LEDGER).values(values).on_conflict_do_nothing(index_elements=["turn_id", "key"])
     return Statement(name, once, takes=(*_RUN, *more, "taint"))
 
