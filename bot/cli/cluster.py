@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from bot.cli.options import add_config, on_settings, table
-from bot.database.opening import reader_of
+from bot.database.opening import operator_connection_of
 from config.diagnostics import Diagnostic
 from config.settings import Settings
 from services.store.postgres import cluster
@@ -28,7 +28,7 @@ def read_state(settings: Settings) -> dict[str, Any]:
     `served`: whether a live worker has the definitions of the jobs. `open_requests`: requests to holders of accounts
     that nobody has claimed. `accounts_not_held`: accounts of the settings that no process holds. Raises ReaderError.
     """
-    with reader_of(settings) as database:
+    with operator_connection_of(settings) as database:
         # Imported here: needs the driver.
         from services.store.postgres.locks import HOLDERS, SHARED
 

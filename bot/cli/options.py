@@ -116,7 +116,7 @@ def on_database(
     status 1, with the reason on standard error, if either cannot be used."""
 
     def run(options: argparse.Namespace, settings: Settings) -> int:
-        with operator_connection_of(settings) as database:
+        with operator_connection_of(settings, writes=True) as database:
             return act(options, settings, database)
 
     return on_settings(run)

@@ -34,9 +34,9 @@ from services.refs import ChatRef
 from services.store.all_tables import newest_ids
 from services.store.ids import Ids
 from services.store.postgres import cluster
+from services.store.postgres.connections import listen
 from services.store.postgres.fenced import FencedStore, in_attempt
 from services.store.postgres.jobs import STALLED_SECONDS, run_jobs
-from services.store.postgres.notifications import listen
 from services.store.postgres.store import PostgresStore
 from services.store.sqlite.lock import StoreInUse
 from services.store.turns.cluster import ProcessRole

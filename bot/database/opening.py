@@ -93,17 +93,9 @@ def database_of(settings: Settings) -> Path:
     return Path(settings.home) / DATABASE
 
 
-def reader_of(settings: Settings) -> OperatorConnection:
-    """Read access for reports. Raises ReaderError if the database cannot be opened."""
-    return _connection(settings, writes=False)
-
-
-def operator_connection_of(settings: Settings) -> OperatorConnection:
-    """Access for a few writes next to a running daemon. Raises ReaderError."""
-    return _connection(settings, writes=True)
-
-
-def _connection(settings: Settings, *, writes: bool) -> OperatorConnection:
+def operator_connection_of(settings: Settings, *, writes: bool = False) -> OperatorConnection:
+    """Access next to a running daemon: for reports, or with `writes` for a few writes. Raises ReaderError if the
+    database cannot be opened."""
     if not settings.store.is_on_a_server:
         return operator_connection(database_of(settings), writes=writes)
     with driver(problem=ReaderError):
