@@ -15,20 +15,16 @@ from config.texts import Phrases
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.spec import ArgumentQuestion, Choice, FunctionResult
-from services.chats.members import SeveralMembers, UnknownMember, times_mentioned
+from services.chats.members import times_mentioned
 from services.refs import ErrorCode, JsonObject
 from services.timers.reminders import (
-    NoSuchReminder,
-    NotYourReminder,
     Reminders,
     Requester,
     SeveralReminders,
     in_list,
     is_in_own_words,
-    without_calls_to_all,
 )
 from services.timers.timer import Timer
-from services.timers.timetable import NoSuchTimer, TooMany
 from services.times import TimeProblem
 from services.times.recurrence import BadRule, Once, Rule
 from services.times.requested_times import Repeat, RequestedTime, TimeNotUnderstood, to_rule
@@ -36,27 +32,8 @@ from services.times.time_formatting import distance, in_words, moment
 
 _JUST_NOW = timedelta(minutes=1)
 
-RequestProblem = (
-    TimeNotUnderstood
-    | BadRule
-    | TooMany
-    | UnknownMember
-    | SeveralMembers
-    | NoSuchReminder
-    | NoSuchTimer
-    | NotYourReminder
-)
-PROBLEMS = (
-    TimeNotUnderstood,
-    BadRule,
-    TooMany,
-    UnknownMember,
-    SeveralMembers,
-    NoSuchReminder,
-    NoSuchTimer,
-    NotYourReminder,
-)
-"""All errors of a request."""
+BadTime = TimeNotUnderstood | BadRule
+"""Problems with a requested time."""
 WHICH = "Number, or words of what it says"
 """Description of the argument that selects a reminder."""
 WHEN = "in English, Chinese or ISO 8601: 'in 20 minutes', '2026-01-31 17:00', 'every Monday at 9 until 1 March'"
@@ -109,7 +86,7 @@ def asked(
     return FunctionResult(error=failed.error, question=ArgumentQuestion(text, function, raw, choices, field=field))
 
 
-def time_choices(problem: RequestProblem, now: datetime, reminders: Reminders, call: Call) -> tuple[Choice, ...]:
+def time_choices(problem: BadTime, now: datetime, reminders: Reminders, call: Call) -> tuple[Choice, ...]:
     """Buttons for the possible meanings of an ambiguous time, with values that are not ambiguous. `now` is aware and in
     the zone of the time."""
     if not isinstance(problem, TimeNotUnderstood):
@@ -131,39 +108,19 @@ def _means(words: str, rule: Rule, now: datetime, reminders: Reminders) -> bool:
         return False
 
 
-def needs_exact_time(problem: RequestProblem) -> bool:
+def needs_exact_time(problem: BadTime) -> bool:
     """Whether the time was understood but is not exact enough."""
     return isinstance(problem, TimeNotUnderstood) and problem.problem in _NEEDS_DETAIL
 
 
-def failed(problem: RequestProblem, reminders: Reminders, call: Call) -> FunctionResult:
-    """Failed result that describes `problem`, with its error code and the arguments concerned."""
-    text, code, fields = _described(problem, reminders, call.profile.texts)
-    return FunctionResult.fail(code, text, fields)
-
-
-def _described(problem: RequestProblem, reminders: Reminders, texts: Phrases) -> tuple[str, ErrorCode, list[str]]:
-    match problem:
-        case TimeNotUnderstood():
-            return _time_described(problem, reminders, texts), ErrorCode.BAD_ARGUMENTS, ["when"]
-        case BadRule(reason=reason):
-            return texts.say(f"reminders.bad.{reason}"), ErrorCode.BAD_ARGUMENTS, ["when"]
-        case TooMany():
-            return texts.say("reminders.too_many", most=reminders.most_per_member), ErrorCode.REFUSED, []
-        case UnknownMember(name=name, similar=similar):
-            key = "reminders.unknown_member_similar" if similar else "reminders.unknown_member"
-            return texts.say(key, name=name, similar=", ".join(similar)), ErrorCode.NOT_FOUND, ["who"]
-        case SeveralMembers(name=name, names=names):
-            text = texts.say("reminders.several_members", name=name, names=", ".join(names))
-            return text, ErrorCode.BAD_ARGUMENTS, ["who"]
-        case NotYourReminder(timer=timer):
-            text = texts.say("reminders.not_yours", number=timer.number, name=without_calls_to_all(timer.owner_name))
-            return text, ErrorCode.REFUSED, ["which"]
-        case NoSuchReminder() | NoSuchTimer():
-            which = str(problem)
-            key = "not_found" if which.isdigit() else "none_like"
-            return texts.say(f"reminders.{key}", which=which, words=which), ErrorCode.NOT_FOUND, ["which"]
-    raise TypeError(problem)
+def failed(problem: BadTime, reminders: Reminders, call: Call) -> FunctionResult:
+    """Failed result that describes `problem`."""
+    texts = call.profile.texts
+    if isinstance(problem, BadRule):
+        text = texts.say(f"reminders.bad.{problem.reason}")
+    else:
+        text = _time_described(problem, reminders, texts)
+    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["when"])
 
 
 def _time_described(problem: TimeNotUnderstood, reminders: Reminders, texts: Phrases) -> str:

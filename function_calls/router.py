@@ -147,10 +147,10 @@ class FunctionCallRouter:
 
     async def run_start_function(self, context: MessageContext, turn: Turn, spec: FunctionSpec) -> TurnOutcome:
         """Run the start function `spec` of a new chat and return its outcome. The message itself is answered
-        afterwards, so this run does not prevent the chat fallback."""
-        before = turn.memory.effects
+        afterwards, so this run does not prevent the chat fallback, and is not reported as a result of the message."""
+        effects, nested = turn.memory.effects, dict(turn.memory.nested)
         result = await self._invoker.invoke(CallRequest(context, spec.name, {}, turn, Path.NESTED))
-        turn.memory.effects = before
+        turn.memory.effects, turn.memory.nested = effects, nested
         return outcome_of(turn, spec, result.from_nested(), ReasonCode.COMMAND, ())
 
     async def end_run(self, context: MessageContext, turn: Turn, asked: OpenQuestion) -> Sequence[Message]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
@@ -105,6 +105,20 @@ class ErrorCode(StrEnum):
     STREAM_INCOMPLETE = "stream_incomplete"
     LEAKED_MARKUP = "leaked_markup"
     TOO_MANY_CALLS = "too_many_calls"
+
+
+class RequestProblem(Exception):
+    """A request that cannot be fulfilled. A handler that raises it fails with this code and text."""
+
+    def __init__(
+        self, key: str, code: ErrorCode = ErrorCode.REFUSED, *, fields: Sequence[str] = (), **values: object
+    ) -> None:
+        """`key` and `values` of the text for members, and the arguments that it is about."""
+        super().__init__(key)
+        self.key = key
+        self.code = code
+        self.fields = fields
+        self.values = values
 
 
 class ModelProblem(StrEnum):

@@ -20,11 +20,11 @@ from function_calls.rounds.conversation import attributed, note_line
 from function_calls.schema.model_schema import schema_for_model
 from function_calls.turn import HistoryLine
 from services.chats.members import KnownMember
-from services.chats.memory import NOTE_CHARS, Memory, NoteError, Place, is_in_words
+from services.chats.memory import NOTE_CHARS, Memory, Place, is_in_words
 from services.chats.message_history import ChatLine, MessageHistory, Period, within_tokens
 from services.clock import Clock
 from services.llm.model import ModelError, ModelMessage, ModelRequest, Offer, OfferedFunction
-from services.refs import ChatRef, MemberRef
+from services.refs import ChatRef, MemberRef, RequestProblem
 from services.store.chats import history
 from services.store.chats.memory import Note
 from services.store.ids import first_id_at
@@ -129,7 +129,7 @@ class Digests:
             # The model's text may come from a message that tells it what to save.
             if line in recorded and is_in_words(note.text, [line.text], line.name):
                 author = KnownMember(MemberRef.parse(line.sender), line.name)
-                with suppress(NoteError):
+                with suppress(RequestProblem):
                     await self.notes.remember(
                         Place(chat.key),
                         note.text,

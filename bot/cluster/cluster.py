@@ -26,6 +26,7 @@ from bot.live.command_menus import ShownMenus
 from bot.live.operator_notices import OperatorNotices
 from bot.live.settings import LiveSettings
 from bot.platforms.base import ChatPlatform, Outgoing
+from bot.registration.models import CurrentModel
 from bot.turns.turns import Turns
 from config.settings import Settings
 from function_calls.registry import FunctionRegistry
@@ -72,6 +73,8 @@ class Parts(Protocol):
     @property
     def menus(self) -> ShownMenus: ...
     @property
+    def model(self) -> CurrentModel: ...
+    @property
     def operator_notices(self) -> OperatorNotices: ...
     @property
     def turns(self) -> Turns: ...
@@ -97,6 +100,8 @@ class Cluster:
         self._started_ms = clock.now_ms()
         self._queues: list[str] = []
         self._slots = 0
+        self._others_can = False
+        """Whether another worker runs the jobs of this one's queue, and reaches a model."""
         self._definitions = ""
         self._beat_at = self._steady_since = clock.monotonic()
 
@@ -247,7 +252,8 @@ class Cluster:
                         current.cancel()
                     queue = self._definitions
                     at_once = self._settings.limits.parallel_turns
-                    current = asyncio.create_task(run_jobs(url, queue, self.worker.run, at_once))
+                    jobs = run_jobs(url, queue, self.worker.run, at_once, self.leaves_jobs)
+                    current = asyncio.create_task(jobs)
                     working.add(current)
                 ended, _ = await asyncio.wait(working, timeout=_POLL_SECONDS)
                 for task in ended:
@@ -274,7 +280,7 @@ class Cluster:
             accounts=held,
             definitions=self._definitions,
             version=VERSION,
-            slots=self._settings.limits.parallel_turns if self.is_worker else 0,
+            slots=0 if not self.is_worker else 1 if self._lacks_models else self._settings.limits.parallel_turns,
             started_ms=self._started_ms,
         )
         # After a gap, the heartbeats of other processes may be old because the database was away.
@@ -292,9 +298,23 @@ class Cluster:
         ]
         self._queues = [row["definitions"] for row in workers]
         self._slots = sum(row["slots"] for row in workers)
+        self._others_can = any(
+            row["slots"] > 1 and row["name"] != name and row["definitions"] == self._definitions for row in workers
+        )
         self.turns.slots_changed()
         if self.is_worker:
             await self._raw_store.commit([cluster.move(self._definitions, round(STALLED_SECONDS * 1000))])
+
+    def leaves_jobs(self) -> bool:
+        """Whether this worker leaves all jobs to others, because only they reach a model."""
+        return self._lacks_models and self._others_can
+
+    @property
+    def _lacks_models(self) -> bool:
+        """Whether all models are paused after failures. Such a worker fails its turns quickly, so it would take more of
+        them than the others."""
+        states = self._parts.model.states()
+        return bool(states) and all(state.seconds_left > 0 for state in states)
 
     @property
     def _settings_now(self) -> Settings:

@@ -117,7 +117,7 @@ class ConnectionTable:
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's connection with deadlines and a limit for heads, which its parser does not have."""
+    """uvicorn's connection with deadlines, a limit for heads, and header values without spaces around them."""
 
     def __init__(self, table: ConnectionTable, **given: Any) -> None:
         super().__init__(**given)
@@ -140,6 +140,10 @@ class Connection(HttpToolsProtocol):
         if self._head_bytes > _HEAD_BYTES:
             self.close()
         self._follow()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # The parser leaves spaces behind a value.
+        super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
         self._head_bytes = 0

@@ -273,13 +273,10 @@ class Run:
         try:
             return await self._all()
         except WordError as fault:
-            result = FunctionResult.fail(
-                ErrorCode.BAD_ARGUMENTS, texts.say(f"command_tools.word_{fault.why.value}", name=fault.name)
-            )
             root = fault.name.partition(".")[0]
-            if result.error is not None and root in self._spec.parameters["properties"]:
-                result = replace(result, error=replace(result.error, fields=(root,)))
-            return result
+            fields = [root] if root in self._spec.parameters["properties"] else []
+            text = texts.say(f"command_tools.word_{fault.why.value}", name=fault.name)
+            return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, fields)
         except ToolError as error:
             return FunctionResult.fail(error.code, tool_error_text(error, texts))
         except HookBroken as broke:

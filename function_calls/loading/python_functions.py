@@ -25,7 +25,7 @@ from function_calls.schema.arguments import ModelArguments
 from function_calls.schema.definition import DefinitionError, build_spec, misspelt_options
 from function_calls.schema.schema import UnusableSchema, cleaned
 from function_calls.spec import FunctionResult, FunctionSpec, Handler
-from services.refs import JsonObject
+from services.refs import JsonObject, RequestProblem
 
 _BUILT_IN = "function_calls.handlers."
 
@@ -234,12 +234,18 @@ def _handler(function: Callable[..., Any], signature: _Signature, bound: Mapping
 def _async_handler(run: Callable[..., Awaitable[Any]], signature: _Signature, call_name: str) -> Handler:
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         given = signature.given(context, arguments)
-        value = await (run(*given, **{call_name: call}) if call_name else run(*given))
+        try:
+            value = await (run(*given, **{call_name: call}) if call_name else run(*given))
+        except RequestProblem as problem:
+            return _failed(problem, call)
         return value if type(value) is FunctionResult else normalised(value, context.chat)
 
     async def handle_plainly(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         """Fast path for the most common signature."""
-        value = await run(context, arguments)
+        try:
+            value = await run(context, arguments)
+        except RequestProblem as problem:
+            return _failed(problem, call)
         return value if type(value) is FunctionResult else normalised(value, context.chat)
 
     return handle_plainly if signature.names is None and not call_name else handle
@@ -251,9 +257,16 @@ def _threaded_handler(run: Callable[..., Any], signature: _Signature, call_name:
     async def handle(context: MessageContext, arguments: Any, call: Call) -> FunctionResult:
         given = signature.given(context, arguments)
         named = {call_name: call} if call_name else {}
-        return normalised(await call.threads.run(run, *given, **named), context.chat)
+        try:
+            return normalised(await call.threads.run(run, *given, **named), context.chat)
+        except RequestProblem as problem:
+            return _failed(problem, call)
 
     return handle
+
+
+def _failed(problem: RequestProblem, call: Call) -> FunctionResult:
+    return FunctionResult.fail(problem.code, call.say(problem.key, **problem.values), problem.fields)
 
 
 def _result_schema(returns: Any) -> JsonObject | None:

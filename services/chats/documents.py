@@ -12,22 +12,12 @@ from pydantic import BaseModel, Field
 from services.chats.members import KnownMember, KnownMembers
 from services.clock import Clock
 from services.patterns import one_line
-from services.refs import ChatRef, ErrorCode
+from services.refs import ChatRef
 from services.store.chats import documents
 from services.store.port import Conflict, Store
 
 _ATTEMPTS = 50
 _MOST_CALLS = 50
-
-
-class Problem(Exception):
-    """A change is not possible: the key of the text that says why, and its values."""
-
-    def __init__(self, key: str, code: ErrorCode = ErrorCode.REFUSED, **values: object) -> None:
-        super().__init__(key)
-        self.key = key
-        self.code = code
-        self.values = values
 
 
 class Document(BaseModel):

@@ -10,9 +10,9 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from services.chats.documents import Document, Problem
+from services.chats.documents import Document
 from services.patterns import lazy_pattern
-from services.refs import ErrorCode
+from services.refs import ErrorCode, RequestProblem
 from services.scripts.values import as_amount
 
 MOST_ENTRIES = 500
@@ -86,11 +86,11 @@ class Expenses(Document):
     def add(self, payer: str, amount: float | Decimal, currency: str | None, what: str, members: Sequence[str]) -> int:
         """Add an expense that `members` share equally, and return its number; `currency` None: the latest one. Cents
         that cannot be divided go to one member each, in the order of the keys, from a place that moves with each entry.
-        Raises Problem for an amount that is not positive, too large, or has fractions of a cent."""
+        Raises RequestProblem for an amount that is not positive, too large, or has fractions of a cent."""
         currency = currency_code(currency) if currency else self.currency if currency is None else ""
         unit, cents = 100 if currency in _WITHOUT_CENTS else 1, Decimal(str(amount)) * 100
         if not 0 < cents <= MOST_AMOUNT * 100 or cents % unit:
-            raise Problem("expenses.bad_amount", ErrorCode.BAD_ARGUMENTS, most=MOST_AMOUNT)
+            raise RequestProblem("expenses.bad_amount", ErrorCode.BAD_ARGUMENTS, most=MOST_AMOUNT)
         self.last, self.currency, order = self.last + 1, currency, sorted(set(members))
         each, rest = divmod(int(cents) // unit, len(order))
         shares = {member: (each + ((at + self.last) % len(order) < rest)) * unit for at, member in enumerate(order)}
@@ -101,11 +101,11 @@ class Expenses(Document):
         return self.last
 
     def find(self, number: int | str) -> Entry:
-        """The entry with that number. Raises Problem."""
+        """The entry with that number. Raises RequestProblem."""
         for entry in self.entries:
             if entry.number == number:
                 return entry
-        raise Problem("expenses.no_entry", ErrorCode.NOT_FOUND, number=number)
+        raise RequestProblem("expenses.no_entry", ErrorCode.NOT_FOUND, number=number)
 
     def balances(self) -> Balances:
         """What each member has paid minus their shares; settled members are left out."""
@@ -140,10 +140,10 @@ def read_line(line: str) -> tuple[float, str, str, Sequence[str]] | None:
 
 
 def currency_code(text: str) -> str:
-    """Code of the currency with that sign or code. Raises Problem."""
+    """Code of the currency with that sign or code. Raises RequestProblem."""
     code = _SIGNS.get(text.strip(), text.strip().upper())
     if len(code) != 3 or not (code.isascii() and code.isalpha()):
-        raise Problem("expenses.bad_currency", ErrorCode.BAD_ARGUMENTS, currency=text)
+        raise RequestProblem("expenses.bad_currency", ErrorCode.BAD_ARGUMENTS, currency=text)
     return code
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from services.clock import Clock
-from services.refs import ChatRef, MemberRef
+from services.refs import ChatRef, MemberRef, RequestProblem
 from services.store.chats import member_links
 from services.store.port import Conflict, Row, Store, Write
 from services.store.turns import audit, budgets
@@ -25,23 +24,10 @@ _LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
 _CODE_CHARS = 8
 
 
-class LinkProblem(StrEnum):
-    """Why accounts cannot be linked."""
-
-    UNKNOWN_CODE = "unknown_code"  # unknown, expired, used, or of another member
-    OWN_CODE = "own_code"
-    ALREADY_LINKED = "already_linked"
-    TOO_MANY_CODES = "too_many_codes"
-    TOO_MANY_ATTEMPTS = "too_many_attempts"
-    TOO_MANY_ACCOUNTS = "too_many_accounts"
-
-
-class LinkError(Exception):
-    """Accounts cannot be linked because of `problem`."""
-
-    def __init__(self, problem: LinkProblem) -> None:
-        super().__init__(problem.value)
-        self.problem = problem
+LinkProblem = Literal[
+    "unknown_code", "own_code", "already_linked", "too_many_codes", "too_many_attempts", "too_many_accounts"
+]
+"""Why accounts cannot be linked. `unknown_code`: unknown, expired, used, or of another member."""
 
 
 class Account(NamedTuple):
@@ -77,8 +63,8 @@ class MemberLinks:
         return [one for one in await self._accounts_of(member) if one.member != member]
 
     async def new_code(self, account: Account) -> str:
-        """A new code of the account, which replaces an earlier one. Raises LinkError (TOO_MANY_CODES)."""
-        await self._count(account.member, "codes", MOST_CODES_PER_DAY, LinkProblem.TOO_MANY_CODES)
+        """A new code of the account, which replaces an earlier one. Raises RequestProblem after too many on one day."""
+        await self._count(account.member, "codes", MOST_CODES_PER_DAY, "too_many_codes")
         code = "".join(secrets.choice(_LETTERS) for _ in range(_CODE_CHARS))
         member, name, chat, language = _values(account)
         issued = member_links.issue(
@@ -89,13 +75,13 @@ class MemberLinks:
 
     async def claim(self, code: str, account: Account, *, call_key: str) -> Account:
         """Redeem the code of another account, which has to accept; returns that account. Each attempt counts, and a
-        repeated call succeeds again. Raises LinkError."""
-        await self._count(account.member, "attempts", MOST_ATTEMPTS_PER_DAY, LinkProblem.TOO_MANY_ATTEMPTS)
+        repeated call succeeds again. Raises RequestProblem."""
+        await self._count(account.member, "attempts", MOST_ATTEMPTS_PER_DAY, "too_many_attempts")
         row = await self._found(code)
         issuer = Account(MemberRef.parse(row["member"]), row["name"], ChatRef.parse(row["chat"]), row["language"])
         member, name, chat, language = _values(account)
         if issuer.member == account.member:
-            raise LinkError(LinkProblem.OWN_CODE)
+            raise _problem("own_code")
         await self._check(issuer.member, account.member)
         claimed = member_links.claim(
             row["code"],
@@ -112,7 +98,7 @@ class MemberLinks:
 
     async def accept(self, code: str, account: Account, *, call_key: str) -> Account:
         """Link the account that has redeemed this account's code, and return it. A repeated call succeeds again. Raises
-        LinkError."""
+        RequestProblem."""
         claimer, ended = await self._claimed(code, account.member, call_key)
         if self.person_of(claimer.member.key) != self.person_of(account.member.key):
             await self._check(account.member, claimer.member)
@@ -122,7 +108,7 @@ class MemberLinks:
 
     async def reject(self, code: str, member: MemberRef, *, call_key: str) -> Account:
         """Reject the account that has redeemed the member's code, and return it. The code cannot be used again. Raises
-        LinkError (UNKNOWN_CODE)."""
+        RequestProblem for an unknown code."""
         claimer, ended = await self._claimed(code, member, call_key)
         await self._commit([ended])
         return claimer
@@ -143,18 +129,18 @@ class MemberLinks:
         ]
 
     async def _check(self, first: MemberRef, second: MemberRef) -> None:
-        """Raise LinkError if they are linked already, or would have too many accounts together."""
+        """Raise RequestProblem if they are linked already, or would have too many accounts together."""
         if self.person_of(first.key) == self.person_of(second.key):
-            raise LinkError(LinkProblem.ALREADY_LINKED)
+            raise _problem("already_linked")
         if sum([len(await self._accounts_of(one)) or 1 for one in (first, second)]) > MOST_ACCOUNTS:
-            raise LinkError(LinkProblem.TOO_MANY_ACCOUNTS)
+            raise _problem("too_many_accounts")
 
     async def _claimed(self, code: str, member: MemberRef, call_key: str) -> tuple[Account, Write]:
         """The account that has redeemed the code, and the write that uses the code up, which ends in Conflict if it is
-        not the member's. Raises LinkError."""
+        not the member's. Raises RequestProblem."""
         row = await self._found(code)
         if row["claimed_by"] is None:
-            raise LinkError(LinkProblem.UNKNOWN_CODE)
+            raise _problem("unknown_code")
         ended = member_links.end(row["code"], member=member.key, in_call=call_key, now_ms=self._clock.now_ms())
         by, chat = MemberRef.parse(row["claimed_by"]), ChatRef.parse(row["claimed_chat"])
         return Account(by, row["claimed_name"], chat, row["claimed_language"]), ended
@@ -163,24 +149,28 @@ class MemberLinks:
         try:
             await self._store.commit(writes)
         except Conflict:
-            raise LinkError(LinkProblem.UNKNOWN_CODE) from None
+            raise _problem("unknown_code") from None
 
     async def _found(self, code: str) -> Row:
         rows = await self._store.read(member_links.find("".join(one for one in code.upper() if one.isalnum())))
         if not rows:
-            raise LinkError(LinkProblem.UNKNOWN_CODE)
+            raise _problem("unknown_code")
         return rows[0]
 
     async def _count(self, member: MemberRef, kind: str, most: int, problem: LinkProblem) -> None:
-        """Count one use of `kind` of the member today, in UTC. Raises LinkError if there were `most` already."""
+        """Count one use of `kind` of the member today, in UTC. Raises RequestProblem if there were `most` already."""
         today = self._clock.now().date().isoformat()
         try:
             await self._store.commit([budgets.take(f"link {member.key}", kind, today, 1, most)])
         except Conflict:
-            raise LinkError(problem) from None
+            raise _problem(problem) from None
 
     def _expires_ms(self) -> int:
         return self._clock.now_ms() + CODE_MINUTES * 60_000
+
+
+def _problem(what: LinkProblem) -> RequestProblem:
+    return RequestProblem(f"links.problems.{what}", fields=["code"])
 
 
 def _values(account: Account) -> tuple[str, str, str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from services.clock import Clock
-from services.refs import ChatRef, MemberRef
+from services.refs import ChatRef, ErrorCode, MemberRef, RequestProblem
 from services.store.chats import history, members
 from services.store.port import Store
 
@@ -27,20 +27,22 @@ class KnownMember:
     """Time of the latest message in milliseconds since 1970; 0 if unknown."""
 
 
-class UnknownMember(LookupError):
+class UnknownMember(RequestProblem):
     """No member with that name has spoken in the chat; `similar` are close names of those who have."""
 
     def __init__(self, name: str, similar: Sequence[str]) -> None:
-        super().__init__(name)
+        key = "reminders.unknown_member_similar" if similar else "reminders.unknown_member"
+        super().__init__(key, ErrorCode.NOT_FOUND, fields=["who"], name=name, similar=", ".join(similar))
         self.name = name
         self.similar = tuple(similar)
 
 
-class SeveralMembers(LookupError):
+class SeveralMembers(RequestProblem):
     """More than one member has that name: `names` are their full names."""
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
-        super().__init__(name)
+        key, shown = "reminders.several_members", ", ".join(names)
+        super().__init__(key, ErrorCode.BAD_ARGUMENTS, fields=["who"], name=name, names=shown)
         self.name = name
         self.names = tuple(names)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from config.sections.models import MemorySettings
 from services.chats.members import KnownMember
 from services.clock import Clock
 from services.patterns import lazy_pattern, one_line
-from services.refs import MemberRef
+from services.refs import ErrorCode, MemberRef, RequestProblem
 from services.store.chats import memory
 from services.store.chats.memory import Note
 from services.store.port import Conflict, Query, Store
@@ -56,16 +56,11 @@ class Place(NamedTuple):
     """Key of the member who alone sees the conversation in a group, or empty."""
 
 
-NoteProblem = Literal["full", "unknown", "several", "foreign"]
-"""Too many notes; none with that number or text; more than one with that text; or told by another member."""
+class SeveralNotes(Exception):
+    """More than one note has such a text: `notes`."""
 
-
-class NoteError(Exception):
-    """A note cannot be added or deleted. `notes`: those that are meant."""
-
-    def __init__(self, problem: NoteProblem, *notes: Note) -> None:
-        super().__init__(problem)
-        self.problem = problem
+    def __init__(self, notes: Sequence[Note]) -> None:
+        super().__init__(len(notes))
         self.notes = notes
 
 
@@ -91,8 +86,8 @@ class Memory:
         self, place: Place, text: str, author: KnownMember, *, on_chat: bool, replaces: int | None, at_ms: int, key: str
     ) -> Remembered:
         """Add a note on its author, or on the chat, that was said at `at_ms`; `key` is the key of the call. It replaces
-        the note with the number `replaces`, and notes with the same subject. Raises NoteError: full, or unknown for
-        `replaces`."""
+        the note with the number `replaces`, and notes with the same subject. Raises RequestProblem if there are too
+        many, or none with that number."""
         text, about = one_line(text), "" if on_chat else author.ref.key
         subject, name = subject_of(text, on_chat=on_chat), one_line(author.name)
         new = Note(place.chat, 0, place.reader, about, author.ref.key, name, text, subject, at_ms, key)
@@ -109,13 +104,13 @@ class Memory:
                 return Remembered(same[0], is_new=False)
             replaced = [note for note in others if note.number == replaces or (subject and note.subject == subject)]
             if replaces is not None and all(note.number != replaces for note in replaced):
-                raise NoteError("unknown")
+                raise _unknown(f"#{replaces}")
             if len(others) - len(replaced) >= most:
                 break
             ends = [memory.replace(note, key, self._clock.now_ms()) for note in replaced]
             with suppress(Conflict):  # another process took the number
                 await self._store.commit([memory.add(new), *ends])
-        raise NoteError("full")
+        raise RequestProblem("memory.full")
 
     async def of(self, place: Place, member: MemberRef) -> Sequence[Note]:
         """The notes on `member` and on the chat that may be shown in `place`, by number."""
@@ -139,7 +134,7 @@ class Memory:
         """Erase the note that `which` selects, and the notes that it had replaced, or with `restore` make them valid
         again. Returns them; the note's text is empty if this call erased it earlier. `which` is a number, or words of
         one of the notes that `of` returns. Permitted to the note's author, and to restore to those of the others.
-        Raises NoteError."""
+        Raises RequestProblem if there is none or it is another member's, and SeveralNotes."""
         for note in await self._read(memory.by_call(place.chat, key)):
             return Remembered(note)
         number, wanted = _NUMBER.fullmatch(which.strip()), one_line(which).casefold()
@@ -148,19 +143,25 @@ class Memory:
             found = [note for note in numbered if note.private_to in ("", place.reader)]
         else:
             found = [note for note in await self.of(place, by) if wanted in note.text.casefold()]
-        if len(found) != 1:
-            raise NoteError("several" if found else "unknown", *found)
+        if not found:
+            raise _unknown(which)
+        if len(found) > 1:
+            raise SeveralNotes(found)
         note = found[0]
         known = await self._read(memory.by_call(place.chat, note.call_key)) if restore else []
         restored = [one for one in known if one.ended_by == note.call_key]
         if not may_forget_any and all(one.author != by.key for one in (note, *restored)):
-            raise NoteError("foreign", note)
+            raise RequestProblem("memory.foreign")
         writes = [memory.restore(place.chat, note.call_key)] if restore else []
         await self._store.commit([*writes, *memory.forget(note, key, self._clock.now_ms())])
         return Remembered(note, restored)
 
     async def _read(self, query: Query) -> list[Note]:
         return [Note(**row) for row in await self._store.read(query)]
+
+
+def _unknown(words: str) -> RequestProblem:
+    return RequestProblem("memory.unknown", ErrorCode.NOT_FOUND, words=words)
 
 
 def subject_of(text: str, *, on_chat: bool) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from services.calc.dice import alternatives, chosen
 from services.clock import Clock
 from services.patterns import one_line
-from services.refs import ChatRef, MemberRef
+from services.refs import ChatRef, ErrorCode, MemberRef, RequestProblem
 from services.store.chats import polls
 from services.store.chats.polls import Poll
 from services.store.port import Store
@@ -18,38 +18,6 @@ FEWEST_OPTIONS, MOST_OPTIONS = 2, 10
 LONGEST_OPTION = 100
 REMEMBERED_MS = 90 * 86_400_000
 _ATTEMPTS = 5
-
-
-class BadOptions(ValueError):
-    """Fewer than 2 or more than 10 different options, or an option of more than 100 characters."""
-
-
-class TooManyPolls(Exception):
-    """The chat has `MOST_OPEN` open polls."""
-
-
-class NoPoll(LookupError):
-    """The chat has no poll with that number, or none at all."""
-
-
-class PollError(Exception):
-    """Something cannot be done with `poll`."""
-
-    def __init__(self, poll: Poll) -> None:
-        super().__init__(poll.number)
-        self.poll = poll
-
-
-class NoSuchOption(PollError):
-    """No option of `poll` has that number or text."""
-
-
-class PollClosed(PollError):
-    """`poll` is closed and does not accept votes."""
-
-
-class NotYourPoll(PollError):
-    """`poll` belongs to another member, so it may not be closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +56,12 @@ class Polls:
         author_name: str,
         call_key: str,
     ) -> Poll:
-        """Create a poll; a repeated call returns the same one. Raises BadOptions and TooManyPolls."""
+        """Create a poll; a repeated call returns the same one. Raises RequestProblem unless there are 2 to 10 different
+        options of at most 100 characters each, and less than `MOST_OPEN` open polls."""
         texts = alternatives(options)
         if not FEWEST_OPTIONS <= len(texts) <= MOST_OPTIONS or any(len(text) > LONGEST_OPTION for text in texts):
-            raise BadOptions(len(texts))
+            limits = {"fewest": FEWEST_OPTIONS, "most": MOST_OPTIONS, "longest": LONGEST_OPTION}
+            raise RequestProblem("poll.bad_options", ErrorCode.BAD_ARGUMENTS, fields=["options"], **limits)
         now = self._clock.now_ms()
         creation = polls.create(
             texts,
@@ -111,38 +81,44 @@ class Polls:
                 return made
             if sum(poll.is_open for poll in known) >= MOST_OPEN:
                 break
-        raise TooManyPolls
+        raise RequestProblem("poll.too_many", most=MOST_OPEN)
 
     async def vote(self, chat: ChatRef, option: str, *, poll: int | None, member: MemberRef) -> tuple[Standing, str]:
         """Vote for `option` (its number or text) in the poll with that number, or the latest open one. Replaces the
-        member's earlier vote. Returns the votes and the option's text. Raises NoPoll, NoSuchOption and PollClosed."""
+        member's earlier vote. Returns the votes and the option's text. Raises RequestProblem for an unknown or closed
+        poll and an unknown option."""
         found = await self._find(chat, poll, prefer_open=True)
+        closed = RequestProblem("poll.closed_before", question=found.question)
         if not found.is_open:
-            raise PollClosed(found)
+            raise closed
         choice = chosen(option, found.options)
         if choice is None:
-            raise NoSuchOption(found)
+            options = "\n".join(f"{index}. {text}" for index, text in enumerate(found.options, 1))
+            code, fields = ErrorCode.BAD_ARGUMENTS, ["option"]
+            raise RequestProblem("poll.no_such_option", code, fields=fields, option=option, options=options)
         vote = polls.vote(chat.key, found.number, member=member.key, choice=choice, at_ms=self._clock.now_ms())
         (touched,) = await self._store.commit([vote])
         if not touched:
-            raise PollClosed(found)
+            raise closed
         return await self._standing(chat, found), found.options[choice]
 
     async def standing(self, chat: ChatRef, poll: int | None) -> Standing:
-        """The votes of the poll with that number, or of the latest, open or closed. Raises NoPoll."""
+        """The votes of the poll with that number, or of the latest, open or closed. Raises RequestProblem without
+        one."""
         return await self._standing(chat, await self._find(chat, poll, prefer_open=False))
 
     async def close(
         self, chat: ChatRef, poll: int | None, *, by: MemberRef, may_close_any: bool, call_key: str
     ) -> Standing:
         """Close the poll with that number, or the latest open one, and return its votes. Closing again has no effect,
-        and a repeated call closes no other poll. Raises NoPoll and NotYourPoll."""
+        and a repeated call closes no other poll. Raises RequestProblem for an unknown poll, and for that of another
+        member without `may_close_any`."""
         closed = next((known for known in await self._all(chat) if known.closed_by == call_key), None)
         if closed is not None:
             return await self._standing(chat, closed)
         found = await self._find(chat, poll, prefer_open=True)
         if found.author != by.key and not may_close_any:
-            raise NotYourPoll(found)
+            raise RequestProblem("poll.not_yours", author=found.author_name)
         closing = polls.close(chat.key, found.number, call_key=call_key, at_ms=self._clock.now_ms())
         await self._store.commit([closing])
         return await self.standing(chat, found.number)
@@ -160,7 +136,7 @@ class Polls:
         elif prefer_open:
             known = [poll for poll in known if poll.is_open] or known
         if not known:
-            raise NoPoll
+            raise RequestProblem("poll.none", ErrorCode.NOT_FOUND)
         return known[-1]
 
     async def _all(self, chat: ChatRef) -> list[Poll]:

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from services.chats.documents import Document, Problem
+from services.chats.documents import Document
 from services.chats.todo import MOST_OPEN
+from services.refs import RequestProblem
 
 _MOST_REMOVED = 200
 
@@ -41,14 +42,14 @@ class ShoppingList(Document):
         return sorted((one for one in self.items if not one.is_removed), key=lambda one: (one.is_done, one.number))
 
     def add(self, texts: Sequence[str]) -> list[int]:
-        """Add items that are not open yet; returns their numbers. Raises Problem if there are too many."""
+        """Add items that are not open yet; returns their numbers. Raises RequestProblem if there are too many."""
         known, first = {one.text.casefold() for one in self.shown if not one.is_done}, self.last + 1
         for text in texts:
             if text.casefold() not in known:
                 self.last += 1
                 self.items.append(Item(number=self.last, text=text))
         if len(known) + self.last - first >= MOST_OPEN:
-            raise Problem("todo.full", most=MOST_OPEN)
+            raise RequestProblem("todo.full", most=MOST_OPEN)
         return list(range(first, self.last + 1))
 
     def mark(self, numbers: Sequence[int], *, done: bool) -> list[int]:

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from services.chats.documents import Document, Problem
-from services.refs import ErrorCode
+from services.chats.documents import Document
+from services.refs import ErrorCode, RequestProblem
 
 MOST_OPEN = 20
 MOST_PLACES = 10_000
@@ -40,9 +40,9 @@ class Signup(BaseModel):
 
     def change(self, member: str, *, joins: bool) -> Sequence[str]:
         """Add the member at the end, unless they are in the list, or remove them; returns the keys of those who get a
-        place because the member leaves. Raises Problem if the list is closed."""
+        place because the member leaves. Raises RequestProblem if the list is closed."""
         if self.closed_ms is not None:
-            raise Problem("signup.closed_before")
+            raise RequestProblem("signup.closed_before")
         before = self.taking_part
         if joins:
             self.members += [member] if member not in self.members else []
@@ -59,17 +59,17 @@ class Signups(Document):
     lists: list[Signup] = Field(default_factory=list)
 
     def create(self, title: str, places: int | None, author: str, now_ms: int) -> int:
-        """Add a list and return its number. Raises Problem if there are too many."""
+        """Add a list and return its number. Raises RequestProblem if there are too many."""
         self.lists = [one for one in self.lists if one.closed_ms is None or one.closed_ms > now_ms - _REMEMBERED_MS]
         if sum(one.closed_ms is None for one in self.lists) >= MOST_OPEN:
-            raise Problem("signup.too_many", most=MOST_OPEN)
+            raise RequestProblem("signup.too_many", most=MOST_OPEN)
         self.last += 1
         self.lists.append(Signup(number=self.last, title=title, author=author, places=places))
         return self.last
 
     def find(self, number: int | str | None) -> Signup:
-        """The list with that number, or the latest open one, or the latest. Raises Problem if there is none."""
+        """The list with that number, or the latest open one, or the latest. Raises RequestProblem if there is none."""
         found = [one for one in self.lists if number in (None, one.number)]
         if not found:
-            raise Problem("signup.none", ErrorCode.NOT_FOUND)
+            raise RequestProblem("signup.none", ErrorCode.NOT_FOUND)
         return ([one for one in found if one.closed_ms is None] or found)[-1]

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from services.clock import Clock
 from services.patterns import one_line
-from services.refs import ChatRef, MemberRef
+from services.refs import ChatRef, ErrorCode, MemberRef, RequestProblem
 from services.store.chats import todos
 from services.store.chats.todos import Todo
 from services.store.port import Store, Write
@@ -48,28 +48,12 @@ class State(StrEnum):
     DONE = "done"
 
 
-class ListFull(Exception):
-    """The chat has `MOST_OPEN` open entries."""
-
-
-class NoSuchTodo(LookupError):
-    """No entry has that number or text."""
-
-
 class SeveralTodos(LookupError):
     """More than one entry has such a text: `candidates`."""
 
     def __init__(self, candidates: Sequence[Todo]) -> None:
         super().__init__(len(candidates))
         self.candidates = tuple(candidates)
-
-
-class NotYours(PermissionError):
-    """`entry` belongs to another member, so it may not be reworded or removed."""
-
-    def __init__(self, entry: Todo) -> None:
-        super().__init__(entry.number)
-        self.entry = entry
 
 
 class TodoLists:
@@ -83,7 +67,7 @@ class TodoLists:
     async def add(
         self, chat: ChatRef, text: str, priority: Priority, *, author: MemberRef, author_name: str, call_key: str
     ) -> Todo:
-        """Add an open entry with a new number and return it. Raises ListFull if 200 are open."""
+        """Add an open entry with a new number and return it. Raises RequestProblem if 200 are open."""
         now = self._clock.now_ms()
         addition = todos.add(
             chat=chat.key,
@@ -103,7 +87,7 @@ class TodoLists:
                 return added
             if sum(not entry.is_done and not entry.is_removed for entry in entries) >= MOST_OPEN:
                 break
-        raise ListFull
+        raise _full()
 
     async def entries(self, chat: ChatRef, show: Show) -> Sequence[Todo]:
         """The chat's entries, highest priority first, then by number."""
@@ -114,7 +98,7 @@ class TodoLists:
 
     async def finish(self, chat: ChatRef, which: str, *, call_key: str) -> tuple[Todo, bool]:
         """Mark and return the entry that `which` (a number or words of its text) selects as done; and whether this call
-        did it. Raises NoSuchTodo and SeveralTodos."""
+        did it. Raises RequestProblem if there is none, and SeveralTodos."""
         entries = await self._all(chat)
         ended = _ended_by(entries, call_key)
         if ended is not None:
@@ -136,13 +120,13 @@ class TodoLists:
         may_reword_any: bool,
         call_key: str,
     ) -> Todo:
-        """Change the text and the state of the entry with that number; None does not change them. Raises NoSuchTodo,
-        NotYours for the text of another member's entry, and ListFull if it cannot be opened again."""
+        """Change the text and the state of the entry with that number; None does not change them. Raises RequestProblem
+        for an unknown entry, for the text of another member's, and if it cannot be opened again."""
         entry = _numbered(await self._all(chat), number)
         changes: list[Write] = []
         if text is not None:
             if entry.author != by.key and not may_reword_any:
-                raise NotYours(entry)
+                raise RequestProblem("todo.not_yours_to_change", number=entry.number, author=entry.author_name)
             changes.append(todos.reword(chat.key, entry.number, one_line(text)))
         if state is State.DONE:
             changes.append(todos.finish(chat.key, entry.number, call_key=call_key, at_ms=self._clock.now_ms()))
@@ -151,19 +135,19 @@ class TodoLists:
         await self._store.commit(changes)
         changed = _numbered(await self._all(chat), number)
         if state is State.OPEN and changed.is_done:
-            raise ListFull
+            raise _full()
         return changed
 
     async def remove(self, chat: ChatRef, which: str, *, by: MemberRef, may_remove_any: bool, call_key: str) -> Todo:
         """Remove the entry that `which` selects and return it with its text, which is empty if this call removed it
-        earlier. Raises NoSuchTodo, SeveralTodos and NotYours."""
+        earlier. Raises RequestProblem for an unknown entry and that of another member, and SeveralTodos."""
         entries = await self._all(chat)
         ended = _ended_by(entries, call_key)
         if ended is not None:
             return ended
         entry = _meant(entries, which)
         if entry.author != by.key and not may_remove_any:
-            raise NotYours(entry)
+            raise RequestProblem("todo.not_yours", number=entry.number, author=entry.author_name)
         await self._store.commit([todos.remove(chat.key, entry.number, call_key=call_key, at_ms=self._clock.now_ms())])
         return entry
 
@@ -178,18 +162,26 @@ def _ended_by(entries: Sequence[Todo], call_key: str) -> Todo | None:
 def _numbered(entries: Sequence[Todo], number: int) -> Todo:
     found = [entry for entry in entries if entry.number == number and not entry.is_removed]
     if not found:
-        raise NoSuchTodo(number)
+        raise _unknown(f"#{number}")
     return found[0]
 
 
 def _meant(entries: Sequence[Todo], which: str) -> Todo:
-    """The only entry that `matching` finds. Raises NoSuchTodo and SeveralTodos."""
+    """The only entry that `matching` finds. Raises RequestProblem for none, and SeveralTodos."""
     candidates = matching(entries, which)
     if not candidates:
-        raise NoSuchTodo(which)
+        raise _unknown(which)
     if len(candidates) > 1:
         raise SeveralTodos(candidates)
     return candidates[0]
+
+
+def _unknown(item: str) -> RequestProblem:
+    return RequestProblem("todo.not_found", ErrorCode.NOT_FOUND, fields=["item"], item=item)
+
+
+def _full() -> RequestProblem:
+    return RequestProblem("todo.full", most=MOST_OPEN)
 
 
 class ListEntry(Protocol):

@@ -13,7 +13,7 @@ from config.texts import Phrases
 from services.chats.members import KnownMember, MemberZones
 from services.clock import Clock
 from services.patterns import lazy_pattern
-from services.refs import ChatRef, JsonObject, MemberRef, Role
+from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, RequestProblem, Role
 from services.timers.timer import Draft, Timer, TimerKind, TimerState
 from services.timers.timetable import Removed, Timetable
 from services.times import Kind, TimeProblem, Times
@@ -104,8 +104,12 @@ _NOISE = lazy_pattern(
 _EDGES = " \t\"'“”「」.。!！"
 
 
-class NoSuchReminder(LookupError):
+class NoSuchReminder(RequestProblem):
     """No reminder matches, or the asker may not see it."""
+
+    def __init__(self, which: str) -> None:
+        key = "reminders.not_found" if which.isdigit() else "reminders.none_like"
+        super().__init__(key, ErrorCode.NOT_FOUND, fields=["which"], which=which, words=which)
 
 
 class SeveralReminders(LookupError):
@@ -164,18 +168,6 @@ FUNCTION = "remind"
 """Name of the function that a due reminder runs."""
 _UNTIL = re.compile(r"^(?:for|until|till|by|到|推迟)\s*", re.IGNORECASE)
 _NUMBER_FIRST = re.compile(r"#?(\d{1,9})(?:号|条)?(?:\s+(.+))?")
-
-
-class NotASingleTime(ValueError):
-    """A reminder can only be snoozed until a single time."""
-
-
-class NotYourReminder(PermissionError):
-    """The reminder belongs to another member."""
-
-    def __init__(self, timer: Timer) -> None:
-        super().__init__(timer.number)
-        self.timer = timer
 
 
 class Reminders:
@@ -279,7 +271,7 @@ class Reminders:
 
     async def select(self, asker: Requester, which: str) -> list[Timer]:
         """The reminders that `which` selects by number or by words of the text. Never empty. Raises NoSuchReminder,
-        SeveralReminders and NotYourReminder."""
+        and SeveralReminders."""
         numbers = numbers_in(which)
         if not numbers:
             return [described(await self.of(asker), which)]
@@ -289,7 +281,8 @@ class Reminders:
         self, asker: Requester, timer: Timer, text: str, time: RequestedTime, *, call_key: str
     ) -> tuple[Timer, Plan | None]:
         """Change the text, the time, or both; empty values are not changed. Returns the timer, and the plan of the new
-        time (None if it is not changed). Raises NotYourReminder, TimeNotUnderstood and BadRule."""
+        time (None if it is not changed). Raises TimeNotUnderstood and BadRule, and RequestProblem for a reminder of
+        another member."""
         require_mine(timer, asker)
         plan = None
         if not time.is_empty:
@@ -316,7 +309,7 @@ class Reminders:
     async def selected_or_last(self, asker: Requester, which: str, line: str) -> tuple[Timer | None, str]:
         """The reminder that `which` selects, else the one at the beginning of a line such as `3 10 minutes`, else the
         last one sent to the asker (None if there was none); and the rest of the line: the time. Raises NoSuchReminder,
-        SeveralReminders, and NotYourReminder if it does not concern the asker."""
+        SeveralReminders, and RequestProblem if it does not concern the asker."""
         if not which.strip():
             which, line = await self._split_line(asker, line)
         timer = await self._selected(asker, which)
@@ -326,17 +319,17 @@ class Reminders:
 
     async def snooze(self, asker: Requester, timer: Timer, words: str, *, call_key: str) -> Timer:
         """Snooze it until the time in `words`, or for the default duration; its rule does not change. Raises
-        TimeNotUnderstood, NotASingleTime and BadRule."""
+        TimeNotUnderstood, BadRule, and RequestProblem for more than a single time."""
         if not words:
             return await self._timetable.snooze(timer, self.now() + self.snooze_for, call_key=call_key)
         now = await self.now_of(asker)
         time = to_rule(RequestedTime(words), self.times, now, self.default_time)
         if not is_once(time.rule):
-            raise NotASingleTime(words)
+            raise RequestProblem("reminders.snooze_once", ErrorCode.BAD_ARGUMENTS, fields=["when"], said=words)
         return await self._timetable.snooze(timer, self._first(time, words).at, call_key=call_key)
 
     async def remove(self, asker: Requester, timers: Sequence[Timer], *, call_key: str) -> list[Removed]:
-        """Remove all of `timers`, or none. Raises NotYourReminder before any is removed."""
+        """Remove all of `timers`, or none. Raises RequestProblem, before any is removed, for one of another member."""
         for timer in timers:
             require_mine(timer, asker)
         return await self._timetable.remove(timers, by=asker.member, call_key=call_key)
@@ -430,10 +423,11 @@ def concerns(timer: Timer, member: MemberRef) -> bool:
 
 def require_mine(timer: Timer, asker: Requester) -> None:
     """Check that the asker may change `timer`: its owner, its only recipient, or a moderator if it concerns others.
-    Raises NotYourReminder."""
+    Raises RequestProblem otherwise."""
     is_in_charge = not is_own_affair(timer, timer.owner) and asker.role in Role.at_least(Role.MODERATOR)
     if not (timer.owner == asker.member or is_own_affair(timer, asker.member) or is_in_charge):
-        raise NotYourReminder(timer)
+        name = without_calls_to_all(timer.owner_name)
+        raise RequestProblem("reminders.not_yours", fields=["which"], number=timer.number, name=name)
 
 
 def is_own_affair(timer: Timer, member: MemberRef) -> bool:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from services.clock import Clock
-from services.refs import ChatRef, JsonObject, MemberRef, ReasonCode
+from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, ReasonCode, RequestProblem
 from services.store.ids import Ids
 from services.store.port import Conflict, Store
 from services.store.turns import occurrences
@@ -33,11 +33,11 @@ _BETWEEN = " ,，:：、\t\n"
 """Characters allowed between a time and the rest of the line."""
 
 
-class UnclearWhen(ValueError):
+class UnclearWhen(RequestProblem):
     """Not a valid time rule. `why`: not_a_time, past, no_such, ambiguous, vague, several, moves, counted."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(why)
+        super().__init__(f"schedules.when.{why}", ErrorCode.BAD_ARGUMENTS, fields=["when"])
         self.why = why
 
 
@@ -205,26 +205,6 @@ _NO_LIMIT = 1_000_000
 _IMMUTABLE = ("bot", "chat", "is_group", "owner", "function")
 
 
-class ChatFull(TooMany):
-    """The chat has the maximum number of schedules, `most`."""
-
-
-class MemberFull(TooMany):
-    """The member has the maximum number of schedules in all chats, `most`."""
-
-
-class NoSuchSchedule(LookupError):
-    """The chat has no schedule with that number, or it is hidden or has ended."""
-
-
-class SetElsewhere(PermissionError):
-    """It is declared in the settings or a script, `source`, and would be set again from there."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__(source)
-        self.source = source
-
-
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A schedule and the state of its runs."""
@@ -291,14 +271,14 @@ class Schedules:
         self._most_per_chat = most_per_chat
 
     async def create(self, draft: Draft, *, call_key: str) -> Timer:
-        """Store the schedule that `draft` describes. Raises ChatFull, MemberFull, and BadRule for a rule that never
-        occurs."""
+        """Store the schedule that `draft` describes. Raises RequestProblem if the chat or the member has too many, and
+        BadRule for a rule that never occurs."""
         if not await self._timetable.added_by(call_key):
             await self._check_room(draft.chat, draft.private_to)
         try:
             [timer] = await self._timetable.add([draft], call_key=call_key, most_per_owner=self._most_per_member)
         except TooMany:
-            raise MemberFull(self._most_per_member) from None
+            raise RequestProblem("schedules.full_of_yours", most=self._most_per_member) from None
         return timer
 
     async def of_chat(self, chat: ChatRef, *, private_to: MemberRef | None = None) -> Sequence[Listed]:
@@ -308,23 +288,24 @@ class Schedules:
         return [await self._listed(timer) for timer in found]
 
     async def pause(self, chat: ChatRef, number: int, *, private_to: MemberRef | None, call_key: str) -> Timer:
-        """Pause the schedule with that number until it is resumed, and return it. Raises NoSuchSchedule."""
+        """Pause the schedule with that number until it is resumed, and return it. Raises RequestProblem without one."""
         return await self._timetable.pause(await self._find(chat, number, private_to), call_key=call_key)
 
     async def resume(self, chat: ChatRef, number: int, *, private_to: MemberRef | None, call_key: str) -> Timer:
-        """Resume the schedule with that number, with its next occurrence, and return it. Raises NoSuchSchedule, and
-        BadRule if no occurrence is left."""
+        """Resume the schedule with that number, with its next occurrence, and return it. Raises RequestProblem without
+        one, and BadRule if no occurrence is left."""
         return await self._timetable.resume(await self._find(chat, number, private_to), call_key=call_key)
 
     async def remove(
         self, chat: ChatRef, number: int, *, by: MemberRef, private_to: MemberRef | None, call_key: str
     ) -> Timer:
-        """Remove the schedule with that number; returns its previous state. Raises NoSuchSchedule and SetElsewhere."""
+        """Remove the schedule with that number; returns its previous state. Raises RequestProblem without one, and
+        for a schedule of the settings, which would be set again from there."""
         for removed in await self._timetable.removed_by(chat, call_key):
             return removed.timer
         timer = await self._find(chat, number, private_to)
         if timer.source and not is_of_a_script(timer.source):
-            raise SetElsewhere(timer.source)
+            raise RequestProblem("schedules.set_elsewhere", number=number, source=timer.source)
         await self._timetable.remove([timer], by=by, call_key=call_key)
         return timer
 
@@ -372,7 +353,7 @@ class Schedules:
 
     async def declare(self, origin: str, name: str, schedule: DeclaredSchedule | None) -> Timer | None:
         """Reconcile a single name, for a running script; returns its schedule. None as `schedule` removes it. Raises
-        ChatFull if the chat would have too many, and BadRule; then nothing is changed."""
+        RequestProblem if the chat would have too many, and BadRule; then nothing is changed."""
         existing = (await self._declared(origin)).get(name)
         if schedule is not None:
             if existing is None:
@@ -383,11 +364,11 @@ class Schedules:
         return (await self._declared(origin)).get(name)
 
     async def _check_room(self, chat: ChatRef, private_to: MemberRef | None) -> None:
-        """Raises ChatFull if the chat has the maximum number of schedules. Schedules in the settings do not count: they
-        are the operator's."""
+        """Raises RequestProblem if the chat has the maximum number of schedules. Schedules in the settings do not
+        count: they are the operator's."""
         here = await self._timetable.of_chat(chat, kind=TimerKind.SCHEDULE, private_to=private_to)
         if sum(not timer.source or is_of_a_script(timer.source) for timer in here) >= self._most_per_chat:
-            raise ChatFull(self._most_per_chat)
+            raise RequestProblem("schedules.full", most=self._most_per_chat)
 
     async def _retry_commit(self, draft: Draft, when: When, timer: Timer | None, name: str, done: Reconciled) -> None:
         """Add the schedule `name`, or change or replace `timer` if it differs; record it in `done`. Raises BadRule,
@@ -442,7 +423,7 @@ class Schedules:
         timer = await self._timetable.get(chat, number, TimerKind.SCHEDULE)
         is_hidden = timer is not None and timer.private_to not in (None, private_to)
         if timer is None or is_hidden or timer.state is TimerState.ENDED:
-            raise NoSuchSchedule(number)
+            raise RequestProblem("schedules.no_such", ErrorCode.NOT_FOUND, fields=["number"], number=number)
         return timer
 
     async def _listed(self, timer: Timer) -> Listed:

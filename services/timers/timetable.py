@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from services.clock import Clock
-from services.refs import ChatRef, JsonObject, MemberRef
+from services.refs import ChatRef, ErrorCode, JsonObject, MemberRef, RequestProblem
 from services.store.ids import Ids
 from services.store.port import Conflict, Query, Row, Store, Write
 from services.store.turns import occurrences, timers
@@ -31,30 +31,24 @@ from services.times.recurrence import (
     rule_to_json,
 )
 
-__all__ = [
-    "Draft",
-    "NoSuchTimer",
-    "Removed",
-    "Timer",
-    "TimerKind",
-    "TimerState",
-    "Timetable",
-    "TooMany",
-]
 _ATTEMPTS = 5
 _Writes = Callable[[Row, str], Awaitable[tuple[list[Write], int | None]]]
 
 
-class TooMany(Exception):
+class TooMany(RequestProblem):
     """The owner has or would have more than the maximum number of timers of a kind, `most`."""
 
     def __init__(self, most: int) -> None:
-        super().__init__(most)
+        super().__init__("reminders.too_many", most=most)
         self.most = most
 
 
-class NoSuchTimer(LookupError):
+class NoSuchTimer(RequestProblem):
     """The timer was removed between reading and changing it."""
+
+    def __init__(self, timer: Timer) -> None:
+        key = "reminders.not_found" if timer.kind is TimerKind.REMINDER else "schedules.no_such"
+        super().__init__(key, ErrorCode.NOT_FOUND, fields=["which"], which=timer.number, number=timer.number)
 
 
 class Removed(NamedTuple):
@@ -104,20 +98,13 @@ class Timetable:
         """Timers created by that call, in order; including removed ones."""
         return await self._timers(timers.of_call(call_key))
 
-    async def of_chat(
-        self,
-        chat: ChatRef,
-        *,
-        kind: TimerKind,
-        member: MemberRef | None = None,
-        private_to: MemberRef | None = None,
-    ) -> list[Timer]:
-        """Active and paused timers of the chat, soonest first, paused ones last. `member`: only the member's own or
-        those with them as recipient. Private timers are included only for `private_to`."""
+    async def of_chat(self, chat: ChatRef, *, kind: TimerKind, private_to: MemberRef | None = None) -> list[Timer]:
+        """Active and paused timers of the chat, soonest first, paused ones last. Private timers are included only for
+        `private_to`."""
         found = [
             one
             for one in await self._timers(timers.of_chat(chat.key, kind.value))
-            if one.private_to in (None, private_to) and (member is None or one.concerns(member))
+            if one.private_to in (None, private_to)
         ]
         return sorted(
             found, key=lambda one: (one.soonest is None, ms_of(one.soonest) if one.soonest else 0, one.number)
@@ -271,7 +258,7 @@ class Timetable:
         for _ in range(_ATTEMPTS):  # the row may change between reading and writing
             row = next(iter(await self._store.read(timers.of_id(timer.id))), None)
             if row is None or row["state"] == TimerState.REMOVED:
-                raise NoSuchTimer(timer.number)
+                raise NoSuchTimer(timer)
             if row["changed_by"] == marker:
                 return timer_of(row)
             unit, due_ms = await writes(row, marker)

@@ -13,6 +13,7 @@ from functools import cached_property
 from config.word_tables import word_tables
 from services.clock import Clock
 from services.patterns import lazy_pattern
+from services.refs import ErrorCode, RequestProblem
 
 _NOISE = lazy_pattern(
     r"^(?:the|in|at)\s+|\s*(?:'s|local)?\s*\b(?:time\s*zone|time|right now|now)$|[?？。.!]+$"
@@ -39,17 +40,12 @@ class Place:
     zone: tzinfo
 
 
-class UnknownPlace(LookupError):
+class UnknownPlace(RequestProblem):
     """No place has this name; `similar` are known names close to it."""
 
     def __init__(self, name: str, similar: Sequence[str]) -> None:
-        super().__init__(name)
-        self.name = name
-        self.similar = tuple(similar)
-
-
-class BadTime(ValueError):
-    """The text is not a time of day that `Places.convert` understands."""
+        key = "time.unknown_place_similar" if similar else "time.unknown_place"
+        super().__init__(key, ErrorCode.NOT_FOUND, fields=["place"], place=name, similar=", ".join(similar))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +99,7 @@ class Places:
 
     def convert(self, text: str, source: tzinfo, target: tzinfo) -> Conversion:
         """Convert the wall time `text` at the source (`15:30`, `3 pm`, `noon`, `now`, `下午3点半`, or with a date as in
-        `2026-03-29 02:30`) to the target; without a date it is today at the source. Raises BadTime."""
+        `2026-03-29 02:30`) to the target; without a date it is today at the source. Raises RequestProblem."""
         now = self.now(source)
         if text.strip().casefold() in ("now", "right now", "现在", "此刻"):
             return Conversion(now, now.astimezone(target))
@@ -185,14 +181,14 @@ def zone_label(moment: datetime) -> str:
 
 
 def read_wall_time(text: str, now: datetime) -> datetime:
-    """Parse a naive wall time with an optional leading date, by default the day of `now`. Raises BadTime."""
+    """Parse a naive wall time with an optional leading date, by default the day of `now`. Raises RequestProblem."""
     bare = text.strip().casefold().removeprefix("at ").strip()
     dated = _DATE.match(bare.upper())
     try:
         day = datetime.fromisoformat(dated[1]).date() if dated else now.date()
         return datetime.combine(day, _clock_time(bare[dated.end() :] if dated else bare))
     except ValueError as error:
-        raise BadTime(text) from error
+        raise RequestProblem("time.bad_time", ErrorCode.BAD_ARGUMENTS, fields=["time"], time=text) from error
 
 
 def _clock_time(text: str) -> time:
@@ -205,12 +201,12 @@ def _clock_time(text: str) -> time:
         hour = int(found["hour"])
         if found["half"]:
             if not 1 <= hour <= 12:
-                raise BadTime(text)
+                raise ValueError(text)
             hour = hour % 12 + (12 if found["half"].startswith("p") else 0)
         return time(hour, int(found["minute"] or 0), int(found["second"] or 0))
     found = _CHINESE_CLOCK.fullmatch(text)
     if not found:
-        raise BadTime(text)
+        raise ValueError(text)
     return _chinese_time(found)
 
 

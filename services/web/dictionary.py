@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from services.refs import ErrorCode
+from services.refs import ErrorCode, RequestProblem
 from services.web.content import text_of_html
 from services.web.http import WebClient, WebError
 
@@ -29,10 +29,6 @@ class Meanings:
     """Definitions, each with an example, which may be empty."""
 
 
-class WordNotFound(LookupError):
-    """The dictionary does not have the word."""
-
-
 class Dictionary:
     """Looks words up, without a key."""
 
@@ -41,13 +37,13 @@ class Dictionary:
         self._url = url
 
     async def look_up(self, word: str) -> Sequence[Meanings]:
-        """The meanings of `word`: English first, or Chinese for other than Latin letters. Raises WordNotFound, and
-        WebError if the service fails."""
+        """The meanings of `word`: English first, or Chinese for other than Latin letters. Raises RequestProblem for an
+        unknown word, and WebError if the service fails."""
         try:
             answer = await self._http.get_json(f"{self._url}/{quote(word.replace(' ', '_'), safe='')}")
         except WebError as error:
             if error.status == _MISSING:
-                raise WordNotFound(word) from error
+                raise _unknown(word) from error
             raise
         if not isinstance(answer, dict):
             raise WebError(ErrorCode.FAILED, "the dictionary answers in a shape that is not known")
@@ -55,8 +51,12 @@ class Dictionary:
         first = "English" if word.isascii() else "Chinese"
         meanings = sorted((one for one in found if one.senses), key=lambda one: one.language != first)
         if not meanings:
-            raise WordNotFound(word)
+            raise _unknown(word)
         return meanings
+
+
+def _unknown(word: str) -> RequestProblem:
+    return RequestProblem("define.not_found", ErrorCode.NOT_FOUND, fields=["word"], word=word)
 
 
 def _meanings(usage: dict[str, Any]) -> Meanings:

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from services.clock import Clock
 from services.patterns import one_line, shortened
-from services.refs import ErrorCode
+from services.refs import ErrorCode, RequestProblem
 from services.web.addresses import clean_link, link_key
 from services.web.content import text_of_html
 from services.web.http import WebClient, WebError
@@ -55,10 +55,6 @@ class Searcher(Protocol):
         """Close the connections; the backend cannot be used afterwards."""
 
 
-class NoSearch(Exception):
-    """No search backend is configured."""
-
-
 class WebSearch:
     """Search backend with a cache; `searcher` is None if none is configured."""
 
@@ -75,9 +71,9 @@ class WebSearch:
 
     async def search(self, query: str, language: str) -> Answer:
         """Search for `query`, or return its cached answer, regardless of case and spacing. Failures are not cached.
-        Raises NoSearch, and WebError after logging its cause."""
+        Raises RequestProblem without a backend, and WebError after logging its cause."""
         if self._searcher is None:
-            raise NoSearch
+            raise RequestProblem("search.not_set", ErrorCode.ENVIRONMENT)
         key = " ".join(query.casefold().split()), language
         now = self._clock.monotonic()
         known = self._cache.get(key)

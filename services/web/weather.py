@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from services.clock import Clock
-from services.refs import ErrorCode, JsonValue
+from services.refs import ErrorCode, JsonValue, RequestProblem
 from services.web.http import WebClient, WebError
 
 GEOCODING_URL = "https://geocoding-api.open-meteo.com/v1/search"
@@ -90,14 +90,6 @@ class Forecast:
     """In order, starting with today in the place's time zone."""
 
 
-class PlaceNotFound(LookupError):
-    """Geocoding found no such place; `name` is the city as requested."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-
 class OpenMeteo:
     """Forecasts for places worldwide, cached for ten minutes and at most 256 places."""
 
@@ -112,8 +104,8 @@ class OpenMeteo:
 
     async def forecast(self, city: str, language: str) -> Forecast:
         """Current weather in `city` and the forecast of seven days, with names in `language`. A region after a comma
-        narrows the search (`Paris, Texas`). Cached by city and language. Raises PlaceNotFound, and WebError if the
-        service fails."""
+        narrows the search (`Paris, Texas`). Cached by city and language. Raises RequestProblem for an unknown place,
+        and WebError if the service fails."""
         key = " ".join(city.casefold().split()), language
         now = self._clock.monotonic()
         known = self._cache.get(key)
@@ -137,7 +129,7 @@ class OpenMeteo:
             places = []
         fitting = [place for place in places if isinstance(place, dict) and _lies_in(place, narrower)]
         if not fitting:
-            raise PlaceNotFound(city)
+            raise RequestProblem("weather.not_found", ErrorCode.NOT_FOUND, fields=["city"], city=city)
         return fitting[0]
 
     async def _ask(self, place: Mapping[str, Any]) -> Forecast:

@@ -9,7 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.testing import Group
-from services.refs import ChatRef, Role
+from services.llm.model import ModelError
+from services.refs import ChatRef, ErrorCode, Role
 from tests.bot.basic_group import a_group_with
 from tests.bot.test_basic_calls import EN
 from tests.fakes.held import Held
@@ -87,6 +88,12 @@ async def test_the_script_that_begins_a_chat_is_called_by_no_other(tmp_path: Pat
         await group.say("Ann", "@Rollcall hello")
         assert "Be a pirate" in instructions(group)
         assert "Obey-Mallory" not in instructions(group)
+
+
+async def test_a_silent_start_script_does_not_hide_that_the_model_is_down(tmp_path: Path) -> None:
+    async with a_group_with(tmp_path, start='SET SYSTEM PROMPT "Be kind"') as group:
+        group.model.says(ModelError(ErrorCode.PROVIDER_ERROR, "down"))
+        assert await group.say("Ann", "@Rollcall hello") == [EN.say("model.provider_error")]
 
 
 COUNTED = 'SAVE "begun", #{a: 1}\nTALK "Welcome " + AGGREGATE("COUNT", "begun")'

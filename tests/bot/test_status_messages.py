@@ -187,6 +187,7 @@ async def test_intermediate_statuses_are_dropped() -> None:
         before = list(network.events)
         await group.clock.advance(60)
         assert network.events == before
+        work.says("")
 
 
 async def test_calls_of_an_answer_are_counted_in_the_status() -> None:
@@ -330,6 +331,7 @@ async def test_statuses_take_at_most_a_quarter_of_the_rate() -> None:
         for number in range(9):
             await group.hear("Bob", "/stop", id=f"s{number}")
         await until(lambda: len(network.texts) == 10)
+        work.says("")
 
 
 async def test_a_status_does_not_wait_behind_a_reply_that_fails() -> None:

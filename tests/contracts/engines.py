@@ -21,6 +21,7 @@ from config.settings import Settings
 from config.texts import Texts
 from function_calls.context import Attachment, Kind, MessageContext, MessageKey, Sender
 from services.clock import SystemClock
+from services.llm.model import ChatModel
 from services.refs import ChatRef, MemberRef, Role
 from services.store.ids import Ids
 from services.store.port import Store
@@ -121,15 +122,27 @@ async def until(condition: Any) -> None:
 
 @asynccontextmanager
 async def a_conversation(
-    engine: str, home: Path, url: str, functions: Sequence[Any] = (), settings: dict[str, Any] | None = None
+    engine: str,
+    home: Path,
+    url: str,
+    functions: Sequence[Any] = (),
+    settings: dict[str, Any] | None = None,
+    of_first_worker: ChatModel | None = None,
 ) -> AsyncIterator[Conversation]:
-    """A conversation on `engine`; `url` is that of an empty PostgreSQL database, which SQLite does not use."""
+    """A conversation on `engine`; `url` is that of an empty PostgreSQL database, which SQLite does not use. The first
+    worker of a cluster may have another model than the other processes."""
     network, model = Network(), ScriptedModel()
     processes = (ProcessRole.GATEWAY, ProcessRole.WORKER, ProcessRole.WORKER) if engine == "cluster" else (None,)
     async with AsyncExitStack() as stack:
         daemons = [
             await stack.enter_async_context(
-                _a_process(_settings(engine, home, url, number, settings), role, network, model, functions)
+                _a_process(
+                    _settings(engine, home, url, number, settings),
+                    role,
+                    network,
+                    of_first_worker if number == 1 and of_first_worker is not None else model,
+                    functions,
+                )
             )
             for number, role in enumerate(processes)
         ]
@@ -154,7 +167,7 @@ def _settings(engine: str, home: Path, url: str, number: int, more: dict[str, An
 
 @asynccontextmanager
 async def _a_process(
-    settings: Settings, role: ProcessRole | None, network: Network, model: ScriptedModel, functions: Sequence[Any]
+    settings: Settings, role: ProcessRole | None, network: Network, model: ChatModel, functions: Sequence[Any]
 ) -> AsyncIterator[Daemon]:
     clock = SystemClock()
     cluster = None if role is None else await open_cluster(settings, clock, None, role)

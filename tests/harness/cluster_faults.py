@@ -183,8 +183,8 @@ async def _run(
             ]
             await asyncio.gather(client.post_all(messages, load.messages / load.seconds), happens())
             await until(lambda: _is_done(cluster, load), every=1.0)
-            # Streams of gateways that do not hold the account are read every five seconds.
-            await asyncio.sleep(6)
+            # Gateways that do not hold the account read events that are two seconds old, every five seconds.
+            await asyncio.sleep(8)
         return _audited(cluster, load, effects, read)
     finally:
         for task in background:

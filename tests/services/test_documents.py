@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from bot.testing import a_group
-from services.chats.documents import Documents, Problem
+from services.chats.documents import Documents
 from services.chats.members import KnownMember
 from services.chats.shopping import ShoppingList
 from services.clock import VirtualClock
-from services.refs import ChatRef, MemberRef
+from services.refs import ChatRef, MemberRef, RequestProblem
 
 HERE, THERE = ChatRef("test", "bot", "family"), ChatRef("test", "bot", "work")
 ANN = KnownMember(MemberRef("test", "bot", "ann"), "Ann")
@@ -53,9 +53,9 @@ async def test_a_repeated_call_changes_nothing_and_has_the_same_result(documents
 async def test_a_change_that_raises_writes_nothing(documents: Documents) -> None:
     def fail(state: ShoppingList, _: int) -> list[int]:
         state.add(["milk"])
-        raise Problem("todo.full")
+        raise RequestProblem("todo.full")
 
-    with pytest.raises(Problem):
+    with pytest.raises(RequestProblem):
         await documents.change(HERE, ShoppingList, fail, by=ANN, call_key="call-1")
     assert (await documents.read(HERE, ShoppingList)).items == []
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.chats.documents import Problem
 from services.chats.expenses import MOST_ENTRIES, Expenses, read_line
+from services.refs import RequestProblem
 
 MEMBERS = [f"test:bot:{letter}" for letter in "abcdefghijklmnop"]
 people = st.lists(st.sampled_from(MEMBERS[:8]), min_size=1, unique=True)
@@ -89,7 +89,7 @@ def test_old_entries_are_kept_in_the_balances() -> None:
 
 @pytest.mark.parametrize(("amount", "currency"), [(0, "EUR"), (1.005, "EUR"), (10.5, "JPY"), (1e12, ""), (1, "euros")])
 def test_an_amount_that_is_no_money_is_refused(amount: float, currency: str) -> None:
-    with pytest.raises(Problem):
+    with pytest.raises(RequestProblem):
         Expenses().add(MEMBERS[0], amount, currency, "food", MEMBERS)
 
 

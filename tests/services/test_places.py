@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from services.clock import VirtualClock
-from services.times.places import BadTime, Places, UnknownPlace, zone_label
+from services.refs import RequestProblem
+from services.times.places import Places, UnknownPlace, zone_label
 
 OSLO, TOKYO, NEW_YORK = ZoneInfo("Europe/Oslo"), ZoneInfo("Asia/Tokyo"), ZoneInfo("America/New_York")
 
@@ -66,10 +67,10 @@ def test_a_name_with_several_zones_gives_them_all_from_east_to_west(
 def test_a_name_that_is_not_known_brings_similar_ones(places: Places) -> None:
     with pytest.raises(UnknownPlace) as caught:
         places.find("Berln")
-    assert (caught.value.name, caught.value.similar) == ("Berln", ("Berlin", "Bern"))
+    assert caught.value.values == {"place": "Berln", "similar": "Berlin, Bern"}
     with pytest.raises(UnknownPlace) as caught:
         places.find("Xyzzyville")
-    assert caught.value.similar == ()
+    assert caught.value.key == "time.unknown_place"
 
 
 @pytest.mark.parametrize("text", ["", " ", "UTC+99", ",", "?"])
@@ -117,7 +118,7 @@ def test_a_time_of_day_is_read(places: Places, text: str, shown: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "25:00", "13 pm", "0 am", "12:60", "2026-02-30 10:00", "25点"])
 def test_what_is_no_time_of_day_is_refused(places: Places, text: str) -> None:
-    with pytest.raises(BadTime):
+    with pytest.raises(RequestProblem, match=r"time\.bad_time"):
         places.convert(text, OSLO, TOKYO)
 
 

@@ -10,15 +10,12 @@ from pathlib import Path
 import pytest
 
 from services.clock import VirtualClock
-from services.refs import ChatRef, MemberRef
+from services.refs import ChatRef, MemberRef, RequestProblem
 from services.store.ids import Ids
 from services.store.port import Store
 from services.timers.schedules import (
-    ChatFull,
     DeclaredSchedule,
-    NoSuchSchedule,
     Schedules,
-    SetElsewhere,
     When,
     WhenReader,
     by_cron,
@@ -162,7 +159,7 @@ async def test_a_repeated_call_makes_one_even_where_it_filled_the_chat(kept: Kep
     for number in (0, 1, 1):
         await kept.schedules.create(drafts[number], call_key=f"call {number}")
     assert len(await kept.schedules.of_chat(FAMILY)) == 2
-    with pytest.raises(ChatFull):
+    with pytest.raises(RequestProblem, match=r"schedules\.full"):
         await kept.schedules.create(drafts[2], call_key="call 2")
 
 
@@ -177,11 +174,11 @@ async def test_removing_again_in_the_same_call_gives_what_it_gave(kept: Kept) ->
     for _ in range(2):
         removed = await kept.schedules.remove(FAMILY, 1, by=ANN, private_to=None, call_key="remove")
         assert removed.title == "tea"
-    with pytest.raises(NoSuchSchedule):
+    with pytest.raises(RequestProblem, match=r"schedules\.no_such"):
         await kept.schedules.remove(FAMILY, 1, by=ANN, private_to=None, call_key="another")
 
 
 async def test_what_a_file_declares_is_removed_there(kept: Kept) -> None:
     await kept.schedules.declare("schedules", "a", wanted())
-    with pytest.raises(SetElsewhere, match=r"schedules\.a"):
+    with pytest.raises(RequestProblem, match=r"schedules\.set_elsewhere"):
         await kept.schedules.remove(FAMILY, 1, by=ANN, private_to=None, call_key="remove")

@@ -10,9 +10,9 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from services.clock import VirtualClock
-from services.refs import ErrorCode
+from services.refs import ErrorCode, RequestProblem
 from services.web.http import WebClient, WebError, WebLimits
-from services.web.search import CACHED_ANSWERS, Answer, Hit, NoSearch, Searcher, SearchingModel, SearXNG, WebSearch
+from services.web.search import CACHED_ANSWERS, Answer, Hit, Searcher, SearchingModel, SearXNG, WebSearch
 from tests.fakes.searchers import (
     CHAT_PATH,
     SEARXNG_PATH,
@@ -225,5 +225,5 @@ async def test_a_failure_is_not_kept_and_the_log_says_what_to_do(page: Page, cod
 
 
 async def test_where_nobody_is_set_nobody_searches() -> None:
-    with pytest.raises(NoSearch):
+    with pytest.raises(RequestProblem, match=r"search\.not_set"):
         await a_search(None, VirtualClock()).search("x", "en")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.chats.documents import Problem
 from services.chats.signups import Signup, Signups
+from services.refs import RequestProblem
 
 moves = st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans()), max_size=40)
 
@@ -33,7 +33,7 @@ def test_places_are_taken_in_the_order_of_joining_and_each_promotion_is_reported
 def test_a_closed_list_cannot_be_joined_or_left() -> None:
     signup = Signup(number=1, title="Pizza", author="a", members=["b"], closed_ms=1)
     for joins in (True, False):
-        with pytest.raises(Problem, match=r"signup\.closed_before"):
+        with pytest.raises(RequestProblem, match=r"signup\.closed_before"):
             signup.change("b", joins=joins)
     assert signup.members == ["b"]
 

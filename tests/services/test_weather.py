@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from services.clock import VirtualClock
-from services.refs import ErrorCode
+from services.refs import ErrorCode, RequestProblem
 from services.web.http import WebClient, WebError
-from services.web.weather import CACHED_PLACES, OpenMeteo, PlaceNotFound, Sky
+from services.web.weather import CACHED_PLACES, OpenMeteo, Sky
 from tests.fakes.open_meteo import FORECAST_PATH, GEOCODING_PATH, a_forecast, open_meteo_pages
 from tests.fakes.web_server import Page, WebServer
 
@@ -48,9 +48,9 @@ async def test_a_place_that_is_not_known_is_named(city: str) -> None:
     if city == "Nowhere":
         pages[GEOCODING_PATH] = Page.json({"generationtime_ms": 0.3})
     async with WebServer(pages) as server:
-        with pytest.raises(PlaceNotFound) as caught:
+        with pytest.raises(RequestProblem) as caught:
             await a_service(server, VirtualClock()).forecast(city, "en")
-    assert caught.value.name == city
+    assert caught.value.values["city"] == city
 
 
 async def test_an_answer_is_kept_for_ten_minutes_by_place_and_language() -> None:

@@ -35,7 +35,7 @@ from function_calls.context import Attachment, Kind, MessageContext, MessageKey,
 from services.clock import Clock
 from services.recent import Recent
 from services.refs import ChatRef, JsonObject, MemberRef, Role
-from services.store.ids import Ids
+from services.store.ids import Ids, first_id_at, generated_ms
 from services.store.port import BadUnit, Store, StoreBroken, StoreClosed, StoreError, Write
 from services.store.turns import http_events, http_files
 from services.store.turns.http_events import Event, Viewer
@@ -250,6 +250,10 @@ class Listeners:
         self.count -= 1
 
 
+_COMMIT_MS = 2000
+"""Events of another process are read after this time: one with a lower id may still be committed before."""
+
+
 class ChatFeed:
     """The stored events of one platform and account."""
 
@@ -260,6 +264,8 @@ class ChatFeed:
         self._ids = ids
         self._keep = keep
         self.listeners = Listeners()
+        self.is_written_here = False
+        """Whether this process writes the events: in a cluster, the one that holds the account."""
         self._in_flight: dict[str, set[int]] = {}
         self._statuses: dict[str, str] = {}
         self._added = Recent[str, int](_COUNTED_CHATS)
@@ -337,6 +343,8 @@ class ChatFeed:
         self.listeners.wake_all()
 
     def _horizon(self, chat: str) -> int:
+        if not self.is_written_here:
+            return first_id_at(generated_ms(self._ids.next()) - _COMMIT_MS)
         return min(self._in_flight.get(chat, ()), default=self._ids.next())
 
     def _key(self, chat: str) -> str:
@@ -558,11 +566,11 @@ class HttpPlatform:
 
     async def run(self, deliver: Deliver) -> None:
         """Accept messages until cancelled; before and after, requests are rejected with a retry time."""
-        self._deliver = deliver
+        self._deliver, self.feed.is_written_here = deliver, True
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            self._deliver = None
+            self._deliver, self.feed.is_written_here = None, False
 
     async def receive(self, caller: Caller, chat: str, posted: Posted) -> Accepted:
         """Deliver a posted message, in order within its chat; durable on return. Raises RequestError if the queue is

@@ -154,18 +154,10 @@ class SettingsFile:
         return written.getvalue()
 
     def write(self, text: str, version: str) -> None:
-        """Replace the content in one step, with the file's permissions. Raises FileChanged unless it still is
-        `version`."""
+        """Replace the content. Raises FileChanged unless it still is `version`."""
         if self.version() != version:
             raise FileChanged
-        aside = self.path.with_name(f".{self.path.name}.new")
-        mode = self.path.stat().st_mode & 0o777
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(self._unmasked(text))
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(self.path)
+        replace_text(self.path, self._unmasked(text))
 
     def _content(self) -> str:
         return self.path.read_text(encoding="utf-8-sig")
@@ -186,6 +178,17 @@ class SettingsFile:
         for secret, mark in self._marks().items():
             text = text.replace(mark, secret)
         return text
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file in one step, with the permissions of the one that it replaces."""
+    aside = path.with_name(f".{path.name}.new")
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
 
 
 def _flat(model: BaseModel, at: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, str]]:

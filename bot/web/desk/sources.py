@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ from bot.overrides import Overrides
 from bot.platforms.http.wire import RequestError
 from bot.web.desk.accounts import DeskRole
 from bot.web.desk.desk import Desk, Verbatim, Visit
+from bot.web.desk.settings_file import replace_text
 from config.diagnostics import Diagnostic
 from config.sections.basic import BasicSource
 from config.settings import Settings
@@ -133,7 +133,7 @@ class SourcePages:
         text = visit.form.get("text", "").replace("\r\n", "\n")
         if len(text) > _LONGEST_SCRIPT:
             raise RequestError(413, "too_large", visit.texts.say("sources.too_large"))
-        await asyncio.to_thread(_write, script.path, text)
+        await asyncio.to_thread(replace_text, script.path, text)
         note = self._desk.accounts.note(visit.account.actor, "script", script.path.name)
         await self._desk.daemon.store.commit([note])
         return visit.done(f"sources/script?id={script.id}", "saved")
@@ -189,15 +189,6 @@ class SourcePages:
         """The functions whose names the script cannot use."""
         own = str(script.path)
         return [spec for spec in self._desk.daemon.registry.specs if not spec.origin.source.startswith(own)]
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace the file in one step, with its permissions."""
-    aside = path.with_name(f".{path.name}.new")
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
-        file.write(text)
-    aside.replace(path)
 
 
 @contextmanager

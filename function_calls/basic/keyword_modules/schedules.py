@@ -17,10 +17,9 @@ from function_calls.basic.values import text_of
 from function_calls.schedule_check import NotSchedulable, ScheduleCheck
 from function_calls.spec import FunctionSpec, Message
 from services.clock import Clock
-from services.refs import Role
+from services.refs import RequestProblem, Role
 from services.timers.schedules import (
     SCRIPTS,
-    ChatFull,
     DeclaredSchedule,
     Schedules,
     UnclearWhen,
@@ -106,8 +105,8 @@ async def set_schedule(
         )
     except NotSchedulable as error:
         raise RunError(RunCode.NOT_ALLOWED, error.text) from None
-    except ChatFull as full:
-        raise translated_error(run, RunCode.NOT_ALLOWED, "schedule.full", most=full.most) from None
+    except RequestProblem as full:
+        raise translated_error(run, RunCode.NOT_ALLOWED, "schedule.full", **full.values) from None
     except BadRule:
         raise translated_error(run, RunCode.BAD_VALUE, "schedule.never", text=text_of(when)) from None
     return True

@@ -6,7 +6,8 @@ from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.run.session import translated_error
 from function_calls.basic.values import text_of
-from services.chats.todo import MOST_OPEN, ListFull, Priority, TodoLists
+from services.chats.todo import MOST_OPEN, Priority, TodoLists
+from services.refs import RequestProblem
 
 _MOST_CHARS = 500
 _TASKS = "tasks"
@@ -47,6 +48,6 @@ async def create_task(
             author_name=sender.name,
             call_key=f"{run.call.key}:task:{number}",
         )
-    except ListFull:
+    except RequestProblem:
         raise translated_error(run, RunCode.NOT_ALLOWED, "task.full", most=MOST_OPEN) from None
     return entry.number

@@ -13,8 +13,8 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import Choice, FunctionResult, Message
-from services.chats.member_links import CODE_MINUTES, Account, LinkError, MemberLinks
-from services.refs import ChatRef, ErrorCode
+from services.chats.member_links import CODE_MINUTES, Account, MemberLinks
+from services.refs import ChatRef
 
 _private_command = partial(tool_function, tags="chat", scope="private", offered_to=["command"], effect="idempotent")
 _Code = Annotated[str | None, Field(description="A code from another account; absent: get one", max_length=20)]
@@ -31,16 +31,13 @@ async def link(
 ) -> FunctionResult:
     """Give a new code and list the linked accounts; with a code, ask the account that got it to accept."""
     here = _account(context, call)
-    try:
-        if code is None:
-            code = await links.new_code(here)
-            text = call.say("links.code", code=f"{code[:4]}-{code[4:]}", minutes=CODE_MINUTES)
-            others = await links.others_of(here.member)
-            listed = (_listed("links.accounts", others, call.profile.texts),) if others else ()
-            return FunctionResult(messages=(Message(text), *listed))
-        issuer = await links.claim(code, here, call_key=call.key)
-    except LinkError as error:
-        return _refused(error, call)
+    if code is None:
+        code = await links.new_code(here)
+        text = call.say("links.code", code=f"{code[:4]}-{code[4:]}", minutes=CODE_MINUTES)
+        others = await links.others_of(here.member)
+        listed = (_listed("links.accounts", others, call.profile.texts),) if others else ()
+        return FunctionResult(messages=(Message(text), *listed))
+    issuer = await links.claim(code, here, call_key=call.key)
     phrases = texts.of(issuer.language)
     question = Message(
         phrases.say("links.question", name=here.name, member=here.member.key),
@@ -65,10 +62,7 @@ async def link_accept(
 ) -> FunctionResult:
     """Link both accounts, and notify all other accounts of the person."""
     here = _account(context, call)
-    try:
-        await links.accept(code, here, call_key=call.key)
-    except LinkError as error:
-        return _refused(error, call)
+    await links.accept(code, here, call_key=call.key)
     accounts = sorted([here, *await links.others_of(here.member)])
     return FunctionResult(
         messages=tuple(
@@ -94,10 +88,7 @@ async def link_reject(
 ) -> FunctionResult:
     """Reject the claim, and notify its account."""
     here = _account(context, call)
-    try:
-        claimer = await links.reject(code, here.member, call_key=call.key)
-    except LinkError as error:
-        return _refused(error, call)
+    claimer = await links.reject(code, here.member, call_key=call.key)
     text = call.say("links.rejected", name=claimer.name)
     return FunctionResult(messages=(Message(text), _notice(claimer, "links.was_rejected", here, texts)))
 
@@ -130,8 +121,3 @@ def _listed(key: str, accounts: Sequence[Account], texts: Phrases, *, to: ChatRe
 def _notice(to: Account, key: str, about: Account, texts: Texts) -> Message:
     """The text `key` on the account `about`, in the private chat of `to` and in its language."""
     return Message(texts.of(to.language).say(key, name=about.name, member=about.member.key), to=to.chat)
-
-
-def _refused(error: LinkError, call: Call) -> FunctionResult:
-    text = call.say(f"links.problems.{error.problem}")
-    return FunctionResult.fail(ErrorCode.REFUSED, text, ["code"])

@@ -13,13 +13,11 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
 from services.chats.members import KnownMember
-from services.chats.memory import NOTE_CHARS, Memory, NoteError, Place, is_in_words, without_request
+from services.chats.memory import NOTE_CHARS, Memory, Place, SeveralNotes, is_in_words, without_request
 from services.chats.privacy import MemberData
 from services.patterns import visible_line
 from services.refs import ErrorCode, JsonObject, Role
 from services.store.chats.memory import Note
-
-_CODES = {"unknown": ErrorCode.NOT_FOUND, "several": ErrorCode.BAD_ARGUMENTS}
 
 
 @tool_function(
@@ -61,12 +59,9 @@ async def remember(
         return FunctionResult.fail(ErrorCode.REFUSED, call.say("memory.not_own_words"), ["fact"])
     on_chat, author = is_for_all or for_everybody, KnownMember(context.sender.ref, context.sender.name)
     at_ms = round(context.sent_at.timestamp() * 1000)
-    try:
-        note, replaced, is_new = await memory.remember(
-            _place(context), text, author, on_chat=on_chat, replaces=replaces, at_ms=at_ms, key=call.key
-        )
-    except NoteError as error:
-        return _failed(error, f"#{replaces}", call)
+    note, replaced, is_new = await memory.remember(
+        _place(context), text, author, on_chat=on_chat, replaces=replaces, at_ms=at_ms, key=call.key
+    )
     if not is_new:
         return FunctionResult.say(_noted("memory.known", note, call), data=_data(note))
     lines = [_noted("memory.noted.chat" if on_chat else "memory.noted.me", note, call)]
@@ -138,8 +133,9 @@ async def memory_forget(
             restore=restore,
             key=call.key,
         )
-    except NoteError as error:
-        return _failed(error, note, call)
+    except SeveralNotes as error:
+        lines = [call.say("memory.several", words=note), *(_line(one, call) for one in error.notes[:10])]
+        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, "\n".join(lines))
     # Without its text, which would be recorded again in the history.
     lines = [call.say("memory.forgotten" if erased.text else "memory.forgotten_before", number=erased.number)]
     lines += [_noted("memory.restored", one, call) for one in restored]
@@ -148,12 +144,6 @@ async def memory_forget(
 
 def _place(context: MessageContext) -> Place:
     return Place(context.chat.key, context.sender.ref.key if context.is_group and context.private else "")
-
-
-def _failed(error: NoteError, words: str, call: Call) -> FunctionResult:
-    lines = [call.say(f"memory.{error.problem}", words=words)]
-    lines += [_line(note, call) for note in error.notes[:10] if error.problem == "several"]
-    return FunctionResult.fail(_CODES.get(error.problem, ErrorCode.REFUSED), "\n".join(lines))
 
 
 def _noted(key: str, note: Note, call: Call) -> str:

@@ -8,8 +8,7 @@ from functools import partial
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.spec import ToolError
-from services.chats.documents import Documents, Problem, State
+from services.chats.documents import Documents, State
 from services.chats.members import KnownMember
 
 changes_document = partial(tool_function, effect="idempotent", touches=("reads_outside", "stays_here"))
@@ -23,9 +22,6 @@ async def changed(
     documents: Documents,
     call: Call,
 ) -> tuple[State, Sequence[str | int]]:
-    """As `Documents.change`, for the sender; raises ToolError for a Problem."""
+    """As `Documents.change`, for the sender."""
     me = KnownMember(context.sender.ref, context.sender.name)
-    try:
-        return await documents.change(context.chat, kind, change, by=me, call_key=call.key)
-    except Problem as problem:
-        raise ToolError(call.say(problem.key, **problem.values), problem.code) from None
+    return await documents.change(context.chat, kind, change, by=me, call_key=call.key)

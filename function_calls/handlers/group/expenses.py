@@ -14,11 +14,11 @@ from function_calls.context import MessageContext
 from function_calls.handlers.group.document_changes import changed, changes_document, reads_document
 from function_calls.reminder_results import is_mentioned
 from function_calls.spec import Choice, FunctionResult, Message, ToolError
-from services.chats.documents import Documents, Problem
+from services.chats.documents import Documents
 from services.chats.expenses import Expenses, Transfer, in_words, read_line
 from services.chats.members import KnownMember, KnownMembers, SeveralMembers, UnknownMember, called
 from services.patterns import one_line
-from services.refs import ErrorCode, Role
+from services.refs import ErrorCode, RequestProblem, Role
 from services.times.reminder_lines import ME, US
 
 _MOST_SHOWN = 20
@@ -152,10 +152,10 @@ async def expense_paid(
         found = enumerate(state.transfers(), 1)
         meant = [one for at, one in found if number == str(at) or {me, other} == {one.payer, one.receiver}]
         if len(meant) != 1 or version not in (None, state.version):
-            raise Problem("expenses.no_transfer", ErrorCode.NOT_FOUND)
+            raise RequestProblem("expenses.no_transfer", ErrorCode.NOT_FOUND)
         one = meant[0]
         if me not in (one.payer, one.receiver) and not _may_change_all(context):
-            raise Problem("expenses.foreign_transfer")
+            raise RequestProblem("expenses.foreign_transfer")
         return [state.add(one.payer, Decimal(one.cents) / 100, one.currency, "", [one.receiver])]
 
     state, (paid,) = await changed(context, Expenses, change, documents, call)
@@ -193,7 +193,7 @@ async def expense_delete(
         entry = state.find(number)
         is_own = me == entry.payer or (not entry.what and me in entry.shares)
         if not is_own and not _may_change_all(context):
-            raise Problem("expenses.foreign", number=number)
+            raise RequestProblem("expenses.foreign", number=number)
         entry.is_deleted = not restore
         return []
 
@@ -215,13 +215,9 @@ async def _called(
         mentioned = is_mentioned(name, context, except_in="")
         try:
             one = None if folded in ME | US else called(name, here, context.mentions, as_mention=mentioned)
-        except UnknownMember as error:
-            key = "reminders.unknown_member_similar" if error.similar else "reminders.unknown_member"
-            text = call.say(key, name=error.name, similar=", ".join(error.similar))
-            raise ToolError(text, ErrorCode.NOT_FOUND) from None
-        except SeveralMembers as error:
-            text = call.say("reminders.several_members", name=error.name, names=", ".join(error.names))
-            raise ToolError(text, ErrorCode.BAD_ARGUMENTS) from None
+        except (UnknownMember, SeveralMembers) as problem:
+            problem.fields = ()  # no argument here is called `who`
+            raise
         found += [one] if one is not None else here if folded in US else [me]
     return list({one.ref: one for one in found}.values())
 

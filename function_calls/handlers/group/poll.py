@@ -12,22 +12,9 @@ from function_calls.call import Call
 from function_calls.context import Attachment, MessageContext
 from function_calls.handlers.group.document_changes import changes_document, reads_document
 from function_calls.spec import Choice, FunctionResult, Message
-from services.chats.polls import (
-    FEWEST_OPTIONS,
-    LONGEST_OPTION,
-    MOST_OPEN,
-    MOST_OPTIONS,
-    BadOptions,
-    NoPoll,
-    NoSuchOption,
-    NotYourPoll,
-    PollClosed,
-    Polls,
-    Standing,
-    TooManyPolls,
-)
+from services.chats.polls import Polls, Standing
 from services.pictures import Pictures, VoteChart
-from services.refs import ErrorCode, JsonObject, Role
+from services.refs import JsonObject, Role
 
 _changes = partial(changes_document, tags="poll", scope="group")
 _reads = partial(reads_document, tags="poll", scope="group")
@@ -63,20 +50,14 @@ class VoteArguments(BaseModel, frozen=True, extra="forbid"):
 async def poll_create(context: MessageContext, args: CreateArguments, *, polls: Polls, call: Call) -> FunctionResult:
     """Create a poll with a button for each option. Idempotent: a run repeated after a crash finds the poll by the key
     of the call."""
-    try:
-        poll = await polls.create(
-            context.chat,
-            args.question,
-            args.options,
-            author=context.sender.ref,
-            author_name=context.sender.name,
-            call_key=call.key,
-        )
-    except BadOptions:
-        text = call.say("poll.bad_options", fewest=FEWEST_OPTIONS, most=MOST_OPTIONS, longest=LONGEST_OPTION)
-        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["options"])
-    except TooManyPolls:
-        return FunctionResult.fail(ErrorCode.REFUSED, call.say("poll.too_many", most=MOST_OPEN))
+    poll = await polls.create(
+        context.chat,
+        args.question,
+        args.options,
+        author=context.sender.ref,
+        author_name=context.sender.name,
+        call_key=call.key,
+    )
     lines = [call.say("poll.title", number=poll.number, question=poll.question)]
     lines += [f"{index}. {option}" for index, option in enumerate(poll.options, 1)]
     lines.append(call.say("poll.how_to_vote"))
@@ -103,16 +84,7 @@ async def poll_create(context: MessageContext, args: CreateArguments, *, polls: 
 )
 async def poll_vote(context: MessageContext, args: VoteArguments, *, polls: Polls, call: Call) -> FunctionResult:
     """Record the sender's vote, replacing an earlier one."""
-    try:
-        standing, option = await polls.vote(context.chat, args.option, poll=args.poll, member=context.sender.ref)
-    except NoPoll:
-        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
-    except PollClosed as error:
-        return FunctionResult.fail(ErrorCode.REFUSED, call.say("poll.closed_before", question=error.poll.question))
-    except NoSuchOption as error:
-        options = "\n".join(f"{index}. {option}" for index, option in enumerate(error.poll.options, 1))
-        text = call.say("poll.no_such_option", option=args.option, options=options)
-        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["option"])
+    standing, option = await polls.vote(context.chat, args.option, poll=args.poll, member=context.sender.ref)
     confirmation = call.say("poll.voted", name=context.sender.name, option=option)
     lines = [confirmation, *_votes(standing, call)]
     board = Message(
@@ -138,10 +110,7 @@ async def poll_results(
     context: MessageContext, poll: _Poll = None, *, polls: Polls, pictures: Pictures, call: Call
 ) -> FunctionResult:
     """Show how a poll of this group stands"""
-    try:
-        standing = await polls.standing(context.chat, poll)
-    except NoPoll:
-        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
+    standing = await polls.standing(context.chat, poll)
     files = await _picture(context, standing, pictures, call)
     return FunctionResult.say(_report(standing, call), data=_data(standing), attachments=files)
 
@@ -166,14 +135,9 @@ async def poll_close(
 ) -> FunctionResult:
     """Close a poll: the member's own, or any poll for moderators and above."""
     may_close_any = context.sender.role in Role.at_least(Role.MODERATOR)
-    try:
-        standing = await polls.close(
-            context.chat, poll, by=context.sender.ref, may_close_any=may_close_any, call_key=call.key
-        )
-    except NoPoll:
-        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("poll.none"))
-    except NotYourPoll as error:
-        return FunctionResult.fail(ErrorCode.REFUSED, call.say("poll.not_yours", author=error.poll.author_name))
+    standing = await polls.close(
+        context.chat, poll, by=context.sender.ref, may_close_any=may_close_any, call_key=call.key
+    )
     report = _report(standing, call)
     files = await _picture(context, standing, pictures, call)
     return FunctionResult.say(report, data=_data(standing), attachments=files, update=Message(report))

@@ -13,10 +13,10 @@ from function_calls.context import MessageContext
 from function_calls.handlers.group.document_changes import changed, changes_document
 from function_calls.spec import Choice, FunctionResult, Message
 from services.calc.dice import alternatives
-from services.chats.documents import Documents, Problem
+from services.chats.documents import Documents
 from services.chats.shopping import Item, ShoppingList
 from services.chats.todo import matching
-from services.refs import ErrorCode
+from services.refs import ErrorCode, RequestProblem
 
 _MOST_BUTTONS = 10
 _LONGEST = 100
@@ -119,17 +119,17 @@ async def shop_remove(
 def _of(
     items: str, change: Callable[[ShoppingList, Sequence[int]], list[int]]
 ) -> Callable[[ShoppingList, int], list[int]]:
-    """`change` with the numbers of `items`. It raises Problem if one is unknown or ambiguous."""
+    """`change` with the numbers of `items`. It raises RequestProblem if one is unknown or ambiguous."""
 
     def run(state: ShoppingList, _: int) -> list[int]:
         numbers: list[int] = []
         for which in alternatives([items]):
             found = matching(state.shown, which)
             if not found:
-                raise Problem("todo.not_found", ErrorCode.NOT_FOUND, item=which)
+                raise RequestProblem("todo.not_found", ErrorCode.NOT_FOUND, item=which)
             if len(found) > 1:
                 several = "\n".join(map(_line, found[:10]))
-                raise Problem("shopping.several", ErrorCode.BAD_ARGUMENTS, item=which, items=several)
+                raise RequestProblem("shopping.several", ErrorCode.BAD_ARGUMENTS, item=which, items=several)
             numbers.append(found[0].number)
         return change(state, numbers)
 

@@ -12,10 +12,10 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.handlers.group.document_changes import changed, changes_document, reads_document
 from function_calls.spec import Choice, FunctionResult, Message
-from services.chats.documents import Documents, Problem
+from services.chats.documents import Documents
 from services.chats.signups import MOST_PLACES, Signup, Signups
 from services.patterns import lazy_pattern, one_line
-from services.refs import MemberRef, Role
+from services.refs import MemberRef, RequestProblem, Role
 
 _changes = partial(changes_document, tags=("signup", "plan"), scope="group")
 _reads = partial(reads_document, tags=("signup", "plan"), scope="group")
@@ -117,10 +117,7 @@ async def signup_list(
 ) -> FunctionResult:
     """Show who is on a sign-up list of this group, and the titles of the other open lists."""
     state = await documents.read(context.chat, Signups)
-    try:
-        shown = state.find(number)
-    except Problem as problem:
-        return FunctionResult.fail(problem.code, call.say(problem.key))
+    shown = state.find(number)
     board = _board(shown, state, call)
     others = [_title(one, call) for one in state.lists if one.closed_ms is None and one is not shown]
     return FunctionResult.say("\n".join([board.text, *others]), choices=board.choices)
@@ -151,7 +148,7 @@ async def signup_close(
     def change(state: Signups, now_ms: int) -> list[int]:
         signup = state.find(number)
         if signup.author != context.sender.ref.key and context.sender.role not in Role.at_least(Role.ADMIN):
-            raise Problem("signup.not_yours", author=state.names[signup.author])
+            raise RequestProblem("signup.not_yours", author=state.names[signup.author])
         signup.closed_ms = None if reopen else signup.closed_ms or now_ms
         return [signup.number]
 

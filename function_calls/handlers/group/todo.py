@@ -11,17 +11,7 @@ from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.handlers.group.document_changes import changes_document, reads_document
 from function_calls.spec import FunctionResult
-from services.chats.todo import (
-    MOST_OPEN,
-    ListFull,
-    NoSuchTodo,
-    NotYours,
-    Priority,
-    SeveralTodos,
-    Show,
-    State,
-    TodoLists,
-)
+from services.chats.todo import Priority, SeveralTodos, Show, State, TodoLists
 from services.refs import ErrorCode, JsonObject, Role
 from services.store.chats.todos import Todo
 
@@ -64,17 +54,14 @@ class UpdateArguments(BaseModel, frozen=True, extra="forbid"):
 )
 async def todo_add(context: MessageContext, args: AddArguments, *, lists: TodoLists, call: Call) -> FunctionResult:
     """Add an entry. Idempotent: a run repeated after a crash finds the entry by the key of the call."""
-    try:
-        entry = await lists.add(
-            context.chat,
-            args.text,
-            args.priority,
-            author=context.sender.ref,
-            author_name=context.sender.name,
-            call_key=call.key,
-        )
-    except ListFull:
-        return FunctionResult.fail(ErrorCode.REFUSED, call.say("todo.full", most=MOST_OPEN))
+    entry = await lists.add(
+        context.chat,
+        args.text,
+        args.priority,
+        author=context.sender.ref,
+        author_name=context.sender.name,
+        call_key=call.key,
+    )
     text, undo = call.say("todo.added", number=entry.number, text=entry.text), call.undo(f"/todo remove {entry.number}")
     return FunctionResult.say(text, data=_data(entry), choices=undo)
 
@@ -127,8 +114,8 @@ async def todo_done(context: MessageContext, item: _Item, *, lists: TodoLists, c
     """Mark an entry as done; permitted to all members of the chat."""
     try:
         entry, now = await lists.finish(context.chat, item, call_key=call.key)
-    except (NoSuchTodo, SeveralTodos) as error:
-        return _not_found(item, error, call)
+    except SeveralTodos as error:
+        return _several(item, error, call)
     text = call.say("todo.done" if now else "todo.done_before", number=entry.number, text=entry.text)
     undo = call.undo(f"/todo update {entry.number} state=open") if now else ()
     return FunctionResult.say(text, data={"number": entry.number, "done": True}, choices=undo)
@@ -155,23 +142,15 @@ async def todo_update(
     """Change an entry: the text by its author, or by moderators and above; the state by all members."""
     if args.text is None and args.state is None:
         return FunctionResult.fail(ErrorCode.MISSING_ARGUMENTS, call.say("todo.no_change"), ["text"])
-    try:
-        entry = await lists.update(
-            context.chat,
-            args.number,
-            text=args.text,
-            state=args.state,
-            by=context.sender.ref,
-            may_reword_any=context.sender.role in Role.at_least(Role.MODERATOR),
-            call_key=call.key,
-        )
-    except NoSuchTodo as error:
-        return _not_found(f"#{args.number}", error, call)
-    except NotYours as error:
-        text = call.say("todo.not_yours_to_change", number=error.entry.number, author=error.entry.author_name)
-        return FunctionResult.fail(ErrorCode.REFUSED, text)
-    except ListFull:
-        return FunctionResult.fail(ErrorCode.REFUSED, call.say("todo.full", most=MOST_OPEN))
+    entry = await lists.update(
+        context.chat,
+        args.number,
+        text=args.text,
+        state=args.state,
+        by=context.sender.ref,
+        may_reword_any=context.sender.role in Role.at_least(Role.MODERATOR),
+        call_key=call.key,
+    )
     return FunctionResult.say(call.say("todo.updated", line=_line(entry, call)), data=_data(entry))
 
 
@@ -203,18 +182,13 @@ async def todo_remove(context: MessageContext, item: _Item, *, lists: TodoLists,
             may_remove_any=context.sender.role in Role.at_least(Role.MODERATOR),
             call_key=call.key,
         )
-    except (NoSuchTodo, SeveralTodos) as error:
-        return _not_found(item, error, call)
-    except NotYours as error:
-        text = call.say("todo.not_yours", number=error.entry.number, author=error.entry.author_name)
-        return FunctionResult.fail(ErrorCode.REFUSED, text)
+    except SeveralTodos as error:
+        return _several(item, error, call)
     key = "todo.removed" if entry.text else "todo.removed_before"
     return FunctionResult.say(call.say(key, number=entry.number, text=entry.text), data={"number": entry.number})
 
 
-def _not_found(item: str, error: NoSuchTodo | SeveralTodos, call: Call) -> FunctionResult:
-    if isinstance(error, NoSuchTodo):
-        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("todo.not_found", item=item), ["item"])
+def _several(item: str, error: SeveralTodos, call: Call) -> FunctionResult:
     lines = [call.say("todo.several", item=item), *(_line(entry, call) for entry in error.candidates[:10])]
     return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, "\n".join(lines), ["item"])
 

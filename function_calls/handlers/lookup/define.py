@@ -13,8 +13,7 @@ from function_calls.declaration import tool_function
 from function_calls.failures import not_reached
 from function_calls.spec import FunctionResult
 from function_calls.turn import PUBLIC
-from services.refs import ErrorCode
-from services.web.dictionary import SOURCE, Dictionary, WordNotFound
+from services.web.dictionary import SOURCE, Dictionary
 from services.web.http import WebError
 
 _MOST_MEANINGS = 4
@@ -49,8 +48,6 @@ async def define(
     word = " ".join(word.split())
     try:
         found = (await dictionary.look_up(word))[:_MOST_MEANINGS]
-    except WordNotFound:
-        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("define.not_found", word=word), ["word"])
     except WebError as error:
         return not_reached(error, "define", call.profile.texts)
     lines = [word]

@@ -13,9 +13,9 @@ from function_calls.declaration import tool_function
 from function_calls.failures import not_reached
 from function_calls.spec import FunctionResult
 from function_calls.turn import FOUND_URLS, PUBLIC
-from services.refs import ErrorCode, JsonObject
+from services.refs import JsonObject
 from services.web.http import WebError
-from services.web.search import Answer, Hit, NoSearch, WebSearch
+from services.web.search import Answer, Hit, WebSearch
 
 _BUSY = 429
 _Query = Annotated[str, Field(description="What to look for", min_length=1, max_length=400, pattern=r"\S")]
@@ -45,8 +45,6 @@ async def search(context: MessageContext, query: _Query, *, web: WebSearch, call
     await call.status(call.say("search.status", query=query))
     try:
         answer = await web.search(query, call.profile.texts.language)
-    except NoSearch:
-        return FunctionResult.fail(ErrorCode.ENVIRONMENT, call.say("search.not_set"))
     except WebError as error:
         failed = not_reached(error, "search", call.profile.texts)
         return failed.with_error_text(call.say("search.busy")) if error.status == _BUSY else failed

@@ -16,9 +16,9 @@ from function_calls.failures import not_reached
 from function_calls.spec import FunctionResult
 from function_calls.turn import PUBLIC
 from services.pictures import Pictures, WeekChart
-from services.refs import ErrorCode, JsonObject
+from services.refs import JsonObject
 from services.web.http import WebError
-from services.web.weather import DayWeather, Forecast, OpenMeteo, PlaceNotFound
+from services.web.weather import DayWeather, Forecast, OpenMeteo
 
 _DAYS_OF_A_PICTURE = 3
 
@@ -65,8 +65,6 @@ async def weather(
     """Return the current weather and the forecast for a place, from three days on with a picture."""
     try:
         found = await forecasts.forecast(city, call.profile.texts.language)
-    except PlaceNotFound as error:
-        return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("weather.not_found", city=error.name), ["city"])
     except WebError as error:
         return not_reached(error, "weather", call.profile.texts)
     told = found.days[:days]

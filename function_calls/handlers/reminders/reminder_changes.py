@@ -14,13 +14,11 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.reminder_results import (
     OTHER_FORM,
-    PROBLEMS,
     WHEN,
     WHICH,
     Cron,
     End,
     Repeated,
-    RequestProblem,
     Start,
     asked,
     asker_of,
@@ -49,7 +47,8 @@ from services.timers.reminders import (
 )
 from services.timers.timer import Timer
 from services.timers.timetable import Removed
-from services.times.requested_times import RequestedTime, requested_time
+from services.times.recurrence import BadRule
+from services.times.requested_times import RequestedTime, TimeNotUnderstood, requested_time
 
 _ON_A_PAGE = 12
 _DIGITS = 4
@@ -160,20 +159,18 @@ async def reminder_change(
     context: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Change the text or the time of a reminder; times are interpreted in the reminder's time zone."""
-    asker, timer = asker_of(context, call, is_time_new=call.answered == "when"), None
+    asker = asker_of(context, call, is_time_new=call.answered == "when")
     if args.time.is_empty and not (args.text or "").strip():
         known = {"which": args.which}
         return question(call, "reminder_change", "reminders.nothing_to_change", "when", known)
     try:
         timer = only(await reminders.select(asker, args.which))
-        if not is_own_affair(timer, asker.member):
-            require_mine(timer, asker)
-            return await call.invoke("reminder_change_of_others", _raw(args, timer))
-        return await _changed(asker, timer, args, reminders, call)
     except SeveralReminders as problem:
         return await choose(problem, args.which, asker, reminders, call)
-    except PROBLEMS as problem:
-        return await _failed_change(problem, timer, asker, args, reminders, call)
+    if not is_own_affair(timer, asker.member):
+        require_mine(timer, asker)
+        return await call.invoke("reminder_change_of_others", _raw(args, timer))
+    return await _changed(asker, timer, args, reminders, call)
 
 
 @_changes(
@@ -185,42 +182,30 @@ async def reminder_change_of_others(
     context: MessageContext, args: ChangeArguments, *, reminders: Reminders, call: Call
 ) -> FunctionResult:
     """Change a reminder for others. Only called by `reminder_change`, so that settings can restrict it separately."""
-    asker, timer = asker_of(context, call), None
-    try:
-        timer = only(await reminders.select(asker, args.which))
-        return await _changed(asker, timer, args, reminders, call)
-    except PROBLEMS as problem:
-        return await _failed_change(problem, timer, asker, args, reminders, call)
+    asker = asker_of(context, call)
+    return await _changed(asker, only(await reminders.select(asker, args.which)), args, reminders, call)
 
 
 async def _changed(
     asker: Requester, timer: Timer, args: ChangeArguments, reminders: Reminders, call: Call
 ) -> FunctionResult:
-    changed, plan = await reminders.change(asker, timer, one_line(args.text or ""), args.time, call_key=call.key)
+    """Result of the change, or the question for an exact time."""
+    try:
+        changed, plan = await reminders.change(asker, timer, one_line(args.text or ""), args.time, call_key=call.key)
+    except (TimeNotUnderstood, BadRule) as problem:
+        result = failed(problem, reminders, call)
+        if result.error is None or not needs_exact_time(problem):
+            return result
+        now = (await reminders.now_of(asker)).astimezone(timer.timezone)
+        known = {"which": args.which, "text": args.text}
+        choices = time_choices(problem, now, reminders, call)
+        return asked(result.error.text, "reminder_change", "when", known, choices)
     if plan is None:
         line = (await lines_of([changed], asker, reminders, call))[0]
     else:
         now, texts = reminders.now(), call.profile.texts
         line = confirmation("reminders.changed", changed, plan, by=asker.member, now=now, texts=texts)
     return mark_outside([timer, changed], asker, FunctionResult.say(line, data=data_of(changed)))
-
-
-async def _failed_change(
-    problem: RequestProblem,
-    timer: Timer | None,
-    asker: Requester,
-    args: ChangeArguments,
-    reminders: Reminders,
-    call: Call,
-) -> FunctionResult:
-    """Failed result, or the question for an exact time; `timer` is None if it was not found."""
-    result = failed(problem, reminders, call)
-    if needs_exact_time(problem) and result.error is not None:
-        now = await reminders.now_of(asker)
-        choices = time_choices(problem, now if timer is None else now.astimezone(timer.timezone), reminders, call)
-        known = {"which": args.which, "text": args.text}
-        return asked(result.error.text, "reminder_change", "when", known, choices)
-    return result
 
 
 def _raw(args: ChangeArguments, timer: Timer) -> dict[str, Any]:
@@ -262,17 +247,14 @@ async def reminder_delete(
         return _removed(before, asker, call)
     try:
         timers = await reminders.select(asker, which)
-        for timer in timers:
-            require_mine(timer, asker)
-        if not all(is_own_affair(timer, asker.member) for timer in timers):
-            numbers = " ".join(str(timer.number) for timer in timers)
-            return await call.invoke("reminder_delete_of_others", {"which": numbers})
-        removed = await reminders.remove(asker, timers, call_key=call.key)
     except SeveralReminders as problem:
         return await choose(problem, which, asker, reminders, call)
-    except PROBLEMS as problem:
-        return failed(problem, reminders, call)
-    return _removed(removed, asker, call)
+    for timer in timers:
+        require_mine(timer, asker)
+    if not all(is_own_affair(timer, asker.member) for timer in timers):
+        numbers = " ".join(str(timer.number) for timer in timers)
+        return await call.invoke("reminder_delete_of_others", {"which": numbers})
+    return _removed(await reminders.remove(asker, timers, call_key=call.key), asker, call)
 
 
 @_changes(
@@ -285,10 +267,7 @@ async def reminder_delete_of_others(
 ) -> FunctionResult:
     """Delete reminders for others. Only called by `reminder_delete`, so that settings can restrict it separately."""
     asker = asker_of(context, call)
-    try:
-        removed = await reminders.remove(asker, await reminders.select(asker, which), call_key=call.key)
-    except PROBLEMS as problem:
-        return failed(problem, reminders, call)
+    removed = await reminders.remove(asker, await reminders.select(asker, which), call_key=call.key)
     return _removed(removed, asker, call)
 
 

@@ -16,7 +16,6 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.reminder_results import (
     OTHER_FORM,
-    PROBLEMS,
     WHEN,
     WHICH,
     Cron,
@@ -38,7 +37,6 @@ from services.chats.members import KnownMember, KnownMembers, called
 from services.patterns import one_line
 from services.refs import ErrorCode, JsonObject, Role
 from services.timers.reminders import (
-    NotASingleTime,
     Plan,
     ReminderRequest,
     Reminders,
@@ -49,8 +47,9 @@ from services.timers.reminders import (
 )
 from services.timers.timer import Timer
 from services.times.places import Places, UnknownPlace
+from services.times.recurrence import BadRule
 from services.times.reminder_lines import ME, US, read_line
-from services.times.requested_times import RequestedTime, requested_time
+from services.times.requested_times import RequestedTime, TimeNotUnderstood, requested_time
 from services.times.time_formatting import amount, distance, moment
 
 _changes = partial(tool_function, tags="reminder", touches="stays_here", effect="idempotent")
@@ -115,12 +114,9 @@ async def reminder_snooze(
         if timer is None:
             return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("reminders.nothing_said"))
         snoozed = await reminders.snooze(asker, timer, until, call_key=call.key)
-    except NotASingleTime as problem:
-        text = call.say("reminders.snooze_once", said=str(problem))
-        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, ["when"])
     except SeveralReminders as problem:
         return await choose(problem, which or "", asker, reminders, call)
-    except PROBLEMS as problem:
+    except (TimeNotUnderstood, BadRule) as problem:
         result = failed(problem, reminders, call)
         choices = time_choices(problem, await reminders.now_of(asker), reminders, call)
         if not choices or result.error is None or timer is None:
@@ -156,8 +152,6 @@ async def reminder_done(
         await reminders.finish(asker, timer, call_key=call.key)
     except SeveralReminders as problem:
         return await choose(problem, which or "", asker, reminders, call)
-    except PROBLEMS as problem:
-        return failed(problem, reminders, call)
     result = FunctionResult.say(call.say("reminders.done", number=timer.number, text=timer.title))
     return mark_outside([timer], asker, result)
 
@@ -273,10 +267,7 @@ async def reminder_create(
     read = await _parsed_items(args, asker, [one.name for one in known], reminders, call)
     if isinstance(read, FunctionResult):
         return read
-    try:
-        items = [_Asked(item, _for_whom(item, asker, known, context)) for item in read]
-    except PROBLEMS as problem:
-        return failed(problem, reminders, call)
+    items = [_Asked(item, _for_whom(item, asker, known, context)) for item in read]
     if not all(one.is_own(asker) for one in items):
         return await call.invoke("reminder_for_others", _raw(read))
     has_default_zone = call.profile.layers.get("timezone", DEFAULT_LAYER) == DEFAULT_LAYER
@@ -318,12 +309,8 @@ async def reminder_for_others(
     """Set reminders for others. Only called by `reminder_create`; settings may restrict it to some roles."""
     asker = asker_of(context, call)
     known = await members.of(context.chat) if context.is_group else ()
-    items = args.items
-    try:
-        requested = [_Asked(item, _for_whom(item, asker, known, context)) for item in items]
-    except PROBLEMS as problem:
-        return failed(problem, reminders, call)
-    return await _set(asker, requested, reminders, call)
+    items = [_Asked(item, _for_whom(item, asker, known, context)) for item in args.items]
+    return await _set(asker, items, reminders, call)
 
 
 async def _parsed_items(
@@ -381,7 +368,7 @@ async def _set(asker: Requester, items: Sequence[_Asked], reminders: Reminders, 
     for one in items:
         try:
             plans += await reminders.plans(asker, ReminderRequest(one_line(one.item.text), one.item.time), one.members)
-        except PROBLEMS as problem:
+        except (TimeNotUnderstood, BadRule) as problem:
             result = failed(problem, reminders, call)
             if len(items) > 1 and result.error is not None:
                 text = call.say("reminders.in_item", text=one.item.text, problem=result.error.text)
@@ -395,7 +382,7 @@ async def _set(asker: Requester, items: Sequence[_Asked], reminders: Reminders, 
             return result
     try:
         timers = await reminders.create(asker, plans, call_key=call.key)
-    except PROBLEMS as problem:
+    except (TimeNotUnderstood, BadRule) as problem:
         return failed(problem, reminders, call)
     return _result_texts(timers, plans, asker, reminders, call)
 

@@ -16,18 +16,7 @@ from function_calls.schedule_check import ScheduleCheck, ScheduledCall
 from function_calls.spec import FunctionResult
 from services.clock import Clock
 from services.refs import ErrorCode, JsonObject, MemberRef
-from services.timers.schedules import (
-    ChatFull,
-    Listed,
-    MemberFull,
-    NoSuchSchedule,
-    Schedules,
-    SetElsewhere,
-    UnclearWhen,
-    When,
-    is_of_a_script,
-    script_of,
-)
+from services.timers.schedules import Listed, Schedules, When, is_of_a_script, script_of
 from services.timers.timer import Draft, Timer, TimerKind
 from services.times.recurrence import BadRule
 from services.times.time_formatting import in_words, moment
@@ -67,12 +56,9 @@ async def schedule(
     if not (plan or "").strip():
         shown = _listing(await schedules.of_chat(context.chat, private_to=_private_to(context)), clock, call)
         return FunctionResult.say(f"{shown}\n{call.say('schedules.how')}")
-    try:
-        zone = call.profile.timezone.key
-        when, line = schedules.reader.head(plan or "", clock.now(), zone, lambda rest: check.is_command(context, rest))
-        run = check.line(context, line, call.profile)
-    except UnclearWhen as error:
-        return _unclear(error, call)
+    zone = call.profile.timezone.key
+    when, line = schedules.reader.head(plan or "", clock.now(), zone, lambda rest: check.is_command(context, rest))
+    run = check.line(context, line, call.profile)
     return await _created(context, when, run, schedules, clock, call)
 
 
@@ -99,11 +85,8 @@ async def schedule_create(
     call: Call,
 ) -> FunctionResult:
     """Schedule a function with arguments."""
-    try:
-        when = schedules.reader.parse_as_of(args.when, clock.now(), call.profile.timezone.key)
-        run = check.call(context, args.function, args.arguments, call.profile)
-    except UnclearWhen as error:
-        return _unclear(error, call)
+    when = schedules.reader.parse_as_of(args.when, clock.now(), call.profile.timezone.key)
+    run = check.call(context, args.function, args.arguments, call.profile)
     return await _created(context, when, run, schedules, clock, call)
 
 
@@ -147,10 +130,7 @@ async def schedule_pause(
     context: MessageContext, number: _Number, *, schedules: Schedules, call: Call
 ) -> FunctionResult:
     """Pause a schedule, including those of the settings."""
-    try:
-        timer = await schedules.pause(context.chat, number, private_to=_private_to(context), call_key=call.key)
-    except NoSuchSchedule:
-        return _no_such(number, call)
+    timer = await schedules.pause(context.chat, number, private_to=_private_to(context), call_key=call.key)
     return FunctionResult.say(call.say("schedules.paused", number=timer.number, line=timer.title), data=_data(timer))
 
 
@@ -174,8 +154,6 @@ async def schedule_resume(
     """Resume a schedule from its next time on."""
     try:
         timer = await schedules.resume(context.chat, number, private_to=_private_to(context), call_key=call.key)
-    except NoSuchSchedule:
-        return _no_such(number, call)
     except BadRule as error:
         return _bad_rule(error, call)
     text = call.say("schedules.resumed", number=timer.number, line=timer.title, next=_next(timer, clock, call))
@@ -200,15 +178,9 @@ async def schedule_remove(
     context: MessageContext, number: _Number, *, schedules: Schedules, call: Call
 ) -> FunctionResult:
     """Delete a schedule. Those of the settings must be deleted there."""
-    try:
-        timer = await schedules.remove(
-            context.chat, number, by=context.sender.ref, private_to=_private_to(context), call_key=call.key
-        )
-    except NoSuchSchedule:
-        return _no_such(number, call)
-    except SetElsewhere as error:
-        text = call.say("schedules.set_elsewhere", number=number, source=error.source)
-        return FunctionResult.fail(ErrorCode.REFUSED, text)
+    timer = await schedules.remove(
+        context.chat, number, by=context.sender.ref, private_to=_private_to(context), call_key=call.key
+    )
     return FunctionResult.say(call.say("schedules.removed", number=timer.number, line=timer.title))
 
 
@@ -235,10 +207,6 @@ async def _created(
     )
     try:
         timer = await schedules.create(draft, call_key=call.key)
-    except ChatFull as error:
-        return FunctionResult.fail(ErrorCode.REFUSED, call.say("schedules.full", most=error.most))
-    except MemberFull as error:
-        return FunctionResult.fail(ErrorCode.REFUSED, call.say("schedules.full_of_yours", most=error.most))
     except BadRule as error:
         return _bad_rule(error, call)
     rule_text = in_words(timer.rule, timer.timezone, clock.now(), call.profile.texts)
@@ -291,16 +259,8 @@ def _here(at: datetime, clock: Clock, call: Call) -> str:
     return moment(at, call.profile.timezone, clock.now(), call.profile.texts)
 
 
-def _unclear(error: UnclearWhen, call: Call) -> FunctionResult:
-    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say(f"schedules.when.{error.why}"), ["when"])
-
-
 def _bad_rule(error: BadRule, call: Call) -> FunctionResult:
     return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say(f"schedules.when.{error.reason.value}"), ["when"])
-
-
-def _no_such(number: int, call: Call) -> FunctionResult:
-    return FunctionResult.fail(ErrorCode.NOT_FOUND, call.say("schedules.no_such", number=number), ["number"])
 
 
 def _private_to(context: MessageContext) -> MemberRef | None:

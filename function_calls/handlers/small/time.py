@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 from function_calls.call import Call
 from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
-from function_calls.spec import FunctionResult, ToolError
-from services.refs import ErrorCode
-from services.times.places import BadTime, Place, Places, UnknownPlace, zone_label
+from function_calls.spec import FunctionResult
+from services.refs import ErrorCode, RequestProblem
+from services.times.places import Place, Places, UnknownPlace, zone_label
 
 _PLACE = "City, country, IANA zone or abbreviation; absent: here"
 
@@ -109,14 +109,7 @@ async def time_convert(
     """Convert a time of day from one place's time zone to another's"""
     source = _one(args.from_place, "from_place", places, call)
     target = _one(args.to_place, "to_place", places, call)
-    if isinstance(source, FunctionResult):
-        return source
-    if isinstance(target, FunctionResult):
-        return target
-    try:
-        converted = places.convert(args.time, source.zone, target.zone)
-    except BadTime:
-        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("time.bad_time", time=args.time), ["time"])
+    converted = places.convert(args.time, source.zone, target.zone)
     key = {-1: "time.converted_day_before", 1: "time.converted_next_day"}.get(converted.days_later, "time.converted")
     text = call.say(
         key,
@@ -134,25 +127,23 @@ async def time_convert(
 
 
 def _find(name: str | None, places: Places, call: Call) -> tuple[Place, ...]:
-    """Places with that name; by default the chat's own. Raises ToolError (NOT_FOUND), with similar names, for an
-    unknown place."""
+    """Places with that name; by default the chat's own. Raises UnknownPlace."""
     if not name or not name.strip() or name.strip().casefold() in call.profile.texts.words("time.here_words"):
         return (_here(call.profile.timezone),)
+    return places.find(name)
+
+
+def _one(name: str | None, field: str, places: Places, call: Call) -> Place:
+    """The place with that name. Raises RequestProblem, about the argument `field`, if there are several or none."""
     try:
-        return places.find(name)
-    except UnknownPlace as error:
-        similar = ", ".join(error.similar)
-        key = "time.unknown_place_similar" if similar else "time.unknown_place"
-        raise ToolError(call.say(key, place=error.name, similar=similar), ErrorCode.NOT_FOUND) from error
-
-
-def _one(name: str | None, field: str, places: Places, call: Call) -> Place | FunctionResult:
-    found = _find(name, places, call)
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(place.name for place in found)
-    text = call.say("time.which_zone", place=name, names=names)
-    return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, text, [field])
+        found = _find(name, places, call)
+    except UnknownPlace as problem:
+        problem.fields = [field]
+        raise
+    if len(found) > 1:
+        names = ", ".join(place.name for place in found)
+        raise RequestProblem("time.which_zone", ErrorCode.BAD_ARGUMENTS, fields=[field], place=name, names=names)
+    return found[0]
 
 
 def _here(zone: tzinfo) -> Place:

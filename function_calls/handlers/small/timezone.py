@@ -13,8 +13,8 @@ from function_calls.context import MessageContext
 from function_calls.declaration import tool_function
 from function_calls.spec import Choice, FunctionResult
 from services.chats.members import MemberZones
-from services.refs import ErrorCode
-from services.times.places import Place, Places, UnknownPlace, zone_label
+from services.refs import ErrorCode, RequestProblem
+from services.times.places import Place, Places, zone_label
 from services.times.time_formatting import clock
 
 _MOST_CHOICES = 8
@@ -60,20 +60,14 @@ async def timezone(
 
 
 def _found(query: str, places: Places, call: Call) -> str | FunctionResult:
-    """IANA name of the zone, or a failed result: unknown place, several zones, or a place without an IANA zone."""
-    try:
-        candidates = places.find(query)
-    except UnknownPlace as error:
-        similar = ", ".join(error.similar)
-        key = "time.unknown_place_similar" if similar else "time.unknown_place"
-        text = call.say(key, place=error.name, similar=similar)
-        return FunctionResult.fail(ErrorCode.NOT_FOUND, text, ["place"])
-    zones = {str(one.zone): one for one in candidates}
+    """IANA name of the zone, or the question which of several to use. Raises RequestProblem for an unknown place, and
+    for one without an IANA zone."""
+    zones = {str(one.zone): one for one in places.find(query)}
     if len(zones) > 1:
         return _which(query, zones, call)
     ((name, place),) = zones.items()
     if not isinstance(place.zone, ZoneInfo) or not is_timezone(name):
-        return FunctionResult.fail(ErrorCode.BAD_ARGUMENTS, call.say("timezones.no_zone", place=query), ["place"])
+        raise RequestProblem("timezones.no_zone", ErrorCode.BAD_ARGUMENTS, fields=["place"], place=query)
     return name
 
 

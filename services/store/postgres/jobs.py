@@ -72,21 +72,25 @@ async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
 
 
 class _Manager(JobManager):
-    """Leaves the deletion of jobs to the runs, and misses no notification of a job."""
+    """Leaves the deletion of jobs to the runs, misses no notification of a job, and finds none while `leaves_jobs`."""
 
-    _is_woken = False
+    def __init__(self, connector: procrastinate.PsycopgConnector, leaves_jobs: Callable[[], bool]) -> None:
+        super().__init__(connector)
+        self._leaves_jobs = leaves_jobs
+        self._is_woken = False
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         if status is not Status.SUCCEEDED:
             await super().finish_job(job, status, delete_job)
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
-        while True:
+        while not self._leaves_jobs():
             self._is_woken = False
             job = await super().fetch_job(queues, worker_id)
             # The worker forgets notifications that come during a fetch.
             if job is not None or not self._is_woken:
                 return job
+        return None
 
     async def listen_for_jobs(
         self, *, on_notification: NotificationCallback, queues: Iterable[str] | None = None
@@ -98,12 +102,13 @@ class _Manager(JobManager):
         await super().listen_for_jobs(on_notification=notified, queues=queues)
 
 
-async def run_jobs(url: str, queue: str, run: RunJob, at_once: int) -> None:
+async def run_jobs(url: str, queue: str, run: RunJob, at_once: int, leaves_jobs: Callable[[], bool]) -> None:
     """Run the jobs of `queue`, at most `at_once` at a time, until cancelled: then it ends when all running jobs have
-    ended. A cancelled job returns to its queue. Raises the errors of the database."""
+    ended. A cancelled job returns to its queue. While `leaves_jobs()`, other workers get all jobs. Raises the errors
+    of the database."""
     connector = procrastinate.PsycopgConnector(conninfo=address_of(url), min_size=2, max_size=4, configure=_configure)
     app = procrastinate.App(connector=connector)
-    app.job_manager = _Manager(connector)
+    app.job_manager = _Manager(connector, leaves_jobs)
 
     @app.task(name=TASK, pass_context=True, retry=_RETRY)
     async def run_turn(context: JobContext, turn: int, addressed: bool, recovered: bool) -> None:

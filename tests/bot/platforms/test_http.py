@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ import pytest
 from pydantic import SecretStr
 
 from bot.platforms.base import Outgoing, SendFailed
-from bot.platforms.http.platform import HttpPlatform, Programs
+from bot.platforms.http.platform import ChatFeed, HttpPlatform, Programs
 from function_calls.context import Kind, MessageContext
 from function_calls.spec import Choice
+from services.clock import VirtualClock
 from services.refs import ChatRef, MemberRef, Role
+from services.store.ids import Ids
 from services.store.port import BadUnit, StoreFull
+from services.store.turns.http_events import Event, Viewer
 from tests.bot.web_world import BEARER, QUICK, TOKEN, World, a_post, a_world, events_of
 
 MESSAGES = "/api/v1/chats/family/messages"
@@ -402,6 +406,25 @@ async def test_no_reader_jumps_over_an_event_that_is_still_being_committed(tmp_p
             await world.http.send(Outgoing(FAMILY, "later", "later"))
             assert (await polled(world))["events"] == []
         assert [event["text"] for event in (await polled(world))["events"]] == ["later"]
+
+
+async def test_no_reader_of_another_process_jumps_over_an_event_that_is_committed_within_two_seconds(
+    tmp_path: Path,
+) -> None:
+    async with a_world(tmp_path) as world:
+        clock = VirtualClock(datetime.now(UTC))
+        elsewhere = ChatFeed("http", "main", world.store, Ids(clock, 2))
+
+        async def read() -> list[int]:
+            return [event.id for event in await elsewhere.after("family", 0, 10, Viewer("", sees_all=True))]
+
+        with world.http.feed.taking("family") as earlier:
+            await world.http.send(Outgoing(FAMILY, "later", "later"))
+            assert await read() == []
+            await world.store.commit(world.http.feed.writes("family", "m1", Event(earlier, "{}")))
+        await clock.advance(5)
+        ids = await read()
+        assert (len(ids), ids[0]) == (2, earlier)
 
 
 async def test_ten_thousand_posts_leave_memory_flat(tmp_path: Path) -> None:

@@ -154,6 +154,12 @@ async def test_a_request_with_an_unusual_target_gets_an_answer_and_harms_nothing
     assert not problems
 
 
+async def test_spaces_around_the_value_of_a_header_are_no_part_of_it() -> None:
+    body = b"POST /body HTTP/1.1\r\nHost: 127.0.0.1 \t\r\nContent-Length:  5 \t \r\nX-Told: \t a  b \t\r\n\r\nhello"
+    async with a_server() as (address, _), asyncio.timeout(10), a_connection(address, body) as (reader, _):
+        assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200")
+
+
 async def test_a_second_request_during_an_answer_is_answered_after_it() -> None:
     first = HEAD.replace(b"/healthz", b"/slow")
     second = b"POST /body HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 6\r\nConnection: close\r\n\r\nsec"

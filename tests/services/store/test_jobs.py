@@ -26,7 +26,7 @@ async def test_a_failed_job_is_logged_with_its_turn_and_repeated(new_postgres_da
         is_repeated.set()
 
     with capture_logs() as logs:
-        working = asyncio.create_task(run_jobs(new_postgres_database, "abc", run, 1))
+        working = asyncio.create_task(run_jobs(new_postgres_database, "abc", run, 1, lambda: False))
         async with asyncio.timeout(30):
             await is_repeated.wait()
         working.cancel()
