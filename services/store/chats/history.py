@@ -53,13 +53,13 @@ _OF_MEMBER: dict[str, Any] = {
     "change": _NOTHING,
 }
 _OF_BOT = {
-    **{name: _BINDS[name] for name in ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by")},
+    **{name: _BINDS[name] for name in ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "reply_to")},
     "from_bot": 1,
     "reply_to_name": _NOTHING,
     "change": _NOTHING,
     "thread": _THREAD_OF_ANSWERED,
 }
-_BOT_VALUES = ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "answers")
+_BOT_VALUES = ("id", "chat", "sender", "sender_name", "text", "at_ms", "asked_by", "answers", "reply_to")
 
 
 def _member_statement(name: str, values: Mapping[str, Any], *more: str) -> Statement:
@@ -68,7 +68,6 @@ def _member_statement(name: str, values: Mapping[str, Any], *more: str) -> State
     return Statement(name, insert(HISTORY).from_select(list(values), source), takes=("text", "at_ms", *more, "id"))
 
 
-# Null columns are left out: binding null costs the driver more than binding text.
 _ADD_MEMBER_MESSAGE = _member_statement(
     "history.add_member_message", {**_OF_MEMBER, "reply_to_name": _NOTHING, "thread": INBOX.c.native_id}
 )
@@ -84,11 +83,6 @@ _ADD_MEMBER_REPLY = _member_statement(
     *("reply_to", "reply_to_name"),
 )
 _ADD_BOT_MESSAGE = Statement("history.add_bot_message", insert(HISTORY).values(_OF_BOT), takes=_BOT_VALUES)
-_ADD_BOT_REPLY = Statement(
-    "history.add_bot_reply",
-    insert(HISTORY).values({**_OF_BOT, "reply_to": _BINDS["reply_to"]}),
-    takes=(*_BOT_VALUES, "reply_to"),
-)
 # The scope of a look-up: the whole chat, one member's conversation with the bot, or one chain of replies.
 _IN_SCOPE = or_(
     bindparam("scope", type_=TEXT) == "chat",
@@ -201,8 +195,8 @@ def add_bot_message(
 ) -> Write:
     """Add a message of the bot, in the unit that adds it to the outbox. `answers`: row of the answered message, which
     was sent by `asked_by`. `outside`: it may contain text from others."""
-    values = (id, chat, OUTSIDE if outside else "", sender_name, text, at_ms, asked_by, answers)
-    return _ADD_BOT_MESSAGE.write_row(values) if reply_to is None else _ADD_BOT_REPLY.write_row((*values, reply_to))
+    sender = OUTSIDE if outside else ""
+    return _ADD_BOT_MESSAGE.write_row((id, chat, sender, sender_name, text, at_ms, asked_by, answers, reply_to))
 
 
 def edited(chat: str, native_id: str, text: str) -> Write:

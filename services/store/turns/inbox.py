@@ -68,11 +68,10 @@ def _accept_statement(name: str, more: Sequence[str], constants: Mapping[str, An
     return Statement(name, once.on_conflict_do_nothing(index_elements=["key"]), takes)
 
 
-_WAITS_FOR_ANSWER = {"reason": WAITING, "detail": ""}
-# Null columns are left out: binding null costs the driver more than binding text.
-_ACCEPT = _accept_statement("inbox.accept", ("body", "received_ms", "turn_id", "epoch"), _WAITS_FOR_ANSWER)
-_ACCEPT_ANSWER = _accept_statement(
-    "inbox.accept_answer", ("body", "received_ms", "turn_id", "question_id", "epoch"), _WAITS_FOR_ANSWER
+_ACCEPT = _accept_statement(
+    "inbox.accept",
+    ("body", "received_ms", "turn_id", "question_id", "epoch"),
+    {"reason": WAITING, "detail": ""},
 )
 _NOTE = _accept_statement("inbox.note", ("received_ms", "reason", "detail", "ended_ms"), {"body": "", "epoch": 0})
 GAVE_UP = "gave_up"
@@ -150,9 +149,7 @@ _NEWEST_RECEIVED = Statement(
 def accept(id: int, event: Event, *, body: str, received_ms: int, epoch: int, question_id: int | None = None) -> Write:
     """Accept an event as a turn for the process `epoch`, which may answer the question `question_id`. Touches no row if
     an event with this key was accepted before."""
-    if question_id is None:
-        return _ACCEPT.write_row((id, *event, body, received_ms, id, epoch))
-    return _ACCEPT_ANSWER.write_row((id, *event, body, received_ms, id, question_id, epoch))
+    return _ACCEPT.write_row((id, *event, body, received_ms, id, question_id, epoch))
 
 
 def note(id: int, event: Event, *, received_ms: int, reason: str, detail: str = "") -> Write:
