@@ -6,14 +6,12 @@ row for both saves two writes and two pages per turn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Index, and_, bindparam, func, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import insert_new, integer, table, text
 
 INBOX = table(
     "inbox",
@@ -58,22 +56,9 @@ class Event(NamedTuple):
     kind: str
 
 
-_ACCEPTED = ("id", *Event._fields)
-
-
-def _accept_statement(name: str, more: Sequence[str], constants: Mapping[str, Any]) -> Statement:
-    takes = (*_ACCEPTED, *more)
-    values = {column: bindparam(column, type_=INBOX.c[column].type) for column in takes}
-    once = insert(INBOX).values({**values, **constants, "attempts": 0})
-    return Statement(name, once.on_conflict_do_nothing(index_elements=["key"]), takes)
-
-
-_ACCEPT = _accept_statement(
-    "inbox.accept",
-    ("body", "received_ms", "turn_id", "question_id", "epoch"),
-    {"reason": WAITING, "detail": ""},
-)
-_NOTE = _accept_statement("inbox.note", ("received_ms", "reason", "detail", "ended_ms"), {"body": "", "epoch": 0})
+_ONCE = insert_new(INBOX, "key")
+_ACCEPT = Statement("inbox.accept", _ONCE, takes=INBOX.columns.keys())
+_NOTE = Statement("inbox.note", _ONCE, takes=INBOX.columns.keys())
 GAVE_UP = "gave_up"
 MAY_RUN = INBOX.c.body != ""
 """Condition: waiting, or given up and still retryable."""
@@ -149,13 +134,13 @@ _NEWEST_RECEIVED = Statement(
 def accept(id: int, event: Event, *, body: str, received_ms: int, epoch: int, question_id: int | None = None) -> Write:
     """Accept an event as a turn for the process `epoch`, which may answer the question `question_id`. Touches no row if
     an event with this key was accepted before."""
-    return _ACCEPT.write_row((id, *event, body, received_ms, id, question_id, epoch))
+    return _ACCEPT.write_row((id, *event, body, received_ms, WAITING, "", id, question_id, None, epoch, 0))
 
 
 def note(id: int, event: Event, *, received_ms: int, reason: str, detail: str = "") -> Write:
     """Record an event that is not answered, with its reason and detail. Touches no row if an event with this key was
     recorded before."""
-    return _NOTE.write_row((id, *event, received_ms, reason, detail, received_ms))
+    return _NOTE.write_row((id, *event, "", received_ms, reason, detail, None, None, received_ms, 0, 0))
 
 
 def take_up(id: int, epoch: int, attempts: int) -> Write:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import Index, bindparam, select, update
-from sqlalchemy.dialects.postgresql import insert
 
 from services.store.port import Query, Statement, Write
-from services.store.schema import integer, table, text
+from services.store.schema import insert_new, integer, table, text
 
 OUTBOX = table(
     "outbox",
@@ -28,14 +27,7 @@ IS_OPEN = OUTBOX.c.state.in_(["pending", "sending"])
 Index("outbox_once", OUTBOX.c.key, unique=True)
 Index("outbox_open", OUTBOX.c.id, sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)
 
-_VALUES = ("id", "key", "turn_id", "history_id", "chat", "body", "state", "epoch", "at_ms")
-_PUT = Statement(
-    "outbox.put",
-    insert(OUTBOX)
-    .values({name: bindparam(name, type_=OUTBOX.c[name].type) for name in _VALUES} | {"attempts": 0, "problem": ""})
-    .on_conflict_do_nothing(index_elements=["key"]),
-    takes=_VALUES,
-)
+_PUT = Statement("outbox.put", insert_new(OUTBOX, "key"), takes=OUTBOX.columns.keys())
 _CLAIM = Statement(
     "outbox.claim",
     update(OUTBOX)
@@ -112,7 +104,7 @@ def put(
 ) -> Write:
     """Add an outgoing message. `state` is `sending` if this process sends it at once and a repeated send is harmless,
     else `pending`. Touches no row if an earlier attempt of the turn added it."""
-    return _PUT.write_row((id, key, turn_id, history_id, chat, body, state, epoch, at_ms))
+    return _PUT.write_row((id, key, turn_id, history_id, chat, body, state, epoch, 0, at_ms, None, ""))
 
 
 def claim(id: int, epoch: int) -> Write:
