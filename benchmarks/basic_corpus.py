@@ -106,7 +106,7 @@ def tools_of(folder: Path) -> list[Tool]:
 def compile_tools(tools: Iterable[Tool], compiler: BasicCompiler) -> None:
     """Set the `errors` of each tool."""
     for tool in tools:
-        result = compiler.compile(tool.path)
+        result = compiler.compile_text(tool.path.read_bytes(), str(tool.path), name=tool.path.stem)
         tool.errors = [f"{one.file}:{one.line} {one.code} {one.message}" for one in result.errors]
 
 

@@ -36,7 +36,7 @@ from function_calls.basic import (
     WorkFolder,
     bot_of,
     form_of,
-    keyword_declaration,
+    marked_functions,
     read_heard,
     script_seconds,
 )
@@ -196,13 +196,7 @@ def keyword_modules(settings: Settings) -> Sequence[ModuleType]:
 
 def spellings_of(modules: Sequence[ModuleType]) -> Mapping[str, Mapping[str, LiteralCheck]]:
     """The forms of the keywords of these modules, each with the checks of its literals; enough to parse a script."""
-    return {
-        form: declaration.checks
-        for module in modules
-        for function in vars(module).values()
-        if (declaration := keyword_declaration(function)) is not None and function.__module__ == module.__name__
-        for form in declaration.forms
-    }
+    return {form: declaration.checks for _, declaration in marked_functions(modules) for form in declaration.forms}
 
 
 def compiler_of(settings: BasicSettings, spellings: Mapping[str, Mapping[str, LiteralCheck]]) -> BasicCompiler:

@@ -12,7 +12,7 @@ from function_calls.basic.compiler import BasicCompiler
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.keyword_modules._rows import RowSources
 from function_calls.basic.keyword_modules.schedules import KEYWORD as SCHEDULE_KEYWORD
-from function_calls.basic.keywords import Grants, keyword_declaration
+from function_calls.basic.keywords import Grants, marked_functions
 from function_calls.basic.language.form_parts import LiteralCheck
 from function_calls.basic.language.forms import Forms, form_of
 from function_calls.basic.library.compiled_tools import (
@@ -66,7 +66,7 @@ __all__ = [
     "bot_of",
     "duplicate_tool",
     "form_of",
-    "keyword_declaration",
+    "marked_functions",
     "no_such_bot",
     "place_of",
     "read_heard",

@@ -6,9 +6,8 @@ import difflib
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
-from threading import Lock
 from typing import get_args
 
 import function_calls.basic
@@ -482,31 +481,6 @@ class BasicCompiler:
     """Size limit of a script."""
     spellings: tuple[str, ...] = ()
     """The declared spelling of the forms."""
-    compilations: int = field(default=0, init=False)
-    """Number of compilations so far."""
-    _counting: Lock = field(default_factory=Lock, init=False, repr=False)
-
-    def compile(
-        self,
-        path: Path,
-        *,
-        name: str = "",
-        bot: str = "default",
-        profile: Profile = Profile.EXTENDED,
-        variables: Collection[str] = (),
-    ) -> CompilationResult:
-        """Compile a file. `name` defaults to the file's name. `variables`: set by the bot's configuration. An
-        unreadable file is an error in the result; nothing is raised."""
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            fault = ScriptProblem(
-                _FIRST, Code.UNREADABLE, f"cannot read the file: {error.strerror or type(error).__name__}"
-            )
-            return CompilationResult(diagnostics=(fault.diagnostic(str(path)),))
-        return self.compile_text(
-            content, str(path), name=name or path.stem, bot=bot, profile=profile, variables=variables
-        )
 
     def compile_text(
         self,
@@ -519,8 +493,6 @@ class BasicCompiler:
         variables: Collection[str] = (),
     ) -> CompilationResult:
         """Compile a text or the bytes of a file. `file` is the path in diagnostics."""
-        with self._counting:
-            self.compilations += 1
         content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         try:
             script_text = self._text(content)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 from function_calls.basic.language.form_parts import LiteralCheck
@@ -59,6 +59,16 @@ def keyword_declaration(candidate: object) -> KeywordDeclaration | None:
     """The mark on `candidate`, or None."""
     declaration = getattr(candidate, _MARK, None)
     return declaration if isinstance(declaration, KeywordDeclaration) else None
+
+
+def marked_functions(modules: Iterable[ModuleType]) -> list[tuple[Callable[..., Any], KeywordDeclaration]]:
+    """The marked functions defined in the modules themselves, in order."""
+    return [
+        (function, declaration)
+        for module in modules
+        for function in vars(module).values()
+        if (declaration := keyword_declaration(function)) is not None and function.__module__ == module.__name__
+    ]
 
 
 @dataclass(frozen=True, slots=True)

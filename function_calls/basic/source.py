@@ -13,7 +13,7 @@ from config.sections.basic import BasicSource
 from function_calls.basic.codes import Profile
 from function_calls.basic.compiler import BasicCompiler
 from function_calls.basic.library.compiled_tools import LibraryTool, WorkFolder, bot_of, storage_of
-from function_calls.basic.library.compiling import Compiling, Programs, Writing
+from function_calls.basic.library.compiling import Compiling, Programs
 from function_calls.basic.library.library import LibraryServices, Names, ScriptLibrary
 from function_calls.basic.library.specs import Runs, spec_of
 from function_calls.loading.source import Changes, Publish, Snapshot
@@ -100,9 +100,8 @@ class BasicScripts:
         digest = await self._threads.run(self._compiler.digest)
         compiling = Compiling(self._compiler, digest)
         programs = Programs(self._work, self._stored_tools, self._compiler, self._threads)
-        writing = Writing(self._work, self._stored_tools, compiling.crew)
         services = LibraryServices(
-            self._threads, compiling, programs, writing, self._stored_tools, Names(), self._clock
+            self._threads, compiling, programs, self._work, self._stored_tools, Names(), self._clock
         )
         self._libraries = tuple(
             (one, self._library(one, services, lambda: self._publish(publish))) for one in self._sources

@@ -14,7 +14,8 @@ from function_calls.command_tools.request import Output
 from function_calls.command_tools.word_templates import Definition
 from services.clock import Clock, Deadlines
 from services.refs import ChatRef
-from services.sandbox.sandbox import Command, Limits, Sandbox
+from services.sandbox.processes import Command, Limits
+from services.sandbox.sandbox import Sandbox
 from services.sandbox.workspace import Workspaces
 
 _ESCAPES = re.compile(

@@ -48,7 +48,8 @@ from function_calls.result import normalised
 from function_calls.schema.commands import done_text, spoken_name
 from function_calls.spec import Choice, FunctionResult, FunctionSpec, Resumed, ToolError
 from services.refs import Effect, ErrorCode, JsonObject, JsonValue
-from services.sandbox.sandbox import CannotStart, NotIsolated
+from services.sandbox.processes import CannotStart
+from services.sandbox.sandbox import NotIsolated
 from services.sandbox.workspace import WorkspaceError
 
 _LOGGED_CHARS = 2000

@@ -14,7 +14,8 @@ from function_calls.declaration import tool_function
 from function_calls.spec import FunctionResult
 from services.patterns import visible
 from services.refs import ErrorCode
-from services.sandbox.sandbox import CannotStart, NotIsolated
+from services.sandbox.processes import CannotStart
+from services.sandbox.sandbox import NotIsolated
 from services.sandbox.shell import MOST_CHARS, NoCommand, NotAllowed, Ran, Shell
 
 _log = structlog.get_logger("shell")

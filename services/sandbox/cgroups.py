@@ -23,54 +23,48 @@ class NoCgroups(Exception):
     """No usable cgroup. The text is for operators."""
 
 
-class Cgroup:
-    """Cgroup of one run."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def end(self) -> bool:
-        """Kill its processes and remove it; returns False if the kernel still counts one of them."""
-        try:
-            # Exists since Linux 5.14; without it the caller's kill of the process group has to suffice.
-            if (self.folder / "cgroup.kill").exists():
-                (self.folder / "cgroup.kill").write_text("1")
-            self.folder.rmdir()
-        except FileNotFoundError:
-            return True
-        except OSError:
-            return False
-        return True
-
-
 class Cgroups:
     """Parent of the runs' cgroups."""
 
     def __init__(self, folder: Path) -> None:
         """`folder`: a writable cgroup v2 directory that passes the controllers memory and pids to its children."""
         self._folder = folder
-        self._ended: list[Cgroup] = []
+        self._ended: list[Path] = []
 
-    def create(self, limits: Limits) -> Cgroup:
-        """New cgroup with these limits. Raises OSError."""
-        self._ended = [each for each in self._ended if not each.end()]
-        group = Cgroup(self._folder / f"{_RUN}{secrets.token_hex(8)}")
-        group.folder.mkdir()
+    def create(self, limits: Limits) -> Path:
+        """Folder of a new cgroup with these limits. Raises OSError."""
+        self._ended = [each for each in self._ended if not _removed(each)]
+        group = self._folder / f"{_RUN}{secrets.token_hex(8)}"
+        group.mkdir()
         try:
-            (group.folder / "memory.max").write_text(str(limits.memory_bytes))
-            (group.folder / "pids.max").write_text(str(limits.processes + _OWN_PROCESSES))
-            (group.folder / "memory.oom.group").write_text("1")
-            if (group.folder / "memory.swap.max").exists():  # absent without swap accounting
-                (group.folder / "memory.swap.max").write_text("0")
+            (group / "memory.max").write_text(str(limits.memory_bytes))
+            (group / "pids.max").write_text(str(limits.processes + _OWN_PROCESSES))
+            (group / "memory.oom.group").write_text("1")
+            if (group / "memory.swap.max").exists():  # absent without swap accounting
+                (group / "memory.swap.max").write_text("0")
         except OSError:
             self.end(group)
             raise
         return group
 
-    def end(self, group: Cgroup) -> None:
+    def end(self, group: Path) -> None:
         """Kill the rest of a run and remove its cgroup, at the latest before a later run."""
-        if not group.end():
+        if not _removed(group):
             self._ended.append(group)
+
+
+def _removed(group: Path) -> bool:
+    """Kill the processes of a cgroup and remove it; returns False if the kernel still counts one of them."""
+    try:
+        # Exists since Linux 5.14; without it the caller's kill of the process group has to suffice.
+        if (group / "cgroup.kill").exists():
+            (group / "cgroup.kill").write_text("1")
+        group.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def delegated_cgroups(proc: Path = _PROC) -> Cgroups:

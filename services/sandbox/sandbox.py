@@ -191,17 +191,6 @@ def _depth(shown: tuple[Path, bool]) -> int:
     return len(shown[0].parts)
 
 
-__all__ = [
-    "CannotStart",
-    "Command",
-    "Finished",
-    "Isolation",
-    "Limits",
-    "NotIsolated",
-    "OnOutput",
-    "Prepared",
-    "Sandbox",
-]
 _log = structlog.get_logger("sandbox")
 _PROBE = Command(("true",))
 _PROBE_SECONDS = 10.0
@@ -357,7 +346,7 @@ class Sandbox:
             except OSError as error:
                 _log.warning("cgroup_not_created", problem=str(error))
             else:
-                group, end = str(created.folder), partial(cgroups.end, created)
+                group, end = str(created), partial(cgroups.end, created)
         if group or filter_path:
             argv = ["/bin/sh", "-c", _JOIN, "sh", group, filter_path, *argv]
         return Prepared(tuple(argv), env, folder, isolated, end)

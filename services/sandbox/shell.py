@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +12,8 @@ from config.sections.processes import ProgramSettings, ShellSettings
 from config.sections.risky_programs import runs_others
 from services.patterns import is_visible
 from services.refs import ChatRef, MemberRef
-from services.sandbox.sandbox import Command, Finished, Isolation, Sandbox, limits_of
+from services.sandbox.processes import Command, Finished
+from services.sandbox.sandbox import Isolation, Sandbox, limits_of
 from services.sandbox.workspace import Workspaces
 from services.threads import Threads
 
@@ -131,7 +133,7 @@ class _Reader:
 
 
 MOST_CHARS = 1000
-_QUOTES = "'\""
+_QUOTES = frozenset("'\"")
 _OF_A_SHELL = frozenset(";&|<>$`*?[](){}~#!\\")
 _OF_A_SHELL_IN_DOUBLE_QUOTES = frozenset("$`\\!")
 
@@ -150,10 +152,8 @@ class NoCommand(CommandError):
     """The line is not a valid command."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    text: str
-    end: int
+_WORD = re.compile(r"""'([^']*)'(?![^ ])|"([^"]*)"(?![^ ])|([^ '"][^ ]*)""")
+"""A word in single quotes, in double quotes, or without quotes; a space or the end follows."""
 
 
 def words_of(line: str) -> tuple[str, ...]:
@@ -165,37 +165,23 @@ def words_of(line: str) -> tuple[str, ...]:
     if not is_visible(line):
         raise NoCommand(LineProblem.UNSEEN)
     words: list[str] = []
-    at = 0
-    while at < len(line):
-        if line[at] == " ":
-            at += 1
-            continue
-        piece = _quoted(line, at) if line[at] in _QUOTES else _plain(line, at)
-        words.append(piece.text)
-        at = piece.end
+    rest = line.lstrip(" ")
+    while rest:
+        found = _WORD.match(rest)
+        if found is None:
+            raise NoCommand(LineProblem.QUOTE)
+        _, double, plain = found.groups()
+        if double is not None:
+            _refuse(double, _OF_A_SHELL_IN_DOUBLE_QUOTES)
+        if plain is not None:
+            _refuse(plain, _OF_A_SHELL)
+            if not _QUOTES.isdisjoint(plain):
+                raise NoCommand(LineProblem.QUOTE)
+        words.append(next(word for word in found.groups() if word is not None))
+        rest = rest[found.end() :].lstrip(" ")
     if not words:
         raise NoCommand(LineProblem.BLANK)
     return tuple(words)
-
-
-def _quoted(line: str, start: int) -> _Piece:
-    quote = line[start]
-    end = line.find(quote, start + 1)
-    if end < 0 or line[end + 1 : end + 2] not in ("", " "):
-        raise NoCommand(LineProblem.QUOTE)
-    inside = line[start + 1 : end]
-    if quote == '"':
-        _refuse(inside, _OF_A_SHELL_IN_DOUBLE_QUOTES)
-    return _Piece(inside, end + 1)
-
-
-def _plain(line: str, start: int) -> _Piece:
-    end = line.find(" ", start)
-    text = line[start:] if end < 0 else line[start:end]
-    _refuse(text, _OF_A_SHELL)
-    if any(one in text for one in _QUOTES):
-        raise NoCommand(LineProblem.QUOTE)
-    return _Piece(text, start + len(text))
 
 
 def _refuse(text: str, signs: frozenset[str]) -> None:

@@ -10,9 +10,9 @@ import secrets
 import stat
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -66,17 +66,6 @@ def parts_of(path: str) -> tuple[str, ...]:
     if not parts:
         raise WorkspaceError(Problem.BLANK)
     return parts
-
-
-def folder_parts_of(path: str) -> tuple[str, ...]:
-    """Components of a folder's path; empty and `.` mean the workspace itself. Raises WorkspaceError as `parts_of`
-    does."""
-    return _parts(path) if path.strip() else ()
-
-
-def is_name(name: str) -> bool:
-    """Whether a file name would also be accepted by `parts_of`."""
-    return _problem(name) is None
 
 
 def folder_name(chat: ChatRef) -> str:
@@ -135,14 +124,20 @@ _TO_OWNER_FILE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Entry:
     """Directory entry with its path components; links are not followed. Neither folder nor file: a link, device or
     pipe."""
 
     parts: tuple[str, ...]
     is_folder: bool
     is_file: bool
-    size: int
+    bytes: int
+    """0 unless it is a file."""
+
+    @property
+    def path(self) -> str:
+        """Its path components, separated by `/`."""
+        return "/".join(self.parts)
 
 
 @contextmanager
@@ -240,16 +235,17 @@ def remove(folder: int, name: str) -> None:
     os.fsync(folder)
 
 
-def found_at(folder: int, name: str) -> Found | None:
+def found_at(folder: int, name: str) -> Entry | None:
     """Entry `name` of the folder; None if it does not exist."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    return Found((name,), stat.S_ISDIR(status.st_mode), stat.S_ISREG(status.st_mode), status.st_size)
+    is_file = stat.S_ISREG(status.st_mode)
+    return Entry((name,), stat.S_ISDIR(status.st_mode), is_file, status.st_size if is_file else 0)
 
 
-def walk(folder: int, most: int, *, deep: bool = True, above: tuple[str, ...] = ()) -> Iterator[Found]:
+def walk(folder: int, most: int, *, deep: bool = True, above: tuple[str, ...] = ()) -> Iterator[Entry]:
     """Entries of the folder, with `deep` also of its subfolders, sorted by name and parents first; at most `most` per
     folder. `above`: the folder's own path. Raises WorkspaceError if folders are nested deeper than MOST_DEPTH."""
     if len(above) > MOST_DEPTH:
@@ -261,7 +257,7 @@ def walk(folder: int, most: int, *, deep: bool = True, above: tuple[str, ...] = 
         if found is None:
             continue
         parts = (*above, name)
-        yield Found(parts, found.is_folder, found.is_file, found.size)
+        yield replace(found, parts=parts)
         if not (found.is_folder and deep):
             continue
         try:
@@ -291,17 +287,6 @@ MOST_SHOWN = 200
 _LOCKS = 64
 _MEGABYTE = 1_000_000
 _KILOBYTE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """File or folder in a listing."""
-
-    path: str
-    """Relative to the workspace."""
-    is_folder: bool
-    bytes: int
-    """0 for a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,12 +360,12 @@ class Workspace:
             remove(folder, name)
 
     def list(self, path: str = "") -> Listing:
-        """Entries of the folder `path`, sorted by name, without those of subfolders. Empty if the workspace does not
-        exist yet."""
-        parts = folder_parts_of(path)
+        """Entries of the folder `path` (empty and `.`: the workspace itself), sorted by name, without those of
+        subfolders. Empty if the workspace does not exist yet."""
+        parts = _parts(path) if path.strip() else ()
         try:
             with self._opened() as root, opened(root, parts) as folder:
-                return _listing(walk(folder, self._settings.most_files + 1, deep=False), parts)
+                return _listing(walk(folder, self._settings.most_files + 1, deep=False, above=parts))
         except WorkspaceError as fault:
             if fault.problem is Problem.NOT_FOUND and not parts:
                 return Listing((), 0, 0)  # the folder is created by the first write
@@ -399,7 +384,7 @@ class Workspace:
                 return Listing((), 0, 0)
             raise
 
-    def _everything(self, root: int) -> Iterator[Found]:
+    def _everything(self, root: int) -> Iterator[Entry]:
         """All entries, at most one more than the limit: processes may have left many more."""
         most = self._settings.most_files + 1
         return itertools.islice(walk(root, most), most)
@@ -439,19 +424,19 @@ class Workspace:
         new = sum(tuple(parts[:length]) not in there for length in range(1, len(parts) + 1))
         if new and len(there) + new > settings.most_files:
             raise WorkspaceError(Problem.TOO_MANY, most=settings.most_files)
-        used = sum(found.size for found in there.values() if found.is_file and found.parts != tuple(parts))
+        used = sum(found.bytes for found in there.values() if found.parts != tuple(parts))
         if used + size > settings.quota_megabytes * _MEGABYTE:
             raise WorkspaceError(Problem.FULL, megabytes=settings.quota_megabytes)
 
 
-def _listing(found: Iterator[Found], above: Sequence[str] = ()) -> Listing:
+def _listing(found: Iterable[Entry]) -> Listing:
     entries: list[Entry] = []
     more = unnamed = 0
     for one in found:
-        if not (one.is_file or one.is_folder) or not all(is_name(part) for part in one.parts):
+        if not (one.is_file or one.is_folder) or any(map(_problem, one.parts)):
             unnamed += 1
         elif len(entries) == MOST_SHOWN:
             more += 1
         else:
-            entries.append(Entry("/".join([*above, *one.parts]), one.is_folder, one.size if one.is_file else 0))
+            entries.append(one)
     return Listing(tuple(entries), more, unnamed)

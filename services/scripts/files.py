@@ -7,7 +7,6 @@ import io
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import structlog
 
 from services.patterns import visible_line
 from services.refs import JsonObject
+from services.scripts.errors import DataError, DataProblem
 from services.storage import StorageError
 
 _MOST_MISSED = 1000
@@ -25,14 +25,6 @@ _OF_A_BOT, _DIALOG, _DATA = ".gbai", ".gbdialog", ".gbdata"
 
 class NoSuchScriptFile(LookupError):
     """The file does not exist, or scripts may not read it."""
-
-
-class ScriptFileTooLarge(ValueError):
-    """The file is larger than the limit, `most_bytes`."""
-
-    def __init__(self, most_bytes: int) -> None:
-        super().__init__(most_bytes)
-        self.most_bytes = most_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +58,7 @@ class LocalScriptFiles:
 
     def read(self, bot: str, folder: str, name: str) -> bytes:
         """The content of the file `name` in the scripts' `folder` (ending with `/`), else in the bot's `.gbdata`.
-        Blocks. Raises NoSuchScriptFile, ScriptFileTooLarge and StorageError."""
+        Blocks. Raises NoSuchScriptFile, DataError (FILE_TOO_LARGE) and StorageError."""
         if not _is_plain(name):
             raise NoSuchScriptFile(name)
         for place in self._folders:
@@ -88,7 +80,7 @@ class LocalScriptFiles:
             if not stat.S_ISREG(state.st_mode):
                 return None
             if state.st_size > self._most_bytes:
-                raise ScriptFileTooLarge(self._most_bytes)
+                raise DataError(DataProblem.FILE_TOO_LARGE, most=self._most_bytes // 1000)
             with path.open("rb") as file:
                 content = file.read(self._most_bytes + 1)
         except (FileNotFoundError, NotADirectoryError):
@@ -96,7 +88,7 @@ class LocalScriptFiles:
         except OSError as error:
             raise StorageError(f"{name}: {error.strerror}") from None
         if len(content) > self._most_bytes:
-            raise ScriptFileTooLarge(self._most_bytes)
+            raise DataError(DataProblem.FILE_TOO_LARGE, most=self._most_bytes // 1000)
         return content
 
 
@@ -131,35 +123,16 @@ _SEPARATORS = ",;\t|"
 _LOOKED_AT = 20
 
 
-class CsvProblem(StrEnum):
-    """Reason why a file cannot be read as rows."""
-
-    TOO_LARGE = "too_large"
-    TOO_MANY_ROWS = "too_many_rows"
-    TOO_MANY_COLUMNS = "too_many_columns"
-    NOT_CSV = "not_csv"
-
-
-class CsvError(ValueError):
-    """The file cannot be read as rows, for the reason `problem`."""
-
-    def __init__(self, problem: CsvProblem, line: int = 0) -> None:
-        super().__init__(f"{problem} in line {line}")
-        self.problem = problem
-        self.line = line
-        """Line, from 1; 0 for the whole file."""
-
-
 def csv_rows(content: bytes) -> list[JsonObject]:
     """The rows as dicts of texts, in order; missing cells are NULL. Separators are commas, semicolons, tabs or bars;
     the encoding is UTF-8 or UTF-16, else Windows-1252. Columns without a name are called `column3`, repeated names
-    `name_2`. The first line has the names; blank lines are skipped. Raises CsvError, also above 1 MB, 50,000 rows or
-    500 columns."""
+    `name_2`. The first line has the names; blank lines are skipped. Raises DataError (NOT_CSV), also above 1 MB, 50,000
+    rows or 500 columns (FILE_TOO_LARGE, FILE_ROWS, FILE_COLUMNS)."""
     if len(content) > MOST_BYTES:
-        raise CsvError(CsvProblem.TOO_LARGE)
+        raise DataError(DataProblem.FILE_TOO_LARGE, most=MOST_BYTES // 1000)
     text = _decoded(content)
     if "\0" in text:
-        raise CsvError(CsvProblem.NOT_CSV)
+        raise DataError(DataProblem.NOT_CSV, line=0)
     first, _, rest = text.partition("\n")
     said = first.strip().lower()
     if said.startswith("sep=") and len(said) == len("sep=;"):  # written by spreadsheets
@@ -198,7 +171,7 @@ def _rows(text: str, separator: str) -> list[JsonObject]:
         head = next((line for line in reader if any(map(str.strip, line))), [])
         return _maps(_names(head), reader)
     except csv.Error:
-        raise CsvError(CsvProblem.NOT_CSV, reader.line_num) from None
+        raise DataError(DataProblem.NOT_CSV, line=reader.line_num) from None
 
 
 def _maps(names: list[str], lines: Iterable[Sequence[str]]) -> list[JsonObject]:
@@ -207,7 +180,7 @@ def _maps(names: list[str], lines: Iterable[Sequence[str]]) -> list[JsonObject]:
         if not any(map(str.strip, line)):
             continue
         if len(rows) >= MOST_ROWS:
-            raise CsvError(CsvProblem.TOO_MANY_ROWS)
+            raise DataError(DataProblem.FILE_ROWS, most=MOST_ROWS)
         if len(line) > len(names):
             names = _names([*names, *[""] * (len(line) - len(names))])
         rows.append({name: line[place].strip() if place < len(line) else None for place, name in enumerate(names)})
@@ -216,7 +189,7 @@ def _maps(names: list[str], lines: Iterable[Sequence[str]]) -> list[JsonObject]:
 
 def _names(head: Sequence[str]) -> list[str]:
     if len(head) > MOST_COLUMNS:
-        raise CsvError(CsvProblem.TOO_MANY_COLUMNS)
+        raise DataError(DataProblem.FILE_COLUMNS)
     names: dict[str, None] = {}
     for place, cell in enumerate(head, 1):
         name = known = cell.strip() or f"column{place}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from services.refs import JsonValue
 from services.scripts.values import as_moment, as_number, as_text, is_empty, key_of, order, same
@@ -119,12 +119,6 @@ class FilterError(ValueError):
         """The word at that position."""
 
 
-FUNCTIONS: Mapping[str, tuple[int, int]] = {
-    "LOWER": (1, 1), "LCASE": (1, 1), "UPPER": (1, 1), "UCASE": (1, 1), "TRIM": (1, 1), "LEN": (1, 1),
-    "LENGTH": (1, 1), "ABS": (1, 1), "DATE": (1, 1), "YEAR": (1, 1), "MONTH": (1, 1), "DAY": (1, 1),
-    "INSTR": (2, 2), "DATEDIFF": (2, 2), "NOW": (0, 0), "TODAY": (0, 0),
-}  # fmt: skip
-"""Functions of filters, with their minimum and maximum number of arguments."""
 MOST_COMPARISONS = 100
 MOST_VALUES = 1000
 """Maximum for one IN."""
@@ -133,7 +127,6 @@ _SPELLINGS: Mapping[str, Operator] = {
     "=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
     "like": "like", "ilike": "like", "contains": "contains", "in": "in", "between": "between",
 }  # fmt: skip
-_DEEPEST = 40
 
 
 def operator_of(spelling: str) -> Operator | None:
@@ -147,8 +140,7 @@ def applied(function: str, arguments: Sequence[Operand], position: int = 0) -> A
     name = function.upper()
     if name not in FUNCTIONS:
         raise FilterError(Problem.UNKNOWN_FUNCTION, position, function[:40])
-    fewest, most = FUNCTIONS[name]
-    if not fewest <= len(arguments) <= most:
+    if len(arguments) != FUNCTIONS[name].arguments:
         raise FilterError(Problem.WRONG_COUNT, position, name)
     return Applied(name, tuple(arguments))
 
@@ -210,17 +202,10 @@ def getter_of(operand: Operand, now: datetime) -> Getter:
             return lambda _: value
         case Field(name):
             return field_getter(name)
-        case Applied("NOW", _):
-            moment = now.isoformat(timespec="seconds")
-            return lambda _: moment
-        case Applied("TODAY", _):
-            today = now.date().isoformat()
-            return lambda _: today
         case Applied(function, arguments):
-            work = _FUNCTIONS[function]
+            work = FUNCTIONS[function].work
             of = [getter_of(one, now) for one in arguments]
-            zone = now.tzinfo
-            return lambda row: work([get(row) for get in of], zone)
+            return lambda row: work([get(row) for get in of], now)
 
 
 def field_getter(name: str) -> Getter:
@@ -364,47 +349,60 @@ def _contains(value: JsonValue, part: JsonValue) -> bool:
     return not is_empty(value) and as_text(part).casefold() in as_text(value).casefold()
 
 
-def _text_function(change: Callable[[str], JsonValue]) -> Callable[[list[Any], tzinfo | None], JsonValue]:
+_Work = Callable[[list[Any], datetime], JsonValue]
+"""Value for the arguments at a time (aware, in the chat's zone)."""
+
+
+def _text_function(change: Callable[[str], JsonValue]) -> _Work:
     return lambda arguments, _: None if arguments[0] is None else change(as_text(arguments[0]))
 
 
-def _moment_function(part: Callable[[datetime], JsonValue]) -> Callable[[list[Any], tzinfo | None], JsonValue]:
-    def work(arguments: list[Any], _: tzinfo | None) -> JsonValue:
+def _moment_function(part: Callable[[datetime], JsonValue]) -> _Work:
+    def work(arguments: list[Any], _: datetime) -> JsonValue:
         moment = as_moment(arguments[0])
         return None if moment is None else part(moment)
 
     return work
 
 
-def _absolute(arguments: list[Any], _: tzinfo | None) -> JsonValue:
+def _absolute(arguments: list[Any], _: datetime) -> JsonValue:
     number = as_number(arguments[0])
     return None if number is None else abs(number)
 
 
-def _place_in(arguments: list[Any], _: tzinfo | None) -> JsonValue:
+def _place_in(arguments: list[Any], _: datetime) -> JsonValue:
     return as_text(arguments[0]).casefold().find(as_text(arguments[1]).casefold()) + 1
 
 
-def _days_between(arguments: list[Any], zone: tzinfo | None) -> JsonValue:
+def _days_between(arguments: list[Any], now: datetime) -> JsonValue:
     """Whole days from the second argument to the first, as in `DATEDIFF(NOW(), seen_at) >= 90`; None unless both are
     dates or times."""
     late, early = as_moment(arguments[0]), as_moment(arguments[1])
     if late is None or early is None:
         return None
-    days = [(one if one.tzinfo is None else one.astimezone(zone)).date() for one in (late, early)]
+    days = [(one if one.tzinfo is None else one.astimezone(now.tzinfo)).date() for one in (late, early)]
     return (days[0] - days[1]).days
 
 
-_FUNCTIONS: dict[str, Callable[[list[Any], tzinfo | None], JsonValue]] = {
-    **dict.fromkeys(("LOWER", "LCASE"), _text_function(str.lower)),
-    **dict.fromkeys(("UPPER", "UCASE"), _text_function(str.upper)),
-    **dict.fromkeys(("LEN", "LENGTH"), _text_function(len)),
-    "TRIM": _text_function(str.strip),
-    "ABS": _absolute,
-    "DATE": _moment_function(lambda moment: moment.date().isoformat()),
-    "YEAR": _moment_function(lambda moment: moment.year),
-    "MONTH": _moment_function(lambda moment: moment.month),
-    "DAY": _moment_function(lambda moment: moment.day),
-    "INSTR": _place_in,
-    "DATEDIFF": _days_between,
+class _Function(NamedTuple):
+    arguments: int
+    """Number of arguments."""
+    work: _Work
+
+
+FUNCTIONS: Mapping[str, _Function] = {
+    **dict.fromkeys(("LOWER", "LCASE"), _Function(1, _text_function(str.lower))),
+    **dict.fromkeys(("UPPER", "UCASE"), _Function(1, _text_function(str.upper))),
+    **dict.fromkeys(("LEN", "LENGTH"), _Function(1, _text_function(len))),
+    "TRIM": _Function(1, _text_function(str.strip)),
+    "ABS": _Function(1, _absolute),
+    "DATE": _Function(1, _moment_function(lambda moment: moment.date().isoformat())),
+    "YEAR": _Function(1, _moment_function(lambda moment: moment.year)),
+    "MONTH": _Function(1, _moment_function(lambda moment: moment.month)),
+    "DAY": _Function(1, _moment_function(lambda moment: moment.day)),
+    "INSTR": _Function(2, _place_in),
+    "DATEDIFF": _Function(2, _days_between),
+    "NOW": _Function(0, lambda _, now: now.isoformat(timespec="seconds")),
+    "TODAY": _Function(0, lambda _, now: now.date().isoformat()),
 }
+"""Functions of filters by name in upper case."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from services.clock import Clock
 from services.refs import ChatRef, JsonValue, MemberRef
+from services.scripts.errors import DataError, DataProblem
 from services.scripts.values import to_json
 from services.store.chats import script_data
 from services.store.port import Store
@@ -52,14 +53,6 @@ def of_member_in(member: MemberRef, chat: ChatRef, *, private: bool = False) -> 
     return Owner("", json.dumps(["member", member.key, chat.key, *(["private"] if private else [])]))
 
 
-class MemoryFull(Exception):
-    """The owner has `MOST_NAMES` names or `MOST_BYTES` bytes."""
-
-
-class BadName(ValueError):
-    """The name is empty, longer than `LONGEST_NAME` characters, or not printable."""
-
-
 @dataclass(frozen=True, slots=True)
 class Remembered:
     """A stored value and whether others may have influenced it."""
@@ -77,7 +70,7 @@ class ScriptMemory:
         self._clock = clock
 
     async def get(self, owner: Owner, name: str) -> Remembered | None:
-        """The value of this name; None if it is missing or expired. Raises BadName."""
+        """The value of this name; None if it is missing or expired. Raises DataError (BAD_NAME)."""
         rows = await self._store.read(script_data.get(owner.bot, owner.key, _checked(name), self._clock.now_ms()))
         if not rows:
             return None
@@ -92,8 +85,8 @@ class ScriptMemory:
         from_outside: bool = False,
         seconds: float | None = None,
     ) -> None:
-        """Store `value`, replacing an earlier one, for `seconds` or without an expiry. Raises BadName, MemoryFull, and
-        TooLarge and NotKeepable of services/scripts/values.py; then the earlier value stays."""
+        """Store `value`, replacing an earlier one, for `seconds` or without an expiry. Raises
+        DataError (BAD_NAME, MEMORY_FULL, TOO_LARGE, NOT_KEEPABLE); then the earlier value stays."""
         text, size = to_json(value, MOST_VALUE_BYTES)
         now_ms = self._clock.now_ms()
         put = script_data.put(
@@ -110,10 +103,10 @@ class ScriptMemory:
         )
         _, count = await self._store.commit([script_data.forget_of(owner.bot, owner.key, now_ms), put])
         if not count:
-            raise MemoryFull
+            raise DataError(DataProblem.MEMORY_FULL)
 
     async def forget(self, owner: Owner, name: str) -> bool:
-        """Delete the value of this name; returns whether there was one. Raises BadName."""
+        """Delete the value of this name; returns whether there was one. Raises DataError (BAD_NAME)."""
         _, count = await self._store.commit(
             [
                 script_data.forget_of(owner.bot, owner.key, self._clock.now_ms()),
@@ -126,7 +119,7 @@ class ScriptMemory:
 def _checked(name: str) -> str:
     stripped = name.strip()
     if not 0 < len(stripped) <= LONGEST_NAME or not stripped.isprintable():
-        raise BadName(name[:LONGEST_NAME])
+        raise DataError(DataProblem.BAD_NAME, found=name[:LONGEST_NAME])
     return stripped
 
 
@@ -145,12 +138,9 @@ _SECONDS = {
 _FOREVER = frozenset({"", "forever", "permanent", "always", "永远", "永久"})
 
 
-class NoDuration(ValueError):
-    """The value is not a duration such as a number of days or `2 weeks`."""
-
-
 def seconds_of(value: JsonValue) -> float | None:
-    """Duration in seconds, at most a hundred years; None for no expiry. A number is in days. Raises NoDuration."""
+    """Duration in seconds, at most a hundred years; None for no expiry. A number is in days. Raises DataError
+    (BAD_DURATION)."""
     if value is None:
         return None
     text = str(value).strip().casefold()
@@ -158,5 +148,5 @@ def seconds_of(value: JsonValue) -> float | None:
         return None
     found = None if isinstance(value, bool | list | dict) else _SPAN.fullmatch(text)
     if found is None or found[2] not in _SECONDS or not float(found[1]):
-        raise NoDuration(text)
+        raise DataError(DataProblem.BAD_DURATION, found=text)
     return min(float(found[1]) * _SECONDS[found[2]], LONGEST_SECONDS)

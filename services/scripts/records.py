@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
 from services.refs import JsonObject, JsonValue
+from services.scripts.errors import DataError, DataProblem
 from services.scripts.filters import field_getter
 from services.scripts.values import Mark, as_amount, as_number, as_text, is_empty, key_of, mark_of, order
 
@@ -20,37 +21,6 @@ MOST_CHARACTERS = 1_000_000
 _ALL_COLUMNS = frozenset({"", "*"})
 _PLACEHOLDER = re.compile(r"\{\{\s{0,9}([^{}]{1,200}?)\s{0,9}\}\}")
 _LARGEST = 2**63
-
-
-class RecordProblem(StrEnum):
-    """Reason why an operation on records failed."""
-
-    NO_TOTAL = "no_total"
-    NO_JOIN = "no_join"
-    NO_MAPPING = "no_mapping"
-    TOO_MANY_ROWS = "too_many_rows"
-    TOO_MANY_COLUMNS = "too_many_columns"
-    TOO_MANY_CELLS = "too_many_cells"
-    TOO_LARGE = "too_large"
-    NO_COLUMN = "no_column"
-    NO_NUMBER = "no_number"
-
-
-class RecordError(ValueError):
-    """The operation is not possible with these records; `found` is the name or text at fault."""
-
-    def __init__(
-        self, problem: RecordProblem, found: str = "", *, columns: Sequence[str] = (), row: int = 0, value: str = ""
-    ) -> None:
-        super().__init__(f"{problem}: {found}")
-        self.problem = problem
-        self.found = found[:60]
-        self.columns = tuple(columns)
-        """The existing columns."""
-        self.row = row
-        """Number of the row, from 1."""
-        self.value = value
-        """Kind of the value: `text`, `truth`, `list` or `map`."""
 
 
 class Total(StrEnum):
@@ -74,7 +44,7 @@ def total_named(word: JsonValue) -> Total | None:
 def total_of(how: Total, rows: Sequence[JsonValue], field: str) -> JsonValue:
     """Aggregate a field of all rows, parsing numbers as people write them. Empty values are not counted; the average of
     none is 0, their minimum and maximum are NULL. COUNT without a field or of `*` is the number of rows, else of those
-    with a value. Raises RecordError for a field that no row has, and for the sum or average of other values than
+    with a value. Raises DataError for a field that no row has, and for the sum or average of other values than
     numbers."""
     return _Column(rows, how, field).total(rows)
 
@@ -83,7 +53,7 @@ class _Column:
     """A field of some rows; parts of them can be aggregated, too. The number format is detected from all rows."""
 
     def __init__(self, rows: Sequence[JsonValue], how: Total, field: str) -> None:
-        """Prepare the field for all `rows`. Raises RecordError for an unknown field, and for values that a sum or
+        """Prepare the field for all `rows`. Raises DataError for an unknown field, and for values that a sum or
         average cannot use."""
         self._how = how
         self._is_all = how is Total.COUNT and field in _ALL_COLUMNS
@@ -98,7 +68,7 @@ class _Column:
         if how in (Total.SUM, Total.AVG):
             for row, value in enumerate(values, 1):
                 if not is_empty(value) and as_amount(value, self._mark) is None:
-                    raise RecordError(RecordProblem.NO_NUMBER, field or "item", row=row, value=_kind(value))
+                    raise DataError(DataProblem.NO_NUMBER, found=field or "item", row=row, kind=_kind(value))
 
     def total(self, rows: Sequence[JsonValue]) -> JsonValue:
         """The aggregate of some of the rows passed to the constructor."""
@@ -121,7 +91,7 @@ def _total(how: Total, values: Sequence[JsonValue], mark: Mark | None) -> JsonVa
 
 def renamed(rows: Sequence[JsonValue], mapping: JsonValue) -> list[JsonValue]:
     """The rows with renamed fields: `old->new, c->d` renames these and keeps the others; if a field has no arrow
-    (`name, a->b`), only the listed fields are kept. Raises RecordError for an incomplete pair."""
+    (`name, a->b`), only the listed fields are kept. Raises DataError for an incomplete pair."""
     pairs, is_whole = _mapping(mapping)
     getters = [(field_getter(old), old.casefold(), new) for old, new in pairs]
     new_names = {old.casefold(): new for old, new in pairs}
@@ -133,10 +103,10 @@ def renamed(rows: Sequence[JsonValue], mapping: JsonValue) -> list[JsonValue]:
 def joined(left: Sequence[JsonValue], right: Sequence[JsonValue], key: str, kind: str) -> list[JsonObject]:
     """Join the rows with equal values in the field `key` (`a=b`: fields a of `left` and b of `right`); for fields of
     both, the left value is used. `kind`: inner, left, right or full, which also keep the unmatched rows of that side,
-    or of both. Raises RecordError for another kind, or above 50,000 rows or 100,000 cells."""
+    or of both. Raises DataError for another kind, or above 50,000 rows or 100,000 cells."""
     sides = {"inner": "", "": "", "left": "l", "right": "r", "full": "lr", "outer": "lr"}.get(kind.strip().lower())
     if sides is None:
-        raise RecordError(RecordProblem.NO_JOIN, kind)
+        raise DataError(DataProblem.NO_JOIN, found=kind)
     left_key, _, right_key = (part.strip() for part in key.partition("="))
     of_left, of_right = field_getter(left_key), field_getter(right_key or left_key)
     partners: dict[str, list[int]] = {}
@@ -164,7 +134,7 @@ def grouped(
     rows: Sequence[JsonValue], fields: Sequence[str], totals: Mapping[str, tuple[Total, str]]
 ) -> list[JsonObject]:
     """One map for each combination of the fields' values, in order of appearance: the fields, `key` (the value, or the
-    texts of several), `items`, `count`, and the named `totals`. Raises RecordError as `total_of` does, and for too
+    texts of several), `items`, `count`, and the named `totals`. Raises DataError as `total_of` does, and for too
     large results."""
     getters = [(name, field_getter(name)) for name in fields]
     wanted = {name: _Column(rows, how, field) for name, (how, field) in totals.items()}
@@ -184,7 +154,7 @@ def grouped(
 def pivoted(rows: Sequence[JsonValue], down: str, across: str, field: str, how: Total) -> list[JsonObject]:
     """Pivot table: one map for each value of the field `down`, with a column for each value of `across` that has the
     aggregate of `field`; without values it is 0 for a sum, average or count, else NULL. Without `across` the only
-    column is `field`. Every map also has the value as `row_header`. Raises RecordError as `grouped` does, and above 200
+    column is `field`. Every map also has the value as `row_header`. Raises DataError as `grouped` does, and above 200
     columns."""
     of_across = field_getter(across) if across else None
     columns = list(_columns(rows, across, of_across)) if of_across else [field]
@@ -203,7 +173,7 @@ def pivoted(rows: Sequence[JsonValue], down: str, across: str, field: str, how: 
 
 def filled(template: JsonValue, data: JsonValue) -> JsonValue:
     """`template` with `{{field}}` in all its texts replaced by the fields of `data`; for a list once for each row.
-    Missing fields are empty. Raises RecordError before the result exceeds a million characters."""
+    Missing fields are empty. Raises DataError before the result exceeds a million characters."""
     filling = _Filling()
     if isinstance(data, list):
         return [filling.fill(template, row) for row in data]
@@ -211,32 +181,32 @@ def filled(template: JsonValue, data: JsonValue) -> JsonValue:
 
 
 def named_totals(wanted: Mapping[str, JsonValue]) -> dict[str, tuple[Total, str]]:
-    """Parse totals such as `#{total: "SUM(amount)", n: "COUNT(*)"}` to function and field by name. Raises RecordError
+    """Parse totals such as `#{total: "SUM(amount)", n: "COUNT(*)"}` to function and field by name. Raises DataError
     for other texts."""
     totals: dict[str, tuple[Total, str]] = {}
     for name, text in wanted.items():
         word, opened, rest = as_text(text).partition("(")
         how = total_named(word)
         if how is None or not opened or not rest.rstrip().endswith(")"):
-            raise RecordError(RecordProblem.NO_TOTAL, as_text(text))
+            raise DataError(DataProblem.NO_TOTAL, found=as_text(text))
         totals[name] = (how, rest.rstrip()[:-1].strip())
     return totals
 
 
 def _columns(rows: Sequence[JsonValue], across: str, of_across: Callable[[JsonValue], JsonValue]) -> dict[str, None]:
-    """Names of the pivot table's columns (values of `across`) as keys, in order of appearance. Raises RecordError above
+    """Names of the pivot table's columns (values of `across`) as keys, in order of appearance. Raises DataError above
     200."""
     columns: dict[str, None] = {}
     for row in rows:
         columns[as_text(of_across(row))] = None
         if len(columns) > MOST_COLUMNS:
-            raise RecordError(RecordProblem.TOO_MANY_COLUMNS, across)
+            raise DataError(DataProblem.RESULT_COLUMNS, found=across)
     return columns
 
 
 def _check_cells(count: int) -> None:
     if count > MOST_CELLS:
-        raise RecordError(RecordProblem.TOO_MANY_CELLS)
+        raise DataError(DataProblem.RESULT_CELLS)
 
 
 class _Growing:
@@ -247,16 +217,16 @@ class _Growing:
         self._cells = 0
 
     def add(self, row: JsonObject) -> None:
-        """Add a row. Raises RecordError if the result gets too large."""
+        """Add a row. Raises DataError if the result gets too large."""
         self._cells += len(row)
         _check_cells(self._cells)
         if len(self.rows) >= MOST_ROWS:
-            raise RecordError(RecordProblem.TOO_MANY_ROWS)
+            raise DataError(DataProblem.RESULT_ROWS)
         self.rows.append(row)
 
 
 class _Filling:
-    """Fills templates; raises RecordError above a million characters in all."""
+    """Fills templates; raises DataError above a million characters in all."""
 
     def __init__(self) -> None:
         self._room = MOST_CHARACTERS
@@ -282,11 +252,11 @@ class _Filling:
     def _take(self, characters: int) -> None:
         self._room -= characters
         if self._room < 0:
-            raise RecordError(RecordProblem.TOO_LARGE)
+            raise DataError(DataProblem.RESULT_TEXT)
 
 
 def _mapping(mapping: JsonValue) -> tuple[list[tuple[str, str]], bool]:
-    """Pairs of old and new names, and whether all other fields are kept (see `renamed`). Raises RecordError."""
+    """Pairs of old and new names, and whether all other fields are kept (see `renamed`). Raises DataError."""
     if isinstance(mapping, dict):
         return [(old, as_text(new)) for old, new in mapping.items()], True
     parts = mapping if isinstance(mapping, list) else as_text(mapping).split(",")
@@ -294,7 +264,7 @@ def _mapping(mapping: JsonValue) -> tuple[list[tuple[str, str]], bool]:
     for part in map(as_text, parts):
         old, arrow, new = (piece.strip() for piece in part.partition("->"))
         if not old or (arrow and not new):
-            raise RecordError(RecordProblem.NO_MAPPING, part)
+            raise DataError(DataProblem.NO_MAPPING, found=part)
         is_whole = is_whole and bool(arrow)
         pairs.append((old, new or old))
     return pairs, is_whole
@@ -316,13 +286,13 @@ def _both(left: JsonValue, right: JsonValue) -> JsonObject:
 
 
 def _check_column(rows: Sequence[JsonValue], field: str) -> None:
-    """Raises RecordError for a field that no row has; otherwise it would be treated as empty."""
+    """Raises DataError for a field that no row has; otherwise it would be treated as empty."""
     maps = [row for row in rows if isinstance(row, dict)]
     columns = list(dict.fromkeys(name for row in maps for name in row))
     known = {name.casefold() for name in columns}
     first = field.partition(".")[0].casefold()
     if maps and field and first != "item" and not {field.casefold(), first} & known:
-        raise RecordError(RecordProblem.NO_COLUMN, field, columns=columns)
+        raise DataError(DataProblem.NO_COLUMN, found=field, columns=columns)
 
 
 def _kind(value: JsonValue) -> str:

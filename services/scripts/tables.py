@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from services.clock import Clock
 from services.refs import JsonObject, JsonValue
+from services.scripts.errors import DataError, DataProblem
 from services.scripts.filters import Condition, Filter, Getter, Order, Test, getter_of, id_asked_for, test_of
 from services.scripts.values import LAST_KEY, SortKey, as_text, is_empty, key_of, sort_key, to_json
 from services.store.chats import script_data
@@ -26,7 +27,6 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 _AT_ONCE = 200
 Item = TypeVar("Item")
-Overflow = Literal["rows", "bytes", "tables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,6 @@ class TableLimits:
     """Per bot and chat, and as many again shared by all chats of a bot."""
     row_bytes: int = 16_000
     table_bytes: int = 8_000_000
-
-
-class TableFull(Exception):
-    """A table would exceed its rows or bytes, or there would be too many tables. `of` is the limit."""
-
-    def __init__(self, of: Overflow) -> None:
-        super().__init__(of)
-        self.of: Overflow = of
-
-
-class BadRowId(ValueError):
-    """The id is longer than `LONGEST_ID` characters, not printable, or neither text nor number."""
 
 
 @dataclass(slots=True)
@@ -82,7 +70,7 @@ class RowUnit:
         return row_id in self._there or row_id in self._pending
 
     def save(self, row: JsonObject) -> str:
-        """Change the row with this id, or add it; returns its id. Raises BadRowId."""
+        """Change the row with this id, or add it; returns its id. Raises DataError (BAD_ID)."""
         row_id = id_in(row)
         if row_id is not None and row_id in self:
             self.change(row_id, row)
@@ -104,10 +92,10 @@ class RowUnit:
         pending.fields = merged(pending.fields, others)
 
     async def writes(self) -> list[Write]:
-        """All writes, the last one checking the limits. Empty if nothing changes. Raises TableFull, TooLarge and
-        NotKeepable. Yields to other tasks."""
+        """All writes, the last one checking the limits. Empty if nothing changes. Raises DataError (TABLE_ROWS,
+        TOO_LARGE, NOT_KEEPABLE). Yields to other tasks."""
         if len(self._pending) > self._limits.rows:
-            raise TableFull("rows")
+            raise DataError(DataProblem.TABLE_ROWS)
         writes: list[Write] = []
         last = ""
         async for row_id, pending in in_slices(self._pending.items()):
@@ -138,7 +126,7 @@ class RowUnit:
             )
         return writes
 
-    def overflow(self, filling: Row) -> Overflow | None:
+    def overflow(self, filling: Row) -> DataProblem | None:
         """The limit that the changes would exceed, given the table's size; None if the conflict had another cause."""
         added = [pending for pending in self._pending.values() if pending.old is None]
         growth = sum(
@@ -146,10 +134,11 @@ class RowUnit:
             for pending in self._pending.values()
         )
         if filling["rows"] + len(added) > self._limits.rows:
-            return "rows"
+            return DataProblem.TABLE_ROWS
         if filling["bytes"] + growth > self._limits.table_bytes:
-            return "bytes"
-        return "tables" if added and not filling["rows"] and filling["tables"] >= self._limits.tables else None
+            return DataProblem.TABLE_BYTES
+        is_new_table = added and not filling["rows"]
+        return DataProblem.TABLES if is_new_table and filling["tables"] >= self._limits.tables else None
 
 
 async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
@@ -161,14 +150,14 @@ async def in_slices(items: Iterable[Item]) -> AsyncIterator[Item]:
 
 
 def id_in(row: JsonObject) -> str | None:
-    """The id in a row as a text, from its field `id`, ignoring case; None if it has none. Raises BadRowId for one that
-    is too long or of another type."""
+    """The id in a row as a text, from its field `id`, ignoring case; None if it has none. Raises DataError (BAD_ID) for
+    one that is too long or of another type."""
     value = like(row, "id")
     if is_empty(value):
         return None
     text = key_of(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
     if not 0 < len(text) <= LONGEST_ID or not text.isprintable():
-        raise BadRowId(as_text(value)[:LONGEST_ID])
+        raise DataError(DataProblem.BAD_ID, found=as_text(value)[:LONGEST_ID])
     return text
 
 
@@ -252,32 +241,6 @@ _READ_SINGLY = 50
 Result = TypeVar("Result")
 
 
-class BadTableName(ValueError):
-    """The table name is empty, longer than `LONGEST_NAME` characters, or not printable."""
-
-
-class RowExists(Exception):
-    """The table already has a row with the id `row_id`, so it was not inserted."""
-
-    def __init__(self, row_id: str) -> None:
-        super().__init__(row_id)
-        self.row_id = row_id
-
-
-class NoKey(ValueError):
-    """Row `number` of the rows to be merged has no value in the key field `field`."""
-
-    def __init__(self, number: int, field: str) -> None:
-        super().__init__(number, field)
-        self.number = number
-        """Number of the row, from 1."""
-        self.field = field
-
-
-class Busy(Exception):
-    """Every attempt conflicted with concurrent changes of the same rows."""
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
     """Result of `ScriptTables.find`."""
@@ -297,16 +260,17 @@ class Merged:
 
 
 def table_place(bot: str, chat_key: str, name: str) -> TablePlace:
-    """The table with that name; `chat_key` is empty for a table shared by all chats of the bot. Raises BadTableName."""
+    """The table with that name; `chat_key` is empty for a table shared by all chats of the bot. Raises DataError
+    (BAD_TABLE)."""
     stripped = name.strip()
     if not 0 < len(stripped) <= LONGEST_NAME or not stripped.isprintable():
-        raise BadTableName(name[:LONGEST_NAME])
+        raise DataError(DataProblem.BAD_TABLE, found=name[:LONGEST_NAME])
     return TablePlace(bot, chat_key, stripped.lower())
 
 
 class ScriptTables:
-    """The tables of all bots. On a conflict a change is repeated with the new rows; Busy is raised after several
-    attempts."""
+    """The tables of all bots. On a conflict a change is repeated with the new rows; DataError (BUSY) is raised after
+    several attempts."""
 
     def __init__(self, store: Store, ids: Ids, clock: Clock, limits: TableLimits | None = None) -> None:
         self._limits = limits or TableLimits()
@@ -333,27 +297,22 @@ class ScriptTables:
 
     async def save(self, place: TablePlace, rows: Sequence[JsonObject]) -> list[str]:
         """Store each row: merge its fields into the row with its id, or add it. Returns the ids in the order of `rows`.
-        Raises TableFull, TooLarge, NotKeepable, BadRowId and Busy."""
-
-        async def attempt() -> list[str]:
-            unit = self._unit(place, await self._those(place, [id_in(row) for row in rows]))
-            ids = [unit.save(row) async for row in in_slices(rows)]
-            await self._commit(unit)
-            return ids
-
-        return await self._tried(attempt)
+        Raises DataError: TABLE_ROWS, TABLE_BYTES, TABLES, TOO_LARGE, NOT_KEEPABLE, BAD_ID or BUSY."""
+        return await self._stored(place, rows, are_new=False)
 
     async def insert(self, place: TablePlace, rows: Sequence[JsonObject]) -> list[str]:
-        """Add each row as a new one. Returns the ids in order. Raises the errors of `save`, and RowExists; then no row
-        is added."""
+        """Add each row as a new one. Returns the ids in order. Raises the errors of `save`, and ROW_EXISTS; then no
+        row is added."""
+        return await self._stored(place, rows, are_new=True)
 
+    async def _stored(self, place: TablePlace, rows: Sequence[JsonObject], *, are_new: bool) -> list[str]:
         async def attempt() -> list[str]:
             unit = self._unit(place, await self._those(place, [id_in(row) for row in rows]))
             ids = []
-            for row in rows:
+            async for row in in_slices(rows):
                 row_id = id_in(row) or ""
-                if row_id in unit:
-                    raise RowExists(row_id)
+                if are_new and row_id in unit:
+                    raise DataError(DataProblem.ROW_EXISTS, found=row_id)
                 ids.append(unit.save(row))
             await self._commit(unit)
             return ids
@@ -398,11 +357,11 @@ class ScriptTables:
     ) -> Merged:
         """Merge `rows` into the table: the first row with equal values in the fields `keys` is updated by the new row's
         fields (only `only`, if given), else the row is added. Returns how many were added and updated. Raises the
-        errors of `save`, and NoKey."""
+        errors of `save`, and NO_KEY."""
         for number, row in enumerate(rows, 1):
             for field in keys:
                 if is_empty(like(row, field)):
-                    raise NoKey(number, field)
+                    raise DataError(DataProblem.NO_KEY, number=number, found=field)
 
         async def attempt() -> Merged:
             there = await self._fitting(place, None, lambda _: True)
@@ -426,7 +385,8 @@ class ScriptTables:
         return RowUnit(place, there, self._ids, self._clock.now_ms(), self._limits)
 
     async def _commit(self, unit: RowUnit) -> None:
-        """Commit the unit's writes, if any. Raises Conflict if the rows have changed meanwhile, and TableFull."""
+        """Commit the unit's writes, if any. Raises Conflict if the rows have changed meanwhile, and DataError if
+        the table is full."""
         writes = await unit.writes()
         if not writes:
             return
@@ -437,7 +397,7 @@ class ScriptTables:
             full = unit.overflow(filling)
             if full is None:
                 raise
-            raise TableFull(full) from None
+            raise DataError(full) from None
 
     async def _tried(self, attempt: Callable[[], Awaitable[Result]]) -> Result:
         for _ in range(_ATTEMPTS):
@@ -445,7 +405,7 @@ class ScriptTables:
                 return await attempt()
             except Conflict:
                 continue
-        raise Busy
+        raise DataError(DataProblem.BUSY)
 
     async def _fitting(self, place: TablePlace, condition: Condition | None, test: Test) -> list[StoredRow]:
         fitting: list[StoredRow] = []

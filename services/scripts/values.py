@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from services.refs import JsonValue
+from services.scripts.errors import DataError, DataProblem
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.{0,20})?", re.ASCII)
@@ -20,22 +21,10 @@ LAST_KEY: SortKey = (9, 0.0, "")
 """Sort key of empty values."""
 
 
-class NotKeepable(ValueError):
-    """The value cannot be stored: nested too deeply, with NaN or infinity, or not JSON."""
-
-
-class TooLarge(ValueError):
-    """The value as JSON is larger than the limit, `most_bytes`."""
-
-    def __init__(self, most_bytes: int) -> None:
-        super().__init__(most_bytes)
-        self.most_bytes = most_bytes
-
-
 def to_json(value: JsonValue, most_bytes: int) -> tuple[str, int]:
-    """`value` as JSON, and its size in bytes. Raises TooLarge above `most_bytes`, and NotKeepable."""
+    """`value` as JSON, and its size in bytes. Raises DataError (TOO_LARGE, NOT_KEEPABLE)."""
     if is_deeper(value, _DEEPEST):
-        raise NotKeepable
+        raise DataError(DataProblem.NOT_KEEPABLE)
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         size = len(text.encode())
@@ -43,9 +32,9 @@ def to_json(value: JsonValue, most_bytes: int) -> tuple[str, int]:
         text = json.dumps(value, separators=(",", ":"))
         size = len(text)
     except (ValueError, TypeError):
-        raise NotKeepable from None
+        raise DataError(DataProblem.NOT_KEEPABLE) from None
     if size > most_bytes:
-        raise TooLarge(most_bytes)
+        raise DataError(DataProblem.TOO_LARGE, most=most_bytes // 1000)
     return text, size
 
 

@@ -17,7 +17,8 @@ from services.clock import SystemClock
 from services.mcp.opening import SandboxedStart
 from services.mcp.problems import Unreachable
 from services.refs import ChatRef, Role
-from services.sandbox.sandbox import CannotStart, Command, Isolation, Limits, NotIsolated, Sandbox
+from services.sandbox.processes import CannotStart, Command, Limits
+from services.sandbox.sandbox import Isolation, NotIsolated, Sandbox
 from tests.fakes.command_tools import write
 from tests.harness.sandboxes import LIVING, a_line, needs_bubblewrap, python
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from services.sandbox.processes import PATH
-from services.sandbox.sandbox import Command
+from services.sandbox.processes import PATH, Command
 
 needs_bubblewrap = pytest.mark.skipif(
     shutil.which("bwrap", path=PATH) is None, reason="there is no bwrap here: install the package bubblewrap"

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.scripts.files import MOST_BYTES, MOST_ROWS, CsvError, CsvProblem, csv_rows
+from services.scripts.errors import DataError, DataProblem
+from services.scripts.files import MOST_BYTES, MOST_ROWS, csv_rows
 
 ANN = [{"name": "Ann", "city": "Oslo"}]
 
@@ -46,15 +47,15 @@ def test_a_file_is_read_as_it_was_meant(content: bytes, rows: list[Any]) -> None
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"a\n" + b"x" * MOST_BYTES, CsvProblem.TOO_LARGE),
-        (b"a\n" + b"1\n" * (MOST_ROWS + 1), CsvProblem.TOO_MANY_ROWS),
-        (b"a," * 501 + b"\n", CsvProblem.TOO_MANY_COLUMNS),
-        (b"PK\0\1", CsvProblem.NOT_CSV),
-        (b'a,b\n"' + b"x" * 200_000, CsvProblem.NOT_CSV),
+        (b"a\n" + b"x" * MOST_BYTES, DataProblem.FILE_TOO_LARGE),
+        (b"a\n" + b"1\n" * (MOST_ROWS + 1), DataProblem.FILE_ROWS),
+        (b"a," * 501 + b"\n", DataProblem.FILE_COLUMNS),
+        (b"PK\0\1", DataProblem.NOT_CSV),
+        (b'a,b\n"' + b"x" * 200_000, DataProblem.NOT_CSV),
     ],
 )
-def test_what_is_no_table_is_refused(content: bytes, problem: CsvProblem) -> None:
-    with pytest.raises(CsvError) as raised:
+def test_what_is_no_table_is_refused(content: bytes, problem: DataProblem) -> None:
+    with pytest.raises(DataError) as raised:
         csv_rows(content)
     assert raised.value.problem is problem
 
@@ -74,6 +75,6 @@ def test_what_a_program_writes_comes_back(cells: list[tuple[str, str]], separato
 def test_any_bytes_are_rows_or_a_fault(content: bytes) -> None:
     try:
         rows = csv_rows(content)
-    except CsvError:
+    except DataError:
         return
     assert all(isinstance(name, str) and name for row in rows for name in row)

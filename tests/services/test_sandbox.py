@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 
 from config.sections.processes import SandboxSettings
 from services.clock import SystemClock, VirtualClock
-from services.sandbox.processes import PATH
-from services.sandbox.sandbox import CannotStart, Command, Isolation, Limits, NotIsolated, Sandbox
+from services.sandbox.processes import PATH, CannotStart, Command, Limits
+from services.sandbox.sandbox import Isolation, NotIsolated, Sandbox
 from tests.harness.sandboxes import LIVING, a_line, needs_bubblewrap, python
 
 MEBIBYTE = 1024 * 1024

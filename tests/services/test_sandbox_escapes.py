@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from services.clock import SystemClock, VirtualClock
-from services.sandbox.sandbox import Command, Finished, Isolation, Limits, Sandbox
+from services.sandbox.processes import Command, Finished, Limits
+from services.sandbox.sandbox import Isolation, Sandbox
 from tests.harness.sandboxes import LIVING, a_line, needs_bubblewrap, python
 
 pytestmark = [needs_bubblewrap, pytest.mark.requirement("E43")]

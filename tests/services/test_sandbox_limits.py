@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from services.sandbox.cgroups import NoCgroups, delegated_cgroups
-from services.sandbox.sandbox import Limits
+from services.sandbox.processes import Limits
 from tests.harness.sandboxes import needs_bubblewrap
 
 pytestmark = [needs_bubblewrap, pytest.mark.requirement("E43")]
@@ -29,7 +29,8 @@ START = """
 import asyncio, json, sys
 sys.path.insert(0, sys.argv[1])
 from services.clock import SystemClock
-from services.sandbox.sandbox import Isolation, Limits, Sandbox
+from services.sandbox.processes import Limits
+from services.sandbox.sandbox import Isolation, Sandbox
 from tests.harness.sandboxes import python
 limits, sandbox = Limits(**json.loads(sys.argv[2])), Sandbox(SystemClock())
 async def attack():
@@ -221,11 +222,11 @@ def test_a_delegated_cgroup_limits_each_run_as_a_whole(tmp_path: Path) -> None:
     group = delegated_cgroups(proc).create(LIMITS)
     assert (own / "rollcall-daemon" / "cgroup.procs").read_text() == str(os.getpid())
     assert (own / "cgroup.subtree_control").read_text() == "+memory +pids"
-    assert group.folder.parent == own
-    assert (group.folder / "memory.max").read_text() == str(LIMITS.memory_bytes)
-    assert LIMITS.processes <= int((group.folder / "pids.max").read_text()) < LIMITS.processes + 8
+    assert group.parent == own
+    assert (group / "memory.max").read_text() == str(LIMITS.memory_bytes)
+    assert LIMITS.processes <= int((group / "pids.max").read_text()) < LIMITS.processes + 8
     (proc / "self" / "cgroup").write_text("0::/rollcall.service/rollcall-daemon\n")
-    assert delegated_cgroups(proc).create(LIMITS).folder.parent == own
+    assert delegated_cgroups(proc).create(LIMITS).parent == own
 
 
 @pytest.mark.parametrize(

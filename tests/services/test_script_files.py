@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from services.scripts.files import LocalScriptFiles, NoSuchScriptFile, ScriptFileTooLarge, ScriptFolder
+from services.scripts.errors import DataError
+from services.scripts.files import LocalScriptFiles, NoSuchScriptFile, ScriptFolder
 
 
 @pytest.fixture
@@ -83,5 +84,5 @@ def test_the_folder_of_one_bot_may_be_named_itself(root: Path, path: str, folder
 
 
 def test_a_file_that_is_too_large_is_not_read(files: LocalScriptFiles) -> None:
-    with pytest.raises(ScriptFileTooLarge):
+    with pytest.raises(DataError, match=r"csv\.too_large"):
         files.read("default", "", "large.csv")

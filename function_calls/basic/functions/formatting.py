@@ -18,7 +18,7 @@ from services.refs import JsonValue
 
 Unit = str
 """One of: year, quarter, month, week, day, hour, minute, second."""
-_MONTHS = {
+MONTHS = {
     "en": (
         "January", "February", "March", "April", "May", "June",
         "July", "August", "September", "October", "November", "December",
@@ -33,7 +33,7 @@ _MONTHS = {
         "julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre",
     ),
 }  # fmt: skip
-_DAYS = {
+DAYS = {
     "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
     "zh": ("星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"),
     "pt": ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", "sexta-feira", "sábado", "domingo"),
@@ -57,14 +57,14 @@ def month_name(month: int, language: str, *, short: bool = False) -> str:
     """Name of a month (1 to 12). Falls back to English if the language has no names here."""
     if short and _known(language) == "zh":
         return f"{month}月"
-    name = _MONTHS[_known(language)][month - 1]
+    name = MONTHS[_known(language)][month - 1]
     return name[:3] if short else name
 
 
 def day_name(weekday: int, language: str, *, short: bool = False) -> str:
     """Name of a weekday, counted from 0 for Monday; with `short`, its first 3 letters, or `周` and a character in
     Chinese."""
-    name = _DAYS[_known(language)][weekday]
+    name = DAYS[_known(language)][weekday]
     if not short:
         return name
     return f"周{name[-1]}" if _known(language) == "zh" else name[:3]
@@ -72,7 +72,7 @@ def day_name(weekday: int, language: str, *, short: bool = False) -> str:
 
 def _known(language: str) -> str:
     short = language.replace("_", "-").split("-")[0].lower()
-    return short if short in _MONTHS else "en"
+    return short if short in MONTHS else "en"
 
 
 class _Piece(NamedTuple):

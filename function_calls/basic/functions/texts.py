@@ -120,7 +120,7 @@ def _lines(text: str) -> JsonValue:
 
 
 @function(TEXTS, "JOIN(list, [mark])", 'JOIN(["a", "b"], "-")', "a-b")
-def _join(items: list[JsonValue], mark: str = ", ") -> JsonValue:
+def joined_text(items: list[JsonValue], mark: str = ", ") -> JsonValue:
     """The items as one text with a separator between them; the default is a comma and a space."""
     texts, length = [], 0
     for item in items:
@@ -134,7 +134,7 @@ def _join(items: list[JsonValue], mark: str = ", ") -> JsonValue:
 @function(TEXTS, "CONCAT(value, …)", 'CONCAT("a", 1, "b")', "a1b")
 def _concat(*values: JsonValue) -> JsonValue:
     """All values joined to one text."""
-    return _join(list(values), "")
+    return joined_text(list(values), "")
 
 
 @function(TEXTS, "LEN(value)", 'LEN("hello")', 5, also=("length", "size"))

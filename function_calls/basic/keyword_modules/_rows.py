@@ -156,7 +156,7 @@ def now_of(run: ScriptRun, clock: Clock) -> datetime:
 
 def place_of(run: ScriptRun, table: Value) -> TablePlace:
     """The table as seen by this run: the chat's, or the bot's if the operator shares that name. Raises RunError and
-    BadTableName."""
+    DataError (BAD_TABLE)."""
     name = text_in(run, table, "table")
     folded = name.strip().casefold()
     is_shared = any(name_matches(pattern.casefold(), folded) for pattern in run.grants.shared_tables)

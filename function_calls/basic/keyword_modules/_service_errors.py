@@ -9,26 +9,39 @@ from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value
 from function_calls.basic.values import abbreviated
 from services.patterns import visible_line
-from services.scripts.files import MOST_ROWS as MOST_CSV_ROWS
-from services.scripts.files import CsvError, ScriptFileTooLarge
+from services.scripts.errors import DataError, DataProblem
 from services.scripts.filters import FilterError
-from services.scripts.memory import LONGEST_NAME, MOST_BYTES, MOST_NAMES, BadName, MemoryFull, NoDuration
-from services.scripts.records import RecordError, RecordProblem
-from services.scripts.tables import LONGEST_ID, BadRowId, BadTableName, Busy, NoKey, RowExists, TableFull, TableLimits
+from services.scripts.memory import LONGEST_NAME, MOST_BYTES, MOST_NAMES
+from services.scripts.tables import LONGEST_ID, TableLimits
 from services.scripts.tables import LONGEST_NAME as LONGEST_TABLE_NAME
-from services.scripts.values import NotKeepable, TooLarge
 from services.storage import StorageError
 from services.web.addresses import host_of
 
 _LONGEST_SHOWN = 60
-_MEMORY = frozenset(
-    {
-        RecordProblem.TOO_LARGE,
-        RecordProblem.TOO_MANY_ROWS,
-        RecordProblem.TOO_MANY_COLUMNS,
-        RecordProblem.TOO_MANY_CELLS,
-    }
-)
+_CODES = {
+    **dict.fromkeys(
+        (
+            DataProblem.TOO_LARGE,
+            DataProblem.MEMORY_FULL,
+            DataProblem.TABLE_ROWS,
+            DataProblem.TABLE_BYTES,
+            DataProblem.TABLES,
+            DataProblem.FILE_TOO_LARGE,
+        ),
+        RunCode.NOT_ALLOWED,
+    ),
+    **dict.fromkeys(
+        (
+            DataProblem.RESULT_ROWS,
+            DataProblem.RESULT_COLUMNS,
+            DataProblem.RESULT_CELLS,
+            DataProblem.RESULT_TEXT,
+        ),
+        RunCode.MEMORY,
+    ),
+    DataProblem.BUSY: RunCode.UNAVAILABLE,
+}
+"""Codes of all problems but those of a bad value."""
 
 
 @contextmanager
@@ -37,34 +50,24 @@ def as_run_errors(run: ScriptRun, name: str = "") -> Iterator[None]:
     of the table, file or value concerned."""
     try:
         yield
-    except (FilterError, RecordError, CsvError) as fault:
-        raise _of_a_problem(run, fault, name) from None
-    except (TableFull, MemoryFull) as full:
-        key = "memory_full" if isinstance(full, MemoryFull) else f"table_full.{full.of}"
-        raise fault_of(run, RunCode.NOT_ALLOWED, key, **_LIMITS, name=name) from None
-    except TooLarge as large:
-        raise fault_of(run, RunCode.NOT_ALLOWED, "too_large", most=large.most_bytes // 1000, name=name) from None
-    except ScriptFileTooLarge as large:
-        raise fault_of(run, RunCode.NOT_ALLOWED, "csv.too_large", most=large.most_bytes // 1000, name=name) from None
-    except NotKeepable:
-        raise fault_of(run, RunCode.BAD_VALUE, "not_keepable", name=name) from None
-    except (BadName, BadTableName, BadRowId, NoDuration) as bad:
-        raise fault_of(run, RunCode.BAD_VALUE, _BAD[type(bad)], **_LIMITS, found=str(bad)) from None
-    except RowExists as exists:
-        raise fault_of(run, RunCode.BAD_VALUE, "row_exists", found=exists.row_id, name=name) from None
-    except NoKey as missing:
-        raise fault_of(
-            run, RunCode.BAD_VALUE, "no_key", number=missing.number, found=missing.field, name=name
-        ) from None
-    except (Busy, StorageError) as error:
-        key = "busy" if isinstance(error, Busy) else "csv.unreadable"
-        raise fault_of(run, RunCode.UNAVAILABLE, key, name=name) from None
+    except FilterError as fault:
+        raise _of_filter(run, fault) from None
+    except DataError as error:
+        raise _of_data(run, error, name) from None
+    except StorageError:
+        raise fault_of(run, RunCode.UNAVAILABLE, "csv.unreadable", name=name) from None
 
 
 def fault_of(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunError:
-    """Runtime error with the sentence `script_data.<key>`; text values are sanitized to one line."""
-    shown = {name: _one_line(value) if isinstance(value, str) else value for name, value in values.items()}
+    """Runtime error with the sentence `script_data.<key>`; texts and lists of texts are sanitized to one line."""
+    shown = {name: _shown(value) for name, value in values.items()}
     return RunError(code, run.call.say(f"script_data.{key}", **shown))
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, list):
+        return ", ".join(map(_one_line, abbreviated(value)))
+    return _one_line(value) if isinstance(value, str) else value
 
 
 def _one_line(value: str) -> str:
@@ -98,26 +101,17 @@ _LIMITS = {
     "longest_table": LONGEST_TABLE_NAME,
     "longest_id": LONGEST_ID,
 }
-_BAD: dict[type[Exception], str] = {
-    BadName: "bad_name",
-    BadTableName: "bad_table",
-    BadRowId: "bad_id",
-    NoDuration: "bad_duration",
-}
 
 
-def _of_a_problem(run: ScriptRun, fault: FilterError | RecordError | CsvError, name: str) -> RunError:
-    if isinstance(fault, FilterError):
-        key, at = f"filter.{fault.problem}", fault.position
-        said = run.call.say(f"script_data.{key}", found=visible_line(fault.found)[:_LONGEST_SHOWN])
-        where = run.call.say("script_data.filter_at", position=at, problem=said) if at else said
-        return RunError(RunCode.BAD_VALUE, where)
-    if isinstance(fault, RecordError):
-        code = RunCode.MEMORY if fault.problem in _MEMORY else RunCode.BAD_VALUE
-        kind = run.call.say(f"script_data.records.kinds.{fault.value}") if fault.value else ""
-        shown = ", ".join(map(_one_line, abbreviated(fault.columns)))
-        found = _one_line(fault.found)
-        said = f"script_data.records.{fault.problem}"
-        return RunError(code, run.call.say(said, found=found, columns=shown, row=fault.row, kind=kind))
-    most = MOST_CSV_ROWS if fault.problem == "too_many_rows" else 1000
-    return fault_of(run, RunCode.BAD_VALUE, f"csv.{fault.problem}", name=name, line=fault.line, most=most)
+def _of_filter(run: ScriptRun, fault: FilterError) -> RunError:
+    said = run.call.say(f"script_data.filter.{fault.problem}", found=visible_line(fault.found)[:_LONGEST_SHOWN])
+    if fault.position:
+        said = run.call.say("script_data.filter_at", position=fault.position, problem=said)
+    return RunError(RunCode.BAD_VALUE, said)
+
+
+def _of_data(run: ScriptRun, error: DataError, name: str) -> RunError:
+    values = {**_LIMITS, "name": name, **error.values}
+    if "kind" in values:
+        values["kind"] = run.call.say(f"script_data.records.kinds.{values['kind']}")
+    return fault_of(run, _CODES.get(error.problem, RunCode.BAD_VALUE), error.problem, **values)

@@ -3,13 +3,12 @@ with the columns `id`, `name`, `email`, `department` and `status`; conversations
 
 from __future__ import annotations
 
-from function_calls.basic.keyword_modules._rows import Rows, RowSources, place_of
+from function_calls.basic.keyword_modules._rows import Rows, RowSources, filter_in, place_of
 from function_calls.basic.keyword_modules._service_errors import as_run_errors
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.run.script_calls import call_function
 from function_calls.basic.values import text_of
 from services.refs import JsonObject
-from services.scripts.filters import AllOf, Comparison, Constant, Field, Filter
 from services.scripts.tables import ScriptTables, like
 
 ATTENDANTS, CONVERSATIONS = "attendants.csv", "conversations"
@@ -122,5 +121,4 @@ async def _save(run: ScriptRun, tables: ScriptTables, session: str, changes: Jso
 
 
 async def _rows(run: ScriptRun, sources: RowSources, table: str, wanted: JsonObject) -> list[JsonObject]:
-    tests = tuple(Comparison(Field(name), "=", (Constant(value),)) for name, value in wanted.items())
-    return await Rows(run, sources).find(table, Filter(AllOf(tests) if tests else None))
+    return await Rows(run, sources).find(table, filter_in(run, wanted))

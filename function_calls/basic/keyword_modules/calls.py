@@ -30,7 +30,7 @@ async def call(run: ScriptRun, name: Value, arguments: Value = None, named: Valu
     """Call a function by its name or by a variable that holds it, with a map of arguments or with values in the order
     of its parameters. Returns the result of the function: its data, and its message as `text`."""
     if not isinstance(name, str) or not name.strip():
-        raise RunError(RunCode.BAD_VALUE, run.call.say("basic.call.no_name"))
+        raise translated_error(run, RunCode.BAD_VALUE, "call.no_name")
     if isinstance(named, dict):
         return await call_function(run, name, {str(one): value for one, value in named.items()})
     return await call_function(run, name, arguments if isinstance(arguments, list) else [])
@@ -47,7 +47,7 @@ async def use_mcp(run: ScriptRun, server: Value, tool: Value, arguments: Value =
         raise RunError(RunCode.WRONG_TYPE, f"the arguments of USE MCP must be a map, not {kind_of(arguments)}")
     wanted = f"mcp__{names[0]}__{names[1]}"
     if tool_name(wanted) != wanted:
-        raise RunError(RunCode.NO_SUCH_THING, run.call.say("basic.call.unknown", name=wanted[:100]))
+        raise translated_error(run, RunCode.NO_SUCH_THING, "call.unknown", name=wanted[:100])
     return await call_function(run, wanted, arguments or {})
 
 
@@ -119,10 +119,8 @@ async def wait(run: ScriptRun, seconds: Value, *, clock: Clock) -> None:
     """Pause the script for a number of seconds, at most 300. Other messages of the chat wait as well."""
     pause = number_of(seconds)
     if not 0 <= pause <= LONGEST_SECONDS:
-        raise RunError(RunCode.BAD_VALUE, run.call.say("basic.wait.range", most=LONGEST_SECONDS))
+        raise translated_error(run, RunCode.BAD_VALUE, "wait.range", most=LONGEST_SECONDS)
     left = run.call.deadline - clock.monotonic() - _LEFT_SECONDS
     if pause > left:
-        raise RunError(
-            RunCode.BAD_VALUE, run.call.say("basic.wait.left", seconds=text_of(pause), left=max(0, int(left)))
-        )
+        raise translated_error(run, RunCode.BAD_VALUE, "wait.left", seconds=text_of(pause), left=max(0, int(left)))
     await clock.sleep(pause)

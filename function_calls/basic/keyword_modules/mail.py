@@ -6,7 +6,7 @@ from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keyword_modules.records import template_text
 from function_calls.basic.keyword_modules.talk import member_called
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.run.session import count_up, translated_error
+from function_calls.basic.run.session import count_up, seconds_left, translated_error
 from function_calls.basic.run.web import loaded
 from function_calls.basic.values import text_of
 from function_calls.spec import Message
@@ -23,7 +23,6 @@ _TOUCHES = ("reaches_out", "sends_out", "reads_outside")
 _MOST_IN_A_RUN = 5
 _MOST_FILES = 10
 _MOST_CHARS = 100_000
-_LEFT_SECONDS = 1.0
 _SUBJECT = "subject:"
 _CODES = {
     ErrorCode.REFUSED: RunCode.NOT_ALLOWED,
@@ -100,9 +99,7 @@ async def send_template(
 
 
 async def _send(run: ScriptRun, letter: Letter, mailer: Mailer, clock: Clock) -> None:
-    left = run.call.deadline - clock.monotonic() - _LEFT_SECONDS
-    if left <= 0:
-        raise translated_error(run, RunCode.UNAVAILABLE, "no_time")
+    left = seconds_left(run, clock)
     number = count_up(run, _SENT, _MOST_IN_A_RUN, "mail.too_many")
     try:
         await mailer.send(letter, f"{run.call.key}/{number}", left)

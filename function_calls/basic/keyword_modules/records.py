@@ -6,6 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from function_calls.basic.codes import RunCode
+from function_calls.basic.functions.texts import joined_text
 from function_calls.basic.keyword_modules._rows import (
     ALL,
     MANY,
@@ -18,14 +19,12 @@ from function_calls.basic.keyword_modules._rows import (
 )
 from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.value_sizes import check_length
 from function_calls.basic.values import text_of
+from services.scripts.errors import DataError, DataProblem
 from services.scripts.files import LocalScriptFiles, NoSuchScriptFile
 from services.scripts.filter_texts import read_operand
 from services.scripts.filters import Filter, Order, field_getter
 from services.scripts.records import (
-    RecordError,
-    RecordProblem,
     filled,
     grouped,
     joined,
@@ -132,7 +131,9 @@ async def join(
     """Each row of a list combined with the rows of another list that have the same value in a column: `JOIN orders,
     customers, "customer_id", "left"`. Without a column, the items of a list joined to a text: `JOIN(names, ", ")`."""
     if key is None:
-        return _one_text(run, left, right)
+        if not isinstance(left, list):
+            raise wrong_type(run, "rows")
+        return joined_text(left, text_of(right))
     rows = Rows(run, sources)
     first, second = await rows.of(left), await rows.of(right)
     with as_run_errors(run):
@@ -169,7 +170,7 @@ async def pivot(
     rows = await Rows(run, sources).of(data)
     with as_run_errors(run):
         if total is None:
-            raise RecordError(RecordProblem.NO_TOTAL, text_of(how))
+            raise DataError(DataProblem.NO_TOTAL, found=text_of(how))
         if field is None:
             return await in_thread_if_large(run, len(rows), pivoted, rows, names[0], "", names[1], total)
         return await in_thread_if_large(run, MANY, pivoted, rows, names[0], names[1], names[2], total)
@@ -197,14 +198,3 @@ def _end(run: ScriptRun, data: Value, count: Value, *, is_last: bool) -> Value:
         return item if field is None else field_getter(field)(item)
     most = limit_in(run, count) or 0
     return (items[-most:] if most else []) if is_last else items[:most]
-
-
-def _one_text(run: ScriptRun, items: Value, mark: Value) -> str:
-    if not isinstance(items, list):
-        raise wrong_type(run, "rows")
-    between, texts, length = text_of(mark), list[str](), 0
-    for item in items:
-        texts.append(text_of(item))
-        length += len(texts[-1]) + len(between)
-        check_length(length, "the result of JOIN")
-    return between.join(texts)

@@ -25,7 +25,7 @@ from function_calls.basic.keyword_modules._rows import (
 )
 from function_calls.basic.keyword_modules._service_errors import as_run_errors, fault_of, text_in, wrong_type
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
-from function_calls.basic.machine.values_code import changes_of
+from function_calls.basic.machine.machine import changes_of
 from function_calls.basic.run.model import ModelOfScripts
 from function_calls.basic.run.session import ChatWorld
 from function_calls.basic.run.web import WebOfScripts

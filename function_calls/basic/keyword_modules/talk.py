@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from function_calls.basic.codes import RunCode, RunError
+from function_calls.basic.codes import RunCode
 from function_calls.basic.functions import FUNCTIONS
 from function_calls.basic.keywords import Asks, ScriptRun, Value, basic_keyword
 from function_calls.basic.run.answer_parsers import ALIASES, KINDS, Answer, AnswerMismatch, chosen, read
@@ -136,19 +136,18 @@ async def member_called(run: ScriptRun, name: str, members: KnownMembers) -> Mem
     for ref in (context.sender.ref, *(one.ref for one in known)):
         if name == ref.key:
             return ref
-    texts = run.call.profile.texts
     if name.count(":") >= 2:
-        raise RunError(RunCode.NOT_ALLOWED, texts.say("basic.talk.other_chat", to=name))
+        raise translated_error(run, RunCode.NOT_ALLOWED, "talk.other_chat", to=name)
     if name.removeprefix("@").casefold() == context.sender.name.casefold():
         return context.sender.ref
     try:
         return called(name, known, context.mentions, as_mention=name.startswith("@")).ref
     except SeveralMembers as several:
-        raise RunError(
-            RunCode.NO_SUCH_THING, texts.say("basic.talk.several", to=name, names=", ".join(several.names))
+        raise translated_error(
+            run, RunCode.NO_SUCH_THING, "talk.several", to=name, names=", ".join(several.names)
         ) from None
     except UnknownMember:
-        raise RunError(RunCode.NO_SUCH_THING, texts.say("basic.talk.nobody", to=name)) from None
+        raise translated_error(run, RunCode.NO_SUCH_THING, "talk.nobody", to=name) from None
 
 
 MOST_RETRIES = 3
@@ -220,7 +219,7 @@ def _parsed_answer(run: ScriptRun, kind: str, choices: Sequence[str], clock: Clo
         if takes_any:
             return read("text", heard)
         if run.asked > MOST_RETRIES:
-            raise RunError(RunCode.BAD_VALUE, texts.say("basic.hear.gave_up")) from None
+            raise translated_error(run, RunCode.BAD_VALUE, "hear.gave_up") from None
     key = "choice" if choices else kind
     why = texts.say(f"basic.hear.{key}", choices=", ".join(choices[:_MOST_BUTTONS]))
     return Asks(why, _buttons(run, kind, choices), takes_files=not choices and kind in _OF_FILES)
@@ -236,7 +235,7 @@ def _texts(run: ScriptRun, choices: Value) -> list[str]:
         given = given[0]
     found = [text for one in given if (text := text_of(one).strip())]
     if not found or len(found) > _MOST_CHOICES:
-        raise RunError(RunCode.BAD_VALUE, run.call.say("basic.hear.no_choices"))
+        raise translated_error(run, RunCode.BAD_VALUE, "hear.no_choices")
     return list(dict.fromkeys(found))
 
 

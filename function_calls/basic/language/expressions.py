@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NoReturn, cast
+from typing import NoReturn, TypeVar, cast
 
 from function_calls.basic import nodes
 from function_calls.basic.codes import Code, ScriptError, ScriptProblem
@@ -179,6 +179,7 @@ def _begins_value(word: Token, following: Token) -> bool:
 
 
 Read = Callable[[Cursor], Expression]
+Item = TypeVar("Item")
 
 
 def items(cursor: Cursor, read: Read, closer: str, *, may_end_in_comma: bool = False) -> Iterator[Expression]:
@@ -235,7 +236,7 @@ def close(cursor: Cursor, opener: Token, closer: str) -> None:
             opener.at,
         )
     if phrase := unknown_phrase(cursor):
-        cursor.fail(f"unknown keyword {phrase}", Code.UNKNOWN_STATEMENT, before(cursor).at)
+        cursor.fail(f"unknown keyword {phrase}", Code.UNKNOWN_STATEMENT, cursor.ahead(-1).at)
     between = "an operator" if opener.text == "(" else "a comma"
     cursor.fail(f"expected `{closer}`, or {between} before the next value, {cursor.found()}")
 
@@ -253,21 +254,13 @@ def _is_closed(cursor: Cursor) -> bool:
 def unknown_phrase(cursor: Cursor) -> str:
     """Words that look like an unknown keyword, in upper case: an upper-case word directly before the cursor and those
     after it. Empty if there are none."""
-    first, words = before(cursor), list[str]()
+    first, words = cursor.ahead(-1), list[str]()
     if first.kind is not Kind.WORD or not first.text.isupper() or len(first.text) < 2:
         return ""
     while (token := cursor.ahead(len(words)) if words else cursor.now).kind is Kind.WORD and token.text.isupper():
         words.append(token.text)
     follows = cursor.now.kind in (Kind.TEXT, Kind.NUMBER, Kind.WORD)
     return " ".join((str(first.value), *words[:2])) if follows else ""
-
-
-def before(cursor: Cursor) -> Token:
-    """The token before the cursor, which must not be at the first token."""
-    cursor.index -= 1
-    token = cursor.now
-    cursor.index += 1
-    return token
 
 
 def _no_colon(cursor: Cursor, opener: Token, name: str) -> NoReturn:
@@ -524,33 +517,27 @@ class Expressions:
         return found
 
     def _list(self, cursor: Cursor) -> Expression:
-        at, height = cursor.now.at, 0
-        found: list[Expression] = []
-        for item in items(cursor, self.expression, "]", may_end_in_comma=True):
-            found.append(item)
-            height = max(height, self.height)
-        self.height = height + 1
-        return nodes.ListOf(at, tuple(found))
+        return nodes.ListOf(cursor.now.at, self._all(items(cursor, self.expression, "]", may_end_in_comma=True)))
 
     def _map(self, cursor: Cursor) -> Expression:
-        at, height = cursor.now.at, 0
-        found: list[tuple[str, Expression]] = []
-        for entry in entries(cursor, self.expression):
-            found.append(entry)
-            height = max(height, self.height)
-        self.height = height + 1
-        return nodes.MapOf(at, tuple(found))
+        return nodes.MapOf(cursor.now.at, self._all(entries(cursor, self.expression)))
 
     def items(self, cursor: Cursor, closer: str) -> tuple[Expression, ...]:
         """Parse arguments or index values up to the bracket `closer`. Raises ScriptError if one is invalid, or if there
         is none before `]`."""
-        at, height = cursor.now.at, 0
-        found: list[Expression] = []
-        for item in items(cursor, self.expression, closer):
-            found.append(item)
-            height = max(height, self.height)
+        at = cursor.now.at
+        found = self._all(items(cursor, self.expression, closer))
         if not found and closer == "]":
             cursor.fail("expected an index between `[` and `]`", at=at)
+        return found
+
+    def _all(self, values: Iterator[Item]) -> tuple[Item, ...]:
+        """The parsed values; their parent is one higher than the highest of them."""
+        found: list[Item] = []
+        height = 0
+        for value in values:
+            found.append(value)
+            height = max(height, self.height)
         self.height = height + 1
         return tuple(found)
 
@@ -584,7 +571,7 @@ def mistaken_word(cursor: Cursor, reading: ParserState) -> ScriptProblem | None:
     better explanation."""
     if not cursor.index or cursor.now.kind not in _BEGINS_VALUE or cursor.now.value in _NO_VALUES:
         return None
-    word = before(cursor)
+    word = cursor.ahead(-1)
     if word.kind is not Kind.WORD or word.text.lower() in reading.variables:
         return None
     if word.value == "IF":

@@ -591,7 +591,20 @@ def _pair(slots: Slots) -> nodes.ListOf:
     return nodes.ListOf(expression.at, (expression.left, expression.right))
 
 
-COLUMNS: Mapping[SlotKind, Callable[[Slots], Expression]] = {
-    SlotKind.NAMED: _named, SlotKind.NAMES: _names, SlotKind.ROW: _row, SlotKind.PAIR: _pair,
-}  # fmt: skip
-"""Parsers of slots with columns; they raise like the methods of Slots."""
+PARSERS: Mapping[SlotKind, Callable[[Slots], Expression]] = {
+    SlotKind.VALUE: Slots.value,
+    SlotKind.TEXT: Slots.quoted,
+    SlotKind.LIST: Slots.values,
+    SlotKind.SEMICOLON: Slots.semicolon,
+    SlotKind.KEY: Slots.key,
+    SlotKind.ASSIGNMENTS: Slots.assignments,
+    SlotKind.CHANGES: lambda slots: slots.assignments(of_rows=True),
+    SlotKind.CONDITION: Slots.condition,
+    SlotKind.FILTER: lambda slots: filter_text(slots.value()),
+    SlotKind.BLOCK: Slots.block,
+    SlotKind.NAMED: _named,
+    SlotKind.NAMES: _names,
+    SlotKind.ROW: _row,
+    SlotKind.PAIR: _pair,
+}
+"""Parsers of the slots that do not depend on their form; they raise like the methods of Slots."""

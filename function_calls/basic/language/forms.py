@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
 from function_calls.basic.codes import Code
-from function_calls.basic.language.filter_texts import filter_text
 from function_calls.basic.language.form_parts import (
     Either,
     Exactly,
@@ -29,7 +28,7 @@ from function_calls.basic.language.form_parts import (
     usages_of,
     words_of,
 )
-from function_calls.basic.language.form_slots import COLUMNS, Absent, Slots
+from function_calls.basic.language.form_slots import PARSERS, Absent, Slots
 from function_calls.basic.language.tokens import Cursor, Kind, Token
 from function_calls.basic.nodes import Expression, KeywordCall, Literal, Target
 from function_calls.basic.values import abbreviated
@@ -372,10 +371,6 @@ class _Matching:
 
     def _filling(self, slot: Slot, after: Node) -> Expression:
         match slot.kind:
-            case SlotKind.VALUE:
-                return self._slots.value()
-            case SlotKind.TEXT | SlotKind.LIST:
-                return self._slots.quoted() if slot.kind is SlotKind.TEXT else self._slots.values()
             case SlotKind.ONE_OF:
                 return self._slots.one_of(slot.words)
             case SlotKind.WORD | SlotKind.TOOL:
@@ -383,17 +378,7 @@ class _Matching:
                 return self._slots.word(before=signs, or_variable=slot.kind is SlotKind.TOOL)
             case SlotKind.NAME:
                 return self._slots.name(before_names=_is_before(after, SlotKind.NAMES))
-            case SlotKind.SEMICOLON | SlotKind.KEY:
-                return self._slots.key() if slot.kind is SlotKind.KEY else self._slots.semicolon()
-            case SlotKind.ASSIGNMENTS | SlotKind.CHANGES:
-                return self._slots.assignments(of_rows=slot.kind is SlotKind.CHANGES)
-            case SlotKind.CONDITION | SlotKind.FILTER:
-                is_text = slot.kind is SlotKind.FILTER
-                return filter_text(self._slots.value()) if is_text else self._slots.condition()
-            case SlotKind.NAMED | SlotKind.NAMES | SlotKind.ROW | SlotKind.PAIR:
-                return COLUMNS[slot.kind](self._slots)
-            case _:
-                return self._slots.block()
+        return PARSERS[slot.kind](self._slots)
 
     def _ends(self) -> bool:
         cursor = self._cursor
@@ -427,41 +412,34 @@ class _Matching:
 
 def _quotes(cursor: Cursor) -> str:
     """Hint for unquoted words, or for two texts without `+`."""
-    is_word, is_text = cursor.now.kind is Kind.WORD, cursor.now.kind is Kind.TEXT
-    cursor.index -= 1
-    is_behind_text = cursor.now.kind is Kind.TEXT
-    cursor.index += 1
-    return "; put texts in quotes and join them with `+`" if is_word or (is_text and is_behind_text) else ""
+    is_second_text = cursor.now.kind is cursor.ahead(-1).kind is Kind.TEXT
+    return "; put texts in quotes and join them with `+`" if is_second_text or cursor.now.kind is Kind.WORD else ""
 
 
 def _is_before(after: Node, kind: SlotKind) -> bool:
     return isinstance(after, Step) and isinstance(after.part, Slot) and after.part.kind is kind
 
 
+_CALLED = {
+    SlotKind.VARIABLE: "a variable",
+    SlotKind.ASSIGNMENTS: "`column = value`",
+    SlotKind.CHANGES: "`column = value`",
+    SlotKind.CONDITION: "a condition",
+    SlotKind.PAIR: "`name = value`",
+    SlotKind.SEMICOLON: "`;`",
+    SlotKind.NAMES: "`(column, …)`",
+    SlotKind.ROW: "`(value, …)`",
+    SlotKind.BLOCK: "the text of the block",
+}
+"""Descriptions of slots that do not name the slot."""
+
+
 def _called(slot: Slot) -> str:
     """Description of the missing slot for error messages, such as `a variable` or a list of the allowed words."""
-    match slot.kind:
-        case SlotKind.ONE_OF:
-            few = abbreviated(slot.words)
-            return " or ".join(f"`{word}`" for word in few) if few == slot.words else f"a word such as `{few[0]}`"
-        case SlotKind.VARIABLE:
-            return "a variable"
-        case SlotKind.ASSIGNMENTS | SlotKind.CHANGES:
-            return "`column = value`"
-        case SlotKind.CONDITION:
-            return "a condition"
-        case SlotKind.PAIR:
-            return "`name = value`"
-        case SlotKind.SEMICOLON:
-            return "`;`"
-        case SlotKind.NAMES:
-            return "`(column, …)`"
-        case SlotKind.ROW:
-            return "`(value, …)`"
-        case SlotKind.BLOCK:
-            return "the text of the block"
-        case _:
-            return f"a value for `{slot.name.rstrip('_') or slot.name}`"
+    if slot.kind is SlotKind.ONE_OF:
+        few = abbreviated(slot.words)
+        return " or ".join(f"`{word}`" for word in few) if few == slot.words else f"a word such as `{few[0]}`"
+    return _CALLED.get(slot.kind) or f"a value for `{slot.name.rstrip('_') or slot.name}`"
 
 
 def _is_over(token: Token) -> bool:
@@ -482,8 +460,8 @@ def _has_parentheses(cursor: Cursor, form: Form, inside: bool) -> bool:
         return _is_over(behind)
     if behind.kind is Kind.WORD and behind.value in form.words:
         return False
-    word = cursor.index - 1
-    return _follows(cursor, word) or not _continues(behind)
+    is_attached = cursor.now.at == cursor.ahead(-1).end  # no space before the parenthesis
+    return is_attached or not _continues(behind)
 
 
 def _behind_parenthesis(cursor: Cursor) -> tuple[Token | None, bool]:
@@ -503,14 +481,6 @@ def _behind_parenthesis(cursor: Cursor) -> tuple[Token | None, bool]:
                     return cursor.ahead(count + 1), has_comma
             has_comma = has_comma or (token.text == "," and depth == 1)
         count += 1
-
-
-def _follows(cursor: Cursor, index: int) -> bool:
-    """Whether the cursor directly follows the token at `index`, without a space."""
-    here, now = cursor.index, cursor.now
-    cursor.index = index
-    word, cursor.index = cursor.now, here
-    return now.at == word.end
 
 
 def _continues(token: Token) -> bool:

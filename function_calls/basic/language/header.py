@@ -22,7 +22,7 @@ def read_param(cursor: Cursor, read: ExpressionParser) -> Param:
     return _ParamReader(cursor, read).param()
 
 
-def read_description(cursor: Cursor, read: ExpressionParser) -> tuple[str, At]:
+def read_description(cursor: Cursor) -> tuple[str, At]:
     """Parse the DESCRIPTION at the cursor, up to the end of its line. Returns its text, possibly empty, and its
     position. Raises ScriptError (BAD_PARAM)."""
     at = cursor.take().at
@@ -78,13 +78,6 @@ class _ParamReader:
     def param(self) -> Param:
         at = self.cursor.take().at
         self._read_name()
-        clauses = {
-            "AS": self._read_type,
-            "LIKE": self._read_like,
-            "DEFAULT": self._read_default,
-            "ENUM": self._read_enum,
-            "DESCRIPTION": self._read_description,
-        }
         while not self.cursor.is_line_end:
             token = self.cursor.now
             word = str(token.value) if token.kind is Kind.WORD else ""
@@ -94,8 +87,7 @@ class _ParamReader:
                 self._bad(f"PARAM {self.name}: duplicate {word}")
             self.seen.add(word)
             self.cursor.take()
-            if word in clauses:
-                clauses[word]()
+            self._read_clause(word)
         if {"OPTIONAL", "REQUIRED"} <= self.seen:
             self._bad(f"PARAM {self.name} cannot be both OPTIONAL and REQUIRED")
         return Param(
@@ -111,6 +103,20 @@ class _ParamReader:
             default=self.default.of(self.type) if self.default else None,
             has_default=self.default is not None,
         )
+
+    def _read_clause(self, word: str) -> None:
+        match word:
+            case "AS":
+                self._read_type()
+            case "LIKE":
+                self.like = self.value_after("LIKE")
+            case "DEFAULT":
+                self.cursor.symbol("=")
+                self.default = self.value_after("DEFAULT")
+            case "ENUM":
+                self._read_choices("ENUM")
+            case "DESCRIPTION":
+                self._read_description()
 
     def _read_name(self) -> None:
         cursor, token = self.cursor, self.cursor.now
@@ -149,16 +155,6 @@ class _ParamReader:
         only = self.choices[0].value if len(self.choices) == 1 else None
         if isinstance(only, str) and len(only.split()) > 1:
             self.choices, self.description = [], only
-
-    def _read_like(self) -> None:
-        self.like = self.value_after("LIKE")
-
-    def _read_default(self) -> None:
-        self.cursor.symbol("=")
-        self.default = self.value_after("DEFAULT")
-
-    def _read_enum(self) -> None:
-        self._read_choices("ENUM")
 
     def _read_description(self) -> None:
         if self.cursor.is_line_end or (self.cursor.now.kind is Kind.WORD and self.cursor.now.value in _CLAUSES):

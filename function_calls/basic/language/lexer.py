@@ -14,70 +14,6 @@ from function_calls.basic.language.tokens import Inner, Kind, Token
 from function_calls.basic.nodes import At
 from services.refs import JsonValue
 
-
-class Scanned:
-    """State of the lexer for one text: the tokens and problems found, and the current line."""
-
-    __slots__ = ("_faulty", "base", "brackets", "faults", "line", "text", "tokens")
-
-    def __init__(self, text: str, line: int, base: int) -> None:
-        self.text = text
-        self.faults: list[ScriptProblem] = []
-        self.tokens: list[Token] = []
-        self.brackets: list[str] = []
-        """Open brackets, outermost first, and each `?` whose `:` has not been read."""
-        self.line = line
-        self.base = base
-        """Offset in the text that corresponds to column 0 of the current line."""
-        self._faulty: set[int] = set()
-
-    def at(self, offset: int) -> At:
-        """Position of an offset in the current line or after it."""
-        lines = self.text.count("\n", max(self.base + 1, 0), offset)
-        if not lines:
-            return At(self.line, offset - self.base)
-        return At(self.line + lines, offset - self.text.rfind("\n", 0, offset))
-
-    def put(self, kind: Kind, piece: str, value: JsonValue, start: int) -> None:
-        """Append a token that begins at `start` in the current line."""
-        self.tokens.append(Token(kind, piece, value, At(self.line, start - self.base)))
-
-    def go(self, start: int, end: int) -> int:
-        """Advance the line count over the text from `start` to `end`; returns `end`."""
-        lines = self.text.count("\n", start, end)
-        if lines:
-            self.line += lines
-            self.base = self.text.rfind("\n", start, end)
-        return end
-
-    def line_end(self, offset: int) -> int:
-        """Offset of the end of the line that contains `offset`."""
-        end = self.text.find("\n", offset)
-        return len(self.text) if end < 0 else end
-
-    def fault(self, at: At, code: Code, message: str) -> None:
-        """Report a problem. Only the first problem of a line is kept."""
-        if at.line not in self._faulty:
-            self._faulty.add(at.line)
-            self.faults.append(ScriptProblem(at, code, message))
-
-    def drop_forbidden(self) -> None:
-        """Report characters that no script may contain, and replace them with spaces."""
-        if not FORBIDDEN.search(self.text):
-            return
-        for number, line in enumerate(self.text.split("\n"), 1):
-            if found := FORBIDDEN.search(line):
-                self.fault(At(number, found.start() + 1), Code.BAD_CHARACTER, forbidden(found.group()))
-        self.text = FORBIDDEN.sub(" ", self.text)
-
-    def is_behind_word(self, offset: int) -> bool:
-        """Whether the last token is a word that ends at the offset."""
-        last = self.tokens[-1] if self.tokens else None
-        if last is None or last.kind is not Kind.WORD:
-            return False
-        return self.at(offset) == (last.at.line, last.at.column + len(last.text))
-
-
 _EXAMPLE_END = re.compile(r"[ \t](?:(?:DESCRIPTION|OPTIONAL|REQUIRED|DEFAULT|ENUM|LIKE|AS)\b|'|//|\#)", re.IGNORECASE)
 _DESCRIPTION_END = re.compile(r"[ \t](?:OPTIONAL|REQUIRED|DEFAULT|ENUM|LIKE)\b")
 _ONE_VALUE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|[^\W\d]\w*$")
@@ -213,10 +149,10 @@ def tokens_of(text: str) -> tuple[list[Token], list[ScriptProblem]]:
 
     A line with a problem keeps its tokens, with the presumed meaning of wrong characters, so that an IF with a
     typographic quote still opens its block."""
-    made = Scanned(as_lines(text), 1, -1)
-    made.drop_forbidden()
-    _Lexer(made).run()
-    return made.tokens, made.faults
+    lexer = _Lexer(as_lines(text), 1, -1)
+    lexer.drop_forbidden()
+    lexer.run()
+    return lexer.tokens, lexer.faults
 
 
 def as_lines(text: str) -> str:
@@ -226,22 +162,30 @@ def as_lines(text: str) -> str:
 
 def tokens_inside(inner: Inner) -> tuple[list[Token], list[ScriptProblem]]:
     """Tokenize the source of a `${…}`; positions refer to the script. Returns the tokens and the problems found."""
-    made = Scanned(inner.source, inner.at.line, -inner.at.column)
-    made.brackets.append("{")
-    _Lexer(made).run()
-    return made.tokens, made.faults
+    lexer = _Lexer(inner.source, inner.at.line, -inner.at.column)
+    lexer.brackets.append("{")
+    lexer.run()
+    return lexer.tokens, lexer.faults
 
 
 class _Lexer:
+    """Lexer of one text, with the tokens and problems found so far."""
+
     __slots__ = (
-        "_block", "_brackets", "_made", "_no_end_table", "_no_inner_before", "_param", "_text", "_tokens",
+        "_block", "_faulty", "_no_end_table", "_no_inner_before", "_param", "base", "brackets", "faults",
+        "line", "text", "tokens",
     )  # fmt: skip
 
-    def __init__(self, made: Scanned) -> None:
-        self._made = made
-        self._text = made.text
-        self._tokens = made.tokens
-        self._brackets = made.brackets
+    def __init__(self, text: str, line: int, base: int) -> None:
+        self.text = text
+        self.faults: list[ScriptProblem] = []
+        self.tokens: list[Token] = []
+        self.brackets: list[str] = []
+        """Open brackets, outermost first, and each `?` whose `:` has not been read."""
+        self.line = line
+        self.base = base
+        """Offset in the text that corresponds to column 0 of the current line."""
+        self._faulty: set[int] = set()
         self._param = False
         """Whether the current statement is a PARAM."""
         self._block: tuple[str, At] | None = None
@@ -251,9 +195,9 @@ class _Lexer:
         self._no_end_table = False
 
     def run(self) -> None:
-        text, append, match, rare = self._text, self._tokens.append, _TOKEN.match, self._rare
+        text, append, match, rare = self.text, self.tokens.append, _TOKEN.match, self._rare
         typed = {name.upper() for name in _TYPED.findall(text)}
-        position, line, base = 0, self._made.line, self._made.base
+        position, line, base = 0, self.line, self.base
         while True:
             found = match(text, position)
             assert found is not None
@@ -267,7 +211,7 @@ class _Lexer:
                 if typed and value + text[position : position + 1] in typed:
                     position += 1
                 if value in _SPECIAL and (moved := self._special(piece, value, start)) >= 0:
-                    position, line, base = moved, self._made.line, self._made.base
+                    position, line, base = moved, self.line, self.base
                 else:
                     append(Token(Kind.WORD, piece, value, At(line, start - base)))
             elif kind == "symbol":
@@ -280,15 +224,61 @@ class _Lexer:
                 break
             elif kind != "comment":
                 position = rare[kind](self, piece, position - len(piece), position)
-                line, base = self._made.line, self._made.base
+                line, base = self.line, self.base
         if self._block:
             self._read_block(len(text))
-        self._made.put(Kind.END, "", None, len(text))
+        self.put(Kind.END, "", None, len(text))
+
+    def at(self, offset: int) -> At:
+        """Position of an offset in the current line or after it."""
+        lines = self.text.count("\n", max(self.base + 1, 0), offset)
+        if not lines:
+            return At(self.line, offset - self.base)
+        return At(self.line + lines, offset - self.text.rfind("\n", 0, offset))
+
+    def put(self, kind: Kind, piece: str, value: JsonValue, start: int) -> None:
+        """Append a token that begins at `start` in the current line."""
+        self.tokens.append(Token(kind, piece, value, At(self.line, start - self.base)))
+
+    def go(self, start: int, end: int) -> int:
+        """Advance the line count over the text from `start` to `end`; returns `end`."""
+        lines = self.text.count("\n", start, end)
+        if lines:
+            self.line += lines
+            self.base = self.text.rfind("\n", start, end)
+        return end
+
+    def line_end(self, offset: int) -> int:
+        """Offset of the end of the line that contains `offset`."""
+        end = self.text.find("\n", offset)
+        return len(self.text) if end < 0 else end
+
+    def fault(self, at: At, code: Code, message: str) -> None:
+        """Report a problem. Only the first problem of a line is kept."""
+        if at.line not in self._faulty:
+            self._faulty.add(at.line)
+            self.faults.append(ScriptProblem(at, code, message))
+
+    def drop_forbidden(self) -> None:
+        """Report characters that no script may contain, and replace them with spaces."""
+        if not FORBIDDEN.search(self.text):
+            return
+        for number, line in enumerate(self.text.split("\n"), 1):
+            if found := FORBIDDEN.search(line):
+                self.fault(At(number, found.start() + 1), Code.BAD_CHARACTER, forbidden(found.group()))
+        self.text = FORBIDDEN.sub(" ", self.text)
+
+    def is_behind_word(self, offset: int) -> bool:
+        """Whether the last token is a word that ends at the offset."""
+        last = self.tokens[-1] if self.tokens else None
+        if last is None or last.kind is not Kind.WORD:
+            return False
+        return self.at(offset) == (last.at.line, last.at.column + len(last.text))
 
     # Words with lexer rules of their own
 
     def _begins_statement(self) -> bool:
-        tokens = self._tokens
+        tokens = self.tokens
         if not tokens or tokens[-1].kind is Kind.LINE:
             return True
         return tokens[-1].kind is Kind.NUMBER and (len(tokens) == 1 or tokens[-2].kind is Kind.LINE)
@@ -297,100 +287,100 @@ class _Lexer:
         """Read a word with special lexer rules. Returns the offset after it, or -1 to read it as an ordinary word."""
         end = start + len(piece)
         if value == "_":
-            found = _REST_OF_LINE_IS_COMMENT.match(self._text, end)
-            return self._made.go(start, found.end()) if found else -1
+            found = _REST_OF_LINE_IS_COMMENT.match(self.text, end)
+            return self.go(start, found.end()) if found else -1
         if value == "REM":
-            return self._made.line_end(end) if self._begins_statement() or self._is_remark(start, end) else -1
-        if self._param and self._tokens[-1].value == "PARAM":
+            return self.line_end(end) if self._begins_statement() or self._is_remark(start, end) else -1
+        if self._param and self.tokens[-1].value == "PARAM":
             return -1
         if value == "LIKE":
-            return self._raw(piece, value, start, example(self._text, end)) if self._param else -1
+            return self._raw(piece, value, start, example(self.text, end)) if self._param else -1
         if value == "DESCRIPTION" and self._param:
-            return self._raw(piece, value, start, _up_to(_DESCRIPTION_END, self._text, end))
+            return self._raw(piece, value, start, _up_to(_DESCRIPTION_END, self.text, end))
         if value.startswith(("HTTP", "WS", "FTP")):
-            url = _URL.match(self._text, end)
+            url = _URL.match(self.text, end)
             return self._raw("", "", start, Raw(piece + url.group(), start, url.end())) if url else -1
-        if self._begins_statement() and not is_named_otherwise(self._text, end):
+        if self._begins_statement() and not is_named_otherwise(self.text, end):
             return self._statement(piece, value, start)
         return -1
 
     def _is_remark(self, start: int, end: int) -> bool:
         """Whether a REM within a statement begins a comment, as in `x = 1 REM …`, and is no key or member."""
-        if self._brackets:
-            before = self._text[max(self._made.base + 1, 0) : start]
-            return not before.strip() and not is_named_otherwise(self._text, end)
-        return self._tokens[-1].text != "."
+        if self.brackets:
+            before = self.text[max(self.base + 1, 0) : start]
+            return not before.strip() and not is_named_otherwise(self.text, end)
+        return self.tokens[-1].text != "."
 
     def _statement(self, piece: str, value: str, start: int) -> int:
         end = start + len(piece)
         if value == "DESCRIPTION":
-            return self._raw(piece, value, start, description(self._text, end))
+            return self._raw(piece, value, start, description(self.text, end))
         if value == "PARAM":
             self._param = True
-        elif found := _BLOCK_BEGINS.match(self._text, end):
+        elif found := _BLOCK_BEGINS.match(self.text, end):
             word = "TABLE" if value == "TABLE" else found.group(1).upper()
             if value == "BEGIN" or self._has_end_table(end):
-                self._block = word, self._made.at(start)
+                self._block = word, self.at(start)
         return -1
 
     def _has_end_table(self, position: int) -> bool:
         if not self._no_end_table:
-            self._no_end_table = _HAS_END_TABLE.search(self._text, position) is None
+            self._no_end_table = _HAS_END_TABLE.search(self.text, position) is None
         return not self._no_end_table
 
     def _raw(self, piece: str, value: str, start: int, raw: Raw | None) -> int:
         if raw is None:
             return -1
         if piece:
-            self._made.put(Kind.WORD, piece, value, start)
-        self._tokens.append(Token(Kind.TEXT, raw.text, (raw.text,), self._made.at(raw.start)))
-        return self._made.go(start, raw.end)
+            self.put(Kind.WORD, piece, value, start)
+        self.tokens.append(Token(Kind.TEXT, raw.text, (raw.text,), self.at(raw.start)))
+        return self.go(start, raw.end)
 
     # Other tokens
 
     def _newline(self, piece: str, start: int, end: int) -> int:
         if self._block:
             return self._read_block(start)
-        last = self._tokens[-1] if self._tokens else None
-        while self._brackets and self._brackets[-1] == "?":
-            self._brackets.pop()
+        last = self.tokens[-1] if self.tokens else None
+        while self.brackets and self.brackets[-1] == "?":
+            self.brackets.pop()
         if last is None or last.kind is Kind.LINE:
             if last and last.text == ":":
-                self._tokens[-1] = last._replace(text=":\n")
+                self.tokens[-1] = last._replace(text=":\n")
         elif not (
-            continues(last, self._text, end, self._brackets, piece.count("\n") > 1)
-            or (not self._brackets and row_statement_continues(self._tokens, self._text, end))
+            continues(last, self.text, end, self.brackets, piece.count("\n") > 1)
+            or (not self.brackets and row_statement_continues(self.tokens, self.text, end))
         ):
-            self._made.put(Kind.LINE, "\n", None, start)
-            self._brackets.clear()
+            self.put(Kind.LINE, "\n", None, start)
+            self.brackets.clear()
             self._param = False
-        return self._made.go(start, end)
+        return self.go(start, end)
 
     def _read_block(self, start: int) -> int:
         assert self._block is not None
         word, begin = self._block
         self._block = None
-        self._brackets.clear()
-        first = min(start + 1, len(self._text))
-        found = block_end(self._text, first, word)
+        self.brackets.clear()
+        first = min(start + 1, len(self.text))
+        found = block_end(self.text, first, word)
         if found is None:
-            self._made.fault(
+            self.fault(
                 begin, Code.NOT_CLOSED, f"the block that begins here is not closed; expected END {word} on its own line"
             )
-        raw = self._text[first : found.start() if found else len(self._text)].removesuffix("\n")
-        parts = parts_of(raw, lambda offset: self._made.at(first + offset))
+        raw = self.text[first : found.start() if found else len(self.text)].removesuffix("\n")
+        parts = parts_of(raw, lambda offset: self.at(first + offset))
         if parts.wrong:
-            self._made.fault(self._made.at(first + parts.wrong_at), Code.OPEN_TEXT, parts.wrong)
-        self._tokens.append(Token(Kind.BLOCK, raw, parts.parts, self._made.at(first)))
-        return self._made.go(start, found.end() if found else len(self._text))
+            self.fault(self.at(first + parts.wrong_at), Code.OPEN_TEXT, parts.wrong)
+        self.tokens.append(Token(Kind.BLOCK, raw, parts.parts, self.at(first)))
+        return self.go(start, found.end() if found else len(self.text))
 
     def _bracket(self, piece: str, start: int, end: int) -> int:
-        self._made.put(Kind.SYMBOL, piece, None, start)
+        self.put(Kind.SYMBOL, piece, None, start)
         opener = _CLOSES.get(piece)
         if opener is None:
-            self._brackets.append(piece.removeprefix("#"))
-        elif opener in self._brackets[-_FAR:]:
-            while self._brackets.pop() != opener:
+            self.brackets.append(piece.removeprefix("#"))
+        elif opener in self.brackets[-_FAR:]:
+            while self.brackets.pop() != opener:
                 pass
         return end
 
@@ -399,57 +389,55 @@ class _Lexer:
         if len(piece) <= _MOST_DIGITS:
             value = int(piece) if piece.isdigit() else float(piece)
         if len(piece) > _MOST_DIGITS or value == float("inf"):
-            self._made.fault(
-                self._made.at(start), Code.SYNTAX, "the number that begins here is too long; put it in quotes"
-            )
+            self.fault(self.at(start), Code.SYNTAX, "the number that begins here is too long; put it in quotes")
             value = 0
-        self._made.put(Kind.NUMBER, piece, value, start)
+        self.put(Kind.NUMBER, piece, value, start)
         return end
 
     def _quote(self, piece: str, start: int, end: int) -> int:
-        if piece == "'" and (not self._tokens or self._tokens[-1].kind is Kind.LINE):
-            return self._made.line_end(end)
-        found = quoted(self._text, start, self._made.at, self._no_inner_before)
+        if piece == "'" and (not self.tokens or self.tokens[-1].kind is Kind.LINE):
+            return self.line_end(end)
+        found = quoted(self.text, start, self.at, self._no_inner_before)
         if piece == "'":
             closed = -1 if found.wrong_at == start else found.end
-            if not begins_text(self._tokens, self._text, start, closed):
-                return self._made.line_end(end)
+            if not begins_text(self.tokens, self.text, start, closed):
+                return self.line_end(end)
         return self._quoted(piece, start, found)
 
     def _quoted(self, quote: str, start: int, found: Quoted) -> int:
         if found.wrong:
-            self._made.fault(self._made.at(found.wrong_at), Code.OPEN_TEXT, found.wrong)
+            self.fault(self.at(found.wrong_at), Code.OPEN_TEXT, found.wrong)
             if found.wrong_at != start:
-                self._no_inner_before = len(self._text) if quote == "`" else self._made.line_end(start)
-        self._made.put(Kind.TEXT, self._text[start : found.end], found.parts, start)
-        return self._made.go(start, found.end)
+                self._no_inner_before = len(self.text) if quote == "`" else self.line_end(start)
+        self.put(Kind.TEXT, self.text[start : found.end], found.parts, start)
+        return self.go(start, found.end)
 
     def _mark(self, piece: str, start: int, end: int) -> int:
         if piece == "%":
-            self._made.put(Kind.WORD, piece, "MOD", start)
-        elif piece == ":" and not self._brackets:
+            self.put(Kind.WORD, piece, "MOD", start)
+        elif piece == ":" and not self.brackets:
             # `x := 1` is read as `x = 1`.
-            if not self._text.startswith("=", end) and self._tokens and self._tokens[-1].kind is not Kind.LINE:
-                self._made.put(Kind.LINE, piece, None, start)
+            if not self.text.startswith("=", end) and self.tokens and self.tokens[-1].kind is not Kind.LINE:
+                self.put(Kind.LINE, piece, None, start)
                 self._param = False
         elif piece in (":", "&") or (piece == "?" and not self._begins_statement()):
-            self._made.put(Kind.SYMBOL, piece, None, start)
+            self.put(Kind.SYMBOL, piece, None, start)
             if piece == "?":
-                self._brackets.append(piece)
-            elif piece == ":" and self._brackets[-1] == "?":
-                self._brackets.pop()
+                self.brackets.append(piece)
+            elif piece == ":" and self.brackets[-1] == "?":
+                self.brackets.pop()
         elif piece == ";":
-            if self._brackets or not _NOTHING_MORE.match(self._text, end) or self._is_print():
-                self._made.put(Kind.SYMBOL, piece, None, start)
+            if self.brackets or not _NOTHING_MORE.match(self.text, end) or self._is_print():
+                self.put(Kind.SYMBOL, piece, None, start)
         else:
-            self._made.fault(self._made.at(start), Code.BAD_CHARACTER, out_of_place(piece))
+            self.fault(self.at(start), Code.BAD_CHARACTER, out_of_place(piece))
             if piece in _FOREIGN:
-                self._made.put(Kind.WORD, piece, _FOREIGN[piece], start)
+                self.put(Kind.WORD, piece, _FOREIGN[piece], start)
         return end
 
     def _is_print(self) -> bool:
         """Whether the statement is a PRINT; a `;` at its end suppresses the line break."""
-        for token in reversed(self._tokens):
+        for token in reversed(self.tokens):
             if token.kind is Kind.LINE:
                 return False
             if token.value == "PRINT":
@@ -460,36 +448,34 @@ class _Lexer:
         """Read a character outside the language's syntax and return the next position. Reports BAD_CHARACTER, then
         continues with the sign or digit that was probably meant, such as typographic quotes; marks extend the word
         before them."""
-        if category(piece).startswith("M") and self._made.is_behind_word(start):
+        if category(piece).startswith("M") and self.is_behind_word(start):
             return self._longer_word(end)
-        self._made.fault(self._made.at(start), Code.BAD_CHARACTER, out_of_place(piece))
+        self.fault(self.at(start), Code.BAD_CHARACTER, out_of_place(piece))
         meant = MEANT.get(piece, "")
         if piece in QUOTES:
-            closing = _TYPOGRAPHIC_ENDS[meant].match(self._text, end)
+            closing = _TYPOGRAPHIC_ENDS[meant].match(self.text, end)
             last = closing.end() if closing else end
-            self._made.put(Kind.TEXT, self._text[start:last], (self._text[end:last],), start)
-            return min(last + 1, self._made.line_end(end))
+            self.put(Kind.TEXT, self.text[start:last], (self.text[end:last],), start)
+            return min(last + 1, self.line_end(end))
         if meant == "#":
-            return self._made.line_end(end)
+            return self.line_end(end)
         if meant and meant in "()[]{}":
             return self._bracket(meant, start, end)
         if meant and meant in ":;%&":
             return self._mark(meant, start, end)
         digit = decimal(piece, None)
         if meant or digit is not None:
-            self._made.put(Kind.SYMBOL if meant else Kind.NUMBER, meant or piece, digit, start)
+            self.put(Kind.SYMBOL if meant else Kind.NUMBER, meant or piece, digit, start)
         return end
 
     def _longer_word(self, end: int) -> int:
         """Extend the last word over following letters and combining marks (vowel signs, decomposed accents)."""
-        word = self._tokens.pop()
-        start = word.at.column + self._made.base
-        while end < len(self._text) and (
-            self._text[end].isalnum() or self._text[end] == "_" or _is_mark(self._text[end])
-        ):
+        word = self.tokens.pop()
+        start = word.at.column + self.base
+        while end < len(self.text) and (self.text[end].isalnum() or self.text[end] == "_" or _is_mark(self.text[end])):
             end += 1
-        whole = normalize("NFC", self._text[start:end])
-        self._made.put(Kind.WORD, whole, whole.upper(), start)
+        whole = normalize("NFC", self.text[start:end])
+        self.put(Kind.WORD, whole, whole.upper(), start)
         return end
 
     # Class attribute: bound methods on the instance would form a reference cycle and keep all tokens alive until the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -80,27 +80,17 @@ class Labels:
         self._reading.fault(jump.at, Code.UNKNOWN_LABEL, message)
 
 
+OPENS = {
+    "IF": "IF", "FOR": "FOR", "FOREACH": "FOR", "WHILE": "WHILE", "SELECT": "SELECT", "SWITCH": "SELECT",
+    "WITH": "WITH", "SUB": "SUB", "FUNCTION": "FUNCTION", "DO": "DO",
+}  # fmt: skip
+"""Kind of block by the word that begins it."""
+_ENDS_BEHIND_END = {word: kind for word, kind in OPENS.items() if word not in ("FOREACH", "DO")}
 _ENDS = {
-    "NEXT": "FOR",
+    **{f"END{word}": kind for word, kind in _ENDS_BEHIND_END.items()},
     "WEND": "WHILE",
     "LOOP": "DO",
-    "ENDIF": "IF",
-    "ENDFOR": "FOR",
-    "ENDWHILE": "WHILE",
-    "ENDSELECT": "SELECT",
-    "ENDSWITCH": "SELECT",
-    "ENDWITH": "WITH",
-    "ENDSUB": "SUB",
-    "ENDFUNCTION": "FUNCTION",
-}
-_ENDS_BEHIND_END = {
-    word: word if word != "SWITCH" else "SELECT"
-    for word in ("IF", "FOR", "WHILE", "SELECT", "SWITCH", "WITH", "SUB", "FUNCTION")
-}
-_OPENS = {
-    **{word: word for word in ("IF", "FOR", "WHILE", "DO", "SELECT", "WITH", "SUB", "FUNCTION")},
-    "FOREACH": "FOR",
-    "SWITCH": "SELECT",
+    "NEXT": "FOR",
 }
 _DIVIDES = {"ELSE": "IF", "ELSEIF": "IF", "CASE": "SELECT", "DEFAULT": "SELECT"}
 ENDING_WORDS = frozenset({*_ENDS, *_DIVIDES, "END"})
@@ -338,7 +328,7 @@ def ends_ahead(cursor: Cursor, kind: str) -> Iterator[int]:
                 yield count
             elif ends in kinds:
                 depth -= 1
-            elif _OPENS.get(word) in kinds and (word != "IF" or _has_lines(cursor, count)):
+            elif OPENS.get(word) in kinds and (word != "IF" or _has_lines(cursor, count)):
                 depth += 1
         if token.kind is not Kind.NUMBER:
             begins = token.kind is Kind.LINE
@@ -359,29 +349,12 @@ def _has_lines(cursor: Cursor, count: int) -> bool:
     return True
 
 
-_MISSPELT_ENDS = (
-    "ENDIF", "ENDFOR", "ENDWHILE", "ENDSELECT", "ENDSWITCH", "ENDWITH", "ENDSUB", "ENDFUNCTION", "WEND", "LOOP", "NEXT",
-)  # fmt: skip
-_OPENERS = ("IF", "FOR", "FOREACH", "WHILE", "SELECT", "SWITCH", "WITH", "SUB", "FUNCTION", "DO")
-_DIVIDERS = ("ELSE", "ELSEIF", "CASE", "DEFAULT")
-_MEANT = (*_OPENERS, *_DIVIDERS, *_MISSPELT_ENDS)
-_ENDED = ("IF", "FOR", "WHILE", "SELECT", "SWITCH", "WITH", "SUB", "FUNCTION")
-"""Words after END."""
+_MEANT = (*OPENS, *_DIVIDES, *_ENDS)
 _SHORTEST, _LONGEST = 2, 12
 _CONDITIONS = frozenset(("IF", "ELSEIF"))
 _NO_VALUES = frozenset(("AND", "OR", "NOT", "IN", "IS", "LIKE", "MOD", "IF", "ELSEIF", "CONTAINS"))
 _MOST = 20
 """Limit of corrections per script."""
-_ENDS_OF: Mapping[str, tuple[str, ...]] = {
-    "WHILE": ("WEND", "ENDWHILE", "WHILE"),
-    "DO": ("LOOP",),
-    "SELECT": ("ENDSELECT", "SELECT"),
-    "SWITCH": ("ENDSWITCH", "SWITCH"),
-    "WITH": ("ENDWITH", "WITH"),
-    "SUB": ("ENDSUB", "SUB"),
-    "FUNCTION": ("ENDFUNCTION", "FUNCTION"),
-}
-"""Ends whose presence confirms a misspelt opener."""
 
 
 class SpellingCorrection:
@@ -414,7 +387,7 @@ class SpellingCorrection:
         elif token.value in _CONDITIONS or (token.value == "ELSE" and self.tokens[index + 1].value == "IF"):
             self._then(index + 1)
         elif not self._knows(token) and not is_assignment(self.tokens, index):
-            if _is_near(str(token.value), "END") and self.tokens[index + 1].value in _ENDED:
+            if _is_near(str(token.value), "END") and self.tokens[index + 1].value in _ENDS_BEHIND_END:
                 self._mend(index, "END", f"END {self.tokens[index + 1].value}")
                 return
             for word in _MEANT:
@@ -427,9 +400,9 @@ class SpellingCorrection:
 
     def _behind_end(self, index: int) -> None:
         token = self.tokens[index]
-        if token.kind is not Kind.WORD or token.value in _ENDED or self.tokens[index + 1].kind is Kind.SYMBOL:
+        if token.kind is not Kind.WORD or token.value in _ENDS_BEHIND_END or self.tokens[index + 1].kind is Kind.SYMBOL:
             return
-        for word in _ENDED:
+        for word in _ENDS_BEHIND_END:
             if _is_near(str(token.value), word) and word in self._words:
                 self._mend(index, word, f"END {word}", index - 1)
                 return
@@ -463,7 +436,7 @@ class SpellingCorrection:
         its block."""
         following = self.tokens[index + 1]
         is_alone = following.kind in (Kind.LINE, Kind.END)
-        if word in _OPENERS and word != "DO":
+        if word in OPENS and word != "DO":
             return not is_alone and self._opens(index, word)
         match word:
             case "NEXT":
@@ -494,10 +467,9 @@ class SpellingCorrection:
             return is_counting or following.value == "EACH"
         if word in ("SUB", "FUNCTION", "WITH") and following.kind is not Kind.WORD:
             return False
-        return (word == "SELECT" and following.value == "CASE") or self._has_end(word)
-
-    def _has_end(self, word: str) -> bool:
-        return any(one in self._words for one in _ENDS_OF[word])
+        return (word == "SELECT" and following.value == "CASE") or bool(
+            {word, f"END{word}", WRITTEN.get(word)} & self._words
+        )
 
 
 def _is_near(written: str, word: str) -> bool:

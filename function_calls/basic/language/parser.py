@@ -314,7 +314,7 @@ class _Units:
                 name, value = read_metadata(cursor, self._statements.read)
                 self._metadata[name] = value
             else:
-                self._description, self._description_at = read_description(cursor, self._statements.read)
+                self._description, self._description_at = read_description(cursor)
         except ScriptError as error:
             self._statements.blocks.skip_line(cursor)
             self._reading.failed(error.fault, token.at.line, cursor.now.at.line)

@@ -11,15 +11,14 @@ from function_calls.basic.language.blocks import Blocks
 from function_calls.basic.language.comments import plain
 from function_calls.basic.language.expressions import (
     Expressions,
-    before,
     mistaken_word,
     more_specific_problem,
     unknown_phrase,
 )
 from function_calls.basic.language.flow import Flow, label_name
-from function_calls.basic.language.form_parts import KeywordWords, keyword_words_of
+from function_calls.basic.language.form_parts import keyword_words_of
 from function_calls.basic.language.forms import Forms, Matched
-from function_calls.basic.language.open_blocks import ENDING_WORDS, PROCEDURES, Labels, OpenBlocks, is_over
+from function_calls.basic.language.open_blocks import ENDING_WORDS, OPENS, PROCEDURES, Labels, OpenBlocks, is_over
 from function_calls.basic.language.parser_state import ParserState
 from function_calls.basic.language.scopes import Survey, is_assignment
 from function_calls.basic.language.tokens import Cursor, Kind, Token
@@ -167,60 +166,7 @@ class Assignments:
         return value
 
 
-class Calls:
-    """Parser of call statements. Its methods raise ScriptError for invalid syntax."""
-
-    def __init__(self, reading: ParserState, read: Expressions, words: KeywordWords) -> None:
-        self._reading = reading
-        self._read = read
-        self._words = words
-
-    def call(self, cursor: Cursor, into: list[Statement]) -> bool:
-        """Parse CALL of a SUB, a FUNCTION or a built-in; returns False, without consuming tokens, for the keyword CALL.
-        Raises ScriptError if the name is unknown and there is no keyword CALL."""
-        token, named = cursor.now, cursor.ahead()
-        if named.kind is not Kind.WORD or not self._reading.knows(named.text.lower()):
-            if named.kind is Kind.WORD and "CALL" not in self._words.first:
-                raise ScriptError(*self._reading.no_function(named.at, named.text.lower())[:3])
-            return False
-        cursor.index += 1
-        into.append(nodes.Evaluate(token.at, self.called(cursor)))
-        return True
-
-    def function(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> bool:
-        """Parse a call statement, `name(…)`, `x.name(…)`, or `name …` for a known function; returns whether it is
-        one."""
-        is_known = token.text.lower() in self._reading.functions
-        if following.kind is Kind.SYMBOL and following.text in ("(", ".", "["):
-            if is_known or following.text != "(" or token.text.lower() in self._reading.variables:
-                found = self._read.expression(cursor)
-                if not isinstance(found, nodes.Apply | nodes.Member):
-                    cursor.fail("the value of this expression is not used; write `name = …` to store it", at=token.at)
-                into.append(nodes.Evaluate(token.at, found))
-                return True
-        elif is_known:
-            into.append(nodes.Evaluate(token.at, self.called(cursor)))
-            return True
-        return False
-
-    def called(self, cursor: Cursor) -> Expression:
-        """Parse the call `name(…)`, `name a, b` or `name`. Raises ScriptError if a value or the number of arguments is
-        invalid."""
-        token, following = cursor.now, cursor.ahead()
-        if following.kind is Kind.SYMBOL and following.text == "(":
-            return self._read.expression(cursor)
-        cursor.index += 1
-        arguments: list[Expression] = []
-        while not is_over(cursor):
-            arguments.append(self._read.expression(cursor))
-            if not cursor.symbol(","):
-                break
-        name = token.text.lower()
-        self._reading.check_call(token.at, name, len(arguments))
-        return nodes.Apply(token.at, name, tuple(arguments))
-
-
-OVER_LINES = frozenset(("IF", "FOR", "FOREACH", "WHILE", "DO", "SELECT", "SWITCH", "WITH"))
+OVER_LINES = frozenset(OPENS) - PROCEDURES
 """Words that begin a block."""
 _OPERATORS = ("+", "-", "*", "/", "\\", "^", "&")
 _BEGINS_VALUE = (Kind.TEXT, Kind.NUMBER, Kind.WORD)
@@ -382,7 +328,6 @@ class Statements:
         self.open = OpenBlocks(reading)
         self.blocks = Blocks(reading, read, self.open, self.one)
         self.assignments = Assignments(reading, read)
-        self._calls = Calls(reading, read, self._words)
         self._errors = StatementErrors(forms, reading)
         flow = Flow(reading, read, self.open, self.labels)
         self._language: dict[str, Reader] = {
@@ -414,7 +359,7 @@ class Statements:
         self._maybe: dict[str, Callable[[Cursor, list[Statement]], bool]] = {
             "ON": flow.on,
             "SET": self.assignments.set,
-            "CALL": self._calls.call,
+            "CALL": self._call,
             "CLEAR": self._clear_error,
             "ERR": self._err_clear,
         }
@@ -447,7 +392,7 @@ class Statements:
             return True
         if first.kind is Kind.NUMBER and self.open.ending(cursor) is not None:
             return True
-        return before(cursor).kind is Kind.LINE
+        return cursor.ahead(-1).kind is Kind.LINE
 
     def _statement(self, cursor: Cursor, into: list[Statement], is_inline: bool) -> None:
         token = cursor.now
@@ -486,7 +431,7 @@ class Statements:
             self.assignments.assign(cursor, into)
             return
         if name in self._reading.definitions:
-            into.append(nodes.Evaluate(token.at, self._calls.called(cursor)))
+            into.append(nodes.Evaluate(token.at, self._called(cursor)))
             return
         if token.value in self._words.first and not _is_member(following):
             matched = self._match(cursor)
@@ -500,8 +445,52 @@ class Statements:
                 return
         if token.value in ("CONSOLE", "DOCUMENT") and name not in self._reading.variables:
             self._errors.check_foreign(cursor, [str(token.value)])
-        if not self._calls.function(cursor, token, following, into):
+        if not self._function(cursor, token, following, into):
             self._errors.unknown(cursor, token, following, self._language)
+
+    def _call(self, cursor: Cursor, into: list[Statement]) -> bool:
+        """Parse CALL of a SUB, a FUNCTION or a built-in; returns False, without consuming tokens, for the keyword CALL.
+        Raises ScriptError if the name is unknown and there is no keyword CALL."""
+        token, named = cursor.now, cursor.ahead()
+        if named.kind is not Kind.WORD or not self._reading.knows(named.text.lower()):
+            if named.kind is Kind.WORD and "CALL" not in self._words.first:
+                raise ScriptError(*self._reading.no_function(named.at, named.text.lower())[:3])
+            return False
+        cursor.index += 1
+        into.append(nodes.Evaluate(token.at, self._called(cursor)))
+        return True
+
+    def _function(self, cursor: Cursor, token: Token, following: Token, into: list[Statement]) -> bool:
+        """Parse a call statement, `name(…)`, `x.name(…)`, or `name …` for a known function; returns whether it is
+        one."""
+        is_known = token.text.lower() in self._reading.functions
+        if following.kind is Kind.SYMBOL and following.text in ("(", ".", "["):
+            if is_known or following.text != "(" or token.text.lower() in self._reading.variables:
+                found = self._read.expression(cursor)
+                if not isinstance(found, nodes.Apply | nodes.Member):
+                    cursor.fail("the value of this expression is not used; write `name = …` to store it", at=token.at)
+                into.append(nodes.Evaluate(token.at, found))
+                return True
+        elif is_known:
+            into.append(nodes.Evaluate(token.at, self._called(cursor)))
+            return True
+        return False
+
+    def _called(self, cursor: Cursor) -> Expression:
+        """Parse the call `name(…)`, `name a, b` or `name`. Raises ScriptError if a value or the number of arguments is
+        invalid."""
+        token, following = cursor.now, cursor.ahead()
+        if following.kind is Kind.SYMBOL and following.text == "(":
+            return self._read.expression(cursor)
+        cursor.index += 1
+        arguments: list[Expression] = []
+        while not is_over(cursor):
+            arguments.append(self._read.expression(cursor))
+            if not cursor.symbol(","):
+                break
+        name = token.text.lower()
+        self._reading.check_call(token.at, name, len(arguments))
+        return nodes.Apply(token.at, name, tuple(arguments))
 
     def _match(self, cursor: Cursor) -> Matched | None:
         """Match the keyword at the cursor; None if no form begins here. Raises ScriptError; a foreign statement with

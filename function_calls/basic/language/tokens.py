@@ -90,7 +90,7 @@ class Cursor:
         return self.tokens[self.index]
 
     def ahead(self, count: int = 1) -> Token:
-        """The token `count` positions after the current one, or END."""
+        """The token `count` positions after the current one, or END; a negative count for those before it."""
         index = self.index + count
         return self.tokens[index] if index < len(self.tokens) else self.tokens[-1]
 

@@ -35,9 +35,19 @@ class WorkFolder:
         """The folder of `bot`, which may not exist yet."""
         return self._root / f"{bot}.gbai" / f"{bot}.gbdialog"
 
-    def put_script(self, bot: str, name: str, content: bytes) -> None:
-        """Write a copy of the script. Raises OSError."""
-        self._put(self.of(bot) / f"{name}.bas", content)
+    def apply(self, changes: Iterable[FileChanges]) -> None:
+        """Write and delete the files of changed scripts. Raises OSError."""
+        for one in changes:
+            folder = self.of(one.bot)
+            gone = [f"{tool}{ending}" for tool in one.gone for ending in _ENDINGS]
+            if one.content is None:
+                gone.append(f"{one.script}.bas")
+            else:
+                self._put(folder / f"{one.script}.bas", one.content)
+            for name in gone:
+                (folder / name).unlink(missing_ok=True)
+            for tool, program in one.tools:
+                self.put_tool(one.bot, tool.definition, program)
 
     def put_tool(self, bot: str, definition: ToolDefinition, program: bytes) -> None:
         """Write the definitions and the program of a tool; `program` as returned by `packed`. Raises OSError."""
@@ -54,13 +64,6 @@ class WorkFolder:
         if checksum_of(packed_program) != checksum:
             return None
         return Program.of_json(orjson.loads(packed_program))
-
-    def drop(self, bot: str, scripts: Iterable[str], tools: Iterable[str]) -> None:
-        """Delete the files of removed scripts and tools. Raises OSError."""
-        folder = self.of(bot)
-        names = [*(f"{one}.bas" for one in scripts), *(f"{one}{ending}" for one in tools for ending in _ENDINGS)]
-        for name in names:
-            (folder / name).unlink(missing_ok=True)
 
     def _put(self, file: Path, content: bytes) -> None:
         beside = file.with_name(f".{file.name}.new")
@@ -207,6 +210,21 @@ class LibraryTool:
     def described(self) -> str:
         """The definition as stored in the database, in JSON."""
         return _text(self.definition.to_json())
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """Changes to the work folder for one script."""
+
+    bot: str
+    script: str
+    """File name without `.bas`."""
+    content: bytes | None
+    """None deletes the script."""
+    tools: tuple[tuple[LibraryTool, bytes], ...] = ()
+    """Tools with their serialized programs."""
+    gone: tuple[str, ...] = ()
+    """Tools to delete."""
 
 
 def tool_of(compiled: CompiledTool, place: ScriptPlace, file: str, content_hash: str, program: bytes) -> LibraryTool:

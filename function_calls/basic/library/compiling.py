@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -17,7 +17,7 @@ from function_calls.basic.machine.program import Program
 from function_calls.schema.definition import problem_at
 from services.scripts.basic_tools import BasicTools
 from services.storage import Storage, StorageError
-from services.store.port import StoreError, Write
+from services.store.port import StoreError
 from services.threads import Threads
 
 _AT_ONCE = 4
@@ -101,55 +101,6 @@ def text_of(content: bytes) -> str:
 
 
 _log = structlog.get_logger("basic")
-_SERVES = "the scripts work, but must be compiled again at the next start"
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Changes to the work folder for one script."""
-
-    bot: str
-    script: str
-    """File name without `.bas`."""
-    content: bytes | None
-    """None deletes the script."""
-    tools: tuple[tuple[LibraryTool, bytes], ...] = ()
-    """Tools with their serialized programs."""
-    gone: tuple[str, ...] = ()
-    """Tools to delete."""
-
-
-class Writing:
-    """Writes the work folder and the rows of compiled tools. Belongs to one event loop."""
-
-    def __init__(self, work: WorkFolder, kept: BasicTools, crew: Threads) -> None:
-        self._work = work
-        self._stored_tools = kept
-        self._crew = crew
-
-    async def write(self, files: Sequence[Files], rows: Sequence[Write]) -> tuple[Diagnostic, ...]:
-        """Write files and rows; returns a diagnostic for each failure."""
-        problems: list[Diagnostic] = []
-        try:
-            if files:
-                await self._crew.run(self._put, files)
-        except OSError as error:
-            folder = str(self._work.of(files[0].bot))
-            problems.append(problem_at(folder, f"cannot be written: {error.strerror}; {_SERVES}"))
-        try:
-            await self._stored_tools.commit(rows)
-        except StoreError as error:
-            _log.error("tools_not_stored", problem=str(error))
-            problems.append(problem_at("basic_tools", f"cannot store the compiled tools; {_SERVES}"))
-        return tuple(problems)
-
-    def _put(self, files: Sequence[Files]) -> None:
-        for one in files:
-            self._work.drop(one.bot, [one.script] if one.content is None else [], one.gone)
-            if one.content is not None:
-                self._work.put_script(one.bot, one.script, one.content)
-            for tool, program in one.tools:
-                self._work.put_tool(one.bot, tool.definition, program)
 
 
 _MOST_LOADED = 256

@@ -13,16 +13,18 @@ import structlog
 from config.diagnostics import Diagnostic
 from function_calls.basic.codes import Code, Profile
 from function_calls.basic.library.compiled_tools import (
+    FileChanges,
     InvalidRow,
     LibraryTool,
     ScriptPlace,
+    WorkFolder,
     findings_from_row,
     findings_text,
     no_such_bot,
     place_of,
     tool_from_row,
 )
-from function_calls.basic.library.compiling import Compiled, Compiling, Files, Programs, Writing, text_of
+from function_calls.basic.library.compiling import Compiled, Compiling, Programs, text_of
 from function_calls.basic.machine.program import Program
 from function_calls.declaration import error_text
 from function_calls.schema.definition import problem_at
@@ -113,7 +115,7 @@ class LibraryServices:
     listing: Threads
     compiling: Compiling
     programs: Programs
-    writing: Writing
+    work: WorkFolder
     tools: BasicTools
     names: Names
     clock: Clock
@@ -138,12 +140,12 @@ class KnownScript:
 class Outcome:
     """New state of a file, with the files and rows to write."""
 
-    path: str
     script: KnownScript
-    files: tuple[Files, ...] = ()
+    files: tuple[FileChanges, ...] = ()
     rows: tuple[Write, ...] = ()
 
 
+_SERVES = "the scripts work, but must be compiled again at the next start"
 _PATIENT_SECONDS = 5.0
 """Timeout for listing the storage, and for a batch of compilations until it is first exceeded."""
 _LESS_PATIENT_SECONDS = 0.5
@@ -200,13 +202,6 @@ class ScriptLibrary:
         """Active tools in the order of their files."""
         for path in self._order:
             yield from self._scripts[path].tools if path in self._scripts else ()
-
-    @property
-    def findings(self) -> Iterator[Diagnostic]:
-        """Diagnostics of all files, including warnings."""
-        yield from self._strangers
-        for path in self._order:
-            yield from self._scripts[path].findings if path in self._scripts else ()
 
     @property
     def faults(self) -> Iterator[Diagnostic]:
@@ -351,7 +346,7 @@ class ScriptLibrary:
     async def _drop(self, gone: Collection[str]) -> None:
         """Remove deleted files: frees their tool names, records the change, and deactivates their tools in the
         store."""
-        files: list[Files] = []
+        files: list[FileChanges] = []
         rows: list[Write] = []
         for path in gone:
             script = self._scripts.pop(path)
@@ -363,7 +358,7 @@ class ScriptLibrary:
             names = tuple(tool.definition.name for tool in script.tools)
             rows += [basic_tools.deactivate(place.bot, name, self.key) for name in names]
             if names or not script.wanted:
-                files.append(Files(place.bot, place.name, None, gone=names))
+                files.append(FileChanges(place.bot, place.name, None, gone=names))
         await self._write(files, rows)
 
     async def _compile(self, storage: Storage, changed: Sequence[tuple[ScriptPlace, str]]) -> None:
@@ -462,9 +457,9 @@ class ScriptLibrary:
                 self._changes.log()
         self._tell()
 
-    async def _taken(self, compiled: Sequence[Compiled]) -> tuple[list[Files], list[Write]]:
+    async def _taken(self, compiled: Sequence[Compiled]) -> tuple[list[FileChanges], list[Write]]:
         """Activate compiled scripts and record the changes. Returns the files and rows to write."""
-        files: list[Files] = []
+        files: list[FileChanges] = []
         rows: list[Write] = []
         for one in compiled:
             path = one.place.path
@@ -483,10 +478,10 @@ class ScriptLibrary:
         path = one.place.path
         if one.is_unread:
             # Without an etag the next refresh reads it again.
-            return Outcome(path, replace(known, etag="", findings=one.findings))
+            return Outcome(replace(known, etag="", findings=one.findings))
         if one.is_known:
             rows = basic_tools.seen(self.key, path, one.etag, findings_text(known.findings))
-            return Outcome(path, replace(known, etag=one.etag), rows=(rows,))
+            return Outcome(replace(known, etag=one.etag), rows=(rows,))
         if one.tools:
             return self._whole(one, known)
         return await self._broken(one, known, outdated)
@@ -513,9 +508,9 @@ class ScriptLibrary:
         # Without an etag a conflicting file is checked again at the next start.
         etag = "" if wanted else one.etag
         rows += [self._row(one, said, etag, tool) for tool in tools]
-        files = (Files(place.bot, place.name, one.content, tuple(mine), gone),) if mine or not wanted else ()
+        files = (FileChanges(place.bot, place.name, one.content, tuple(mine), gone),) if mine or not wanted else ()
         script = KnownScript(one.etag, one.content_hash, tools, tuple(findings), tuple(wanted))
-        return Outcome(place.path, script, files, tuple(rows))
+        return Outcome(script, files, tuple(rows))
 
     def _row(self, one: Compiled, said: str, etag: str, tool: LibraryTool | None = None) -> Write:
         """Write that stores `tool`, or the findings of a file that was never a valid tool."""
@@ -539,7 +534,7 @@ class ScriptLibrary:
         `outdated` rows remain. The outcome's rows store the findings."""
         place, said = one.place, findings_text(one.findings)
         seen = basic_tools.seen(self.key, place.path, one.etag, said)
-        files = (Files(place.bot, place.name, one.content),)
+        files = (FileChanges(place.bot, place.name, one.content),)
         if not known.tools and outdated:
             earlier = await self._recovered(one, outdated)
             if earlier is not None:
@@ -547,9 +542,9 @@ class ScriptLibrary:
                 return replace(earlier, script=script, files=(*earlier.files, *files), rows=(*earlier.rows, seen))
         if known.tools:
             script = KnownScript(one.etag, known.content_hash, known.tools, one.findings)
-            return Outcome(place.path, script, files, (seen,))
+            return Outcome(script, files, (seen,))
         script = KnownScript(one.etag, one.content_hash, (), one.findings)
-        return Outcome(place.path, script, files, (self._row(one, said, one.etag),))
+        return Outcome(script, files, (self._row(one, said, one.etag),))
 
     async def _recovered(self, one: Compiled, outdated: Sequence[StoredTool]) -> Outcome | None:
         """Compile the last valid version of the file from its stored source; None if there is none."""
@@ -564,17 +559,29 @@ class ScriptLibrary:
         return self._whole(earlier, KnownScript()) if earlier.tools else None
 
     async def _write_behind(
-        self, before: asyncio.Task[None] | None, files: Sequence[Files], rows: Sequence[Write]
+        self, before: asyncio.Task[None] | None, files: Sequence[FileChanges], rows: Sequence[Write]
     ) -> None:
         """Write after the task `before` has finished."""
         if before is not None:
             await before
         await self._write(files, rows)
 
-    async def _write(self, files: Sequence[Files], rows: Sequence[Write]) -> None:
-        if files or rows:
-            problems = await self._services.writing.write(files, rows)
-            self._problems = tuple(dict.fromkeys([*self._problems, *problems]))
+    async def _write(self, files: Sequence[FileChanges], rows: Sequence[Write]) -> None:
+        """Write the work folder and the store. Failures are recorded as problems."""
+        problems: list[Diagnostic] = []
+        work = self._services.work
+        try:
+            if files:
+                await self._services.compiling.crew.run(work.apply, files)
+        except OSError as error:
+            folder = str(work.of(files[0].bot))
+            problems.append(problem_at(folder, f"cannot be written: {error.strerror}; {_SERVES}"))
+        try:
+            await self._services.tools.commit(rows)
+        except StoreError as error:
+            _log.error("tools_not_stored", problem=str(error))
+            problems.append(problem_at("basic_tools", f"cannot store the compiled tools; {_SERVES}"))
+        self._problems = tuple(dict.fromkeys([*self._problems, *problems]))
 
 
 def _happened(one: Compiled, known: KnownScript, *, is_outdated: bool) -> Change:

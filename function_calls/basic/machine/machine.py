@@ -10,7 +10,7 @@ import structlog
 
 from function_calls.basic.codes import CATCHABLE, RunCode, RunError
 from function_calls.basic.environment import LastError, Limits, World, caught, shortened
-from function_calls.basic.machine.program import Program
+from function_calls.basic.machine.program import Procedure, Program
 from function_calls.basic.machine.values_code import PLAIN, Frame, Loop, ReturnAddress, RunState, frame_of_json
 from function_calls.basic.nodes import At
 from function_calls.basic.value_sizes import DEEPEST
@@ -566,3 +566,41 @@ class Machine:
 def _last(frame: Frame) -> int:
     """The last executed instruction."""
     return max(0, frame.position - 1)
+
+
+MOST_ROW_STEPS = 500_000
+"""For all rows of an UPDATE in total."""
+
+
+def changes_of(values: Mapping[str, JsonValue], world: World) -> Callable[[JsonObject], JsonObject]:
+    """Function from a row to its new fields. It raises RunError for failed expressions, and if all rows together exceed
+    the step limit."""
+    programs = {name: _row_program(value[1]) for name, value in values.items() if value[0] == "row"}
+    left = MOST_ROW_STEPS
+
+    def computed(program: Program, variables: JsonObject) -> JsonValue:
+        nonlocal left
+        machine = Machine(program, {}, world, Limits(steps=left), variables)
+        event = machine.execute(left)
+        left -= machine.steps
+        match event:
+            case Ended(value):
+                return value
+            case Failed(code, detail) if code is not RunCode.STEPS:
+                raise RunError(code, detail)
+        raise RunError(RunCode.STEPS, "UPDATE computes too much; restrict the rows with WHERE")
+
+    def changes(row: JsonObject) -> JsonObject:
+        fields = {name.lower(): value for name, value in row.items()}
+        return {
+            name: computed(programs[name], {**fields, **value[2]}) if name in programs else value[1]
+            for name, value in values.items()
+        }
+
+    return changes
+
+
+def _row_program(code: JsonValue) -> Program:
+    """The program of an expression that is evaluated for each row."""
+    instructions = (*((operation, operand) for operation, operand in code), ("return", None))
+    return Program({"": Procedure("", (), instructions, (), ())}, (), (), "")

@@ -577,8 +577,6 @@ PLAIN: Mapping[str, PlainInstruction] = {
 """Instructions on values by name."""
 
 
-MOST_STEPS = 500_000
-"""For all rows of a statement in total."""
 _REFUSED = frozenset({"load_top", "store_top", "load_own", "load_error", "forget_error"})
 _OWN = frozenset({"load", "const", "binary", "and", "or"})
 
@@ -586,60 +584,3 @@ _OWN = frozenset({"load", "const", "binary", "and", "or"})
 def is_for_rows(operation: str) -> bool:
     """Whether the instruction can be executed per row."""
     return operation in _OWN or (operation in PLAIN and operation not in _REFUSED)
-
-
-def changes_of(values: Mapping[str, JsonValue], world: World) -> Callable[[JsonObject], JsonObject]:
-    """Function from a row to its new fields. It raises RunError for failed expressions, and if all rows together exceed
-    the step limit."""
-    run = RunState({}, {}, world, Limits(steps=MOST_STEPS))
-    steps = 0
-
-    def reckoned(code: JsonValue, variables: Mapping[str, JsonValue]) -> JsonValue:
-        nonlocal steps
-        value, taken = _reckoned(run, code, variables, MOST_STEPS - steps)
-        steps += taken
-        run.memory.held = 0
-        return value
-
-    def changes(row: JsonObject) -> JsonObject:
-        fields = {name.lower(): value for name, value in row.items()}
-        return {
-            name: value[1] if value[0] == "value" else reckoned(value[1], {**fields, **value[2]})
-            for name, value in values.items()
-        }
-
-    return changes
-
-
-def _reckoned(
-    run: RunState, code: JsonValue, variables: Mapping[str, JsonValue], most_steps: int
-) -> tuple[JsonValue, int]:
-    """Evaluate the code of an expression; returns the value and the number of steps. It terminates, because the code
-    has no backward jumps. Raises RunError for more than `most_steps`."""
-    stack: list[JsonValue] = []
-    position = steps = 0
-    while position < len(code):
-        operation, operand = code[position]
-        position += 1
-        if operation == "load":
-            stack.append(variables.get(operand))
-        elif operation == "const":
-            stack.append(operand)
-        elif operation == "binary":
-            right = stack.pop()
-            stack[-1] = OPERATORS[operand](stack[-1], right)
-            run.memory.made_inside(stack[-1])
-        elif operation in ("and", "or"):
-            # Short-circuit.
-            if truth(stack[-1]) is (operation == "or"):
-                stack[-1] = operation == "or"
-                position = operand
-            else:
-                stack.pop()
-        else:
-            PLAIN[operation](run, stack, operand)
-        steps += 1 + run.memory.work
-        run.memory.work = 0
-        if steps > most_steps:
-            raise RunError(RunCode.STEPS, "UPDATE computes too much; restrict the rows with WHERE")
-    return stack[-1], steps

@@ -11,6 +11,7 @@ from datetime import datetime, time
 from zoneinfo import ZoneInfo
 
 from config.texts import Phrases
+from function_calls.basic.functions.formatting import DAYS, MONTHS
 from function_calls.basic.keywords import Value
 from function_calls.context import Attachment
 from function_calls.questions.open_questions import Answered, read_yes_or_no
@@ -37,11 +38,6 @@ LANGUAGES: Mapping[str, str] = {
     "法语": "fr", "德语": "de", "西班牙语": "es", "俄语": "ru", "意大利语": "it", "葡萄牙语": "pt", "阿拉伯语": "ar",
 }  # fmt: skip
 """Language tags by usual name."""
-WEEKDAYS: Sequence[str] = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS: Sequence[str] = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-)  # fmt: skip
 ALIASES: Mapping[str, str] = {
     "string": "text", "any": "text", "float": "number", "decimal": "number", "int": "integer", "yesno": "boolean",
     "bool": "boolean", "time": "hour", "day": "date", "currency": "money", "phone": "mobile", "tel": "mobile",
@@ -338,15 +334,15 @@ def _duration(heard: Answer) -> int:
 
 def _weekday(heard: Answer) -> str:
     """The English name of a weekday, so that scripts can compare it. Raises AnswerMismatch for other texts."""
-    return WEEKDAYS[_place(heard, "time.weekdays", WEEKDAYS)]
+    return DAYS["en"][_place(heard, "time.weekdays", DAYS["en"])]
 
 
 def _month(heard: Answer) -> int:
     """A month as 1 to 12, from its number or name. Raises AnswerMismatch for other texts."""
     digits = _folded(heard.text).removesuffix("月")
-    if digits.isdecimal() and len(digits) <= 2 and 1 <= int(digits) <= len(MONTHS):
+    if digits.isdecimal() and len(digits) <= 2 and 1 <= int(digits) <= 12:
         return int(digits)
-    return _place(heard, "time.months", MONTHS) + 1
+    return _place(heard, "time.months", MONTHS["en"]) + 1
 
 
 def _place(heard: Answer, key: str, english: Sequence[str]) -> int:

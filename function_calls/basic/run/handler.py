@@ -117,7 +117,7 @@ class ScriptHandler:
         script.knows_member_text = resumed is not None or self._is_given(arguments)
         given = self._given(arguments)
         try:
-            machine = self._machine(program, context, arguments, call, state, script, given)
+            machine = self._machine(program, script, state, given)
         except StaleState:
             name = plain_name(self._definition.name)
             return FunctionResult.fail(ErrorCode.CANCELLED, call.say("questions.changed", name=name))
@@ -132,7 +132,7 @@ class ScriptHandler:
             given=given,
         )
         stop = await driver.run()
-        result = self._result(stop, driver, said, context, arguments, call)
+        result = self._result(stop, driver, said, script)
         result = replace(result, messages=with_suggestions(result.messages, script.stored_data))
         return replace(result, outside=True) if script.has_outside_text else result
 
@@ -166,27 +166,18 @@ class ScriptHandler:
         return {name: value for name, value in given.items() if name not in hidden}
 
     def _machine(
-        self,
-        program: Program,
-        context: MessageContext,
-        arguments: Any,
-        call: Call,
-        state: JsonObject,
-        script: ScriptRun,
-        settings_give: Mapping[str, Value],
+        self, program: Program, script: ScriptRun, state: JsonObject, settings_give: Mapping[str, Value]
     ) -> Machine:
         """A new machine, or the one resumed from `state` if it is not empty. Reading variables about the member sets
         `script.knows_member_text`. Raises StaleState if the state is of another program."""
         settings = self._settings
         limits = Limits(settings.steps, settings.memory_megabytes * 1024 * 1024, settings.depth)
-        world = ChatWorld(self._clock, call, self._chance)
+        world = ChatWorld(self._clock, script.call, self._chance)
         if state:
             return Machine.resumed(program, with_session_variables(state["machine"], settings_give), world, limits)
-        bot = self._definition.bot
-        given = {one.name: one.default for one in self._definition.parameters}
-        given |= arguments
-        session = session_variables(context, call, bot)
-        given = {**settings_give, **given}
+        defaults = {one.name: one.default for one in self._definition.parameters}
+        given = {**settings_give, **defaults, **script.arguments}
+        session = session_variables(script.context, script.call, script.bot)
         variables = {**session, **{name.casefold(): value for name, value in given.items()}}
         if NOTE_KEYWORDS.isdisjoint(program.keywords):
             return Machine(program, variables, world, limits)
@@ -201,17 +192,15 @@ class ScriptHandler:
         defaults = {one.name: one.default for one in self._definition.parameters}
         return any(name not in defaults or value != defaults[name] for name, value in arguments.items())
 
-    def _result(
-        self, stop: Stop, driver: Driver, said: OutputBuffer, context: MessageContext, arguments: Any, call: Call
-    ) -> FunctionResult:
+    def _result(self, stop: Stop, driver: Driver, said: OutputBuffer, script: ScriptRun) -> FunctionResult:
         messages = said.together()
         match stop:
             case Ended(value):
                 value, problem = self._checked(value)
                 if problem:
                     at = At(self._definition.results[0].line, 1)
-                    return self._failed(Failed(RunCode.BAD_VALUE, problem, at), driver, messages, call)
-                return self._ended(value, said, context, call)
+                    return self._failed(Failed(RunCode.BAD_VALUE, problem, at), driver, messages, script.call)
+                return self._ended(value, said, script)
             case Cancelled():
                 return FunctionResult(messages=messages, metadata={SAID: Said.TALK})
             case Asked(asks):
@@ -219,10 +208,10 @@ class ScriptHandler:
             case Suspended(question):
                 if isinstance(question, ApprovalQuestion):
                     state = _state(driver, said, "", needs_yes=True)
-                    return self._suspended(question, state, messages, arguments, call)
+                    return self._suspended(question, state, messages, script)
                 return replace(_question(question, driver, said, passes_on=question.key), messages=messages)
             case Failed():
-                return self._failed(stop, driver, messages, call)
+                return self._failed(stop, driver, messages, script.call)
 
     def _checked(self, value: Value) -> tuple[Value, str]:
         """The value as the header declares it, and a problem or an empty text. A single declared member may be returned
@@ -245,24 +234,25 @@ class ScriptHandler:
         return value, ""
 
     def _suspended(
-        self, question: ApprovalQuestion, state: JsonObject, messages: tuple[Message, ...], arguments: Any, call: Call
+        self, question: ApprovalQuestion, state: JsonObject, messages: tuple[Message, ...], script: ScriptRun
     ) -> FunctionResult:
         """The question for the approval that the run needs to continue, with its state; a failed result if the state is
         too large."""
         if is_too_much(state):
-            text = call.say("questions.cannot_go_on", name=plain_name(self._definition.name))
+            text = script.call.say("questions.cannot_go_on", name=plain_name(script.tool))
             return replace(FunctionResult.fail(ErrorCode.FAILED, text), messages=(*messages, Message(text)))
+        resumed = script.call.resumed
         own = replace(
             question,
-            function=self._definition.name,
-            arguments=dict(arguments),
+            function=script.tool,
+            arguments=dict(script.arguments),
             nested=False,
-            interrupted=Resumed(state, "", number=call.resumed.number if call.resumed is not None else 1),
+            interrupted=Resumed(state, "", number=resumed.number if resumed is not None else 1),
             said=tuple(message.text for message in messages if message.to is None),
         )
         return FunctionResult(messages=messages, question=own)
 
-    def _ended(self, value: Value, said: OutputBuffer, context: MessageContext, call: Call) -> FunctionResult:
+    def _ended(self, value: Value, said: OutputBuffer, script: ScriptRun) -> FunctionResult:
         """Result of a completed run: its messages, else its return value, else a confirmation. No confirmation for
         scheduled and start scripts; a value is not shown if the run sent messages before a question."""
         if said.messages:
@@ -271,9 +261,9 @@ class ScriptHandler:
             return FunctionResult(data=value, metadata={TEXT_IN_CHAT: True})
         if isinstance(value, str) and value.strip():
             return FunctionResult(messages=(Message(value),), data=value, metadata={SAID: Said.VALUE})
-        if value is not None or context.kind is Kind.TIMER or self._begins:
+        if value is not None or script.context.kind is Kind.TIMER or script.begins:
             return FunctionResult(data=value)
-        done = call.say("claims.done", names=plain_name(self._definition.name))
+        done = script.call.say("claims.done", names=plain_name(script.tool))
         return FunctionResult(messages=(Message(done),), metadata={SAID: Said.DONE})
 
     def _failed(self, stop: Failed, driver: Driver, messages: tuple[Message, ...], call: Call) -> FunctionResult:

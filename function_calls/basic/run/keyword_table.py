@@ -16,7 +16,7 @@ from function_calls.basic.keywords import (
     KeywordHandler,
     ScriptRun,
     Value,
-    keyword_declaration,
+    marked_functions,
 )
 from function_calls.basic.language.form_parts import Form, SlotKind, slots_of, usage_of
 from function_calls.basic.language.forms import BadForm, Forms, form_of
@@ -56,7 +56,7 @@ class KeywordTable:
         self._hide = hide
         forms: list[Form] = []
         problems: list[str] = []
-        for function, declaration in _marked(modules):
+        for function, declaration in marked_functions(modules):
             try:
                 of_one = self._add(function, declaration, services)
             except DefinitionError as error:
@@ -122,16 +122,6 @@ class _Signature:
     slots: Mapping[str, bool]
     """Whether a value is required, by name."""
     services: Mapping[str, object]
-
-
-def _marked(modules: Iterable[ModuleType]) -> list[tuple[Callable[..., Any], KeywordDeclaration]]:
-    """The marked functions defined in the modules themselves, in order."""
-    return [
-        (function, declaration)
-        for module in modules
-        for function in vars(module).values()
-        if (declaration := keyword_declaration(function)) is not None and function.__module__ == module.__name__
-    ]
 
 
 def _forms(declaration: KeywordDeclaration) -> tuple[list[Form], list[str]]:

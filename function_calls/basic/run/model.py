@@ -11,7 +11,7 @@ import orjson
 
 from function_calls.basic.codes import RunCode
 from function_calls.basic.keywords import ScriptRun
-from function_calls.basic.run.session import count_up, translated_error
+from function_calls.basic.run.session import count_up, seconds_left, translated_error
 from function_calls.basic.values import text_of
 from function_calls.ports import ChatWriter
 from function_calls.rounds.conversation import fenced
@@ -27,7 +27,6 @@ MOST_ANSWER_CHARS = 8000
 _MOST_FIELDS = 50
 _MOST_FIELD_CHARS = 2000
 _TIMEOUT_SECONDS = 60.0
-_LEFT_SECONDS = 1.0
 _REQUESTS = "model.requests"
 _ASKED = """\
 You carry out one instruction for a small program in a chat, and what you write goes back to the program. Write the \
@@ -95,9 +94,7 @@ class ModelOfScripts:
         if len(told) > MOST_CHARS:
             raise translated_error(run, RunCode.BAD_VALUE, "model.too_long", most=MOST_CHARS)
         count_up(run, _REQUESTS, MOST_REQUESTS, "model.too_many")
-        left = run.call.deadline - self._clock.monotonic() - _LEFT_SECONDS
-        if left <= 0:
-            raise translated_error(run, RunCode.UNAVAILABLE, "no_time")
+        left = seconds_left(run, self._clock)
         messages = [ModelMessage("system", instructions), ModelMessage("user", told)]
         written = await self._writer.write_for(run.context, run.call.profile, messages, min(_TIMEOUT_SECONDS, left))
         if isinstance(written, NoTextReason):

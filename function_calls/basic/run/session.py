@@ -118,6 +118,18 @@ def count_up(run: ScriptRun, what: str, most: int, key: str) -> int:
     return count
 
 
+_LEFT_SECONDS = 1.0
+"""Time of the run reserved for the statements after a slow keyword."""
+
+
+def seconds_left(run: ScriptRun, clock: Clock) -> float:
+    """Seconds that a keyword may take, so that the run can go on after it. Raises RunError (UNAVAILABLE) for none."""
+    left = run.call.deadline - clock.monotonic() - _LEFT_SECONDS
+    if left <= 0:
+        raise translated_error(run, RunCode.UNAVAILABLE, "no_time")
+    return left
+
+
 def translated_error(run: ScriptRun, code: RunCode, key: str, **values: object) -> RunError:
     """The runtime error with the sentence `basic.<key>` of `config/texts/`, to be raised."""
     return RunError(code, run.call.say(f"basic.{key}", **values))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.message import EmailMessage
+from functools import partial
 from typing import Literal, TypeVar
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -17,7 +18,7 @@ import orjson
 from config.sections.basic import BasicWebSettings, host_fits
 from function_calls.basic.codes import RunCode, RunError
 from function_calls.basic.keywords import ScriptRun, Value
-from function_calls.basic.run.session import count_up, translated_error
+from function_calls.basic.run.session import count_up, seconds_left, translated_error
 from function_calls.basic.values import text_of
 from services.clock import Clock
 from services.patterns import visible
@@ -90,8 +91,6 @@ _OURS = frozenset(
 _MOST_HEADERS = 20
 _MOST_BODY_BYTES = 256 * 1024
 _MOST_URL_CHARS = 4000
-_LEFT_SECONDS = 1.0
-"""Time of the run reserved for the statements after the request."""
 _Change = Literal["POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -123,7 +122,7 @@ class WebOfScripts:
     async def fetch(self, run: ScriptRun, url: str, most_bytes: int | None = None) -> WebAnswer:
         """The raw response from `url`. Raises RunError."""
         settings = self._settings
-        may_ask = _hosts(settings.get_from)
+        may_ask = partial(host_fits, settings.get_from)
         most = settings.answer_kilobytes * 1000 if most_bytes is None else most_bytes
         return await self._answer(run, "GET", url, _Body(), may_ask, "basic.web.get_from", most)
 
@@ -131,7 +130,7 @@ class WebOfScripts:
         """Response to `data`: a map or list is sent as JSON, or as a form if the run's headers say so; a text
         unchanged; NULL without a body. Raises RunError; UNKNOWN_OUTCOME if the request may have arrived."""
         settings = self._settings
-        body, may_ask = self._body(run, data), _hosts(settings.post_to)
+        body, may_ask = self._body(run, data), partial(host_fits, settings.post_to)
         most = settings.answer_kilobytes * 1000
         answer = await self._answer(run, method, url, body, may_ask, "basic.web.post_to", most)
         return self._value(run, url, answer, is_change=True)
@@ -173,7 +172,8 @@ class WebOfScripts:
     ) -> WebAnswer:
         url = self._checked(run, url)
         headers = {"accept": _ACCEPT, **({"content-type": body.media_type} if body.media_type else {}), **_headers(run)}
-        limits = WebLimits(timeout_seconds=self._seconds(run), body_bytes=most_bytes)
+        seconds = min(self._settings.timeout_seconds, seconds_left(run, self._clock))
+        limits = WebLimits(timeout_seconds=seconds, body_bytes=most_bytes)
         run.has_outside_text = True  # error texts may contain text of strangers as well
         try:
             return await self._client.request(
@@ -197,13 +197,6 @@ class WebOfScripts:
         count_up(run, _REQUESTS, self._settings.requests, "web.too_many")
         return url
 
-    def _seconds(self, run: ScriptRun) -> float:
-        """Timeout of a request, which leaves time for the rest of the run."""
-        left = run.call.deadline - self._clock.monotonic() - _LEFT_SECONDS
-        if left <= 0:
-            raise translated_error(run, RunCode.UNAVAILABLE, "no_time")
-        return min(self._settings.timeout_seconds, left)
-
     def _body(self, run: ScriptRun, data: Value) -> _Body:
         """Encode the body of a request. Raises RunError if the data cannot be encoded or is too large."""
         try:
@@ -219,10 +212,6 @@ class WebOfScripts:
             return body_value(answer)
         except WebError as error:
             raise _fault(run, error, url, "", is_change=is_change) from None
-
-
-def _hosts(patterns: tuple[str, ...]) -> MayAsk:
-    return lambda host: host_fits(patterns, host)
 
 
 def _headers(run: ScriptRun) -> Mapping[str, str]:

@@ -211,7 +211,7 @@ def small_script(text: str) -> Script:
             if cursor.is_at("PARAM"):
                 draft.params.append(read_param(cursor, read))
             else:
-                draft.description, draft.description_at = read_description(cursor, read)
+                draft.description, draft.description_at = read_description(cursor)
         else:
             draft.body.append(_statement(cursor, read))
     return Script((*units, draft.unit(comments)), ())

@@ -175,13 +175,13 @@ def test_the_right_form_has_the_name_that_was_meant() -> None:
 def test_a_description_of_its_own_is_read_with_its_place(source: str, text: str) -> None:
     cursor = Cursor(small_tokens(f"\n{source}"))
     cursor.take()
-    assert read_description(cursor, SmallExpressions()) == (text, At(2, 1))
+    assert read_description(cursor) == (text, At(2, 1))
     assert cursor.now.kind is Kind.END
 
 
 def test_what_stands_behind_a_description_is_a_fault() -> None:
     with pytest.raises(ScriptError) as raised:
-        read_description(Cursor(small_tokens('DESCRIPTION "a" LIKE 5')), SmallExpressions())
+        read_description(Cursor(small_tokens('DESCRIPTION "a" LIKE 5')))
     assert (raised.value.fault.at, raised.value.fault.code) == (At(1, 17), Code.BAD_PARAM)
 
 
@@ -218,7 +218,7 @@ def test_whatever_a_header_holds_only_a_script_fault_is_raised(tokens: list[str]
         if first == "PARAM":
             assert read_param(cursor, SmallExpressions()).name
         else:
-            read_description(cursor, SmallExpressions())
+            read_description(cursor)
     except ScriptError as error:
         assert error.fault.message  # noqa: PT017 - both outcomes are valid
         return

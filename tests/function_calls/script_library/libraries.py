@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
 from sqlalchemy import select
 
 from config.sections.basic import BasicSource
-from function_calls.basic.compiler import BasicCompiler
+from function_calls.basic.compiler import BasicCompiler, CompilationResult
 from function_calls.basic.functions import ARITIES
 from function_calls.basic.keywords import ScriptRun, Value, basic_keyword
 from function_calls.basic.language.forms import Forms, form_of
@@ -109,8 +110,22 @@ class Telling:
         return handle
 
 
-def a_compiler(**more: Any) -> BasicCompiler:
-    return BasicCompiler(Forms(form_of(one) for one in SPELLINGS), ARITIES, spellings=SPELLINGS, **more)
+class CountingCompiler(BasicCompiler):
+    """A compiler that counts its compilations."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.compilations = 0
+        self._counting = Lock()
+
+    def compile_text(self, *given: Any, **named: Any) -> CompilationResult:
+        with self._counting:
+            self.compilations += 1
+        return super().compile_text(*given, **named)
+
+
+def a_compiler(**more: Any) -> CountingCompiler:
+    return CountingCompiler(Forms(form_of(one) for one in SPELLINGS), ARITIES, spellings=SPELLINGS, **more)
 
 
 @dataclass(slots=True)
@@ -120,7 +135,7 @@ class Scripts:
     store: Store
     home: Path
     storage: Storage = field(default_factory=MemoryStorage)
-    compiler: BasicCompiler = field(default_factory=a_compiler)
+    compiler: CountingCompiler = field(default_factory=a_compiler)
     clock: VirtualClock = field(default_factory=VirtualClock)
     changes: ToldChanges = field(default_factory=ToldChanges)
     snapshots: list[Snapshot] = field(default_factory=list)
